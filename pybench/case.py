@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A case: one cell of the matrix with every factor fixed, and its identity.
+
+`FACTORS` is the closed list of factors; plans, run directories, tables and the JSON Schema all come from it. A case's id
+is the sha256 of its canonical JSON, in which factors at their default are left out: adding a factor later orphans no
+run, while changing the meaning of a default raises `SCHEMA_VERSION`.
+
+A factor that names a file of the user's (a model, a tokenizer, a corpus, images) is identified by that file's content
+as well: `sources` holds the digests, so an edited file is another case.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+SCHEMA_VERSION = 1
+
+WORKLOADS = ("infer", "train", "h2d", "tokenize", "accuracy", "noop")
+RUNTIMES = ("onnxruntime", "torch")
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8", "amp-fp16", "amp-bf16")
+PATHS = ("none", "python", "hf", "rust", "go_rust")
+CALIBRATIONS = ("minmax", "entropy", "percentile")
+
+_LANGUAGE = frozenset({"infer", "train", "tokenize"})
+_IMAGES = frozenset({"infer", "accuracy"})
+_MODEL = frozenset({"infer", "train", "tokenize", "accuracy"})
+_ALL = frozenset(WORKLOADS)
+
+FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One factor: what a plan may set. `workloads`: where it means something; elsewhere setting it is a plan error.
+
+    A `file` factor takes a built-in name from `choices`, or else a path. `protocol` marks how a case is measured rather
+    than what: such factors belong into a plan's `defaults` and are not shown in tables unless they vary.
+    """
+
+    name: str
+    kind: FactorKind
+    default: Any
+    meaning: str
+    workloads: frozenset[str] = _ALL
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    protocol: bool = False
+
+
+_LIST = (
+    Factor("workload", "choice", None, "what is measured", choices=WORKLOADS),
+    Factor(
+        "model", "file", None, "a built-in model, or a path to your own ONNX file", _MODEL,
+        ("resnet50", "digits-cnn", "tinylm-small", "tinylm-large"),
+    ),
+    Factor("checkpoint", "file", None, "a file of torch weights for a built-in model", _MODEL),
+    Factor("runtime", "choice", None, "what executes the model", _MODEL, RUNTIMES),
+    Factor("precision", "choice", "fp32", "the numeric contract of the model", _MODEL, PRECISIONS),
+    Factor("calibration", "choice", "minmax", "how int8 ranges are found", _IMAGES, CALIBRATIONS),
+    Factor("calibration_images", "integer", 100, "images that int8 ranges are found on", _IMAGES, minimum=1),
+    Factor("batch", "integer", 1, "samples an iteration", _MODEL, minimum=1),
+    Factor("seq_len", "integer", 128, "tokens a sample (language models)", _LANGUAGE, minimum=2),
+    Factor("path", "choice", "none", "how tokens reach the model; none: synthetic ids", _LANGUAGE, PATHS),
+    Factor("tokenizer", "file", "tok32k", "the vocabulary, or a path to a tokenizer.json", _LANGUAGE, ("tok32k",)),
+    Factor(
+        "corpus", "file", "python-stdlib", "text: the sources of Python's standard library, or a file or folder",
+        _LANGUAGE, ("python-stdlib",),
+    ),
+    Factor("corpus_limit_bytes", "integer", None, "take whole documents up to this many bytes", _LANGUAGE, minimum=1),
+    Factor("images", "file", None, "scikit-learn's digits, or an ImageFolder tree", _IMAGES, ("digits",)),
+    Factor("image_limit", "integer", None, "evaluate at most this many images", _IMAGES, minimum=1),
+    Factor("transfers", "boolean", False, "include the copies to and from the device in an iteration", frozenset({"infer"})),
+    Factor("transfer_bytes", "integer", 67108864, "bytes a copy", frozenset({"h2d"}), minimum=1),
+    Factor("pinned", "boolean", False, "copy from page-locked memory", frozenset({"h2d"})),
+    Factor("non_blocking", "boolean", False, "copy asynchronously", frozenset({"h2d"})),
+    Factor("threads", "integer", None, "threads inside an operator; null: one for each CPU allowed", minimum=1),
+    Factor("affinity", "text", None, "CPUs the worker may use, as in `0-3,8`"),
+    Factor("device", "text", "auto", "auto: the first GPU, else the CPU; or cpu, cuda, a GPU's UUID"),
+    Factor("warmup_iterations", "integer", 10, "iterations before the timing window", minimum=0, protocol=True),
+    Factor("iterations", "integer", 100, "iterations in the timing window", minimum=1, protocol=True),
+    Factor("energy_window_s", "number", 0.0, "length of the energy window; 0: the timing window serves", minimum=0, protocol=True),
+)
+
+FACTORS: dict[str, Factor] = {factor.name: factor for factor in _LIST}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Every factor fixed. Field names and defaults are those of `FACTORS` (a test holds them together).
+
+    `sources`: (factor, sha256 of the content) for every factor that names a file of the user's.
+    """
+
+    workload: str
+    model: str | None = None
+    checkpoint: str | None = None
+    runtime: str | None = None
+    precision: str = "fp32"
+    calibration: str = "minmax"
+    calibration_images: int = 100
+    batch: int = 1
+    seq_len: int = 128
+    path: str = "none"
+    tokenizer: str = "tok32k"
+    corpus: str = "python-stdlib"
+    corpus_limit_bytes: int | None = None
+    images: str | None = None
+    image_limit: int | None = None
+    transfers: bool = False
+    transfer_bytes: int = 67108864
+    pinned: bool = False
+    non_blocking: bool = False
+    threads: int | None = None
+    affinity: str | None = None
+    device: str = "auto"
+    warmup_iterations: int = 10
+    iterations: int = 100
+    energy_window_s: float = 0.0
+    sources: tuple[tuple[str, str], ...] = ()
+
+    def factors(self) -> dict[str, Any]:
+        """Every factor with its value, defaults included, in the order of `FACTORS`."""
+        return {name: getattr(self, name) for name in FACTORS}
+
+    def chosen(self) -> dict[str, Any]:
+        """The factors that differ from their default, in the order of `FACTORS`; `sources` last when there are any."""
+        stored = {name: value for name, value in self.factors().items() if value != FACTORS[name].default}
+        if self.sources:
+            stored["sources"] = dict(self.sources)
+        return stored
+
+    def canonical_json(self) -> str:
+        """The text whose sha256 is the id: sorted keys, no spaces, defaults left out, with the schema version."""
+        return json.dumps(
+            {"schema_version": SCHEMA_VERSION, **self.chosen()}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
+
+    @property
+    def id(self) -> str:
+        """64 hexadecimal digits."""
+        return hashlib.sha256(self.canonical_json().encode()).hexdigest()
+
+    def title(self, names: tuple[str, ...] | None = None) -> str:
+        """A line for people: the given factors, or all chosen ones but the protocol's, as `value` or `name=value`."""
+        shown = names or tuple(name for name in self.chosen() if name in FACTORS and not FACTORS[name].protocol)
+        return " ".join(_word(name, getattr(self, name)) for name in shown)
+
+    def with_factors(self, **changes: Any) -> Case:
+        """A copy with some factors changed; raises TypeError for a name that is no factor."""
+        return replace(self, **changes)
+
+
+def _word(name: str, value: Any) -> str:
+    return str(value) if FACTORS[name].kind == "choice" or name == "model" else f"{name}={value}"
+
+
+def case_to_json(case: Case) -> dict[str, Any]:
+    """The stored form: id, schema version, every factor, sources."""
+    return {"schema_version": SCHEMA_VERSION, "case_id": case.id, **case.factors(), "sources": dict(case.sources)}
+
+
+def case_from_json(stored: Mapping[str, Any]) -> Case:
+    """The inverse of `case_to_json`; factors that are not stored take their default.
+
+    Raises ValueError when the schema version is another, a name is unknown, or the stored id does not fit the factors.
+    """
+    if stored.get("schema_version") != SCHEMA_VERSION:
+        raise ValueError(f"case of schema version {stored.get('schema_version')}, this pybench reads {SCHEMA_VERSION}")
+    values = {name: value for name, value in stored.items() if name not in ("schema_version", "case_id", "sources")}
+    unknown = set(values) - set(FACTORS)
+    if unknown:
+        raise ValueError(f"unknown factors: {', '.join(sorted(unknown))}")
+    case = Case(**values, sources=tuple(sorted(stored.get("sources", {}).items())))
+    if "case_id" in stored and stored["case_id"] != case.id:
+        raise ValueError(f"case_id {stored['case_id'][:12]} does not fit its factors ({case.id[:12]})")
+    return case
+
+
+def field_defaults() -> dict[str, Any]:
+    """Defaults of `Case`'s own fields, for the test that compares them with `FACTORS`."""
+    blank = asdict(Case(workload="noop"))
+    return {field.name: blank[field.name] for field in fields(Case) if field.name not in ("workload", "sources")}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doubts about a result: a closed list of typed cautions, each with advice. They are stored with the run and shown beside the number.
+
+A caution does not make a measurement invalid (that is `valid` in run.json); it tells the reader what could have moved it.
+Each has a test that provokes it. After hyperfine's typed warnings (`src/output/warnings.rs`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class CautionCode(Enum):
+    """`code = (value, what it says, advice)`; the value is what is stored."""
+
+    def __init__(self, code: str, meaning: str, advice: str) -> None:
+        self.code = code
+        self.meaning = meaning
+        self.advice = advice
+
+    NOT_STEADY = (
+        "not_steady",
+        "the timed iterations do not look steady (trend or level shift)",
+        "raise warmup_iterations, or look at iterations.csv for what shifted",
+    )
+    FEW_ITERATIONS = (
+        "few_iterations",
+        "too few iterations for the percentile printed: p99 of fewer than 100 iterations is close to the maximum",
+        "raise iterations to at least 100 for p99",
+    )
+    OUTLIERS = (
+        "outliers",
+        "some iterations took more than three times the median",
+        "close other programs, or pin threads with `affinity`",
+    )
+    BUSY_MACHINE = (
+        "busy_machine",
+        "other processes used the CPUs while this run was measured",
+        "run on an idle machine, or reserve the node",
+    )
+    THREADS_EXCEED_CPUS = (
+        "threads_exceed_cpus",
+        "the case uses more threads than this process may use CPUs",
+        "set `threads` to at most the number of CPUs",
+    )
+    THROTTLED = (
+        "throttled",
+        "the GPU lowered its clocks for heat or power during the window",
+        "improve cooling, or compare at a common power limit",
+    )
+    FOREIGN_PROCESS = (
+        "foreign_process",
+        "another process used the same GPU during the window",
+        "reserve the GPU; its memory and energy are in these numbers",
+    )
+    GPU_MEMORY_SHARED = (
+        "gpu_memory_shared",
+        "peak device memory counts what other processes held too",
+        "reserve the GPU",
+    )
+    ENERGY_PLAIN_DIFFERENCE = (
+        "energy_plain_difference",
+        "GPU energy is the plain difference of the driver's counter, which steps about every 100 ms",
+        "use long energy windows; the uncertainty beside the value holds for the counter's step, not for the board's gain",
+    )
+    UNTRAINED_WEIGHTS = (
+        "untrained_weights",
+        "the model has seeded random weights: its speed is real, its outputs mean nothing",
+        "give a checkpoint to study accuracy",
+    )
+    SMALL_CALIBRATION = (
+        "small_calibration",
+        "the calibration set is small, or random because the model has no data",
+        "calibrate with at least 100 images of the training data",
+    )
+    CORPUS_WRAPPED = (
+        "corpus_wrapped",
+        "the corpus was shorter than the measurement and was read more than once: a tokenizer's cache is warm from the second time on",
+        "give a larger corpus",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """One doubt about one run. `detail` holds the facts (numbers, names) that raised it; `metric` the metric it concerns, if one."""
+
+    code: CautionCode
+    detail: str
+    metric: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The form stored in run.json."""
+        return {"code": self.code.code, "detail": self.detail, "metric": self.metric, "advice": self.code.advice}
+
+
+def caution_from_json(stored: dict[str, Any]) -> Caution:
+    """The inverse of `Caution.as_json`; raises KeyError for a code that this version does not know."""
+    return Caution(_BY_CODE[stored["code"]], stored["detail"], stored.get("metric"))
+
+
+_BY_CODE = {member.code: member for member in CautionCode}

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error that pybench raises on purpose, and the exit code each one means.
+
+    PybenchError                     1   something asked for could not be done
+    ├── UsageError                   2   the command line asks for something impossible
+    │   ├── PlanError                2   a plan is malformed: all of its problems, each with file, line and column
+    │   └── InputError               2   a file of the user's (model, tokenizer, corpus, images) is missing or malformed
+    ├── UnsupportedError             1   this machine, runtime or build cannot do that: the run's outcome is `unsupported`
+    ├── DeviceMemoryError            1   memory ran out, by evidence: the run's outcome is `oom`
+    ├── CoverageError                3   the runs do not cover the plan
+    ├── CorruptError                 4   stored files are unreadable or contradict each other
+    └── RegressionError              5   `compare` found a regression
+
+The text says what failed and on what; `hint` says what to do about it. Only `pybench.cli` prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_COVERAGE = 3
+EXIT_CORRUPT = 4
+EXIT_REGRESSION = 5
+EXIT_INTERRUPTED = 130
+
+
+class PybenchError(Exception):
+    """Root of the tree. `message`: what failed, on what. `hint`: what to do about it, or None."""
+
+    exit_code = EXIT_FAILED
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\n  hint: {self.hint}"
+
+
+class UsageError(PybenchError):
+    """The command line, or a value given to the library, asks for something impossible."""
+
+    exit_code = EXIT_USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in a plan. Line and column count from 1; None where the problem has no place in the file."""
+
+    what: str
+    line: int | None = None
+    column: int | None = None
+    hint: str | None = None
+
+    def render(self, file: str) -> str:
+        """`file:line:column: what (hint)`."""
+        place = ":".join(str(part) for part in (file, self.line, self.column) if part is not None)
+        return f"{place}: {self.what}" + (f" ({self.hint})" if self.hint else "")
+
+
+class PlanError(UsageError):
+    """A plan with at least one problem; `problems` lists them all, in the order of the file."""
+
+    def __init__(self, file: str, problems: Sequence[Problem]) -> None:
+        self.file = file
+        self.problems = tuple(sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0)))
+        super().__init__("\n".join(problem.render(file) for problem in self.problems))
+
+
+class InputError(UsageError):
+    """A file of the user's is missing, unreadable, malformed, truncated or too large."""
+
+
+class UnsupportedError(PybenchError):
+    """This machine, runtime or build cannot run the case. `code` is a short stable word for tables."""
+
+    def __init__(self, message: str, *, code: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
+class DeviceMemoryError(PybenchError):
+    """Memory ran out. `evidence` names what says so (a framework's exception, a cgroup counter, an exit status)."""
+
+    def __init__(self, message: str, *, evidence: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.evidence = evidence
+
+
+class CoverageError(PybenchError):
+    """The runs of a campaign do not cover its plan."""
+
+    exit_code = EXIT_COVERAGE
+
+
+class CorruptError(PybenchError):
+    """Stored files are unreadable or contradict each other. Nothing was changed."""
+
+    exit_code = EXIT_CORRUPT
+
+
+class RegressionError(PybenchError):
+    """`compare` found a metric that got worse beyond its uncertainty and the tolerance asked for."""
+
+    exit_code = EXIT_REGRESSION

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The campaign's directory: every file name, how files are written so that nothing is half there, and how they are read.
+
+The two halves of pybench meet only here (docs/rundir.md describes the format). A run's directory is written by its
+worker (case, environment, channels, summary) and closed by the runner (run.json, then `complete`). A directory without
+`complete` counts as missing; one with it and unreadable files is corrupt (`CorruptError`, exit code 4).
+
+This module knows names and bytes, not what a plan or a workload is.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pybench.case import Case, case_from_json
+from pybench.errors import CorruptError, PybenchError, UsageError
+
+SCHEMA_VERSION = 1
+
+PLAN = "plan.yaml"
+PLAN_RESOLVED = "plan.resolved.json"
+ARTEFACTS = "artefacts"
+RUNS = "runs"
+REPORT = "report"
+
+CASE = "case.json"
+RECIPE = "recipe.json"
+ENVIRONMENT = "environment.json"
+RUN = "run.json"
+SUMMARY = "summary.json"
+ITERATIONS = "iterations.csv"
+PREDICTIONS = "predictions.csv"
+POWER_SAMPLES = "power_samples.csv"
+ENERGY_COUNTER = "energy_counter.csv"
+CLOCKS = "clocks.csv"
+STDOUT = "stdout.log"
+STDERR = "stderr.log"
+COMPLETE = "complete"
+CLAIM = "claim"
+
+OUTCOMES = ("ok", "oom", "timeout", "unsupported", "build_failed", "crashed", "killed", "interrupted")
+COVERING = frozenset({"ok", "oom", "unsupported"})
+VALIDITIES = ("timing", "energy", "precision", "accuracy")
+
+_BLOCK = re.compile(r"block-(\d{3,})")
+_ATTEMPT = re.compile(r"attempt-(\d{2,})")
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all: temporary name in the same folder, fsync, rename, fsync of the folder."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise storage_error(error, path) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """`write_bytes` of UTF-8 text."""
+    write_bytes(path, text.encode())
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """`write_bytes` of indented JSON. Raises ValueError on NaN or infinity: a missing number is null."""
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def sync_folder(folder: Path) -> None:
+    """fsync of a folder, so that a rename in it survives a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def storage_error(error: OSError, path: Path) -> PybenchError:
+    """A full disk, a read-only folder or a missing permission as one error with place and hint."""
+    hints = {
+        errno.ENOSPC: "free some disk space, then run the same command again: finished runs are kept",
+        errno.EDQUOT: "your quota is used up: free some space, then run the same command again",
+        errno.EROFS: "this file system is read-only: choose another folder with --out",
+        errno.EACCES: "no permission to write there: choose another folder with --out",
+    }
+    return UsageError(f"cannot write {path}: {error.strerror}", hint=hints.get(error.errno or 0))
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object, or `CorruptError` that names the file and the place."""
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise CorruptError(f"{path} is missing", hint="the run says `complete`, so somebody removed it") from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CorruptError(f"{path} cannot be read: {error}", hint="restore it, or remove its attempt and run again") from error
+    if not isinstance(content, dict):
+        raise CorruptError(f"{path} holds {type(content).__name__}, not an object")
+    return content
+
+
+# --- one run -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """One attempt of one run: `runs/<case_id>/block-NNN/attempt-NN`. Blocks and attempts count from 1."""
+
+    path: Path
+    case_id: str
+    block: int
+    attempt: int
+
+    def file(self, name: str) -> Path:
+        return self.path / name
+
+    @property
+    def is_complete(self) -> bool:
+        return (self.path / COMPLETE).exists()
+
+    def complete(self, run: Mapping[str, Any]) -> None:
+        """Writes run.json, makes every file of the run durable, then writes `complete`: the last thing in a run's life."""
+        write_json(self.file(RUN), {"schema_version": SCHEMA_VERSION, **run})
+        for entry in self.path.iterdir():
+            if entry.is_file():
+                _sync_file(entry)
+        write_bytes(self.file(COMPLETE), b"")
+
+    def read_case(self) -> Case:
+        try:
+            case = case_from_json(read_json(self.file(CASE)))
+        except (ValueError, TypeError) as error:
+            raise CorruptError(f"{self.file(CASE)}: {error}") from error
+        if case.id != self.case_id:
+            raise CorruptError(f"{self.file(CASE)} is of case {case.id[:12]}, its folder says {self.case_id[:12]}")
+        return case
+
+    def read_run(self) -> dict[str, Any]:
+        return _checked(self.file(RUN), ("outcome", "valid", "case_id", "block", "attempt"))
+
+    def read_summary(self) -> dict[str, Any]:
+        """summary.json; an `ok` run must have one, other outcomes may not: then the metrics are empty."""
+        if not self.file(SUMMARY).exists() and self.read_run()["outcome"] != "ok":
+            return {"schema_version": SCHEMA_VERSION, "metrics": {}, "windows": {}, "labels": {}}
+        return _checked(self.file(SUMMARY), ("metrics", "windows", "labels"))
+
+    def read_environment(self) -> dict[str, Any]:
+        if not self.file(ENVIRONMENT).exists() and self.read_run()["outcome"] != "ok":
+            return {"schema_version": SCHEMA_VERSION}
+        return _checked(self.file(ENVIRONMENT), ())
+
+
+def _checked(path: Path, required: tuple[str, ...]) -> dict[str, Any]:
+    content = read_json(path)
+    if content.get("schema_version") != SCHEMA_VERSION:
+        found = content.get("schema_version")
+        raise CorruptError(f"{path} has schema version {found}, this pybench reads {SCHEMA_VERSION}")
+    absent = [name for name in required if name not in content]
+    if absent:
+        raise CorruptError(f"{path} lacks {', '.join(absent)}")
+    return content
+
+
+def _sync_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# --- the campaign ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignDirectory:
+    """`results/<campaign>`: where everything of one campaign lies."""
+
+    path: Path
+
+    @property
+    def plan(self) -> Path:
+        return self.path / PLAN
+
+    @property
+    def plan_resolved(self) -> Path:
+        return self.path / PLAN_RESOLVED
+
+    @property
+    def report(self) -> Path:
+        return self.path / REPORT
+
+    @property
+    def artefacts(self) -> Path:
+        return self.path / ARTEFACTS
+
+    def artefact(self, digest: str) -> Path:
+        return self.path / ARTEFACTS / digest
+
+    def block(self, case_id: str, block: int) -> Path:
+        return self.path / RUNS / case_id / f"block-{block:03d}"
+
+    def attempts(self, case_id: str, block: int) -> list[RunDirectory]:
+        """Every attempt at one run, oldest first, complete or not."""
+        folder = self.block(case_id, block)
+        names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        found = [(name, _ATTEMPT.fullmatch(name)) for name in names]
+        return [RunDirectory(folder / name, case_id, block, int(match[1])) for name, match in found if match]
+
+    def runs(self) -> Iterator[RunDirectory]:
+        """The attempt that counts of every (case, block): the latest complete one, in the order of id and block."""
+        for case_id, block in self.started():
+            complete = [attempt for attempt in self.attempts(case_id, block) if attempt.is_complete]
+            if complete:
+                yield complete[-1]
+
+    def started(self) -> Iterator[tuple[str, int]]:
+        """(case id, block) of everything that has a folder."""
+        folder = self.path / RUNS
+        for case in sorted(folder.iterdir()) if folder.is_dir() else []:
+            for entry in sorted(case.iterdir()) if case.is_dir() else []:
+                match = _BLOCK.fullmatch(entry.name)
+                if match:
+                    yield case.name, int(match[1])
+
+
+def open_campaign(path: str | os.PathLike[str]) -> CampaignDirectory:
+    """The campaign in a folder, or `UsageError` when that is none."""
+    campaign = CampaignDirectory(Path(path))
+    if not campaign.plan_resolved.is_file():
+        what = "is not a folder" if not campaign.path.is_dir() else f"is not a campaign: it has no {PLAN_RESOLVED}"
+        raise UsageError(f"{path} {what}", hint="give the folder that `pybench run` printed, such as results/quickstart")
+    return campaign

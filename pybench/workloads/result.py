@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a workload hands to the worker: numbers with their window and uncertainty, verdicts, doubts and tables.
+
+A workload opens no file of the run directory and knows none of its names; the worker stores a `Result` there
+(docs/rundir.md describes the stored form).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from pybench.case import Case
+from pybench.cautions import Caution
+from pybench.units import METRICS
+
+Validity = Literal["timing", "energy", "precision", "accuracy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One metric of one run. `value` None needs a `reason`; an estimate has no value but an `interval` (lower, upper).
+
+    `u_standard`: standard uncertainty of the value within this run, in the metric's unit, or None where it has none.
+    `samples`: how many observations are behind it. `method`: how it was found, where several ways exist.
+    """
+
+    value: float | None = None
+    window: str | None = None
+    u_standard: float | None = None
+    interval: tuple[float, float] | None = None
+    samples: int | None = None
+    method: str | None = None
+    reason: str | None = None
+
+    def as_json(self, name: str) -> dict[str, Any]:
+        lower, upper = self.interval or (None, None)
+        return {
+            "value": self.value,
+            "unit": METRICS[name].unit,
+            "window": self.window,
+            "u_standard": self.u_standard,
+            "lower": lower,
+            "upper": upper,
+            "samples": self.samples,
+            "method": self.method,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One of a run's validities: True, False (with reason codes) or None (not asked, not applicable)."""
+
+    value: bool | None
+    reasons: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {"value": self.value, "reasons": list(self.reasons)}
+
+
+@dataclass(slots=True)
+class Result:
+    """Everything a workload found. `metrics` by name of `pybench.units.METRICS`; `windows`: name -> {begin_ns, end_ns,
+    iterations, ...}; `labels`: facts that are no numbers (device, ids_sha256, providers); `tables`: file stem
+    (`iterations`, `predictions`, `power_samples`, `energy_counter`, `clocks`) -> column -> array, equal lengths."""
+
+    metrics: dict[str, Measured] = field(default_factory=dict)
+    windows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    labels: dict[str, Any] = field(default_factory=dict)
+    valid: dict[Validity, Verdict] = field(default_factory=dict)
+    cautions: list[Caution] = field(default_factory=list)
+    tables: dict[str, Mapping[str, np.ndarray[Any, Any]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the runner asks of one worker. `artefacts`: role -> file; `files`: factor -> the user's file, absolute;
+    `seed`: of this run (block and case), for data order and synthetic input."""
+
+    case: Case
+    block: int
+    attempt: int
+    seed: int
+    artefacts: Mapping[str, Path]
+    files: Mapping[str, Path]

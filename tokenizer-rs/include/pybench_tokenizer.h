@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The C ABI of the pybench tokenizer: exact byte-level BPE for Python (cffi) and Go (dlopen), from one shared object.
+ *
+ * Rules that every function keeps:
+ *  - It returns a pbt_status; results leave through pointers. No panic and no exception crosses this boundary.
+ *  - The caller owns every buffer. Nothing returned here has to be freed, except the two opaque handles.
+ *  - A pbt_model is immutable and may be shared by any number of threads. A pbt_worker (cache and scratch memory)
+ *    belongs to one thread at a time and keeps its model alive; models and workers may be freed in any order.
+ *  - Text is UTF-8. Ids are written with pbt_model_id_bytes() bytes each, native endian: 2 when every id fits, else 4.
+ *  - On failure a message (UTF-8, no NUL, cut to the capacity) is written to `message` where there is one.
+ */
+#ifndef PYBENCH_TOKENIZER_H
+#define PYBENCH_TOKENIZER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised whenever a signature or a meaning below changes; both sides compare it before anything else. */
+#define PBT_ABI_VERSION 1u
+
+typedef int32_t pbt_status;
+#define PBT_OK 0
+#define PBT_ERROR_ARGUMENT 1    /* null pointer, offsets out of order, a cache size out of range */
+#define PBT_ERROR_IO 2          /* the file cannot be read */
+#define PBT_ERROR_FORMAT 3      /* the file is not a well-formed tokenizer.json */
+#define PBT_ERROR_UNSUPPORTED 4 /* well formed, but asks for something this tokenizer does not implement; named in the message */
+#define PBT_ERROR_UTF8 5        /* the text is not UTF-8; *position tells where */
+#define PBT_ERROR_CAPACITY 6    /* the output buffer is too small; *count tells how much is needed at the most */
+#define PBT_ERROR_ID 7          /* an id outside the vocabulary */
+#define PBT_ERROR_INTERNAL 8    /* a caught panic: a defect of this library */
+
+typedef struct pbt_model pbt_model;
+typedef struct pbt_worker pbt_worker;
+
+uint32_t pbt_abi_version(void);
+
+/* Name and version, NUL-terminated, static: "pybench-tokenizer 0.1.0". */
+const char *pbt_build_id(void);
+
+/* Loads a Hugging Face tokenizer.json from memory. */
+pbt_status pbt_model_load(const uint8_t *json, size_t json_bytes, pbt_model **model, char *message,
+                          size_t message_capacity, size_t *message_bytes);
+void pbt_model_free(pbt_model *model);
+
+/* Number of ids, special tokens included; 0 for a null model. */
+uint32_t pbt_model_vocab_size(const pbt_model *model);
+/* 2 or 4; 0 for a null model. */
+uint32_t pbt_model_id_bytes(const pbt_model *model);
+/* The id of a token given by its text (special tokens and tokens of the vocabulary); PBT_ERROR_ID when there is none. */
+pbt_status pbt_model_token_to_id(const pbt_model *model, const uint8_t *token, size_t token_bytes, uint32_t *id);
+
+/* cache_entries: 0 for no cache, else a power of two up to 2^24. */
+pbt_status pbt_worker_new(const pbt_model *model, size_t cache_entries, pbt_worker **worker);
+void pbt_worker_free(pbt_worker *worker);
+/* Bytes that this worker holds at most: cache and scratch. */
+size_t pbt_worker_bytes(const pbt_worker *worker);
+
+/* Encodes document_count documents that lie end to end in `text`: document i is text[offsets[i] .. offsets[i + 1]),
+ * so `offsets` has document_count + 1 non-decreasing entries. The ids of all documents are written end to end to `ids`
+ * (capacity counted in ids; offsets[document_count] - offsets[0] ids always suffice) and id_offsets, of
+ * document_count + 1 entries, tells where each begins. Special tokens that occur in the text become their id, as in
+ * Hugging Face tokenizers. *count: ids written. *position: byte offset in `text` of the first bad byte on PBT_ERROR_UTF8. */
+pbt_status pbt_encode_batch(pbt_worker *worker, const uint8_t *text, const uint64_t *offsets, size_t document_count,
+                            void *ids, size_t ids_capacity, uint64_t *id_offsets, size_t *count, size_t *position);
+
+/* Decodes ids to bytes, special tokens included as their text. *count: bytes written, or needed on PBT_ERROR_CAPACITY.
+ * *position: index of the offending id on PBT_ERROR_ID. */
+pbt_status pbt_decode(const pbt_model *model, const void *ids, size_t id_count, uint8_t *bytes, size_t bytes_capacity,
+                      size_t *count, size_t *position);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
