@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole boundary between Python and C++: convert, release the GIL, call, map errors. No logic lives here.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <limits>
+#include <system_error>
+
+#include "clock.hpp"
+#include "nvml.hpp"
+#include "perf_counter.hpp"
+#include "power_sampler.hpp"
+#include "timer.hpp"
+
+namespace py = pybind11;
+using namespace pybench;
+
+namespace {
+
+using WithoutGil = py::call_guard<py::gil_scoped_release>;
+
+// One column of a table: `read` takes a row and gives a number.
+template <typename Number, typename Row, typename Read>
+py::array_t<Number> column(const std::vector<Row>& rows, Read read) {
+  py::array_t<Number> array(static_cast<py::ssize_t>(rows.size()));
+  Number* out = array.mutable_data();
+  for (const Row& row : rows) *out++ = static_cast<Number>(read(row));
+  return array;
+}
+
+// A nullable reading as two columns: the value, NaN where there is none, and NVML's code.
+template <typename Row>
+void add_reading(py::dict& table, const char* name, const std::vector<Row>& rows, Reading Row::* member) {
+  table[name] = column<double>(rows, [member](const Row& row) {
+    return (row.*member).code == nvml::kSuccess ? (row.*member).value : std::numeric_limits<double>::quiet_NaN();
+  });
+  table[py::str(std::string(name) + "_code")] =
+      column<std::int32_t>(rows, [member](const Row& row) { return (row.*member).code; });
+}
+
+template <typename Row, typename Number>
+void add_column(py::dict& table, const char* name, const std::vector<Row>& rows, Number Row::* member) {
+  table[name] = column<Number>(rows, [member](const Row& row) { return row.*member; });
+}
+
+py::dict driver_samples(const PowerSampler& sampler) {
+  const auto rows = sampler.driver_samples();
+  py::dict table;
+  add_column(table, "time_ns", rows, &DriverSample::time_ns);
+  add_column(table, "realtime_us", rows, &DriverSample::realtime_us);
+  add_column(table, "power_mw", rows, &DriverSample::power_mw);
+  return table;
+}
+
+py::dict polled(const PowerSampler& sampler) {
+  const auto rows = sampler.polled();
+  py::dict table;
+  add_column(table, "begin_ns", rows, &PolledPower::begin_ns);
+  add_column(table, "end_ns", rows, &PolledPower::end_ns);
+  add_reading(table, "instant_mw", rows, &PolledPower::instant_mw);
+  add_reading(table, "average_mw", rows, &PolledPower::average_mw);
+  return table;
+}
+
+py::dict counter(const PowerSampler& sampler) {
+  const auto rows = sampler.counter();
+  py::dict table;
+  add_column(table, "begin_ns", rows, &CounterReading::begin_ns);
+  add_column(table, "end_ns", rows, &CounterReading::end_ns);
+  add_reading(table, "energy_mj", rows, &CounterReading::energy_mj);
+  return table;
+}
+
+py::dict states(const PowerSampler& sampler) {
+  const auto rows = sampler.states();
+  py::dict table;
+  add_column(table, "time_ns", rows, &DeviceState::time_ns);
+  add_reading(table, "sm_clock_mhz", rows, &DeviceState::sm_clock_mhz);
+  add_reading(table, "memory_clock_mhz", rows, &DeviceState::memory_clock_mhz);
+  add_reading(table, "temperature_c", rows, &DeviceState::temperature_c);
+  add_reading(table, "throttle_reasons", rows, &DeviceState::throttle_reasons);
+  add_reading(table, "power_limit_mw", rows, &DeviceState::power_limit_mw);
+  add_reading(table, "memory_used_bytes", rows, &DeviceState::memory_used_bytes);
+  add_reading(table, "own_memory_bytes", rows, &DeviceState::own_memory_bytes);
+  add_reading(table, "process_count", rows, &DeviceState::process_count);
+  return table;
+}
+
+py::array_t<std::int64_t> timed_calls(const py::object& callable, std::int64_t iterations, std::int64_t minimum_ns) {
+  bool failed = false;
+  const auto times = time_calls(callable.ptr(), iterations, minimum_ns, failed);
+  if (failed) throw py::error_already_set();
+  py::array_t<std::int64_t> array({static_cast<py::ssize_t>(times.size()), py::ssize_t{2}});
+  std::int64_t* out = array.mutable_data();
+  for (const CallTime& time : times) {
+    *out++ = time.begin_ns;
+    *out++ = time.end_ns;
+  }
+  return array;
+}
+
+void sleep_until(std::int64_t deadline_ns) {
+  for (bool done = false; !done;) {
+    {
+      const py::gil_scoped_release release;
+      done = sleep_until_ns(deadline_ns);
+    }
+    if (!done && PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
+}
+
+void bind_clock_and_timer(py::module_& module) {
+  module.def("monotonic_raw_ns", &monotonic_raw_ns);
+  py::class_<RealtimeAnchor>(module, "RealtimeAnchor")
+      .def_readonly("monotonic_raw_ns", &RealtimeAnchor::monotonic_raw_ns)
+      .def_readonly("realtime_ns", &RealtimeAnchor::realtime_ns)
+      .def_readonly("uncertainty_ns", &RealtimeAnchor::uncertainty_ns);
+  module.def("anchor_realtime", &anchor_realtime);
+  module.def("sleep_until_ns", &sleep_until, py::arg("deadline_ns"));
+  module.def("time_calls", &timed_calls, py::arg("callable"), py::arg("iterations"), py::arg("minimum_ns"));
+}
+
+void bind_nvml(py::module_& module) {
+  py::class_<Reading>(module, "Reading")
+      .def_readonly("code", &Reading::code)
+      .def_property_readonly("value", [](const Reading& reading) -> py::object {
+        return reading.code == nvml::kSuccess ? py::object(py::float_(reading.value)) : py::none();
+      });
+  py::class_<CounterReading>(module, "CounterReading")
+      .def_readonly("begin_ns", &CounterReading::begin_ns)
+      .def_readonly("end_ns", &CounterReading::end_ns)
+      .def_readonly("energy_mj", &CounterReading::energy_mj);
+  py::class_<DeviceProcess>(module, "DeviceProcess")
+      .def_readonly("process_id", &DeviceProcess::process_id)
+      .def_readonly("used_bytes", &DeviceProcess::used_bytes);
+  py::class_<NvmlDevice>(module, "NvmlDevice")
+      .def_property_readonly("index", &NvmlDevice::index)
+      .def_property_readonly("uuid", &NvmlDevice::uuid)
+      .def_property_readonly("name", &NvmlDevice::name)
+      .def("energy_counter", &NvmlDevice::energy_counter, WithoutGil())
+      .def("power_mw", &NvmlDevice::power_mw, py::arg("field"), WithoutGil())
+      .def("clock_mhz", &NvmlDevice::clock_mhz, py::arg("clock"), WithoutGil())
+      .def("temperature_c", &NvmlDevice::temperature_c, WithoutGil())
+      .def("throttle_reasons", &NvmlDevice::throttle_reasons, WithoutGil())
+      .def("power_limit_mw", &NvmlDevice::power_limit_mw, WithoutGil())
+      .def("memory_used_bytes", &NvmlDevice::memory_used_bytes, WithoutGil())
+      .def("processes", [](const NvmlDevice& device) {
+        const Processes processes = [&] {
+          const py::gil_scoped_release release;
+          return device.processes();
+        }();
+        return py::make_tuple(processes.code, py::cast(processes.list));
+      });
+  py::class_<NvmlLibrary, std::shared_ptr<NvmlLibrary>>(module, "NvmlLibrary")
+      .def_property_readonly("available", &NvmlLibrary::available)
+      .def_property_readonly("reason", &NvmlLibrary::reason)
+      .def_property_readonly("path", &NvmlLibrary::path)
+      .def_property_readonly("driver_version", &NvmlLibrary::driver_version)
+      .def("describe", &NvmlLibrary::describe, py::arg("code"))
+      .def("devices", &NvmlLibrary::devices, WithoutGil());
+  module.def("open_nvml", &NvmlLibrary::open, py::arg("path") = "", WithoutGil());
+  module.attr("FIELD_POWER_AVERAGE") = nvml::kFieldPowerAverage;
+  module.attr("FIELD_POWER_INSTANT") = nvml::kFieldPowerInstant;
+}
+
+void bind_sampler(py::module_& module) {
+  py::class_<PowerSampler>(module, "PowerSampler")
+      .def(py::init([](const NvmlDevice& device, std::int64_t power_ns, std::int64_t counter_ns, std::int64_t state_ns,
+                       std::int64_t expected_ns) {
+             return std::make_unique<PowerSampler>(device, SamplerIntervals{power_ns, counter_ns, state_ns},
+                                                   expected_ns);
+           }),
+           py::arg("device"), py::arg("power_interval_ns"), py::arg("counter_interval_ns"),
+           py::arg("state_interval_ns"), py::arg("expected_ns"))
+      .def("start", &PowerSampler::start, WithoutGil())
+      .def("stop", &PowerSampler::stop, WithoutGil())
+      .def("driver_samples", &driver_samples)
+      .def("polled", &polled)
+      .def("counter", &counter)
+      .def("states", &states)
+      .def_property_readonly("samples_code", &PowerSampler::samples_code)
+      .def_property_readonly("missed_ticks", &PowerSampler::missed_ticks)
+      .def_property_readonly("failure", &PowerSampler::failure);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_native, module) {
+  module.doc() = "What Python must not disturb while it is measured. See pybench.measure for the interface.";
+  module.attr("BUILD_ID") = PYBENCH_BUILD_ID;
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const std::system_error& error) {
+      errno = error.code().value();
+      PyErr_SetFromErrno(PyExc_OSError);
+    }
+  });
+  bind_clock_and_timer(module);
+  bind_nvml(module);
+  bind_sampler(module);
+  py::class_<PerfCounter>(module, "PerfCounter")
+      .def(py::init<std::uint32_t, std::uint64_t, int>(), py::arg("type"), py::arg("config"), py::arg("cpu"))
+      .def("read", &PerfCounter::read, WithoutGil());
+}

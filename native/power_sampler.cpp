@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implements power_sampler.hpp.
+#include "power_sampler.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <stdexcept>
+
+namespace pybench {
+namespace {
+
+// The driver keeps about 120 samples, 20 ms apart on an H200 (2.4 s); reading it five times a second loses none.
+constexpr std::int64_t kDrainInterval_ns = 200'000'000;
+constexpr std::int64_t kDriverSampleInterval_ns = 20'000'000;
+constexpr std::int64_t kShortestInterval_ns = 1'000'000;        // below, the calls themselves fill the time
+constexpr std::int64_t kLongestInterval_ns = 1'000'000'000;     // stop() waits for one tick
+constexpr std::int64_t kLongestReserve_ns = 3'600'000'000'000;  // an hour; later growth happens in the sampling thread
+
+std::size_t rows_for(std::int64_t expected_ns, std::int64_t interval_ns) {
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(expected_ns, 0, kLongestReserve_ns) / interval_ns + 256);
+}
+
+SamplerIntervals checked(SamplerIntervals intervals) {
+  for (const std::int64_t interval : {intervals.power_ns, intervals.counter_ns, intervals.state_ns}) {
+    if (interval < kShortestInterval_ns || interval > kLongestInterval_ns) {
+      throw std::invalid_argument("a sampling interval must lie between 1 ms and 1 s");
+    }
+  }
+  return intervals;
+}
+
+// Signals belong to Python's main thread: threads started while this lives inherit a mask that blocks all of them.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+PowerSampler::PowerSampler(NvmlDevice device, SamplerIntervals intervals, std::int64_t expected_ns)
+    : device_(std::move(device)),
+      intervals_(checked(intervals)),
+      driver_samples_(rows_for(expected_ns, kDriverSampleInterval_ns)),
+      polled_(rows_for(expected_ns, intervals.power_ns)),
+      counter_(rows_for(expected_ns, intervals.counter_ns)),
+      states_(rows_for(expected_ns, intervals.state_ns)) {}
+
+PowerSampler::~PowerSampler() { stop(); }
+
+void PowerSampler::start() {
+  if (!threads_.empty()) throw std::logic_error("the sampler runs already");
+  stopping_ = false;
+  const BlockedSignals blocked;
+  threads_.emplace_back([this] { run_every(intervals_.power_ns, [this] { sample_power(); }); });
+  threads_.emplace_back(
+      [this] { run_every(intervals_.counter_ns, [this] { counter_.append(device_.energy_counter()); }); });
+  threads_.emplace_back([this] { run_every(intervals_.state_ns, [this] { sample_state(); }); });
+}
+
+void PowerSampler::stop() {
+  if (threads_.empty()) return;
+  stopping_ = true;
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  drain();
+}
+
+std::string PowerSampler::failure() const {
+  const std::lock_guard lock(failure_mutex_);
+  return failure_;
+}
+
+void PowerSampler::run_every(std::int64_t interval_ns, const std::function<void()>& tick) {
+  try {
+    std::int64_t due_ns = monotonic_raw_ns();
+    while (!stopping_) {
+      tick();
+      // A fixed grid: a slow call does not shift the later ticks, and ticks that it ran over are skipped and counted.
+      const std::int64_t late = (monotonic_raw_ns() - due_ns) / interval_ns;
+      missed_ticks_ += late;
+      due_ns += (late + 1) * interval_ns;
+      while (!sleep_until_ns(due_ns)) {
+      }
+    }
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(failure_mutex_);
+    failure_ = error.what();
+  }
+}
+
+void PowerSampler::sample_power() {
+  PolledPower row{};
+  row.begin_ns = monotonic_raw_ns();
+  row.instant_mw = device_.power_mw(nvml::kFieldPowerInstant);
+  row.average_mw = device_.power_mw(nvml::kFieldPowerAverage);
+  row.end_ns = monotonic_raw_ns();
+  polled_.append(row);
+  if (row.end_ns >= next_drain_ns_) {
+    drain();
+    next_drain_ns_ = row.end_ns + kDrainInterval_ns;
+  }
+}
+
+void PowerSampler::drain() {
+  // A fresh anchor each time: NTP slews realtime, so one anchor for the whole session would drift.
+  const RealtimeAnchor anchor = anchor_realtime();
+  samples_code_ = device_.drain_power_samples(last_sample_us_, drained_);
+  for (const PowerSample& sample : drained_) {
+    driver_samples_.append({anchor.to_raw_ns(sample.realtime_us * 1000), sample.realtime_us, sample.power_mw});
+    last_sample_us_ = sample.realtime_us;
+  }
+}
+
+void PowerSampler::sample_state() {
+  DeviceState row{};
+  row.time_ns = monotonic_raw_ns();
+  row.sm_clock_mhz = device_.clock_mhz(nvml::kClockSm);
+  row.memory_clock_mhz = device_.clock_mhz(nvml::kClockMemory);
+  row.temperature_c = device_.temperature_c();
+  row.throttle_reasons = device_.throttle_reasons();
+  row.power_limit_mw = device_.power_limit_mw();
+  row.memory_used_bytes = device_.memory_used_bytes();
+  const Processes processes = device_.processes();
+  row.process_count = {processes.code, static_cast<double>(processes.list.size())};
+  row.own_memory_bytes = {processes.code == nvml::kSuccess ? nvml::kNotFound : processes.code, 0};
+  for (const DeviceProcess& process : processes.list) {
+    if (process.process_id == static_cast<std::uint32_t>(getpid())) row.own_memory_bytes = process.used_bytes;
+  }
+  states_.append(row);
+}
+
+}  // namespace pybench
