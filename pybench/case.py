@@ -24,6 +24,8 @@ RUNTIMES = ("onnxruntime", "torch")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8", "amp-fp16", "amp-bf16")
 PATHS = ("none", "python", "hf", "rust", "go_rust")
 CALIBRATIONS = ("minmax", "entropy", "percentile")
+IMAGE_MODELS = ("resnet50", "digits-cnn")
+LANGUAGE_MODELS = ("tinylm-small", "tinylm-large")
 
 _LANGUAGE = frozenset({"infer", "train", "tokenize"})
 _IMAGES = frozenset({"infer", "accuracy"})
@@ -55,7 +57,7 @@ _LIST = (
     Factor("workload", "choice", None, "what is measured", choices=WORKLOADS),
     Factor(
         "model", "file", None, "a built-in model, or a path to your own ONNX file", _MODEL,
-        ("resnet50", "digits-cnn", "tinylm-small", "tinylm-large"),
+        (*IMAGE_MODELS, *LANGUAGE_MODELS),
     ),
     Factor("checkpoint", "file", None, "a file of torch weights for a built-in model", _MODEL),
     Factor("runtime", "choice", None, "what executes the model", _MODEL, RUNTIMES),
