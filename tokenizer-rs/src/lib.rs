@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Exact byte-level BPE: the ids of Hugging Face tokenizers, without locks and without allocation on the hot path.
+//!
+//! A document goes through four stages, each a module:
+//!
+//! 1. [`special`] cuts the special tokens out of the text;
+//! 2. [`scanner`] cuts the rest into words by the GPT-2 rule, with the classes of [`unicode`];
+//! 3. [`cache`] remembers the ids of words seen before, in a table of fixed size;
+//! 4. [`merge`] computes the ids of the words that the cache does not know.
+//!
+//! [`model`] builds the tables from a `tokenizer.json` ([`file`] is its shape) and refuses by name whatever it does not
+//! implement; [`encode`] runs the stages; [`ffi`] is the whole C boundary, described by `include/pybench_tokenizer.h`.
+//!
+//! Not here: other models than BPE, other splitting rules than GPT-2's, normalizers, training, and threads (callers give
+//! each thread a worker of its own).
+
+pub mod cache;
+pub mod encode;
+pub mod ffi;
+pub mod file;
+pub mod merge;
+pub mod model;
+pub mod scanner;
+pub mod special;
+pub mod unicode;
+mod unicode_ranges;
+
+pub use encode::{EncodeError, Encoder};
+pub use model::{LoadError, Model};

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Merging the bytes of one word by rank: byte-pair encoding proper.
+//!
+//! Definition: of all neighbouring pairs that have a merge, the one of the lowest rank, leftmost among equals, is replaced
+//! by its product, until no neighbours have one. Where products are unique and their ids rise with the rank (the loader
+//! sees to both), the id of the product can stand for the rank.
+//!
+//! Short words: the products lie in an array whose minimum is searched; quadratic, but in nanoseconds. Long words: a heap
+//! over a linked list, O(n log n), so that a megabyte of one letter is no trap.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Stands for "this pair has no merge": larger than any id.
+pub const NO_ID: u32 = u32::MAX;
+
+/// Ids take 21 bits, so that a pair and its product fit one slot of 64 bits.
+pub const ID_BITS: u32 = 21;
+
+/// Words of up to this many bytes are merged by searching the minimum: where the two ways take about as long.
+const SHORT_BYTES: usize = 48;
+
+/// Scratch memory that a worker keeps between long words, in symbols.
+pub const LONG_RETAINED: usize = 4096;
+
+const EMPTY: u64 = u64::MAX;
+
+/// From neighbouring ids to the id of their product. Open addressing, at most half full.
+pub struct MergeTable {
+    slots: Box<[u64]>,
+    shift: u32,
+    byte_ids: [u32; 256],
+}
+
+impl MergeTable {
+    /// `byte_ids`: the id of each byte. `merges`: left, right, product; no pair twice; every id below 2^21.
+    pub fn new(byte_ids: [u32; 256], merges: &[(u32, u32, u32)]) -> Self {
+        let capacity = (merges.len() * 2).next_power_of_two().max(2);
+        let mut table = Self {
+            slots: vec![EMPTY; capacity].into_boxed_slice(),
+            shift: 64 - capacity.trailing_zeros(),
+            byte_ids,
+        };
+        for &(left, right, product) in merges {
+            let pair = pair_key(left, right);
+            let mut slot = table.first_slot(pair);
+            while table.slots[slot] != EMPTY {
+                slot = (slot + 1) & (capacity - 1);
+            }
+            table.slots[slot] = pair << ID_BITS | u64::from(product);
+        }
+        table
+    }
+
+    /// The id of one byte.
+    #[inline(always)]
+    pub fn byte_id(&self, byte: u8) -> u32 {
+        self.byte_ids[usize::from(byte)]
+    }
+
+    /// The id that `left` and `right` merge into, or `NO_ID`.
+    #[inline(always)]
+    pub fn product(&self, left: u32, right: u32) -> u32 {
+        let pair = pair_key(left, right);
+        let mut slot = self.first_slot(pair);
+        loop {
+            let found = self.slots[slot];
+            if found >> ID_BITS == pair {
+                return (found & ((1 << ID_BITS) - 1)) as u32;
+            }
+            if found == EMPTY {
+                return NO_ID;
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    #[inline(always)]
+    fn first_slot(&self, pair: u64) -> usize {
+        (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
+    }
+}
+
+fn pair_key(left: u32, right: u32) -> u64 {
+    u64::from(left) << ID_BITS | u64::from(right)
+}
+
+/// Scratch memory of one thread.
+#[derive(Default)]
+pub struct Merger {
+    ids: Vec<u32>,
+    long: LongScratch,
+}
+
+impl Merger {
+    /// The ids of one word. Valid until the next call.
+    pub fn merge(&mut self, table: &MergeTable, word: &[u8]) -> &[u32] {
+        self.ids.clear();
+        self.ids.extend(word.iter().map(|&byte| table.byte_id(byte)));
+        if word.len() <= SHORT_BYTES {
+            let count = merge_short(table, &mut self.ids);
+            self.ids.truncate(count);
+        } else {
+            self.long.merge(table, &mut self.ids);
+        }
+        &self.ids
+    }
+
+    /// Gives back what a very long word made this scratch grow to, beyond `LONG_RETAINED` symbols.
+    pub fn shrink(&mut self) {
+        self.ids.clear();
+        self.ids.shrink_to(LONG_RETAINED);
+        self.long.shrink();
+    }
+
+    /// Bytes that stay held between documents, at most.
+    pub const fn retained_bytes() -> usize {
+        LONG_RETAINED * (size_of::<u32>() + size_of::<Link>() + 2 * size_of::<Reverse<Candidate>>())
+    }
+}
+
+/// Merges in place; returns how many ids are left at the front.
+fn merge_short(table: &MergeTable, ids: &mut [u32]) -> usize {
+    let mut products = [NO_ID; SHORT_BYTES];
+    let mut count = ids.len();
+    for (product, pair) in products.iter_mut().zip(ids.windows(2)) {
+        *product = table.product(pair[0], pair[1]);
+    }
+    while count > 1 {
+        let candidates = &products[..count - 1];
+        let lowest = candidates.iter().copied().fold(NO_ID, u32::min);
+        if lowest == NO_ID {
+            break;
+        }
+        let Some(at) = candidates.iter().position(|&product| product == lowest) else {
+            break;
+        };
+        ids[at] = lowest;
+        ids.copy_within(at + 2..count, at + 1);
+        products.copy_within(at + 1..count - 1, at);
+        count -= 1;
+        products[count - 1] = NO_ID;
+        if at + 1 < count {
+            products[at] = table.product(ids[at], ids[at + 1]);
+        }
+        if at > 0 {
+            products[at - 1] = table.product(ids[at - 1], ids[at]);
+        }
+    }
+    count
+}
+
+/// Product and place of a pair that was seen when it was pushed; ordered as merges have to happen.
+type Candidate = (u32, u32);
+
+/// Neighbours of a symbol, as indices; `NO_ID` at the ends.
+#[derive(Clone, Copy)]
+struct Link {
+    previous: u32,
+    next: u32,
+}
+
+#[derive(Default)]
+struct LongScratch {
+    links: Vec<Link>,
+    heap: BinaryHeap<Reverse<Candidate>>,
+}
+
+impl LongScratch {
+    /// Merges `ids` in place. The model caps a word at `WORD_BYTES_MAX`, so indices fit 32 bits.
+    fn merge(&mut self, table: &MergeTable, ids: &mut Vec<u32>) {
+        self.link_up(table, ids);
+        while let Some(Reverse((product, at))) = self.heap.pop() {
+            // A candidate is stale when its left symbol is gone or either symbol has changed since.
+            let left = at as usize;
+            let right = self.links[left].next;
+            if ids[left] == NO_ID || right == NO_ID || table.product(ids[left], ids[right as usize]) != product {
+                continue;
+            }
+            self.replace(table, ids, left, right as usize, product);
+        }
+        self.links.clear();
+        ids.retain(|&id| id != NO_ID);
+    }
+
+    fn link_up(&mut self, table: &MergeTable, ids: &[u32]) {
+        let count = ids.len() as u32;
+        self.links.clear();
+        self.links.extend((0..count).map(|at| Link {
+            previous: at.wrapping_sub(1),
+            next: if at + 1 < count { at + 1 } else { NO_ID },
+        }));
+        // Built in one go: heapifying is linear, pushing one by one is not.
+        let mut candidates = std::mem::take(&mut self.heap).into_vec();
+        candidates.clear();
+        candidates.extend(ids.windows(2).zip(0..).filter_map(|(pair, at)| {
+            let product = table.product(pair[0], pair[1]);
+            (product != NO_ID).then_some(Reverse((product, at)))
+        }));
+        self.heap = BinaryHeap::from(candidates);
+    }
+
+    fn replace(&mut self, table: &MergeTable, ids: &mut [u32], left: usize, right: usize, product: u32) {
+        ids[left] = product;
+        ids[right] = NO_ID;
+        let next = self.links[right].next;
+        self.links[left].next = next;
+        if next != NO_ID {
+            self.links[next as usize].previous = left as u32;
+            self.push(table.product(product, ids[next as usize]), left as u32);
+        }
+        let previous = self.links[left].previous;
+        if previous != NO_ID {
+            self.push(table.product(ids[previous as usize], product), previous);
+        }
+    }
+
+    fn push(&mut self, product: u32, at: u32) {
+        if product != NO_ID {
+            self.heap.push(Reverse((product, at)));
+        }
+    }
+
+    fn shrink(&mut self) {
+        self.links.shrink_to(LONG_RETAINED);
+        self.heap.clear();
+        self.heap.shrink_to(2 * LONG_RETAINED);
+    }
+}
