@@ -43,7 +43,7 @@ CLOCKS = "clocks.csv"
 STDOUT = "stdout.log"
 STDERR = "stderr.log"
 COMPLETE = "complete"
-CLAIM = "claim"
+CLAIM_SUFFIX = ".claim"
 
 OUTCOMES = ("ok", "oom", "timeout", "unsupported", "build_failed", "crashed", "killed", "interrupted")
 COVERING = frozenset({"ok", "oom", "unsupported"})
@@ -133,6 +133,11 @@ class RunDirectory:
         return self.path / name
 
     @property
+    def claim(self) -> Path:
+        """Beside the folder: who made, or is making, this attempt."""
+        return self.path.with_name(self.path.name + CLAIM_SUFFIX)
+
+    @property
     def is_complete(self) -> bool:
         return (self.path / COMPLETE).exists()
 
@@ -146,7 +151,7 @@ class RunDirectory:
 
     def read_case(self) -> Case:
         try:
-            case = case_from_json(read_json(self.file(CASE)))
+            case = case_from_json(_checked(self.file(CASE), ("case",))["case"])
         except (ValueError, TypeError) as error:
             raise CorruptError(f"{self.file(CASE)}: {error}") from error
         if case.id != self.case_id:
@@ -208,6 +213,10 @@ class CampaignDirectory:
     def report(self) -> Path:
         return self.path / REPORT
 
+    def read_plan_text(self) -> str:
+        """plan.yaml as it was given, or the empty text when somebody removed it: what it means is in plan.resolved.json."""
+        return self.plan.read_text(encoding="utf-8", errors="replace") if self.plan.is_file() else ""
+
     @property
     def artefacts(self) -> Path:
         return self.path / ARTEFACTS
@@ -218,6 +227,9 @@ class CampaignDirectory:
     def block(self, case_id: str, block: int) -> Path:
         return self.path / RUNS / case_id / f"block-{block:03d}"
 
+    def attempt(self, case_id: str, block: int, attempt: int) -> RunDirectory:
+        return RunDirectory(self.block(case_id, block) / f"attempt-{attempt:02d}", case_id, block, attempt)
+
     def attempts(self, case_id: str, block: int) -> list[RunDirectory]:
         """Every attempt at one run, oldest first, complete or not."""
         folder = self.block(case_id, block)
@@ -225,12 +237,24 @@ class CampaignDirectory:
         found = [(name, _ATTEMPT.fullmatch(name)) for name in names]
         return [RunDirectory(folder / name, case_id, block, int(match[1])) for name, match in found if match]
 
+    def latest(self, case_id: str, block: int) -> RunDirectory | None:
+        """The attempt that counts: the latest complete one."""
+        complete = [attempt for attempt in self.attempts(case_id, block) if attempt.is_complete]
+        return complete[-1] if complete else None
+
+    def claims(self, case_id: str, block: int) -> list[RunDirectory]:
+        """Every attempt that has been claimed, oldest first, whether its folder exists or not."""
+        folder = self.block(case_id, block)
+        names = [entry.name.removesuffix(CLAIM_SUFFIX) for entry in folder.iterdir()] if folder.is_dir() else []
+        numbers = sorted({int(match[1]) for name in names if (match := _ATTEMPT.fullmatch(name))})
+        return [self.attempt(case_id, block, number) for number in numbers]
+
     def runs(self) -> Iterator[RunDirectory]:
         """The attempt that counts of every (case, block): the latest complete one, in the order of id and block."""
         for case_id, block in self.started():
-            complete = [attempt for attempt in self.attempts(case_id, block) if attempt.is_complete]
-            if complete:
-                yield complete[-1]
+            latest = self.latest(case_id, block)
+            if latest is not None:
+                yield latest
 
     def started(self) -> Iterator[tuple[str, int]]:
         """(case id, block) of everything that has a folder."""
@@ -240,6 +264,54 @@ class CampaignDirectory:
                 match = _BLOCK.fullmatch(entry.name)
                 if match:
                     yield case.name, int(match[1])
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedPlan:
+    """plan.resolved.json: what a plan means, in words that need no plan to be read.
+
+    `criteria`: as `pybench.criteria` stores them. `files`: value of a `file` factor -> absolute path (of what its sha256
+    is part of the case's identity). `unsupported` is not here: it depends on the machine and stands in each run.
+    """
+
+    name: str
+    seed: int
+    repetitions: int
+    cases: tuple[Case, ...]
+    criteria: tuple[Mapping[str, Any], ...]
+    require: tuple[str, ...]
+    files: Mapping[str, str]
+    content: Mapping[str, Any]
+
+
+def read_resolved_plan(campaign: CampaignDirectory) -> ResolvedPlan:
+    """Reads plan.resolved.json; `CorruptError` when it is malformed."""
+    content = _checked(campaign.plan_resolved, ("name", "seed", "repetitions", "cases", "criteria", "require", "files"))
+    try:
+        return parse_resolved_plan(content)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptError(f"{campaign.plan_resolved}: {error}") from error
+
+
+def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:
+    """The content of plan.resolved.json as a value. Raises ValueError, TypeError or KeyError when it is malformed."""
+    return ResolvedPlan(
+        name=content["name"],
+        seed=int(content["seed"]),
+        repetitions=int(content["repetitions"]),
+        cases=tuple(case_from_json(stored) for stored in content["cases"]),
+        criteria=tuple(content["criteria"]),
+        require=tuple(content["require"]),
+        files={value: entry["path"] for value, entry in content["files"].items()},
+        content=content,
+    )
+
+
+def not_a_campaign(campaign: CampaignDirectory) -> UsageError:
+    """A folder that holds something else: pybench writes nothing into it."""
+    return UsageError(
+        f"{campaign.path} is not empty and not a campaign: it has no {PLAN_RESOLVED}", hint="choose another folder with --out"
+    )
 
 
 def open_campaign(path: str | os.PathLike[str]) -> CampaignDirectory:

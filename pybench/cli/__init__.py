@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: the only part that prints. Results go to stdout, talk to stderr; exit codes are those of `pybench.errors`.
+
+Each module here offers `register(app)`, which adds its commands. Commands raise; `main` turns what pybench raises on
+purpose into text and an exit code. Anything else is a defect of pybench and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import typer
+
+from pybench import __version__
+from pybench.cli import campaigns, machine, plans, reading
+from pybench.errors import EXIT_INTERRUPTED, EXIT_USAGE, PybenchError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    try:
+        code = typer.main.get_command(_app())(args=arguments, standalone_mode=False, prog_name="pybench")
+        sys.stdout.flush()
+        return int(code or 0)
+    except PybenchError as error:
+        _say(f"error: {error}" if "\n" not in error.message else str(error))
+        return error.exit_code
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return EXIT_USAGE
+    except (click.Abort, KeyboardInterrupt):
+        _say("interrupted")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader went away, as in `pybench expand | head`: not an error of ours
+        return 0
+
+
+def _app() -> typer.Typer:
+    app = typer.Typer(
+        name="pybench",
+        help="Benchmark campaigns for numeric precisions and runtimes, with numbers that a referee can trust.",
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_options)
+    for module in (plans, campaigns, reading, machine):
+        module.register(app)
+    return app
+
+
+def _options(
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True, callback=lambda given: _version(given)),
+) -> None:
+    """Benchmark campaigns for numeric precisions and runtimes, with numbers that a referee can trust."""
+
+
+def _version(given: bool) -> None:
+    if given:
+        print(f"pybench {__version__}")
+        raise typer.Exit
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench run` and `pybench status`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from pybench import machine, rundir, runner
+from pybench.case import Case
+from pybench.cli.progress import Progress, counts_text, duration_text
+from pybench.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
+from pybench.recipe import in_making_order, recipes_of
+from pybench.rundir import CampaignDirectory, ResolvedPlan
+
+RESULTS = Path("results")
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(run)
+    app.command()(status)
+
+
+def run(
+    plan: Annotated[Path, typer.Argument(help="The campaign's plan, a YAML file.")],
+    out: Annotated[Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/<name>].")] = None,
+    select: Annotated[Optional[str], typer.Option("--filter", "-k", metavar="EXPR", help="Only these cases, as in `precision=int8,batch>=8`.")] = None,
+    overrides: Annotated[Optional[list[str]], typer.Option("--set", metavar="A.B=V", help="Change the plan: `--set defaults.iterations=50`.")] = None,
+    repetitions: Annotated[Optional[int], typer.Option(min=1, help="Instead of the plan's own number.")] = None,
+    timeout: Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one run may take.")] = 3600.0,
+    max_failures: Annotated[Optional[int], typer.Option(min=1, metavar="N", help="Stop after N failed runs.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Also repeat runs that crashed, timed out or failed to build.")] = False,
+    rerun: Annotated[Optional[list[str]], typer.Option("--rerun", metavar="CASE", help="Do every run of this case (an id's beginning) once more.")] = None,
+    shard: Annotated[str, typer.Option(metavar="I/N", help="Only every N-th block, beginning with the I-th.")] = "1/1",
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="List cases, artefacts, time and disk; start nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+) -> None:
+    """Run a plan, or continue it: what is missing, killed or interrupted is done, the rest is kept.
+
+    Ctrl-C once finishes the run at hand; twice stops it too. Exit code 0: every selected cell is covered, at least one
+    run is ok, and everything in the plan's `require` is valid.
+    """
+    content, text = _resolved(plan, [*(overrides or []), *([f"repetitions={repetitions}"] if repetitions else [])])
+    resolved = rundir.parse_resolved_plan(content)
+    campaign = CampaignDirectory(out or RESULTS / resolved.name)
+    options = runner.Options(
+        shard=runner.parse_shard(shard),
+        selected=_selected(resolved, select),
+        rerun=frozenset(_case_id(resolved, prefix) for prefix in rerun or []),
+        timeout_s=timeout,
+        max_failures=max_failures,
+        retry_failed=retry_failed,
+    )
+    selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
+    facts = machine.ask(machine.needed_facts(selected))
+    if dry_run:
+        _print_dry_run(campaign, resolved, selected, facts, options, as_json)
+        return
+    _name_changes(*runner.open_for_running(campaign, content, text))
+    progress = Progress(sys.stderr)
+    result = runner.run_campaign(campaign, resolved, options, lambda case: machine.unsupported(case, facts), progress)
+    progress.close()
+    _print_result(campaign, result, as_json)
+    raise typer.Exit(EXIT_INTERRUPTED if result.interrupted else EXIT_OK if result.is_success else EXIT_FAILED)
+
+
+def status(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The campaign's directory.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """How far a campaign is: outcomes by case, what is missing."""
+    campaign = rundir.open_campaign(directory)
+    plan = rundir.read_resolved_plan(campaign)
+    rows = []
+    for case in plan.cases:
+        planned = [run for run in runner.planned_runs([case], plan.seed, plan.repetitions)]
+        rows.append((case, runner.tally(campaign, plan, planned)))
+    total = runner.tally(campaign, plan, list(runner.planned_runs(plan.cases, plan.seed, plan.repetitions)))
+    if as_json:
+        cases = [{"case_id": case.id, "title": case.title(), "outcomes": dict(row.outcomes)} for case, row in rows]
+        _print_json({"name": plan.name, "repetitions": plan.repetitions, **_tally_json(total), "cases": cases})
+        return
+    for case, row in rows:
+        print(f"{case.id[:12]}  {counts_text(row.outcomes):<24}  {case.title()}")
+    print(f"{plan.name}: {counts_text(total.outcomes)} of {total.outcomes.total()} runs")
+
+
+def _resolved(path: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], str]:
+    """The plan as plan.resolved.json will say it, and its text."""
+    from pybench.plan import expand, load_plan, resolve
+
+    plan = load_plan(path, tuple(overrides))
+    return resolve(plan, expand(plan)), path.read_text(encoding="utf-8")
+
+
+def _selected(plan: ResolvedPlan, expression: str | None) -> frozenset[str] | None:
+    if expression is None:
+        return None
+    from pybench.plan.filter import parse_filter
+
+    accepts = parse_filter(expression)
+    selected = frozenset(case.id for case in plan.cases if accepts(case))
+    if not selected:
+        raise UsageError(f"--filter {expression}: no case fits", hint="`pybench expand PLAN` lists the cases")
+    return selected
+
+
+def _case_id(plan: ResolvedPlan, prefix: str) -> str:
+    fitting = [case.id for case in plan.cases if case.id.startswith(prefix)]
+    if len(fitting) != 1:
+        what = "fits no case" if not fitting else f"fits {len(fitting)} cases"
+        raise UsageError(f"--rerun {prefix} {what} of the plan", hint="`pybench expand PLAN` lists cases with their ids")
+    return fitting[0]
+
+
+def _name_changes(added: Sequence[Case], orphaned: Sequence[Case]) -> None:
+    for what, cases in (("the plan now also asks for", added), ("no longer in the plan, kept but not counted:", orphaned)):
+        for case in cases:
+            print(f"{what} {case.id[:12]} {case.title()}", file=sys.stderr)
+
+
+def _print_dry_run(
+    campaign: CampaignDirectory, plan: ResolvedPlan, cases: Sequence[Case], facts: machine.Facts, options: runner.Options, as_json: bool
+) -> None:
+    reasons = {case.id: machine.unsupported(case, facts) for case in cases}
+    runnable = [case for case in cases if reasons[case.id] is None]
+    named = {f"{case.id}/{role}": recipe for case in runnable for role, recipe in recipes_of(case).items()}
+    missing = [recipe for recipe in in_making_order(named) if not (campaign.artefact(recipe.digest) / rundir.COMPLETE).exists()]
+    blocks = sum(options.shard.takes(block) for block in range(1, plan.repetitions + 1))
+    known_s, done = _known(campaign, cases)
+    guess = machine.estimate(runnable, blocks, len(missing), facts, known_s)
+    if as_json:
+        _print_json(
+            {
+                "directory": str(campaign.path),
+                "cases": [{"case_id": case.id, "title": case.title(), "unsupported": reasons[case.id]} for case in cases],
+                "artefacts": [{"digest": recipe.digest, "title": recipe.title()} for recipe in missing],
+                "runs": blocks * len(cases), "done": done, "estimate_s": guess.seconds, "estimate_bytes": guess.bytes,
+            }
+        )
+        return
+    for case in cases:
+        reason = reasons[case.id]
+        print(f"{case.id[:12]}  {case.title()}" + (f"  [unsupported: {reason[1]}]" if reason else ""))
+    for recipe in missing:
+        print(f"to make  {recipe.title()}")
+    basis = f"{guess.measured} of {len(runnable)} cases from their own runs, the rest nominal, wrong by up to a factor of three"
+    print(f"{len(cases)} cases x {blocks} blocks = {blocks * len(cases)} runs ({done} done), {len(missing)} artefacts to make, into {campaign.path}")
+    print(f"about {duration_text(guess.seconds)} and {guess.bytes / 1e6:.1f} MB for all of it ({basis})")
+
+
+def _known(campaign: CampaignDirectory, cases: Sequence[Case]) -> tuple[dict[str, float], int]:
+    """Mean seconds by case of the runs that exist, and how many there are."""
+    ids = {case.id for case in cases}
+    durations: dict[str, list[float]] = {}
+    for attempt in campaign.runs():
+        duration = attempt.read_run().get("duration_s") if attempt.case_id in ids else None
+        if duration is not None:
+            durations.setdefault(attempt.case_id, []).append(duration)
+    return {case_id: sum(found) / len(found) for case_id, found in durations.items()}, sum(map(len, durations.values()))
+
+
+def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bool) -> None:
+    if as_json:
+        _print_json({"directory": str(campaign.path), **_tally_json(result)})
+        return
+    print(f"{counts_text(result.outcomes)} of {result.outcomes.total()} runs in {campaign.path}")
+    for name, count in sorted(result.invalid.items()):
+        print(f"required but not valid: {name} in {count} runs")
+    if result.busy:
+        print(f"{result.busy} runs are being done by another runner")
+    if result.too_many_failures:
+        print("stopped after --max-failures failures")
+    if result.interrupted:
+        print("interrupted: run the same command again to continue")
+
+
+def _tally_json(result: runner.Tally) -> Mapping[str, Any]:
+    return {
+        "outcomes": dict(result.outcomes),
+        "uncovered": result.uncovered,
+        "required_but_invalid": dict(result.invalid),
+        "interrupted": result.interrupted,
+        "busy": result.busy,
+    }
+
+
+def _print_json(content: Mapping[str, Any]) -> None:
+    print(json.dumps(content, indent=1, ensure_ascii=False))

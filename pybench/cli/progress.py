@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The line that says how far a campaign is: rewritten in place on a terminal, one line a run elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from typing import TextIO
+
+from pybench.recipe import Recipe
+from pybench.rundir import OUTCOMES
+from pybench.runner.outcome import Outcome
+from pybench.runner.schedule import PlannedRun
+
+
+class Progress:
+    """A `runner.Listener` that writes to `stream`."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_terminal = stream.isatty()
+        self._pending = 0
+        self._finished = 0
+        self._seconds: dict[str, list[float]] = {}
+        self._counts: Counter[str] = Counter()
+        self._is_open = False
+
+    def begin(self, pending: int, done: Mapping[str, int]) -> None:
+        self._pending = pending
+        self._counts.update(done)
+        if done:
+            self._line(f"{counts_text(done)} from before; {pending} runs to do")
+
+    def preparing(self, recipe: Recipe) -> None:
+        self._line(f"making {recipe.title()}", stays=not self._is_terminal)
+
+    def running(self, planned: PlannedRun) -> None:
+        if self._is_terminal:
+            self._line(f"{self._state()}  {planned.case.title()}, block {planned.block}", stays=False)
+
+    def finished(self, planned: PlannedRun, outcome: Outcome, wall_s: float) -> None:
+        self._finished += 1
+        self._counts[outcome.name] += 1
+        self._seconds.setdefault(planned.case.id, []).append(wall_s)
+        text = f"{self._state()}  {outcome.name} {wall_s:.1f} s  {planned.case.title()}, block {planned.block}"
+        if outcome.name not in ("ok", "unsupported"):
+            self._line(f"{text}: {outcome.detail or outcome.reason or ''}")
+        elif not self._is_terminal:
+            self._line(text)
+
+    def close(self) -> None:
+        """Leaves the terminal on a fresh line."""
+        if self._is_open:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._is_open = False
+
+    def _state(self) -> str:
+        return f"[{self._finished}/{self._pending}] {counts_text(self._counts)}, {self._remaining()} left"
+
+    def _remaining(self) -> str:
+        """Mean over the runs of this call, times what is left; randomised order makes that fair after one block."""
+        spent = [seconds for found in self._seconds.values() for seconds in found]
+        if not spent:
+            return "?"
+        return duration_text(sum(spent) / len(spent) * (self._pending - self._finished))
+
+    def _line(self, text: str, stays: bool = True) -> None:
+        if self._is_terminal:
+            width = shutil.get_terminal_size().columns
+            self._stream.write("\r\x1b[K" + (text if stays else text[: width - 1]) + ("\n" if stays else ""))
+            self._is_open = not stays
+        else:
+            self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+def counts_text(outcomes: Mapping[str, int]) -> str:
+    """`38 ok, 2 oom, 1 missing`, in the order of `OUTCOMES`."""
+    names = [*OUTCOMES, "missing"]
+    return ", ".join(f"{outcomes[name]} {name}" for name in names if outcomes.get(name)) or "0 runs"
+
+
+def duration_text(seconds: float) -> str:
+    """`42 s`, `3 min 10 s`, `2 h 05 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this machine can do and measure. Asks the worker in a subprocess; imports no framework.
+
+`facts`: the asking; `support`: whether a case can run here; `diagnosis`: what `pybench doctor` says; `estimate`: how
+long a campaign may take before anything has run.
+"""
+
+from pybench.machine.diagnosis import Finding, diagnose
+from pybench.machine.estimate import Estimate, estimate
+from pybench.machine.facts import EVERYTHING, Facts, ask, needed_facts
+from pybench.machine.support import unsupported
+
+__all__ = [
+    "EVERYTHING", "Estimate", "Facts", "Finding", "ask", "diagnose", "estimate", "needed_facts", "unsupported",
+]

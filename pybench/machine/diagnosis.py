@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `pybench doctor` says: what can be measured here, and for the rest why not and what to install."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pybench.machine.facts import Facts
+
+Status = Literal["yes", "no"]
+GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One capability. `detail`: what was found, or why it is missing; `hint`: what to do, or None."""
+
+    what: str
+    status: Status
+    detail: str
+    hint: str | None = None
+
+
+def diagnose(facts: Facts) -> list[Finding]:
+    """One finding a capability, in the order of a campaign: machine, models, text, energy."""
+    machine = facts["machine"]
+    about = f"{machine['cpu']}, CPUs {machine['cpus']}, {machine['memory_bytes'] / GIB:.0f} GiB, Python {machine['python']}"
+    return [
+        Finding("this machine", "yes", about),
+        *(_finding(facts, *row) for row in _ROWS),
+        _gpu_torch(facts),
+        _gpu_energy(facts),
+        _cpu_energy(facts),
+    ]
+
+
+Describe = Callable[[Any], str]
+_ROWS: tuple[tuple[str, str, Describe, str], ...] = (
+    ("torch models, training", "torch", lambda fact: f"torch {fact['version']}", "install pybench[torch]"),
+    ("ONNX models on ONNX Runtime", "onnxruntime", lambda fact: f"onnxruntime {fact['version']}", "install pybench[onnx]"),
+    ("export to ONNX", "onnxscript", lambda fact: f"onnxscript {fact['version']}", "install pybench[onnx]"),
+    ("digits data", "digits", lambda fact: f"scikit-learn {fact['version']}", "install pybench[digits]"),
+    ("tokens: hf", "hf", lambda fact: f"tokenizers {fact['version']}", "install pybench[hf]"),
+    ("tokens: rust", "rust", lambda fact: f"pybench-tokenizer {fact['version']}", "install pybench-tokenizer"),
+    ("tokens: go_rust", "go_rust", lambda fact: fact["binary"], "run `make`, or put pybench-orchestrator on PATH"),
+)
+
+
+def _finding(facts: Facts, what: str, name: str, describe: Describe, hint: str) -> Finding:
+    fact = facts[name]
+    return Finding(what, "yes", describe(fact)) if fact["available"] else Finding(what, "no", fact["why"], hint)
+
+
+def _gpu_torch(facts: Facts) -> Finding:
+    devices = facts["torch"].get("cuda_devices", [])
+    if devices:
+        return Finding("models on a GPU", "yes", "; ".join(f"{gpu['name']} {gpu['uuid']}" for gpu in devices))
+    return Finding(
+        "models on a GPU", "no", "torch sees no CUDA device: h2d, tf32 and fp16 cells will be `unsupported`",
+        "on a machine with an NVIDIA GPU, install its driver (580 or later for CUDA 13)",
+    )
+
+
+def _gpu_energy(facts: Facts) -> Finding:
+    fact = facts["gpu"]
+    if fact["available"] and fact["devices"]:
+        return Finding("GPU energy", "yes", f"NVML, driver {fact['driver']}: the energy counter's difference")
+    return Finding("GPU energy", "no", fact.get("why", "NVML knows no GPU"), "needs an NVIDIA driver (libnvidia-ml.so.1)")
+
+
+def _cpu_energy(facts: Facts) -> Finding:
+    fact = facts["cpu_energy"]
+    if fact["available"]:
+        return Finding("CPU energy", "yes", str(fact["source"]))
+    return Finding(
+        "CPU energy", "no", f"{fact['why']}; runs carry an interval estimate under its own name instead",
+        "on bare metal: sysctl kernel.perf_event_paranoid=0, or read access to /sys/class/powercap",
+    )

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign from its resolved plan to complete run directories, however often it is interrupted on the way.
+
+Nothing is remembered outside the directory: what is missing, killed or interrupted is found by looking, so running
+again continues, and any number of runners may work on one campaign.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pybench import rundir
+from pybench.case import Case, case_to_json
+from pybench.recipe import Recipe, in_making_order, recipes_of
+from pybench.rundir import CampaignDirectory, ResolvedPlan, RunDirectory
+from pybench.runner.claims import Claimant, claim, is_alive, this_process, touch
+from pybench.runner.interruption import Interruption
+from pybench.runner.outcome import Outcome, input_error, judge, run_record
+from pybench.runner.prepare import Maker, prepare
+from pybench.runner.process import run_worker
+from pybench.runner.schedule import WHOLE, PlannedRun, Shard, planned_runs
+
+AGAIN = frozenset({"killed", "interrupted"})  # not the case's fault: running again does these without being asked
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What one call of `run` was asked for. `selected`: case ids, or None for all; `rerun`: cases to do once more."""
+
+    shard: Shard = WHOLE
+    selected: frozenset[str] | None = None
+    rerun: frozenset[str] = frozenset()
+    timeout_s: float = 3600.0
+    max_failures: int | None = None
+    retry_failed: bool = False
+
+
+class Listener(Protocol):
+    """Who is told what happens, in the order it happens."""
+
+    def begin(self, pending: int, done: Mapping[str, int]) -> None: ...
+    def preparing(self, recipe: Recipe) -> None: ...
+    def running(self, planned: PlannedRun) -> None: ...
+    def finished(self, planned: PlannedRun, outcome: Outcome, wall_s: float) -> None: ...
+
+
+Support = Callable[[Case], tuple[str, str] | None]  # None: can run here; else (reason code, sentence)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the selected part of a campaign looks like after running. `invalid`: required validities that are not true."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    uncovered: int = 0
+    invalid: Counter[str] = field(default_factory=Counter)
+    interrupted: bool = False
+    too_many_failures: bool = False
+    busy: int = 0
+
+    @property
+    def is_success(self) -> bool:
+        return self.uncovered == 0 and self.outcomes["ok"] > 0 and not self.invalid
+
+
+def open_for_running(campaign: CampaignDirectory, content: Mapping[str, Any], plan_text: str) -> tuple[list[Case], list[Case]]:
+    """Creates the directory or continues it with a plan that may have changed.
+
+    Returns the cases that the plan adds and those it orphans (their runs stay and no longer count).
+    """
+    plan = rundir.parse_resolved_plan(content)
+    former: tuple[Case, ...] | None = None
+    if campaign.plan_resolved.exists():
+        former = rundir.read_resolved_plan(campaign).cases
+    elif campaign.path.is_dir() and any(campaign.path.iterdir()):
+        raise rundir.not_a_campaign(campaign)
+    try:
+        campaign.artefacts.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise rundir.storage_error(error, campaign.path) from error
+    rundir.write_text(campaign.plan, plan_text)
+    rundir.write_json(campaign.plan_resolved, content)
+    if former is None:
+        return [], []
+    old, new = {case.id for case in former}, {case.id for case in plan.cases}
+    return [case for case in plan.cases if case.id not in old], [case for case in former if case.id not in new]
+
+
+def run_campaign(
+    campaign: CampaignDirectory, plan: ResolvedPlan, options: Options, support: Support, listener: Listener
+) -> Tally:
+    """Does everything that is missing and selected; returns how the selected part then stands."""
+    claimant = this_process()
+    planned = [run for run in planned_runs(plan.cases, plan.seed, plan.repetitions, options.shard) if _selected(run, options)]
+    pending = [run for run in planned if _is_wanted(campaign, run, options)]
+    with Interruption() as interruption:
+        listener.begin(len(pending), _outcomes(campaign, planned))
+        unsupported = {run.case.id: support(run.case) for run in pending}
+        maker = Maker(
+            campaign, claimant, interruption, options.timeout_s, options.retry_failed, plan.files, listener.preparing
+        )
+        made = prepare(_recipes([run.case for run in pending if unsupported[run.case.id] is None]), maker)
+        runner = _Runner(campaign, plan, options, claimant, interruption, unsupported, made, listener)
+        runner.run_all(pending)
+        result = tally(campaign, plan, planned)
+        result.interrupted = interruption.asked
+    result.busy, result.too_many_failures = runner.busy, runner.too_many_failures
+    return result
+
+
+def tally(campaign: CampaignDirectory, plan: ResolvedPlan, planned: Sequence[PlannedRun]) -> Tally:
+    """Reads how each planned run stands."""
+    result = Tally()
+    for run in planned:
+        latest = campaign.latest(run.case.id, run.block)
+        record = latest.read_run() if latest else None
+        result.outcomes[record["outcome"] if record else "missing"] += 1
+        if record is None or record["outcome"] not in rundir.COVERING:
+            result.uncovered += 1
+        elif record["outcome"] == "ok":
+            applicable = [name for name in plan.require if _applies(name, run.case)]
+            result.invalid.update(name for name in applicable if record["valid"][name]["value"] is not True)
+    return result
+
+
+@dataclass(slots=True)
+class _Runner:
+    """One pass over the pending runs."""
+
+    campaign: CampaignDirectory
+    plan: ResolvedPlan
+    options: Options
+    claimant: Claimant
+    interruption: Interruption
+    unsupported: Mapping[str, tuple[str, str] | None]
+    made: Mapping[str, Outcome]
+    listener: Listener
+    failures: int = 0
+    busy: int = 0
+    too_many_failures: bool = False
+
+    def run_all(self, pending: Sequence[PlannedRun]) -> None:
+        for planned in pending:
+            if self.interruption.asked:
+                return
+            if self.options.max_failures is not None and self.failures >= self.options.max_failures:
+                self.too_many_failures = True
+                return
+            attempt = self._claim(planned)
+            if attempt is not None:
+                self._run(planned, attempt)
+
+    def _claim(self, planned: PlannedRun) -> RunDirectory | None:
+        """The next attempt at a run, claimed; None when another runner is at it, or has done it meanwhile."""
+        claims = self.campaign.claims(planned.case.id, planned.block)
+        last = claims[-1] if claims else None
+        if last and not last.is_complete and is_alive(last.claim, self.claimant):
+            self.busy += 1
+            return None
+        attempt = self.campaign.attempt(planned.case.id, planned.block, last.attempt + 1 if last else 1)
+        if not _is_wanted(self.campaign, planned, self.options) or not claim(attempt.claim, self.claimant):
+            return None
+        return attempt
+
+    def _run(self, planned: PlannedRun, attempt: RunDirectory) -> None:
+        self.listener.running(planned)
+        outcome, wall_s = self._attempt(planned, attempt)
+        if outcome.name not in rundir.COVERING:
+            self.failures += 1
+        self.listener.finished(planned, outcome, wall_s)
+
+    def _attempt(self, planned: PlannedRun, attempt: RunDirectory) -> tuple[Outcome, float]:
+        attempt.path.mkdir()
+        rundir.write_json(attempt.file(rundir.CASE), self._request(planned, attempt))
+        outcome = self._known_beforehand(planned.case)
+        end = None
+        if outcome is None:
+            arguments = [str(attempt.path), "--campaign", str(self.campaign.path)]
+            end = run_worker(
+                arguments, attempt.path, self.options.timeout_s, self.interruption, lambda: touch(attempt.claim)
+            )
+            error = input_error(end)
+            if error:
+                shutil.rmtree(attempt.path)
+                attempt.claim.unlink()
+                raise error
+            outcome = judge(end)
+        attempt.complete(run_record(planned.case.id, planned.block, attempt.attempt, outcome, end))
+        return outcome, end.wall_s if end else 0.0
+
+    def _known_beforehand(self, case: Case) -> Outcome | None:
+        """What needs no worker to be known: the machine cannot do it, or an artefact could not be made."""
+        reason = self.unsupported[case.id]
+        if reason is not None:
+            return Outcome("unsupported", *reason)
+        for role, recipe in recipes_of(case).items():
+            made = self.made[recipe.digest]
+            if made.name != "ok":
+                return Outcome(made.name, made.reason, f"{role}: {recipe.title()}: {made.detail or made.name}")
+        return None
+
+    def _request(self, planned: PlannedRun, attempt: RunDirectory) -> dict[str, Any]:
+        """The content of case.json; paths of artefacts are relative to the campaign's folder."""
+        made = {
+            role: self.campaign.artefact(recipe.digest) / recipe.file for role, recipe in recipes_of(planned.case).items()
+        }
+        factors = planned.case.factors()
+        return {
+            "schema_version": rundir.SCHEMA_VERSION,
+            "case": case_to_json(planned.case),
+            "block": planned.block,
+            "attempt": attempt.attempt,
+            "seed": planned.seed,
+            "artefacts": {role: str(path.relative_to(self.campaign.path)) for role, path in made.items()},
+            "files": {name: self.plan.files[factors[name]] for name, _ in planned.case.sources},
+        }
+
+
+def _selected(run: PlannedRun, options: Options) -> bool:
+    return options.selected is None or run.case.id in options.selected
+
+
+def _is_wanted(campaign: CampaignDirectory, run: PlannedRun, options: Options) -> bool:
+    """Whether a run is still to be done: missing, or ended in a way that this call repeats."""
+    latest = campaign.latest(run.case.id, run.block)
+    if latest is None or run.case.id in options.rerun:
+        return True
+    outcome = latest.read_run()["outcome"]
+    return outcome in AGAIN or (options.retry_failed and outcome not in rundir.COVERING)
+
+
+def _outcomes(campaign: CampaignDirectory, planned: Sequence[PlannedRun]) -> Counter[str]:
+    found = [campaign.latest(run.case.id, run.block) for run in planned]
+    return Counter(latest.read_run()["outcome"] for latest in found if latest)
+
+
+def _recipes(cases: Sequence[Case]) -> list[Recipe]:
+    """Everything these cases need, each once, needs first."""
+    unique = {case.id: case for case in cases}
+    named = {f"{case.id}/{role}": recipe for case in unique.values() for role, recipe in recipes_of(case).items()}
+    return in_making_order(named)
+
+
+def _applies(validity: str, case: Case) -> bool:
+    """Whether a required validity has a meaning for a case: accuracy is asked of accuracy runs only, and so on."""
+    if validity == "accuracy":
+        return case.workload == "accuracy"
+    if validity == "precision":
+        return case.model is not None
+    return case.workload != "accuracy"

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do a run: a claim beside each attempt, so that two runners (shards, array tasks) never do the same one.
+
+A claim is a small file that is linked into place whole: `link(2)` fails when the name exists, on NFS too, and nobody
+ever reads half of one. Claims are never removed or overwritten: a dead runner's work is taken over by claiming the next
+attempt, so two runners that find the same dead claim cannot both win.
+
+A claim is dead when its process is gone (same boot and process namespace), or when its heartbeat is old (elsewhere).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pybench.rundir import storage_error
+
+HEARTBEAT_S = 30.0  # how often a runner touches its claim while it waits for a worker
+STALE_S = 300.0  # ten heartbeats: a claim from elsewhere that is older belongs to a dead runner
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """A process, told from every other one: a pid alone is reused, and means nothing on another host or in a container."""
+
+    host: str
+    boot_id: str
+    pid_namespace: str
+    pid: int
+    pid_started: int
+
+
+def this_process() -> Claimant:
+    """The claimant that this process is."""
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    started = _started(os.getpid())
+    return Claimant(socket.gethostname(), boot_id, os.readlink("/proc/self/ns/pid"), os.getpid(), started or 0)
+
+
+def claim(path: Path, claimant: Claimant) -> bool:
+    """Claims `path` for `claimant`; False when somebody has claimed it before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{claimant.pid}.{claimant.pid_started}.tmp")
+    try:
+        temporary.write_text(json.dumps({"schema_version": 1, **asdict(claimant)}) + "\n")
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise storage_error(error, path) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
+def is_alive(path: Path, claimant: Claimant) -> bool:
+    """Whether whoever made the claim at `path` may still be at work, as far as `claimant` can see."""
+    try:
+        stored = json.loads(path.read_text())
+        other = Claimant(**{name: stored[name] for name in Claimant.__slots__})
+        age_s = _age_s(path)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    if (other.boot_id, other.pid_namespace) == (claimant.boot_id, claimant.pid_namespace):
+        return _started(other.pid) == other.pid_started
+    if other.host == claimant.host and other.boot_id != claimant.boot_id:
+        return False  # the machine has been restarted since
+    return age_s < STALE_S
+
+
+def touch(path: Path) -> None:
+    """The heartbeat. A file system that refuses it costs other hosts certainty, not this run."""
+    with contextlib.suppress(OSError):
+        os.utime(path)
+
+
+def _age_s(path: Path) -> float:
+    return time.time() - path.stat().st_mtime
+
+
+def _started(pid: int) -> int | None:
+    """Start time of a process in clock ticks since boot (field 22 of /proc/pid/stat), None when it is gone or a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From how a worker ended to an outcome. An exit status of 0 is not enough for `ok`, nor a message for `oom`.
+
+Evidence, strongest first: the runner's own decision (timeout, interrupted), the worker's report (ok, a framework's
+out-of-memory exception, unsupported, bad input), the signal that ended it, the kernel's counters, the exit status.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pybench import rundir
+from pybench.errors import InputError
+from pybench.runner.process import WorkerEnd
+
+KILLED_STATUS = 137  # 128 + SIGKILL: how a shell or a container reports it
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`name`: one of `rundir.OUTCOMES`; `reason`: a short stable code; `detail`: a sentence, or None."""
+
+    name: str
+    reason: str | None = None
+    detail: str | None = None
+
+
+def judge(end: WorkerEnd) -> Outcome:
+    """The outcome of a worker that has ended."""
+    if end.stopped == "timeout":
+        return Outcome("timeout", "timeout", f"stopped after {end.wall_s:.1f} s")
+    if end.stopped == "interrupted":
+        return Outcome("interrupted", "asked_to_stop")
+    report = end.report or {}
+    if report.get("outcome") in ("oom", "unsupported", "crashed", "build_failed"):
+        return Outcome(report["outcome"], report.get("reason"), report.get("detail"))
+    if end.signal == "SIGKILL" or end.exit_status == KILLED_STATUS:
+        if end.oom_evidence:
+            return Outcome("oom", "killed_for_memory", f"SIGKILL while {end.oom_evidence} rose")
+        return Outcome("killed", "SIGKILL", "somebody or something outside pybench killed the worker")
+    if end.signal in ("SIGTERM", "SIGINT", "SIGHUP"):
+        return Outcome("killed", end.signal)
+    if end.signal is not None:
+        return Outcome("crashed", end.signal, f"{end.signal}: see {rundir.STDERR}")
+    if end.exit_status == 0 and report.get("outcome") == "ok":
+        return Outcome("ok")
+    return Outcome("crashed", "no_report", f"exit status {end.exit_status} without a report: see {rundir.STDERR}")
+
+
+def run_record(case_id: str, block: int, attempt: int, outcome: Outcome, end: WorkerEnd | None) -> dict[str, Any]:
+    """The content of run.json (docs/rundir.md). Without a worker (`end` None) nothing was measured."""
+    report = (end.report or {}) if end else {}
+    unknown = {name: {"value": None, "reasons": []} for name in rundir.VALIDITIES}
+    parts = dict(report.get("parts_s", {}))
+    if end and parts:
+        parts["harness"] = max(0.0, end.wall_s - sum(parts.values()))
+    return {
+        "case_id": case_id,
+        "block": block,
+        "attempt": attempt,
+        "outcome": outcome.name,
+        "reason": outcome.reason,
+        "detail": outcome.detail,
+        "exit_status": end.exit_status if end else None,
+        "signal": end.signal if end else None,
+        "valid": {**unknown, **(report.get("valid", {}) if outcome.name == "ok" else {})},
+        "cautions": report.get("cautions", []) if outcome.name == "ok" else [],
+        "started_utc": end.started_utc if end else None,
+        "finished_utc": end.finished_utc if end else None,
+        "duration_s": end.wall_s if end else None,
+        "parts_s": parts,
+    }
+
+
+def input_error(end: WorkerEnd) -> InputError | None:
+    """The user's file that the worker could not use, as the error to show: the same for every run, so none is stored."""
+    report = end.report or {}
+    if report.get("outcome") != "input_error":
+        return None
+    return InputError(report["message"], hint=report.get("hint"))

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Artefacts: each made once in a campaign, by a worker of its own, before the runs that need it.
+
+An artefact is made in a hidden folder and renamed to its address when it is complete, so nobody opens half of one. Two
+runners share the work by claims, as with runs: who finds one being made waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybench import rundir
+from pybench.recipe import Recipe
+from pybench.rundir import CampaignDirectory, RunDirectory
+from pybench.runner.claims import Claimant, claim, is_alive, touch
+from pybench.runner.interruption import Interruption
+from pybench.runner.outcome import Outcome, input_error, judge, run_record
+from pybench.runner.process import run_worker
+
+WAIT_S = 0.5  # between two looks at an artefact that another runner is making
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """What making needs to know. `files`: value of a `file` factor -> absolute path of the user's file."""
+
+    campaign: CampaignDirectory
+    claimant: Claimant
+    interruption: Interruption
+    timeout_s: float
+    retry_failed: bool
+    files: Mapping[str, str]
+    announce: Callable[[Recipe], None]
+
+
+def prepare(recipes: Iterable[Recipe], maker: Maker) -> dict[str, Outcome]:
+    """Makes what is missing, in the order given (needs first). Returns digest -> outcome; stops early when asked to."""
+    outcomes: dict[str, Outcome] = {}
+    for recipe in recipes:
+        if maker.interruption.asked:
+            break
+        failed = [outcomes[needed.digest] for _, needed in recipe.needs if outcomes[needed.digest].name != "ok"]
+        outcomes[recipe.digest] = failed[0] if failed else _made(recipe, maker)
+    return outcomes
+
+
+def _made(recipe: Recipe, maker: Maker) -> Outcome:
+    """The outcome of an artefact that exists, or of making it; waits for another runner that is making it."""
+    folder = maker.campaign.artefact(recipe.digest)
+    number = 1
+    while not maker.interruption.asked:
+        if (folder / rundir.COMPLETE).exists():
+            outcome = _stored_outcome(folder)
+            if outcome.name in rundir.COVERING or not maker.retry_failed:
+                return outcome
+            os.rename(folder, _free_name(folder))
+        attempt = RunDirectory(folder.with_name(f".{recipe.digest}.attempt-{number:02d}"), recipe.digest, 0, number)
+        if claim(attempt.claim, maker.claimant):
+            return _make(recipe, attempt, maker)
+        if not is_alive(attempt.claim, maker.claimant):
+            shutil.rmtree(attempt.path, ignore_errors=True)
+            number += 1
+        else:
+            time.sleep(WAIT_S)
+    return Outcome("interrupted", "asked_to_stop")
+
+
+def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
+    maker.announce(recipe)
+    attempt.path.mkdir()
+    inputs = {role: maker.campaign.artefact(needed.digest) / needed.file for role, needed in recipe.needs}
+    rundir.write_json(attempt.file(rundir.RECIPE), _request(recipe, inputs, maker))
+    end = run_worker(
+        [str(attempt.path), "--campaign", str(maker.campaign.path)], attempt.path, maker.timeout_s, maker.interruption,
+        lambda: touch(attempt.claim),
+    )
+    outcome = judge(end)
+    error = input_error(end)
+    if error or outcome.name in ("interrupted", "killed"):
+        shutil.rmtree(attempt.path)
+    if error:
+        raise error
+    if outcome.name in ("interrupted", "killed"):
+        return outcome
+    if outcome.name in ("crashed", "timeout", "oom"):
+        outcome = Outcome("build_failed", outcome.reason or outcome.name, outcome.detail)
+    if outcome.name == "ok" and not attempt.file(recipe.file).is_file():
+        outcome = Outcome("build_failed", "no_file", f"the maker reported success but left no {recipe.file}")
+    attempt.complete(run_record(recipe.digest, 0, attempt.attempt, outcome, end))
+    os.rename(attempt.path, maker.campaign.artefact(recipe.digest))
+    rundir.sync_folder(maker.campaign.artefacts)
+    return outcome
+
+
+def _request(recipe: Recipe, inputs: Mapping[str, Path], maker: Maker) -> dict[str, object]:
+    """The content of recipe.json; paths of inputs are relative to the campaign's folder."""
+    parameters = dict(recipe.parameters)
+    return {
+        "schema_version": rundir.SCHEMA_VERSION,
+        "recipe": recipe.as_json(),
+        "inputs": {role: str(path.relative_to(maker.campaign.path)) for role, path in inputs.items()},
+        "files": {factor: maker.files[str(parameters.get(factor, factor))] for factor in recipe.files},
+    }
+
+
+def _stored_outcome(folder: Path) -> Outcome:
+    run = rundir.read_json(folder / rundir.RUN)
+    return Outcome(run["outcome"], run.get("reason"), run.get("detail"))
+
+
+def _free_name(folder: Path) -> Path:
+    number = 1
+    while (name := folder.with_name(f"{folder.name}.failed-{number:02d}")).exists():
+        number += 1
+    return name

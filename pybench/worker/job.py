@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run, or the making of one artefact: read the request, set the process up, do the work, store what was found."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybench import rundir
+from pybench.case import Case, case_from_json
+from pybench.errors import InputError
+from pybench.worker import affinity
+
+if TYPE_CHECKING:
+    from pybench.workloads.result import Result
+
+
+def do(folder: Path, campaign: Path, *, spawned_ns: int, started_ns: int) -> dict[str, Any]:
+    """Does what `folder` asks for. Returns the report: validity, cautions and where the time went, in seconds."""
+    clock = _Parts(spawned_ns, started_ns)
+    is_run = (folder / rundir.CASE).exists()
+    result = _run(folder, campaign, clock) if is_run else _make(folder, campaign, clock)
+    clock.mark("workload")
+    from pybench.worker import environment, storing
+
+    storing.store(result, folder)
+    rundir.write_json(folder / rundir.ENVIRONMENT, environment.collect(result.labels))
+    clock.mark("writing")
+    return {
+        "outcome": "ok",
+        "valid": {name: verdict.as_json() for name, verdict in result.valid.items()},
+        "cautions": [caution.as_json() for caution in result.cautions],
+        "parts_s": clock.parts_s,
+    }
+
+
+def _run(folder: Path, campaign: Path, clock: _Parts) -> Result:
+    stored = rundir.read_json(folder / rundir.CASE)
+    case = case_from_json(stored["case"])
+    _set_up(case)
+    from pybench import workloads
+    from pybench.workloads.result import Request
+
+    request = Request(
+        case=case,
+        block=stored["block"],
+        attempt=stored["attempt"],
+        seed=stored["seed"],
+        artefacts={role: campaign / path for role, path in stored["artefacts"].items()},
+        files={factor: Path(path) for factor, path in stored["files"].items()},
+    )
+    clock.mark("imports")
+    return workloads.run(request)
+
+
+def _make(folder: Path, campaign: Path, clock: _Parts) -> Result:
+    stored = rundir.read_json(folder / rundir.RECIPE)
+    from pybench import workloads
+
+    clock.mark("imports")
+    inputs = {role: campaign / path for role, path in stored["inputs"].items()}
+    files = {factor: Path(path) for factor, path in stored["files"].items()}
+    return workloads.make(stored["recipe"], inputs, files, folder)
+
+
+def _set_up(case: Case) -> None:
+    """CPUs and threads, before any framework reads them at its import."""
+    if case.affinity is not None:
+        wanted = affinity.parse(case.affinity)
+        try:
+            os.sched_setaffinity(0, wanted)
+        except OSError as error:
+            raise InputError(
+                f"affinity {case.affinity}: this process may use the CPUs {affinity.render(os.sched_getaffinity(0))}",
+                hint="name CPUs that exist and that the batch system or container allows",
+            ) from error
+    threads = case.threads or len(os.sched_getaffinity(0))
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = str(threads)
+    os.environ["TOKENIZERS_PARALLELISM"] = "true" if threads > 1 else "false"
+    os.environ["RAYON_NUM_THREADS"] = str(threads)
+
+
+class _Parts:
+    """Seconds of wall time by part, from the moment the runner spawned this process."""
+
+    def __init__(self, spawned_ns: int, started_ns: int) -> None:
+        self.parts_s = {"python_start": (started_ns - spawned_ns) * 1e-9}
+        self._last_ns = started_ns
+
+    def mark(self, part: str) -> None:
+        """Everything since the last mark was `part`."""
+        now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        self.parts_s[part] = (now_ns - self._last_ns) * 1e-9
+        self._last_ns = now_ns

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this machine can do, asked in a process of its own: a framework that crashes at import takes nothing with it.
+
+Answers facts, not judgements: `pybench.machine` judges.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from typing import Any
+
+from pybench.worker import affinity, environment
+
+
+def probe(names: Sequence[str]) -> dict[str, Any]:
+    """Facts by name: `machine`, `torch`, `onnxruntime`, `hf`, `rust`, `go_rust`, `gpu`, `cpu_energy`.
+
+    Each is a dictionary with `available` and, where it is not, `why`.
+    """
+    return {name: _asked(_PROBES[name]) for name in names}
+
+
+def _asked(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return {"available": True, **ask()}
+    except Exception as error:  # a broken installation can raise anything at import: that is the answer
+        return {"available": False, "why": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "cpu": environment.cpu_model(),
+        "cpus": affinity.render(os.sched_getaffinity(0)),
+        "cpu_count": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+    }
+
+
+def _torch() -> dict[str, Any]:
+    import torch
+
+    devices = []
+    for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+        properties = torch.cuda.get_device_properties(index)
+        devices.append(
+            {
+                "name": properties.name,
+                "uuid": f"GPU-{properties.uuid}",
+                "capability": f"{properties.major}.{properties.minor}",
+                "memory_bytes": properties.total_memory,
+            }
+        )
+    return {"version": torch.__version__, "cuda_build": torch.version.cuda, "cuda_devices": devices}
+
+
+def _onnxruntime() -> dict[str, Any]:
+    import onnxruntime
+
+    return {"version": onnxruntime.__version__, "providers": onnxruntime.get_available_providers()}
+
+
+def _package(module: str, package: str) -> dict[str, Any]:
+    importlib.import_module(module)
+    return {"version": metadata.version(package)}
+
+
+def _go_rust() -> dict[str, Any]:
+    from pybench.preprocess import go_rust
+
+    return {"binary": str(go_rust.find_orchestrator())}
+
+
+def _gpu() -> dict[str, Any]:
+    from pybench import measure
+
+    devices = measure.gpus()
+    return {"driver": devices.driver, "devices": [{"uuid": gpu.uuid, "name": gpu.name} for gpu in devices.gpus]}
+
+
+def _cpu_energy() -> dict[str, Any]:
+    from pybench import measure
+
+    return measure.cpu_energy_source()
+
+
+_PROBES: dict[str, Callable[[], dict[str, Any]]] = {
+    "machine": _machine,
+    "torch": _torch,
+    "onnxruntime": _onnxruntime,
+    "onnx": lambda: _package("onnx", "onnx"),
+    "onnxscript": lambda: _package("onnxscript", "onnxscript"),
+    "hf": lambda: _package("tokenizers", "tokenizers"),
+    "rust": lambda: _package("pybench_tokenizer", "pybench-tokenizer"),
+    "digits": lambda: {"version": metadata.version("scikit-learn")},
+    "go_rust": _go_rust,
+    "gpu": _gpu,
+    "cpu_energy": _cpu_energy,
+}

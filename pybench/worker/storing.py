@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workload's result as the files of its run directory (docs/rundir.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pybench import rundir
+from pybench.workloads.result import Result
+
+TABLES = {
+    "iterations": rundir.ITERATIONS,
+    "predictions": rundir.PREDICTIONS,
+    "power_samples": rundir.POWER_SAMPLES,
+    "energy_counter": rundir.ENERGY_COUNTER,
+    "clocks": rundir.CLOCKS,
+}
+
+
+def store(result: Result, folder: Path) -> None:
+    """Writes every table, then summary.json. Raises KeyError for a table or metric that is not of the closed lists."""
+    for stem, columns in result.tables.items():
+        rundir.write_text(folder / TABLES[stem], csv_text(columns))
+    summary = {
+        "schema_version": rundir.SCHEMA_VERSION,
+        "metrics": {name: _finite(measured.as_json(name), name) for name, measured in result.metrics.items()},
+        "windows": result.windows,
+        "labels": result.labels,
+    }
+    rundir.write_json(folder / rundir.SUMMARY, summary)
+
+
+def csv_text(columns: Mapping[str, np.ndarray[Any, Any]]) -> str:
+    """Columns of equal length as CSV with a header. NaN, the arrays' way to say missing, becomes an empty field."""
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) > 1:
+        raise ValueError(f"columns of {sorted(lengths)} rows in one table: {', '.join(columns)}")
+    fields = [_fields(column) for column in columns.values()]
+    lines = [",".join(columns), *map(",".join, zip(*fields, strict=True))]
+    return "\n".join(lines) + "\n"
+
+
+def _fields(column: np.ndarray[Any, Any]) -> list[str]:
+    if column.dtype.kind == "f":
+        return ["" if value != value else repr(value) for value in column.tolist()]
+    if column.dtype.kind == "b":
+        return ["1" if value else "0" for value in column.tolist()]
+    return [_quoted(str(value)) for value in column.tolist()]
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text
+
+
+def _finite(stored: dict[str, Any], name: str) -> dict[str, Any]:
+    """A number that is not finite is a defect of the workload, not a missing value: it must not pass for one."""
+    for key in ("value", "u_standard", "lower", "upper"):
+        if stored[key] is not None and not np.isfinite(stored[key]):
+            raise ValueError(f"{name}: {key} is {stored[key]}")
+    if stored["value"] is None and stored["lower"] is None and stored["reason"] is None:
+        raise ValueError(f"{name} has neither a value nor a reason")
+    return stored
