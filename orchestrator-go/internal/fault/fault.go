@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fault has the one error type that this program shows: what failed, on what, and what to do about it.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Kind says whose fault it is; the consumer chooses its own error by it.
+type Kind string
+
+const (
+	Usage    Kind = "usage"    // the command line asks for something impossible
+	Input    Kind = "input"    // a file of the user's is missing, malformed or not UTF-8
+	Consumer Kind = "consumer" // the process that reads the ring is gone or breaks the protocol
+	Stopped  Kind = "stopped"  // a signal asked this process to end
+	Internal Kind = "internal" // anything else: the installation, the machine, a defect
+)
+
+const (
+	ExitFailed = 1
+	ExitUsage  = 2
+)
+
+// Error is one line of text for a person, and a Kind for a program.
+type Error struct {
+	Kind Kind
+	What string
+	Hint string
+}
+
+// New makes an Error; what is formatted as by fmt.Sprintf and has to name the thing that failed.
+func New(kind Kind, hint string, what string, arguments ...any) *Error {
+	return &Error{Kind: kind, What: fmt.Sprintf(what, arguments...), Hint: hint}
+}
+
+// Error is always a single line: line breaks inside become spaces, so that a reader of stderr gets one line an error.
+func (e *Error) Error() string {
+	text := e.What
+	if e.Hint != "" {
+		text += " (hint: " + e.Hint + ")"
+	}
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+}
+
+// KindOf is Internal for errors that nobody has classified.
+func KindOf(err error) Kind {
+	if classified, found := errors.AsType[*Error](err); found {
+		return classified.Kind
+	}
+	return Internal
+}
+
+// ExitCode is what the process returns for err.
+func ExitCode(err error) int {
+	if KindOf(err) == Usage {
+		return ExitUsage
+	}
+	return ExitFailed
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pybench/orchestrator/internal/ring/ringtest"
+	"pybench/orchestrator/internal/tokenizer"
+	"pybench/orchestrator/internal/tokenizer/tokenizertest"
+)
+
+// corpusOf writes documents to files and names them in a manifest.
+func corpusOf(t *testing.T, documents ...string) (manifest string, paths []string) {
+	t.Helper()
+	directory := t.TempDir()
+	for number, text := range documents {
+		path := filepath.Join(directory, fmt.Sprintf("%04d.txt", number))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	manifest = filepath.Join(directory, "manifest")
+	if err := os.WriteFile(manifest, []byte(strings.Join(paths, "\x00")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return manifest, paths
+}
+
+// sources is this program's own text, over and over: real words, several chunks, some documents empty.
+func sources(t *testing.T) []string {
+	t.Helper()
+	var documents []string
+	names, err := filepath.Glob("internal/*/*.go")
+	if err != nil || len(names) < 10 {
+		t.Fatalf("%d source files, %v", len(names), err)
+	}
+	for repeat := range 12 {
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			documents = append(documents, strings.Repeat("漢", repeat)+string(text))
+		}
+		documents = append(documents, "")
+	}
+	return documents
+}
+
+// slowly encodes every document alone, without a cache, and concatenates.
+func slowly(t *testing.T, model *tokenizer.Model, documents []string) []uint32 {
+	t.Helper()
+	worker, err := model.NewWorker(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer worker.Close()
+	separator, err := model.ID(endOfText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []uint32
+	for _, text := range documents {
+		if text == "" {
+			continue
+		}
+		ids := make([]byte, len(text)*model.IDBytes)
+		count, err := worker.Encode([]byte(text), []uint64{0, uint64(len(text))}, ids, make([]uint64, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := range count {
+			if model.IDBytes == 2 {
+				all = append(all, uint32(binary.NativeEndian.Uint16(ids[2*at:])))
+			} else {
+				all = append(all, binary.NativeEndian.Uint32(ids[4*at:]))
+			}
+		}
+		all = append(all, separator)
+	}
+	return all
+}
+
+// start runs the program in this process; its result comes through the channel.
+func start(t *testing.T, consumer *ringtest.Consumer, manifest string, batch, seqLen, workers, epochs int) <-chan finished {
+	t.Helper()
+	object, vocabulary := tokenizertest.Paths(t)
+	arguments := []string{"--tokenizer-object", object, "--tokenizer", vocabulary, "--files-from", manifest}
+	for _, flag := range []struct {
+		name  string
+		value int
+	}{
+		{"--batch", batch}, {"--seq-len", seqLen}, {"--workers", workers}, {"--epochs", epochs}, {"--ring-fd", consumer.RingFD},
+		{"--filled-fd", consumer.FilledFD}, {"--free-fd", consumer.FreeFD}, {"--consumer-pid", os.Getppid()},
+	} {
+		arguments = append(arguments, flag.name, strconv.Itoa(flag.value))
+	}
+	done := make(chan finished, 1)
+	go func() {
+		var stdout, stderr bytes.Buffer
+		code := run(arguments, &stdout, &stderr)
+		result := finished{code: code, stderr: stderr.String()}
+		result.malformed = json.Unmarshal(stdout.Bytes(), &result.record)
+		done <- result
+	}()
+	return done
+}
+
+type finished struct {
+	code      int
+	stderr    string
+	record    record
+	malformed error
+}
+
+func TestTheRingCarriesTheIDsOfTheSlowWayForEveryShape(t *testing.T) {
+	model := tokenizertest.Model(t)
+	documents := sources(t)
+	manifest, _ := corpusOf(t, documents...)
+	want := slowly(t, model, documents)
+	for _, shape := range []struct{ batch, seqLen, workers, slots, epochs int }{
+		{1, 1024, 1, 1, 1}, {8, 128, 2, 4, 1}, {3, 77, 5, 1, 1}, {16, 512, 3, 2, 3}, {1, 100_000_000, 2, 1, 1},
+	} {
+		t.Run(fmt.Sprint(shape), func(t *testing.T) {
+			consumer := ringtest.New(t, shape.batch, shape.seqLen, shape.slots)
+			consumer.GiveAll(t)
+			done := start(t, consumer, manifest, shape.batch, shape.seqLen, shape.workers, shape.epochs)
+			got, messages := drain(t, consumer)
+			result := <-done
+			all := slices.Repeat(want, shape.epochs)
+			full := len(all) / (shape.batch * shape.seqLen) * shape.batch * shape.seqLen
+			if !slices.Equal(got, all[:full]) {
+				t.Fatalf("%d ids, want %d, and the same ones", len(got), full)
+			}
+			if messages[0] != ringtest.Ready || messages[len(messages)-1] != ringtest.End || result.code != 0 || result.stderr != "" {
+				t.Fatalf("messages %x, exit %d, %s", messages, result.code, result.stderr)
+			}
+			counted := result.record
+			if result.malformed != nil || counted.Ended != "complete" || counted.Tokens != uint64(len(all)) ||
+				counted.DroppedTokens != uint64(len(all)-full) || counted.EmptyFiles != 12 || counted.TokenizingSeconds <= 0 {
+				t.Fatalf("counters %+v, %v", counted, result.malformed)
+			}
+		})
+	}
+}
+
+// drain reads everything and gives every slot back at once.
+func drain(t *testing.T, consumer *ringtest.Consumer) (ids []uint32, messages []uint32) {
+	t.Helper()
+	for {
+		message, open := consumer.Next(t)
+		if !open {
+			return ids, messages
+		}
+		messages = append(messages, message)
+		if message == ringtest.Ready {
+			continue
+		}
+		if message == ringtest.End {
+			return ids, messages
+		}
+		ids = append(ids, consumer.Read(t, message).IDs...)
+		consumer.Give(t, message)
+	}
+}
+
+func TestABadDocumentIsNamedAfterEverythingBeforeItWasDelivered(t *testing.T) {
+	tokenizertest.Paths(t)
+	long := strings.Repeat("some words that fill more than a chunk. ", 20_000)
+	manifest, paths := corpusOf(t, long, long, "good until h\xe9re", "never seen")
+	full := len(slowly(t, tokenizertest.Model(t), []string{long, long})) / (4 * 64)
+	consumer := ringtest.New(t, 4, 64, 2)
+	consumer.GiveAll(t)
+	done := start(t, consumer, manifest, 4, 64, 3, 1)
+	consumer.Next(t)
+	for range full {
+		message, _ := consumer.Next(t)
+		consumer.Give(t, message)
+	}
+	result := <-done
+	want := paths[2] + ": not UTF-8 at byte 12"
+	if result.code != 1 || !strings.Contains(result.stderr, want) || strings.Count(result.stderr, "\n") != 1 {
+		t.Fatalf("exit %d, %q, want one line with %q", result.code, result.stderr, want)
+	}
+	if result.record.Ended != "input" || result.record.Documents != 2 {
+		t.Fatalf("counters %+v", result.record)
+	}
+}
+
+func TestAConsumerThatLeavesEndsAnEndlessRun(t *testing.T) {
+	manifest, _ := corpusOf(t, "a few words, again and again")
+	consumer := ringtest.New(t, 2, 8, 2)
+	consumer.GiveAll(t)
+	done := start(t, consumer, manifest, 2, 8, 2, 0)
+	for range 5 {
+		if message, _ := consumer.Next(t); message != ringtest.Ready {
+			consumer.Give(t, message)
+		}
+	}
+	consumer.Close()
+	result := <-done
+	if result.code != 1 || result.record.Ended != "consumer" || !strings.Contains(result.stderr, "the consumer closed the ring") {
+		t.Fatalf("exit %d, %q, %+v", result.code, result.stderr, result.record)
+	}
+}
+
+func TestUsageIsExitCodeTwoAndOneLine(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := run([]string{"--nope"}, &stdout, &stderr); code != 2 || stdout.Len() != 0 || strings.Count(stderr.String(), "\n") != 1 {
+		t.Fatalf("exit %d, stdout %q, stderr %q", code, &stdout, &stderr)
+	}
+}
+
+func TestVersionNamesTheTokenizerABI(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	want := fmt.Sprintf("pybench-orchestrator %s (tokenizer ABI %d)\n", version, tokenizer.ABIVersion)
+	if code := run([]string{"--version"}, &stdout, &stderr); code != 0 || stdout.String() != want {
+		t.Fatalf("exit %d, %q, want %q", code, &stdout, want)
+	}
+}
