@@ -47,3 +47,34 @@ sources beside this package (or, installed without them, against what the build 
 
 SI inside; ns, mW and mJ end here. This package imports only `pybench._native`, numpy and {case, units, errors, cautions}.
 """
+
+from __future__ import annotations
+
+from pybench.measure.build import NATIVE_BUILD_ID
+from pybench.measure.clock import ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns, time_calls
+from pybench.measure.latency import LatencySummary, latency_cautions, summarise_latency
+from pybench.measure.memory import read_memory_kills
+from pybench.measure.quantity import Quantity
+from pybench.measure.session import Session
+from pybench.measure.steady import Segment, Steadiness, judge_steadiness
+from pybench.measure.windows import OpenWindow, Window
+
+__all__ = [
+    "NATIVE_BUILD_ID",
+    "ClockAnchor",
+    "LatencySummary",
+    "OpenWindow",
+    "Quantity",
+    "Segment",
+    "Session",
+    "Steadiness",
+    "Window",
+    "anchor_clock",
+    "judge_steadiness",
+    "latency_cautions",
+    "monotonic_ns",
+    "read_memory_kills",
+    "sleep_until_ns",
+    "summarise_latency",
+    "time_calls",
+]

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for libnvidia-ml.so.1 in tests: plays a recorded trace through the NVML entry points that pybench calls.
+//
+// The folder PYBENCH_REPLAY_TRACE has the columns of a recording (times in microseconds from a common origin):
+//   samples.csv t_us,power_w · polled.csv t_us,power_average_w,power_instant_w · counter.csv
+//   t_call_us,t_return_us,energy_j clocks.csv t_us,sm_mhz,temperature_c,event_reasons · memory.csv
+//   t_us,used_bytes,process_count
+// A file that is absent makes its readings NOT_SUPPORTED. PYBENCH_REPLAY_SPEED (default 1) plays faster or slower:
+// power stays as recorded and energy is scaled with time, so the two still agree. At its end the trace begins again,
+// and the energy counter goes on from where it was. The counter's call takes as long as it took then. One device;
+// nothing can be set.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nvml_abi.hpp"
+
+using pybench::nvml::Device;
+using namespace pybench::nvml;
+
+namespace {
+
+using Row = std::vector<double>;
+using Table = std::vector<Row>;
+
+constexpr int kUninitialised = 1;
+constexpr int kInvalidArgument = 2;
+constexpr int kUnknown = 999;
+constexpr std::size_t kBufferedSamples = 120;  // how many the driver keeps
+constexpr char kUuid[] = "GPU-00000000-0000-0000-0000-000000007e1a";
+
+Table read_table(const std::string& path, std::size_t columns) {
+  std::ifstream file(path);
+  Table table;
+  std::string line;
+  std::getline(file, line);  // the header
+  while (std::getline(file, line)) {
+    std::istringstream cells(line);
+    std::string cell;
+    Row row;
+    while (std::getline(cells, cell, ',')) row.push_back(std::strtod(cell.c_str(), nullptr));
+    if (row.size() == columns) table.push_back(std::move(row));
+  }
+  return table;
+}
+
+class Replay {
+ public:
+  bool load() {
+    const char* folder = std::getenv("PYBENCH_REPLAY_TRACE");
+    if (folder == nullptr) return false;
+    const std::string prefix = std::string(folder) + "/";
+    samples_ = read_table(prefix + "samples.csv", 2);
+    polled_ = read_table(prefix + "polled.csv", 3);
+    counter_ = read_table(prefix + "counter.csv", 3);
+    clocks_ = read_table(prefix + "clocks.csv", 4);
+    memory_ = read_table(prefix + "memory.csv", 3);
+    const char* speed = std::getenv("PYBENCH_REPLAY_SPEED");
+    speed_ = speed != nullptr ? std::strtod(speed, nullptr) : 1.0;
+    if (!(speed_ > 0)) return false;
+    begin_us_ = INFINITY;
+    end_us_ = -INFINITY;
+    for (const Table* table : {&samples_, &polled_, &counter_, &clocks_, &memory_}) {
+      if (table->empty()) continue;
+      begin_us_ = std::min(begin_us_, table->front()[0]);
+      end_us_ = std::max(end_us_, table->back()[0]);
+    }
+    started_us_ = realtime_us();
+    return end_us_ > begin_us_;
+  }
+
+  // The latest row at or before now; null without a table or before its first row of the first round.
+  const Row* current(const Table& table) const {
+    if (table.empty()) return nullptr;
+    const double position = begin_us_ + std::fmod(played_us(), length_us());
+    auto after = std::ranges::upper_bound(table, position, {}, [](const Row& row) { return row[0]; });
+    return after == table.begin() ? &table.front() : &*(after - 1);
+  }
+
+  int counter(unsigned long long* energy_mj) const {
+    const Row* row = current(counter_);
+    if (row == nullptr) return kNotSupported;
+    const double rounds = std::floor(played_us() / length_us());
+    const double first_j = counter_.front()[2];
+    const double energy_j = (*row)[2] - first_j + rounds * (counter_.back()[2] - first_j);
+    std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(((*row)[1] - (*row)[0]) / speed_));
+    *energy_mj = static_cast<unsigned long long>(std::llround((first_j + energy_j / speed_) * 1000));
+    return kSuccess;
+  }
+
+  // Samples newer than `after_us`, at most as many as the driver keeps, in realtime microseconds.
+  int samples(unsigned long long after_us, std::vector<Sample>& into) const {
+    if (samples_.empty()) return kNotSupported;
+    const double played = played_us();
+    for (double round = std::floor(played / length_us()); round >= 0 && into.size() < kBufferedSamples; --round) {
+      for (auto row = samples_.rbegin(); row != samples_.rend() && into.size() < kBufferedSamples; ++row) {
+        const double at_us = (*row)[0] - begin_us_ + round * length_us();
+        if (at_us > played) continue;
+        const auto stamp = static_cast<unsigned long long>(std::llround(started_us_ + at_us / speed_));
+        if (stamp <= after_us) return kSuccess;
+        Value value{};
+        value.as_unsigned = static_cast<unsigned>(std::llround((*row)[1] * 1000));
+        into.insert(into.begin(), Sample{stamp, value});
+      }
+    }
+    return kSuccess;
+  }
+
+  const Table& polled() const { return polled_; }
+  const Table& clocks() const { return clocks_; }
+  const Table& memory() const { return memory_; }
+
+ private:
+  static double realtime_us() {
+    return std::chrono::duration<double, std::micro>(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
+  double played_us() const { return std::max(0.0, (realtime_us() - started_us_) * speed_); }
+  double length_us() const { return end_us_ - begin_us_; }
+
+  Table samples_, polled_, counter_, clocks_, memory_;
+  double speed_ = 1, begin_us_ = 0, end_us_ = 0, started_us_ = 0;
+};
+
+Replay replay;
+bool loaded = false;
+
+int copy_text(const char* text, char* into, unsigned bytes) {
+  if (std::strlen(text) >= bytes) return kInsufficientSize;
+  std::strcpy(into, text);
+  return kSuccess;
+}
+
+// The cell of the current row as a whole number of `scale` parts.
+template <typename Number>
+int cell(const Table& table, std::size_t column, double scale, Number* into) {
+  const Row* row = replay.current(table);
+  if (row == nullptr) return kNotSupported;
+  *into = static_cast<Number>(std::llround((*row)[column] * scale));
+  return kSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+int nvmlInit_v2() {
+  loaded = replay.load();
+  return loaded ? kSuccess : kUnknown;
+}
+
+int nvmlShutdown() { return kSuccess; }
+
+const char* nvmlErrorString(int code) {
+  switch (code) {
+    case kSuccess:
+      return "Success";
+    case kUninitialised:
+      return "Uninitialized";
+    case kNotSupported:
+      return "Not Supported";
+    case kNotFound:
+      return "Not Found";
+    default:
+      return "Unknown Error";
+  }
+}
+
+int nvmlSystemGetDriverVersion(char* into, unsigned bytes) { return copy_text("replay", into, bytes); }
+
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 1;
+  return loaded ? kSuccess : kUninitialised;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
+  *device = &replay;
+  return index == 0 ? kSuccess : kInvalidArgument;
+}
+
+int nvmlDeviceGetUUID(Device, char* into, unsigned bytes) { return copy_text(kUuid, into, bytes); }
+
+int nvmlDeviceGetName(Device, char* into, unsigned bytes) { return copy_text("Replayed trace", into, bytes); }
+
+int nvmlDeviceGetTotalEnergyConsumption(Device, unsigned long long* energy_mj) { return replay.counter(energy_mj); }
+
+int nvmlDeviceGetFieldValues(Device, int count, FieldValue* values) {
+  for (FieldValue* value = values; value != values + count; ++value) {
+    const bool average = value->field == kFieldPowerAverage;
+    value->value = {};
+    value->value_type = kTypeUnsignedInt;
+    value->code = average || value->field == kFieldPowerInstant
+                      ? cell(replay.polled(), average ? 1 : 2, 1000, &value->value.as_unsigned)
+                      : kNotSupported;
+  }
+  return kSuccess;
+}
+
+int nvmlDeviceGetSamples(Device, int type, unsigned long long after_us, int* value_type, unsigned* count,
+                         Sample* samples) {
+  std::vector<Sample> found;
+  const int code = type == kTotalPowerSamples ? replay.samples(after_us, found) : kNotSupported;
+  if (code != kSuccess) return code;
+  if (found.empty()) return kNotFound;
+  *value_type = kTypeUnsignedInt;
+  if (samples == nullptr) {
+    *count = kBufferedSamples;  // the driver, too, tells the buffer's size and not how many are new
+    return kSuccess;
+  }
+  if (*count < found.size()) return kInsufficientSize;
+  std::ranges::copy(found, samples);
+  *count = static_cast<unsigned>(found.size());
+  return kSuccess;
+}
+
+int nvmlDeviceGetMemoryInfo(Device, Memory* memory) { return cell(replay.memory(), 1, 1, &memory->used_bytes); }
+
+int nvmlDeviceGetComputeRunningProcesses_v3(Device, unsigned* count, ProcessInfo* infos) {
+  unsigned running = 0;
+  const int code = cell(replay.memory(), 2, 1, &running);
+  if (code != kSuccess) return code;
+  const bool fits = infos != nullptr && *count >= running;
+  *count = running;
+  if (!fits) return running == 0 ? kSuccess : kInsufficientSize;
+  unsigned long long used_bytes = 0;
+  cell(replay.memory(), 1, 1, &used_bytes);
+  // The first is the caller itself, with all of the memory; the others are strangers.
+  for (unsigned index = 0; index < running; ++index) {
+    infos[index] = {index == 0 ? static_cast<unsigned>(getpid()) : index, index == 0 ? used_bytes : 0, 0, 0};
+  }
+  return kSuccess;
+}
+
+int nvmlDeviceGetClockInfo(Device, int clock, unsigned* mhz) {
+  return clock == kClockSm ? cell(replay.clocks(), 1, 1, mhz) : kNotSupported;
+}
+
+int nvmlDeviceGetTemperature(Device, int, unsigned* celsius) { return cell(replay.clocks(), 2, 1, celsius); }
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(Device, unsigned long long* reasons) {
+  return cell(replay.clocks(), 3, 1, reasons);
+}
+
+}  // extern "C"

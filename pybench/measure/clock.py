@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The clock of every time in pybench (CLOCK_MONOTONIC_RAW, from C++), a sleep that blocks, and the timer of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pybench import _native
+from pybench.errors import UsageError
+
+NANOSECONDS_PER_SECOND = 1_000_000_000
+
+monotonic_ns = _native.monotonic_raw_ns
+sleep_until_ns = _native.sleep_until_ns
+
+
+@dataclass(frozen=True, slots=True)
+class ClockAnchor:
+    """Realtime and raw clock at one instant; the two readings belong together within +- `uncertainty_ns`."""
+
+    monotonic_ns: int
+    realtime_ns: int
+    uncertainty_ns: int
+
+
+def anchor_clock() -> ClockAnchor:
+    """Places the realtime clock (of logs and of NVML's timestamps) on the raw one, now."""
+    anchor = _native.anchor_realtime()
+    return ClockAnchor(anchor.monotonic_raw_ns, anchor.realtime_ns, anchor.uncertainty_ns)
+
+
+def time_calls(callable: Callable[[], object], iterations: int, minimum_s: float = 0.0) -> NDArray[np.int64]:
+    """Calls `callable()` at least `iterations` times and for at least `minimum_s`, timing each call.
+
+    Returns int64 [n, 2]: begin and end of each call in ns of the raw clock, in order, end >= begin. Between two
+    calls lie some tens of nanoseconds of C++. An exception of the callable passes through.
+    The stopping rule is trtexec's (samples/common/sampleInference.cpp).
+    """
+    if iterations < 0 or not 0 <= minimum_s < float("inf"):
+        raise UsageError(f"cannot time {iterations} iterations for {minimum_s} s", hint="both must be at least 0")
+    return _native.time_calls(callable, iterations, round(minimum_s * NANOSECONDS_PER_SECOND))

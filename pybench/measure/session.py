@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run's measuring: starts the samplers, opens windows, and answers for each of them. See the package's docstring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pybench.cautions import Caution, CautionCode
+from pybench.errors import UsageError
+from pybench.measure.build import NATIVE_BUILD_ID
+from pybench.measure.clock import NANOSECONDS_PER_SECOND, ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns
+from pybench.measure.cpu_energy import CpuEnergy, CpuReading
+from pybench.measure.cpu_estimate import BusyTime, estimate_interval, read_busy_time
+from pybench.measure.gpu_energy import METHOD, METRIC, SCOPE, counter_difference
+from pybench.measure.gpu_sampler import Columns, GpuSampler, Unavailable, open_gpu
+from pybench.measure.memory import read_peak_host_bytes, reset_peak_host
+from pybench.measure.quantity import Quantity, unmeasured
+from pybench.measure.windows import OpenWindow, Window
+
+COUNTER_WAIT_S = 0.3  # s: how long `energy` waits for a counter reading after the window: three ticks
+_WAIT_STEP_NS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """What is read just outside an edge of a window."""
+
+    cpu: CpuReading
+    busy: BusyTime | None
+
+
+class Session:
+    """Measures one process while it runs. A context manager; one at a time in a process."""
+
+    def __init__(
+        self,
+        device_uuid: str | None = None,
+        *,
+        power_interval_s: float = 0.02,
+        nvml_library: str | None = None,
+        root: Path = Path("/"),
+    ) -> None:
+        if not 0.001 <= power_interval_s <= 1:
+            raise UsageError(f"a power interval of {power_interval_s} s", hint="choose between 0.001 and 1 s")
+        self._root = root
+        self._gpu = None if device_uuid is None else open_gpu(device_uuid, power_interval_s, nvml_library)
+        self._cpu = CpuEnergy(root)
+        self._anchor: ClockAnchor = anchor_clock()
+        self._peak_was_reset: bool | None = None
+        self._peak_host_bytes = 0
+        self._windows: dict[str, Window] = {}
+        self._edges: dict[str, tuple[_Edge, _Edge]] = {}
+        self.begin_ns = self._anchor.monotonic_ns
+
+    def __enter__(self) -> Self:
+        self._anchor = anchor_clock()
+        self.begin_ns = self._anchor.monotonic_ns
+        self._cpu.start()
+        if self._gpu is not None and not isinstance(self._gpu, Unavailable):
+            self._gpu.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._gpu is not None and not isinstance(self._gpu, Unavailable):
+            self._gpu.stop()
+        self._cpu.stop()
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The closed windows, in order."""
+        return tuple(self._windows.values())
+
+    @contextmanager
+    def window(self, name: str) -> Iterator[OpenWindow]:
+        """Measures what happens inside. A window that ends by an exception is not kept."""
+        if name in self._windows:
+            raise UsageError(f"the window {name!r} was measured already", hint="names are unique in a session")
+        if self._peak_was_reset is None:
+            self._peak_was_reset = reset_peak_host(self._root)
+        window = OpenWindow(name)
+        before = self._read_edge()
+        begin_ns = monotonic_ns()
+        yield window
+        end_ns = monotonic_ns()
+        self._edges[name] = (before, self._read_edge())
+        self._windows[name] = Window(name, begin_ns, end_ns, window.iterations)
+        self._peak_host_bytes = read_peak_host_bytes(self._root)
+
+    def energy(self, name: str) -> list[Quantity]:
+        """The energies of the window `name`: GPU (where one was asked for), CPU, and the estimate where the CPU's is null."""
+        window = self._closed(name)
+        before, after = self._edges[name]
+        quantities = [] if self._gpu is None else [_gpu_energy(self._gpu, window)]
+        cpu = self._cpu.difference(window, before.cpu, after.cpu)
+        quantities.append(cpu)
+        if cpu.value is None or not cpu.valid:
+            quantities.append(estimate_interval(window, before.busy, after.busy))
+        return quantities
+
+    def memory(self) -> list[Quantity]:
+        """Peak memory over all windows: of this process, and of the device where one was asked for."""
+        if not self._windows:
+            raise UsageError("no window was measured, so there is no peak", hint="open one with session.window(name)")
+        windows = "+".join(self._windows)
+        scope = "process" if self._peak_was_reset else "process, since its start"
+        peak = float(self._peak_host_bytes)
+        host = Quantity("peak_host_bytes", windows, peak, "bytes", None, None, "proc-vmhwm", scope, True)
+        return [host] if self._gpu is None else [host, _device_memory(self._gpu, windows)]
+
+    def cautions(self, name: str) -> list[Caution]:
+        """Doubts about the window `name` that the samplers saw."""
+        window = self._closed(name)
+        if self._gpu is None or isinstance(self._gpu, Unavailable):
+            return []
+        cautions = [Caution(CautionCode.ENERGY_PLAIN_DIFFERENCE, METHOD, METRIC)]
+        throttled = self._gpu.throttled(window.begin_ns, window.end_ns)
+        if throttled:
+            cautions.append(Caution(CautionCode.THROTTLED, ", ".join(throttled)))
+        processes = self._gpu.most_processes(window.begin_ns, window.end_ns)
+        if processes > 1:
+            cautions.append(Caution(CautionCode.FOREIGN_PROCESS, f"{processes} processes held the GPU"))
+        peak, own = self._gpu.peak_memory_bytes()
+        if peak is not None and not own:
+            cautions.append(
+                Caution(CautionCode.GPU_MEMORY_SHARED, "NVML does not list this process", "peak_device_bytes")
+            )
+        return cautions
+
+    def facts(self) -> dict[str, Any]:
+        """What is measured and how, for environment.json."""
+        gpu: dict[str, Any] | None = None
+        if isinstance(self._gpu, Unavailable):
+            gpu = {"unavailable": self._gpu.reason}
+        elif self._gpu is not None:
+            gpu = self._gpu.facts()
+        return {
+            "native_build_id": NATIVE_BUILD_ID,
+            "clock_monotonic_raw_ns": self._anchor.monotonic_ns,
+            "clock_realtime_ns": self._anchor.realtime_ns,
+            "clock_anchor_uncertainty_ns": self._anchor.uncertainty_ns,
+            "gpu": gpu,
+            "cpu_energy_domains": [domain.name for domain in self._cpu.domains],
+            "cpu_energy_reasons": list(self._cpu.reasons),
+            "virtual_machine": self._cpu.virtualised,
+            "container": self._cpu.container,
+            "peak_host_was_reset": self._peak_was_reset,
+        }
+
+    def write_channels(self, write: Callable[[str, Columns], None]) -> None:
+        """Calls `write(name, columns)` once for each channel that has rows."""
+        if self._gpu is None or isinstance(self._gpu, Unavailable):
+            return
+        for name, columns in self._gpu.channels(self.begin_ns).items():
+            if len(next(iter(columns.values()))):
+                write(name, columns)
+
+    def _closed(self, name: str) -> Window:
+        if name not in self._windows:
+            raise UsageError(f"no window {name!r} was measured", hint=f"measured: {', '.join(self._windows) or 'none'}")
+        return self._windows[name]
+
+    def _read_edge(self) -> _Edge:
+        return _Edge(self._cpu.read(), read_busy_time(self._root))
+
+
+def _gpu_energy(gpu: GpuSampler | Unavailable, window: Window) -> Quantity:
+    if isinstance(gpu, Unavailable):
+        return unmeasured(METRIC, window.name, method=METHOD, scope=SCOPE, reasons=(gpu.reason,))
+    deadline_ns = window.end_ns + round(COUNTER_WAIT_S * NANOSECONDS_PER_SECOND)
+    channel = gpu.counter()
+    while not (len(channel.call_ns) and channel.call_ns[-1] > window.end_ns) and monotonic_ns() < deadline_ns:
+        sleep_until_ns(monotonic_ns() + _WAIT_STEP_NS)
+        channel = gpu.counter()
+    return counter_difference(window, channel)
+
+
+def _device_memory(gpu: GpuSampler | Unavailable, windows: str) -> Quantity:
+    method = "nvml-polled"
+    if isinstance(gpu, Unavailable):
+        return unmeasured("peak_device_bytes", windows, method=method, scope="device", reasons=(gpu.reason,))
+    peak, own = gpu.peak_memory_bytes()
+    scope = "process" if own else "device"
+    if peak is None:
+        reason = "memory_unsupported: NVML gives no memory reading for this device"
+        return unmeasured("peak_device_bytes", windows, method=method, scope=scope, reasons=(reason,))
+    return Quantity("peak_device_bytes", windows, float(peak), "bytes", None, None, method, scope, True)
