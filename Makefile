@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+# Two commands do everything on a fresh machine: `make campaign` and `make test`. `make help` lists the rest.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := setup
+.PHONY: help setup campaign test lint python-test rust-test go-test bench container clean
+
+# --- versions come from pyproject.toml, [tool.pybench.toolchain] ---
+version = $(shell sed -n '/^\[tool.pybench.toolchain\]/,/^\[/s/^$(1) *= *"\([^"]*\)".*/\1/p' pyproject.toml)
+UV_VERSION := $(call version,uv)
+RUST_MINIMUM := $(call version,rust)
+
+BOOTSTRAP := .bootstrap/uv-$(UV_VERSION)
+UV := $(BOOTSTRAP)/bin/uv
+BIN := $(CURDIR)/.venv/bin
+
+# Nothing fetches a toolchain of its own, and uv builds wheels rather than links into this folder.
+export UV_NO_EDITABLE := 1
+export UV_PYTHON_DOWNLOADS := never
+export MATURIN_NO_INSTALL_RUST := 1
+export GOTOOLCHAIN := local
+export CGO_ENABLED := 0
+# Ubuntu keeps its newer Rust beside the old one.
+export PATH := $(BIN):$(PATH):/usr/lib/rust-$(RUST_MINIMUM)/bin
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 16
+
+setup: $(UV) ## install and build everything (a second time takes seconds)
+	@.ci/system-packages $(RUST_MINIMUM)
+	@$(UV) sync --locked --quiet
+	@cd orchestrator-go && $(BIN)/go build -trimpath -buildvcs=false -o $(BIN)/pybench-orchestrator .
+
+$(UV):
+	@.ci/system-packages $(RUST_MINIMUM)
+	@python3 -m venv $(BOOTSTRAP)
+	@$(BOOTSTRAP)/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+campaign: setup ## run plans/quickstart.yaml and write its report; PLAN=... for another plan
+	@$(BIN)/pybench run $(or $(PLAN),plans/quickstart.yaml)
+	@$(BIN)/pybench report results/$$(sed -n 's/^name: *//p' $(or $(PLAN),plans/quickstart.yaml))
+
+test: setup lint rust-test go-test python-test ## everything that CI checks
+
+lint: setup ## formatting, lint, types, import layers
+	@.ci/lint
+
+rust-test: setup ## the tokenizer's own tests
+	@cd tokenizer-rs && cargo test --locked --release --quiet
+
+go-test: setup ## the orchestrator's own tests, against the installed tokenizer
+	@cd orchestrator-go && PYBENCH_TOKENIZER_OBJECT=$$($(BIN)/python -P -c 'import pybench_tokenizer; print(pybench_tokenizer.object_path())') \
+	  PYBENCH_TOKENIZER_JSON=$(CURDIR)/pybench/preprocess/tok32k_gpt2.json $(BIN)/go test ./...
+
+python-test: setup ## the tests of everything else; ARGS="-k name" for some
+	@$(BIN)/pytest $(ARGS)
+
+bench: setup ## measurements of pybench itself, not tests
+	@$(BIN)/python -P bench/harness/seconds_per_run.py
+
+container: setup ## the pinned image (OCI archive and SIF), checked by running the quickstart in it; TIER=slim for one without torch
+	@$(BIN)/python -P containers/build.py $(if $(TIER),--tier $(TIER))
+
+clean: ## remove what was built; results/ stays
+	rm -rf .venv .bootstrap build dist tokenizer-rs/target .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
