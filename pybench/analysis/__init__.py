@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a campaign's numbers say: statistics as a tree, in which every number carries its interval (docs/method.md).
+
+    Analysis
+    ├── cases        CaseFinding      each case: metrics, outcomes, what was left out and why
+    ├── contrasts    ContrastFinding  each declared comparison: effects paired within blocks, or over images
+    ├── verdicts     CaseVerdict      each criterion: accepted, rejected, undecided, and all together
+    ├── token_paths  TokenFinding     whether all tokenizer paths gave the same ids
+    └── varying      cases whose repetitions predict differently
+
+The repetition (a process) is the unit; iterations are nested in it. No file is opened here, nothing is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pybench import criteria
+from pybench.analysis.cases import CaseFinding, describe_cases
+from pybench.analysis.contrasts import ContrastFinding, compare_contrasts
+from pybench.analysis.estimate import CONFIDENCE, Estimate
+from pybench.analysis.images import collect_images
+from pybench.analysis.measurements import collect
+from pybench.analysis.token_paths import TokenFinding, check_token_paths
+from pybench.analysis.verdicts import CaseVerdict, Verdict, judge
+from pybench.dataset import Dataset
+from pybench.errors import CorruptError, UsageError
+
+__all__ = ["Analysis", "Estimate", "Verdict", "analyse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The findings of one campaign. `verdicts` has one tuple a contrast, in the order of `contrasts`."""
+
+    name: str
+    cases: tuple[CaseFinding, ...]
+    contrasts: tuple[ContrastFinding, ...]
+    verdicts: tuple[tuple[CaseVerdict, ...], ...]
+    token_paths: tuple[TokenFinding, ...]
+    varying: Mapping[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "confidence": CONFIDENCE,
+            "contrasts": [
+                {
+                    "title": contrast.contrast.title(),
+                    "baseline": dict(contrast.contrast.baseline),
+                    "verdicts": [verdict.as_json() for verdict in verdicts],
+                    "pairs": [pair.as_json() for pair in contrast.pairs],
+                }
+                for contrast, verdicts in zip(self.contrasts, self.verdicts, strict=True)
+            ],
+            "token_paths": [finding.as_json() for finding in self.token_paths],
+            "varying_predictions": dict(self.varying),
+            "cases": [case.as_json() for case in self.cases],
+        }
+
+
+def analyse(dataset: Dataset) -> Analysis:
+    """Everything that the runs of a campaign say about its plan. Raises `CorruptError` for criteria that cannot be read."""
+    try:
+        contrasts = criteria.from_json(dataset.plan.criteria)
+        measurements = collect(dataset)
+        images = collect_images(dataset, measurements)
+        compared = compare_contrasts(dataset, measurements, images, contrasts)
+    except (UsageError, KeyError, TypeError) as error:
+        raise CorruptError(f"{dataset.campaign.plan_resolved}: criteria cannot be read: {error}") from error
+    return Analysis(
+        name=dataset.plan.name,
+        cases=describe_cases(dataset, measurements, images),
+        contrasts=compared,
+        verdicts=tuple(judge(contrast) for contrast in compared),
+        token_paths=check_token_paths(dataset),
+        varying=images.varying,
+    )

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each case by itself: every metric's mean over blocks with its interval, its median, and what was left out.
+
+Top-1 and Top-5 have images as their unit when predictions were stored (`pybench.analysis.images`); an estimate of energy is only ever an
+interval. How two cases compare is `pybench.analysis.contrasts`.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pybench.analysis.estimate import EXACT, Estimate, Sample
+from pybench.analysis.images import Images
+from pybench.analysis.intervals import estimate_mean
+from pybench.analysis.measurements import Cell, Measurements
+from pybench.case import Case
+from pybench.dataset import Dataset
+from pybench.units import METRICS, Metric
+
+EXACT_METRICS = frozenset({"model_bytes"})  # the size of one file: counted, not sampled
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFinding:
+    """One metric of one case. `estimate` is None where no run has a value that counts: then `why_none` says why, or
+    `bounds` holds the widest interval of an estimate that has no value. `points`: block -> value behind the estimate."""
+
+    metric: Metric
+    estimate: Estimate | None
+    median: float | None
+    points: Mapping[int, float]
+    bounds: tuple[float, float] | None
+    excluded: Mapping[str, int]
+    missing: Mapping[str, int]
+    why_none: str | None
+    methods: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "unit": self.metric.unit,
+            "estimate": None if self.estimate is None else self.estimate.as_json(),
+            "median": self.median,
+            "bounds": None if self.bounds is None else list(self.bounds),
+            "points": {str(block): value for block, value in self.points.items()},
+            "excluded": dict(self.excluded),
+            "missing": dict(self.missing),
+            "why_none": self.why_none,
+            "methods": list(self.methods),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFinding:
+    """One case with everything that its runs say. `outcomes`: outcome -> runs; `reasons`: why runs failed -> runs;
+    `folders`: block -> run directory, relative to the campaign."""
+
+    case: Case
+    outcomes: Mapping[str, int]
+    reasons: Mapping[str, int]
+    devices: frozenset[str]
+    folders: Mapping[int, str]
+    metrics: Mapping[str, MetricFinding]
+    cautions: Mapping[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "case_id": self.case.id,
+            "title": self.case.title(),
+            "factors": self.case.factors(),
+            "outcomes": dict(self.outcomes),
+            "reasons": dict(self.reasons),
+            "devices": sorted(self.devices),
+            "metrics": {name: finding.as_json() for name, finding in self.metrics.items()},
+            "cautions": dict(self.cautions),
+        }
+
+
+def describe_cases(dataset: Dataset, measurements: Measurements, images: Images) -> tuple[CaseFinding, ...]:
+    """Every case of the plan, in its order, runs or none."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in dataset.runs.iter_rows(named=True):
+        rows.setdefault(row["case_id"], []).append(row)
+    cautions: dict[str, Counter[str]] = {}
+    for case_id, code in dataset.cautions.select("case_id", "code").iter_rows():
+        cautions.setdefault(case_id, Counter())[code] += 1
+    return tuple(
+        _describe_case(case, rows.get(case.id, []), measurements, images, cautions.get(case.id, {}), dataset.plan.seed)
+        for case in dataset.plan.cases
+    )
+
+
+def _describe_case(
+    case: Case, rows: list[dict[str, Any]], measurements: Measurements, images: Images, cautions: Mapping[str, int], seed: int
+) -> CaseFinding:
+    metrics = {}
+    for name, cell in measurements.of_case(case.id).items():
+        metrics[name] = _describe_metric(METRICS[name], cell, images.share(case.id, name), seed)
+    return CaseFinding(
+        case=case,
+        outcomes=Counter(row["outcome"] for row in rows),
+        reasons=Counter(_why_failed(row) for row in rows if row["outcome"] != "ok"),
+        devices=frozenset(row["device"] for row in rows if row["outcome"] == "ok" and row["device"] is not None),
+        folders={row["block"]: row["folder"] for row in rows},
+        metrics=metrics,
+        cautions=dict(cautions),
+    )
+
+
+def _why_failed(row: Mapping[str, Any]) -> str:
+    return ": ".join(part for part in (row["reason"] or row["outcome"], row["detail"]) if part)
+
+
+def _describe_metric(metric: Metric, cell: Cell, share: Estimate | None, seed: int) -> MetricFinding:
+    values = list(cell.values.values())
+    estimate = share if share is not None and values else _estimate(metric.name, values, seed)
+    bounds = None
+    if cell.bounds:
+        bounds = (min(low for low, _ in cell.bounds.values()), max(high for _, high in cell.bounds.values()))
+    return MetricFinding(
+        metric=metric,
+        estimate=estimate,
+        median=statistics.median(values) if values else None,
+        points=dict(sorted(cell.values.items())),
+        bounds=bounds,
+        excluded=Counter(cell.excluded.values()),
+        missing=Counter(cell.missing.values()),
+        why_none=(cell.why_empty() or "not measured") if estimate is None and bounds is None else None,
+        methods=tuple(sorted(cell.methods)),
+    )
+
+
+def _estimate(name: str, values: list[float], seed: int) -> Estimate | None:
+    if not values:
+        return None
+    sample = Sample.of(values)
+    if name in EXACT_METRICS and sample.is_constant:
+        return Estimate(values[0], values[0], values[0], sample.n, EXACT)
+    return estimate_mean(sample, seed)

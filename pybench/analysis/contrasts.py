@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every declared contrast: each case against its baseline, metric by metric, paired.
+
+Runs are paired by block, images by id. Only the metrics that a contrast judges (or, when it judges nothing, the headline
+of the workload) form the family that Holm's correction covers; every other effect is context and keeps its own p value.
+What follows from the effects for acceptance is `pybench.analysis.verdicts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pybench.analysis.estimate import EXACT, Estimate
+from pybench.analysis.cases import EXACT_METRICS
+from pybench.analysis.images import ImageEffect, Images
+from pybench.analysis.measurements import Measurements
+from pybench.analysis.paired import Effect, Pairing, compare_paired, holm
+from pybench.case import Case
+from pybench.criteria import Contrast, Pair, metrics_of, pairs
+from pybench.dataset import Dataset
+from pybench.units import METRICS
+
+# The number that a workload is judged by when a plan does not say.
+HEADLINE = {
+    "infer": "latency_mean_ms",
+    "train": "throughput_tokens_per_s",
+    "h2d": "bandwidth_gb_per_s",
+    "tokenize": "throughput_tokens_per_s",
+    "accuracy": "top1_percent",
+}
+PERCENT_MARGIN = 1.0  # percentage points that count as "no difference that matters" for an accuracy
+
+
+@dataclass(frozen=True, slots=True)
+class PairEffect:
+    """One metric of one pair: `effect` or `why_none`. `declared`: belongs to the family of `p_adjusted` (Holm).
+    `images`: the paired difference over images, where it is one; `effect` then carries its estimate."""
+
+    metric: str
+    effect: Effect | None
+    images: ImageEffect | None
+    declared: bool
+    p_adjusted: float | None
+    why_none: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **({} if self.effect is None else self.effect.as_json()),
+            "images": None if self.images is None else _images_json(self.images),
+            "declared": self.declared,
+            "p_adjusted": self.p_adjusted,
+            "why_none": self.why_none,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PairFinding:
+    """A case against its baseline. `devices`: what each side ran on; `same_device` is None when a side does not say."""
+
+    pair: Pair
+    effects: Mapping[str, PairEffect]
+    candidate_devices: frozenset[str]
+    baseline_devices: frozenset[str]
+
+    @property
+    def same_device(self) -> bool | None:
+        if not self.candidate_devices or not self.baseline_devices:
+            return None
+        return self.candidate_devices == self.baseline_devices and len(self.candidate_devices) == 1
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "case_id": self.pair.case.id,
+            "title": self.pair.case.title(),
+            "baseline_id": self.pair.baseline.id,
+            "baseline_title": self.pair.baseline.title(),
+            "same_device": self.same_device,
+            "devices": {"case": sorted(self.candidate_devices), "baseline": sorted(self.baseline_devices)},
+            "effects": {name: effect.as_json() for name, effect in self.effects.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastFinding:
+    """One declared contrast with all of its pairs."""
+
+    contrast: Contrast
+    pairs: tuple[PairFinding, ...]
+
+
+def compare_contrasts(
+    dataset: Dataset, measurements: Measurements, images: Images, contrasts: Sequence[Contrast]
+) -> tuple[ContrastFinding, ...]:
+    """Every pair of every contrast, with p values adjusted over all that was declared."""
+    devices = _devices(dataset)
+    found = [
+        ContrastFinding(
+            contrast,
+            tuple(_compare_pair(pair, contrast, dataset.plan.seed, measurements, images, devices) for pair in pairs(dataset.plan.cases, contrast)),
+        )
+        for contrast in contrasts
+    ]
+    return _adjusted(found)
+
+
+def _compare_pair(
+    pair: Pair, contrast: Contrast, seed: int, measurements: Measurements, images: Images, devices: Mapping[str, frozenset[str]]
+) -> PairFinding:
+    possible = metrics_of(pair.case)
+    declared = {criterion.metric for criterion in contrast.accept} & possible
+    if not contrast.accept and pair.case.workload in HEADLINE:
+        declared = {HEADLINE[pair.case.workload]}
+    shown = measurements.of_case(pair.case.id).keys() | measurements.of_case(pair.baseline.id).keys() | declared
+    effects = {
+        name: _compare_metric(name, pair, seed, measurements, images, declared=name in declared) for name in METRICS if name in shown
+    }
+    sides = (devices.get(case.id, frozenset()) for case in (pair.case, pair.baseline))
+    return PairFinding(pair, effects, *sides)
+
+
+def _compare_metric(
+    name: str, pair: Pair, seed: int, measurements: Measurements, images: Images, *, declared: bool
+) -> PairEffect:
+    candidate, baseline = (measurements.cell(case.id, name) for case in (pair.case, pair.baseline))
+    for cell, case in ((candidate, pair.case), (baseline, pair.baseline)):
+        if not cell.values:
+            why = f"{_side(case, pair)}: {measurements.why_empty(case.id, name)}"
+            return PairEffect(name, None, None, declared, None, why)
+    by_image = images.compare(pair.case.id, pair.baseline.id, name)
+    if by_image is not None:
+        return PairEffect(name, _image_effect(by_image, candidate.values, baseline.values), by_image, declared, None, None)
+    scale = METRICS[name].scale
+    if scale == "ratio" and min(*candidate.values.values(), *baseline.values.values(), float("inf")) <= 0:
+        return PairEffect(name, None, None, declared, None, "a value is not positive, so there is no ratio")
+    effect = compare_paired(candidate.values, baseline.values, scale, seed)
+    if effect is None:
+        return PairEffect(name, None, None, declared, None, "no block holds both sides")
+    if name in EXACT_METRICS and effect.estimate.method in ("all equal", "one value"):
+        effect = replace(effect, estimate=_exact(effect.estimate))
+    return PairEffect(name, effect, None, declared, None, None)
+
+
+def _exact(estimate: Estimate) -> Estimate:
+    return Estimate(estimate.value, estimate.value, estimate.value, estimate.n, EXACT)
+
+
+def _image_effect(found: ImageEffect, candidate: Mapping[int, float], baseline: Mapping[int, float]) -> Effect:
+    """A difference over images in the form of one over blocks; nothing is known of equivalence or power but the interval."""
+    both = tuple(sorted(candidate.keys() & baseline.keys()))
+    return Effect(
+        scale="difference",
+        estimate=found.estimate,
+        pairing=Pairing(both, len(candidate) - len(both), len(baseline) - len(both)),
+        p_value=found.p_value,
+        p_equivalence=None,
+        margin=PERCENT_MARGIN,
+        detectable=None,
+    )
+
+
+def _adjusted(found: Sequence[ContrastFinding]) -> tuple[ContrastFinding, ...]:
+    """Holm over every declared effect of every contrast."""
+    family = [
+        effect.effect.p_value if effect.effect is not None else None
+        for contrast in found
+        for pair in contrast.pairs
+        for effect in pair.effects.values()
+        if effect.declared
+    ]
+    adjusted = iter(holm(family))
+    return tuple(
+        replace(
+            contrast,
+            pairs=tuple(
+                replace(
+                    pair,
+                    effects={
+                        name: replace(effect, p_adjusted=next(adjusted)) if effect.declared else effect
+                        for name, effect in pair.effects.items()
+                    },
+                )
+                for pair in contrast.pairs
+            ),
+        )
+        for contrast in found
+    )
+
+
+def _devices(dataset: Dataset) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for case_id, device in dataset.runs.filter(dataset.runs["outcome"] == "ok").select("case_id", "device").iter_rows():
+        if device is not None:
+            found.setdefault(case_id, set()).add(device)
+    return {case_id: frozenset(names) for case_id, names in found.items()}
+
+
+def _side(case: Case, pair: Pair) -> str:
+    return "the case" if case == pair.case else "the baseline"
+
+
+def _images_json(found: ImageEffect) -> dict[str, Any]:
+    return {
+        **found.pairs.as_json(),
+        "agreement_percent": found.agreement.as_json(),
+        "unmatched": found.unmatched,
+        "relabelled": found.relabelled,
+    }

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Estimate`: a number that never travels without its interval, its sample size and the method that gave it.
+
+After criterion.rs (`src/stats`). `Sample` checks what every estimator here relies on, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+CONFIDENCE = 0.95
+
+# How an interval was found; the words appear in tables.
+BCA = "BCa bootstrap"
+STUDENT = "Student t"
+WELCH = "Welch t"
+EQUAL = "all equal"  # no spread was seen: the interval is a point, and its width says nothing about the error
+SINGLE = "one value"  # no interval
+EXACT = "exact"  # counted, not sampled: the interval is a point by nature
+TANGO = "Tango score"
+WILSON = "Wilson score"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """At least one finite float64; the order is that of the blocks."""
+
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Sample:
+        """Raises ValueError on an empty sample or a value that is not finite."""
+        array = np.asarray(list(values), dtype=np.float64)
+        if array.size == 0 or not np.isfinite(array).all():
+            raise ValueError("a sample needs at least one value, all finite")
+        return cls(array)
+
+    @property
+    def n(self) -> int:
+        return int(self.values.size)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the spread is nothing but rounding: a relative range below 1e-12."""
+        return bool(np.ptp(self.values) <= 1e-12 * max(float(np.abs(self.values).max()), 1e-300))
+
+    def log(self) -> Sample:
+        """Natural logarithms; raises ValueError unless every value is positive."""
+        if (self.values <= 0).any():
+            raise ValueError("a ratio needs positive values")
+        return Sample(np.log(self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """`value` with its interval at `confidence`; `lower` and `upper` are None where `n` allows none. `n`: units behind it
+    (blocks, images); `method`: how the interval was found."""
+
+    value: float
+    lower: float | None
+    upper: float | None
+    n: int
+    method: str
+    confidence: float = CONFIDENCE
+
+    @property
+    def has_interval(self) -> bool:
+        return self.lower is not None and self.upper is not None
+
+    def exp(self) -> Estimate:
+        """The estimate of a log-ratio as one of the ratio; monotone, so the interval keeps its confidence."""
+        lower, upper = (None if bound is None else float(np.exp(bound)) for bound in (self.lower, self.upper))
+        return Estimate(float(np.exp(self.value)), lower, upper, self.n, self.method, self.confidence)
+
+    def inverse(self) -> Estimate:
+        """1 over a positive estimate; the bounds change sides."""
+        lower = None if self.upper is None else 1 / self.upper
+        upper = None if self.lower is None else 1 / self.lower
+        return Estimate(1 / self.value, lower, upper, self.n, self.method, self.confidence)
+
+    def scaled(self, factor: float) -> Estimate:
+        """Times a positive factor: a change of unit."""
+        lower, upper = (None if bound is None else bound * factor for bound in (self.lower, self.upper))
+        return Estimate(self.value * factor, lower, upper, self.n, self.method, self.confidence)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "value": self.value,
+            "lower": self.lower,
+            "upper": self.upper,
+            "confidence": self.confidence,
+            "n": self.n,
+            "method": self.method,
+        }

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which numbers of which runs count: validity applied to the tidy frame, with everything left out counted by reason.
+
+A value counts when its run is `ok`, the validity that its metric rests on is not false, and neither is the run's
+precision (a number of another precision than the case names is no number of that case). Null validity ("not asked") keeps
+the value. What does not count stays in `Cell.excluded` and `Cell.missing`, each with its reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pybench.dataset import Dataset
+from pybench.rundir import VALIDITIES
+from pybench.units import METRICS
+
+UNSTATED = "unstated"  # a false validity or a missing value whose run gives no reason
+
+_RESTS_ON = {
+    "latency": "timing",
+    "throughput": "timing",
+    "text": "timing",
+    "bandwidth": "timing",
+    "wait": "timing",
+    "gpu": "energy",
+    "cpu": "energy",
+    "top1": "accuracy",
+    "top5": "accuracy",
+    "loss": None,
+    "peak": None,
+    "model": None,
+}
+
+
+def validity_of(metric: str) -> str | None:
+    """The validity that a metric rests on besides `precision`, or None. Raises KeyError for an unknown kind of metric."""
+    return _RESTS_ON[metric.split("_", maxsplit=1)[0]]
+
+
+@dataclass(slots=True)
+class Cell:
+    """One metric of one case. `values`: block -> value that counts; `excluded`: block -> reason of an invalid value;
+    `missing`: block -> reason why there is none; `bounds`: block -> (lower, upper) of an estimate without a value."""
+
+    values: dict[int, float] = field(default_factory=dict)
+    excluded: dict[int, str] = field(default_factory=dict)
+    missing: dict[int, str] = field(default_factory=dict)
+    bounds: dict[int, tuple[float, float]] = field(default_factory=dict)
+    windows: set[str] = field(default_factory=set)
+    methods: set[str] = field(default_factory=set)
+
+    def why_empty(self) -> str:
+        """The commonest reason for having no value, or the empty text when no run of the case is `ok` or has the metric."""
+        reasons = Counter([*self.excluded.values(), *self.missing.values()])
+        return reasons.most_common(1)[0][0] if reasons else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """Every cell of a campaign by (case id, metric). `failures`: case id -> its commonest `outcome: reason` besides `ok`."""
+
+    cells: Mapping[tuple[str, str], Cell]
+    failures: Mapping[str, str]
+
+    def of_case(self, case_id: str) -> dict[str, Cell]:
+        return {name: self.cells[case_id, name] for name in METRICS if (case_id, name) in self.cells}
+
+    def cell(self, case_id: str, metric: str) -> Cell:
+        """An empty cell where no run of the case has the metric."""
+        return self.cells.get((case_id, metric), Cell())
+
+    def why_empty(self, case_id: str, metric: str) -> str:
+        """What stands where the number would: why no run of the case has a value that counts."""
+        return self.cell(case_id, metric).why_empty() or self.failures.get(case_id, "not measured")
+
+
+def collect(dataset: Dataset) -> Measurements:
+    """One pass over the frame. Metrics that this version does not know are left to the frame: nothing is known of them."""
+    reasons = _validity_reasons(dataset)
+    names = ["case_id", "block", "metric", "value", "lower", "upper", "reason", "window", "method"]
+    valid = [f"valid_{name}" for name in VALIDITIES]
+    known = dataset.frame.filter(dataset.frame["outcome"] == "ok", dataset.frame["metric"].is_in(list(METRICS)))
+    cells: dict[tuple[str, str], Cell] = {}
+    for row in known.select(*names, *valid).iter_rows(named=True):
+        cell = cells.setdefault((row["case_id"], row["metric"]), Cell())
+        _add(cell, row, reasons)
+    return Measurements(cells, _failures(dataset))
+
+
+def _add(cell: Cell, row: Mapping[str, Any], reasons: Mapping[tuple[str, int, str], str]) -> None:
+    block = row["block"]
+    broken = [
+        name for name in ("precision", validity_of(row["metric"])) if name is not None and row[f"valid_{name}"] is False
+    ]
+    if row["window"]:
+        cell.windows.add(row["window"])
+    if row["method"]:
+        cell.methods.add(row["method"])
+    if broken:
+        cell.excluded[block] = reasons[row["case_id"], block, broken[0]]
+    elif row["value"] is not None:
+        cell.values[block] = row["value"]
+    elif row["lower"] is not None and row["upper"] is not None:
+        cell.bounds[block] = (row["lower"], row["upper"])
+    else:
+        cell.missing[block] = row["reason"] or UNSTATED
+
+
+def _failures(dataset: Dataset) -> dict[str, str]:
+    """A case with no complete run at all is not here."""
+    reasons: dict[str, Counter[str]] = {}
+    for case_id, outcome, reason in dataset.runs.select("case_id", "outcome", "reason").iter_rows():
+        if outcome != "ok":
+            reasons.setdefault(case_id, Counter())[f"{outcome}: {reason}" if reason else outcome] += 1
+    return {case_id: counts.most_common(1)[0][0] for case_id, counts in reasons.items()}
+
+
+def _validity_reasons(dataset: Dataset) -> dict[tuple[str, int, str], str]:
+    """(case id, block, validity) -> `timing: code, code` of every validity that is false."""
+    found = {}
+    for row in dataset.runs.iter_rows(named=True):
+        for name in VALIDITIES:
+            if row[f"valid_{name}"] is False:
+                codes = ", ".join(row[f"reasons_{name}"] or [UNSTATED])
+                found[row["case_id"], row["block"], name] = f"{name}: {codes}"
+    return found

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accuracy over images: shares, paired differences of shares, agreement of predictions.
+
+A deterministic model answers the same in every repetition, so the image is the unit and not the run. Two cases are paired
+by image id. The interval of the difference is Tango's score interval (1998, Statistics in Medicine 17:891): it inverts
+the test whose special case at zero is McNemar's, and holds its confidence where few images change sides, which is where
+a good quantisation lies and Wald's interval fails. The error term: images are taken as a random draw from what the
+model will meet. Slow twin: tests/oracles/proportions.py (likelihood maximised numerically, on a grid).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from scipy import optimize, stats
+
+from pybench.analysis.estimate import CONFIDENCE, TANGO, WILSON, Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePairs:
+    """Counts over images judged by both sides: right on both, on one only, on none."""
+
+    both: int
+    only_candidate: int
+    only_baseline: int
+    neither: int
+
+    @property
+    def n(self) -> int:
+        return self.both + self.only_candidate + self.only_baseline + self.neither
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "both_right": self.both,
+            "only_candidate_right": self.only_candidate,
+            "only_baseline_right": self.only_baseline,
+            "neither_right": self.neither,
+        }
+
+
+def estimate_share(hits: int, n: int, confidence: float = CONFIDENCE) -> Estimate:
+    """hits/n with Wilson's score interval (1927), through scipy."""
+    interval = stats.binomtest(hits, n).proportion_ci(confidence_level=confidence, method="wilson")
+    return Estimate(hits / n, float(interval.low), float(interval.high), n, WILSON, confidence)
+
+
+def estimate_paired_difference(pairs: ImagePairs, confidence: float = CONFIDENCE) -> Estimate:
+    """Candidate's share minus baseline's, with Tango's score interval; in shares, not percent."""
+    value = (pairs.only_candidate - pairs.only_baseline) / pairs.n
+    critical = float(stats.norm.ppf((1 + confidence) / 2))
+    lower = _bound(pairs, critical, -1.0, value)
+    upper = _bound(pairs, -critical, value, 1.0)
+    return Estimate(value, lower, upper, pairs.n, TANGO, confidence)
+
+
+def p_of_no_difference(pairs: ImagePairs) -> float:
+    """McNemar's exact test: two-sided binomial on the images that changed sides; 1 when none did."""
+    changed = pairs.only_candidate + pairs.only_baseline
+    return 1.0 if changed == 0 else float(stats.binomtest(pairs.only_candidate, changed).pvalue)
+
+
+def score(pairs: ImagePairs, difference: float) -> float:
+    """Tango's statistic for a true difference of `difference`; falls as `difference` grows."""
+    b, c, n = pairs.only_candidate, pairs.only_baseline, pairs.n
+    variance = n * (2 * _baseline_only_share(pairs, difference) + difference * (1 - difference))
+    distance = b - c - n * difference
+    if variance <= 0:
+        return 0.0 if distance == 0 else math.copysign(math.inf, distance)
+    return distance / math.sqrt(variance)
+
+
+def _baseline_only_share(pairs: ImagePairs, difference: float) -> float:
+    """Maximum-likelihood share of images right on the baseline only, given the difference: the larger root of
+    2n q^2 + B q + C = 0 with B = -b - c + (2n - b + c) d and C = -c d (1 - d); Tango's equation (16) for this sign of d."""
+    b, c, n = pairs.only_candidate, pairs.only_baseline, pairs.n
+    linear = -b - c + (2 * n - b + c) * difference
+    constant = -c * difference * (1 - difference)
+    discriminant = max(linear * linear - 8 * n * constant, 0.0)
+    return (math.sqrt(discriminant) - linear) / (4 * n)
+
+
+def _bound(pairs: ImagePairs, target: float, low: float, high: float) -> float:
+    """Where the score equals `target` between `low` and `high`; the end itself when the score never gets there."""
+
+    def excess(difference: float) -> float:
+        return max(min(score(pairs, difference), 1e6), -1e6) - target
+
+    if excess(low) <= 0:
+        return low
+    if excess(high) >= 0:
+        return high
+    return float(optimize.brentq(excess, low, high, xtol=1e-12))

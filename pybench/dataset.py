@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign as tidy tables: what `pybench.rundir` reads, in polars frames, with nothing dropped and nothing judged.
+
+One row a (run, metric); a run without metrics keeps one row whose metric is null, so that a failed run is never
+invisible. The attempt that counts is the latest complete one (docs/rundir.md). Every corrupt run is named, at once.
+
+This module computes no statistic and decides nothing about validity: that is `pybench.analysis`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import polars as pl
+
+from pybench.case import FACTORS, Case
+from pybench.errors import CorruptError
+from pybench.rundir import (
+    PREDICTIONS,
+    VALIDITIES,
+    CampaignDirectory,
+    ResolvedPlan,
+    RunDirectory,
+    open_campaign,
+    read_resolved_plan,
+)
+
+_DTYPES = {
+    "choice": pl.String,
+    "text": pl.String,
+    "file": pl.String,
+    "integer": pl.Int64,
+    "number": pl.Float64,
+    "boolean": pl.Boolean,
+}
+_FACTOR_SCHEMA = {name: _DTYPES[factor.kind] for name, factor in FACTORS.items()}
+_RUN_SCHEMA: dict[str, Any] = {
+    "case_id": pl.String,
+    "block": pl.Int64,
+    "attempt": pl.Int64,
+    "outcome": pl.String,
+    **{f"valid_{name}": pl.Boolean for name in VALIDITIES},
+}
+_METRIC_SCHEMA: dict[str, Any] = {
+    "metric": pl.String,
+    "unit": pl.String,
+    "window": pl.String,
+    "value": pl.Float64,
+    "u_standard": pl.Float64,
+    "lower": pl.Float64,
+    "upper": pl.Float64,
+    "samples": pl.Int64,
+    "method": pl.String,
+    "reason": pl.String,
+}
+_RUNS_SCHEMA: dict[str, Any] = {
+    **_RUN_SCHEMA,
+    **{f"reasons_{name}": pl.List(pl.String) for name in VALIDITIES},
+    "reason": pl.String,
+    "detail": pl.String,
+    "started_utc": pl.String,
+    "finished_utc": pl.String,
+    "duration_s": pl.Float64,
+    "device": pl.String,
+    "ids_sha256": pl.String,
+    "folder": pl.String,
+}
+_CAUTION_SCHEMA: dict[str, Any] = {
+    "case_id": pl.String,
+    "block": pl.Int64,
+    "code": pl.String,
+    "detail": pl.String,
+    "metric": pl.String,
+    "advice": pl.String,
+}
+_PREDICTION_COLUMNS = {"image_id": pl.String, "label": pl.Int64, "top1": pl.Int64, "top5_hit": pl.Boolean}
+_PREDICTION_SCHEMA: dict[str, Any] = {"case_id": pl.String, "block": pl.Int64, **_PREDICTION_COLUMNS}
+_NAMED_AT_ONCE = 10  # corrupt runs named in one error; the rest is counted
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One machine and set of versions, as stored, and the runs that it served."""
+
+    content: Mapping[str, Any]
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Everything that a campaign's directory holds, read once.
+
+    `frame`: one row a (run, metric), columns as in `pybench.load`. `runs`: one row a run; `folder` is relative to the
+    campaign. `predictions`: one row an (accuracy run, image); a run whose file repeats an earlier one of the same case
+    byte for byte is left out and counted in `prediction_runs` (case id -> {file's sha256: blocks}).
+    `unfinished`: (case id, block) that has a folder but no complete attempt. `labels`: (case id, block) -> labels.
+    """
+
+    campaign: CampaignDirectory
+    plan: ResolvedPlan
+    plan_text: str
+    cases: Mapping[str, Case]
+    frame: pl.DataFrame
+    runs: pl.DataFrame
+    cautions: pl.DataFrame
+    predictions: pl.DataFrame
+    prediction_runs: Mapping[str, Mapping[str, tuple[int, ...]]]
+    labels: Mapping[tuple[str, int], Mapping[str, Any]]
+    environments: tuple[Environment, ...]
+    unfinished: frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One complete run as read."""
+
+    directory: RunDirectory
+    case: Case
+    run: Mapping[str, Any]
+    summary: Mapping[str, Any]
+    environment: Mapping[str, Any]
+
+
+def load(directory: str | PathLike[str]) -> Dataset:
+    """Reads a campaign. Raises `UsageError` when `directory` is none, `CorruptError` naming every unreadable run."""
+    campaign = open_campaign(directory)
+    plan = read_resolved_plan(campaign)
+    runs = _read_runs(campaign)
+    predictions, prediction_runs = _read_predictions(runs)
+    started = set(campaign.started())
+    return Dataset(
+        campaign=campaign,
+        plan=plan,
+        plan_text=campaign.read_plan_text(),
+        cases={case.id: case for case in (*plan.cases, *(run.case for run in runs))},
+        frame=_frame(runs),
+        runs=pl.DataFrame([_run_row(run, campaign) for run in runs], schema=_RUNS_SCHEMA, orient="row"),
+        cautions=pl.DataFrame(_caution_rows(runs), schema=_CAUTION_SCHEMA, orient="row"),
+        predictions=predictions,
+        prediction_runs=prediction_runs,
+        labels={_key(run): run.summary["labels"] for run in runs},
+        environments=_environments(runs),
+        unfinished=frozenset(started - {_key(run) for run in runs}),
+    )
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _read_runs(campaign: CampaignDirectory) -> list[_Run]:
+    found: list[_Run] = []
+    broken: list[str] = []
+    for directory in campaign.runs():
+        try:
+            found.append(_read_run(directory))
+        except CorruptError as error:
+            broken.append(error.message)
+    if broken:
+        rest = len(broken) - _NAMED_AT_ONCE
+        more = [f"and {rest} more"] if rest > 0 else []
+        raise CorruptError(
+            "\n".join([*broken[:_NAMED_AT_ONCE], *more]),
+            hint="these runs say `complete`: restore their files, or remove their attempt folders and run the plan again",
+        )
+    return found
+
+
+def _read_run(directory: RunDirectory) -> _Run:
+    run = _Run(
+        directory,
+        directory.read_case(),
+        directory.read_run(),
+        directory.read_summary(),
+        directory.read_environment(),
+    )
+    _check_run(run)
+    return run
+
+
+def _check_run(run: _Run) -> None:
+    """Whether stored values have the shape that the tables rely on; raises `CorruptError`."""
+    place = run.directory.path
+    stored = (run.run["case_id"], run.run["block"])
+    if stored != _key(run):
+        raise CorruptError(f"{place}: run.json is of case {str(stored[0])[:12]}, block {stored[1]}")
+    if not isinstance(run.run["valid"], dict) or not isinstance(run.summary["metrics"], dict):
+        raise CorruptError(f"{place}: `valid` and `metrics` have to be objects")
+    if not isinstance(run.summary["labels"], dict):
+        raise CorruptError(f"{place}: `labels` has to be an object")
+    for name, metric in run.summary["metrics"].items():
+        if not isinstance(metric, dict) or not _is_number_or_none(metric.get("value")):
+            raise CorruptError(f"{place}: metric {name} is malformed in summary.json")
+    for name, verdict in run.run["valid"].items():
+        if not isinstance(verdict, dict) or verdict.get("value") not in (True, False, None):
+            raise CorruptError(f"{place}: validity {name} is malformed in run.json")
+
+
+def _is_number_or_none(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _key(run: _Run) -> tuple[str, int]:
+    return run.directory.case_id, run.directory.block
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def _frame(runs: Iterable[_Run]) -> pl.DataFrame:
+    """Columns in the order that `pybench.load` documents, then what else a metric stores."""
+    rows = []
+    for run in runs:
+        head = [*run.case.factors().values(), *_run_head(run)]
+        for name, metric in run.summary["metrics"].items() or [(None, {})]:
+            rows.append([*head, name, *(metric.get(column) for column in list(_METRIC_SCHEMA)[1:])])
+    schema = {**_FACTOR_SCHEMA, **_RUN_SCHEMA, **_METRIC_SCHEMA}
+    return pl.DataFrame(rows, schema=schema, orient="row", strict=False)
+
+
+def _run_head(run: _Run) -> list[Any]:
+    valid = [_verdict(run, name).get("value") for name in VALIDITIES]
+    return [run.directory.case_id, run.directory.block, run.directory.attempt, run.run["outcome"], *valid]
+
+
+def _verdict(run: _Run, name: str) -> Mapping[str, Any]:
+    stored: Mapping[str, Any] = run.run["valid"].get(name, {})
+    return stored
+
+
+def _run_row(run: _Run, campaign: CampaignDirectory) -> list[Any]:
+    return [
+        *_run_head(run),
+        *(list(_verdict(run, name).get("reasons", ())) for name in VALIDITIES),
+        *(run.run.get(name) for name in ("reason", "detail", "started_utc", "finished_utc", "duration_s")),
+        _text_or_none(run.summary["labels"].get("device")),
+        _text_or_none(run.summary["labels"].get("ids_sha256")),
+        str(run.directory.path.relative_to(campaign.path)),
+    ]
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _caution_rows(runs: Iterable[_Run]) -> list[list[Any]]:
+    names = ("code", "detail", "metric", "advice")
+    return [[*_key(run), *(caution.get(name) for name in names)] for run in runs for caution in run.run.get("cautions", ())]
+
+
+def _environments(runs: Iterable[_Run]) -> tuple[Environment, ...]:
+    """Distinct environments in the order of their first run. Equality is of the stored content."""
+    counts: dict[str, tuple[Mapping[str, Any], int]] = {}
+    for run in runs:
+        key = repr(run.environment)
+        counts[key] = (run.environment, counts.get(key, (run.environment, 0))[1] + 1)
+    return tuple(Environment(content, count) for content, count in counts.values())
+
+
+# --- predictions -----------------------------------------------------------------------------------------------------
+
+
+def _read_predictions(runs: Iterable[_Run]) -> tuple[pl.DataFrame, dict[str, dict[str, tuple[int, ...]]]]:
+    """Predictions of every `ok` accuracy run. A deterministic model repeats itself, so equal files are parsed once."""
+    blocks: dict[str, dict[str, tuple[int, ...]]] = {}
+    frames = [pl.DataFrame(schema=_PREDICTION_SCHEMA)]
+    for run in runs:
+        file = run.directory.file(PREDICTIONS)
+        if run.run["outcome"] != "ok" or not file.exists():
+            continue
+        content = file.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        seen = blocks.setdefault(run.directory.case_id, {})
+        if digest not in seen:
+            frames.append(_parse_predictions(content, run))
+        seen[digest] = (*seen.get(digest, ()), run.directory.block)
+    return pl.concat(frames), blocks
+
+
+def _parse_predictions(content: bytes, run: _Run) -> pl.DataFrame:
+    file = run.directory.file(PREDICTIONS)
+    try:
+        read = pl.read_csv(io.BytesIO(content), schema_overrides={"image_id": pl.String}, infer_schema_length=None)
+        frame = read.select(
+            pl.lit(run.directory.case_id).alias("case_id"),
+            pl.lit(run.directory.block, dtype=pl.Int64).alias("block"),
+            pl.col("image_id"),
+            pl.col("label").cast(pl.Int64),
+            pl.col("top1").cast(pl.Int64),
+            _as_boolean(read["top5_hit"]).alias("top5_hit"),
+        )
+    except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
+        raise CorruptError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error
+    if frame["image_id"].n_unique() != frame.height or frame.null_count().row(0) != (0,) * frame.width:
+        raise CorruptError(f"{file}: image ids repeat or cells are empty")
+    return frame
+
+
+def _as_boolean(column: pl.Series) -> pl.Series:
+    """true/false or 1/0."""
+    return column.cast(pl.Boolean) if column.dtype != pl.String else column.str.to_lowercase().replace_strict({"true": True, "false": False})
