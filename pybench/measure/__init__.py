@@ -45,6 +45,9 @@
 sources beside this package (or, installed without them, against what the build wrote down); store it with each run.
 `read_memory_kills(root=Path("/"))` counts the cgroup's OOM kills, the evidence that memory ran out.
 
+`gpus()` lists `Gpu(uuid, name)` with the driver's version, or none with the reason. `cpu_energy_source()` says what counts
+the CPU's energy, or raises UnsupportedError with why nothing does.
+
 SI inside; ns, mW and mJ end here. This package imports only `pybench._native`, numpy and {case, units, errors, cautions}.
 """
 
@@ -52,6 +55,8 @@ from __future__ import annotations
 
 from pybench.measure.build import NATIVE_BUILD_ID
 from pybench.measure.clock import ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns, time_calls
+from pybench.measure.cpu_energy import cpu_energy_source
+from pybench.measure.gpu_sampler import Gpu, Gpus, gpus
 from pybench.measure.latency import LatencySummary, latency_cautions, summarise_latency
 from pybench.measure.memory import read_memory_kills
 from pybench.measure.quantity import Quantity
@@ -62,6 +67,8 @@ from pybench.measure.windows import OpenWindow, Window
 __all__ = [
     "NATIVE_BUILD_ID",
     "ClockAnchor",
+    "Gpu",
+    "Gpus",
     "LatencySummary",
     "OpenWindow",
     "Quantity",
@@ -70,6 +77,8 @@ __all__ = [
     "Steadiness",
     "Window",
     "anchor_clock",
+    "cpu_energy_source",
+    "gpus",
     "judge_steadiness",
     "latency_cautions",
     "monotonic_ns",

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 from pybench import _native
+from pybench.errors import UnsupportedError
 from pybench.measure.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.measure.quantity import Quantity, unmeasured
 from pybench.measure.rapl import Domain, OpenPerfEvent, find_perf_domains, find_powercap_domains
@@ -102,6 +104,17 @@ class CpuEnergy:
     def _poll(self) -> None:
         while not self._stopping.wait(WRAP_POLL_S):
             self.read()
+
+
+def cpu_energy_source(root: Path = Path("/")) -> dict[str, Any]:
+    """What counts the CPU's energy here: `source` in words and `domains`. Raises UnsupportedError where nothing does."""
+    energy = CpuEnergy(root)
+    if energy.virtualised and energy.domains:
+        raise UnsupportedError(f"RAPL is made up by {energy.virtualised}", code="no_cpu_energy")
+    if not energy.domains:
+        raise UnsupportedError("; ".join(energy.reasons), code="no_cpu_energy")
+    names = [domain.name for domain in energy.domains]
+    return {"source": f"RAPL by {energy.domains[0].source}: {', '.join(names)}", "domains": names}
 
 
 def detect_virtual_machine(root: Path) -> str | None:

@@ -40,6 +40,31 @@ class Unavailable:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU that NVML knows."""
+
+    uuid: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """The GPUs of this machine and their driver; none, with `reason`, where NVML cannot be used."""
+
+    driver: str | None
+    gpus: tuple[Gpu, ...]
+    reason: str | None
+
+
+def gpus(library: str | None = None) -> Gpus:
+    """What NVML knows, in its own order. `library`: a path in place of the driver's own."""
+    nvml = _native.open_nvml(library or "")
+    if not nvml.available:
+        return Gpus(None, (), f"nvml_unavailable: {nvml.reason}")
+    return Gpus(nvml.driver_version or None, tuple(Gpu(device.uuid, device.name) for device in nvml.devices()), None)
+
+
 def open_gpu(uuid: str, interval_s: float, library: str | None) -> GpuSampler | Unavailable:
     """The GPU with this UUID, not yet sampled. `library`: a path in place of the driver's own."""
     nvml = _native.open_nvml(library or "")

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the library that plays a recorded power trace in NVML's place, for tests of anything that reads a GPU's power.
+
+It has to be given to a process of its own or opened once: NVML's entry points keep one clock from their last init.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+TRACE = Path(__file__).parent / "data" / "h200-memory-2s"
+UUID = "GPU-00000000-0000-0000-0000-000000007e1a"
+
+
+def build_replay_library(folder: Path) -> Path:
+    """Compiles native/tests/replay_nvml.cpp into `folder` and returns the shared object."""
+    native = REPOSITORY / "native"
+    library = folder / "libpybench_replay_nvml.so"
+    compiler = shlex.split(os.environ.get("CXX", "g++"))
+    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
+    source = native / "tests" / "replay_nvml.cpp"
+    subprocess.run([*compiler, *flags, f"-I{native}", str(source), "-o", str(library)], check=True)
+    return library
