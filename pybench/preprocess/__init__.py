@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From text to batches of token ids: the paths that are compared, behind one interface.
+
+    corpus = resolve_corpus("python-stdlib", limit_bytes=1_000_000)
+    with open_batches("rust", find_tokenizer("tok32k"), corpus, batch=8, seq_len=128, threads=1) as stream:
+        for ids in stream: ...                                                # int64 [batch, seq_len]
+        stream.text_bytes, stream.tokens, stream.wait_s, stream.ids_sha256
+
+`corpus` finds and checks the documents, `packing` defines how documents become batches, `batches` opens a path. The
+paths are `python_bpe` (readable), `hf` (Hugging Face tokenizers), `rust` (this project's, in process), `go_rust` (the
+same object, called by the Go orchestrator in a process of its own) and `synthetic` (`none`). Each is imported when
+asked for.
+"""
+
+from pybench.preprocess.batches import BatchStream, open_batches
+from pybench.preprocess.corpus import Corpus, resolve_corpus
+from pybench.preprocess.vocabulary import find_tokenizer, vocabulary_size
+
+__all__ = ["BatchStream", "Corpus", "find_tokenizer", "open_batches", "resolve_corpus", "vocabulary_size"]

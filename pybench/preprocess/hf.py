@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The path `hf`: Hugging Face tokenizers, as a training script uses it, on the calling thread.
+
+Special tokens in the text become their id, and no token is added around a document (`add_special_tokens=False`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+
+from pybench.preprocess.corpus import Corpus, not_utf8
+from pybench.preprocess.packing import Document
+from pybench.preprocess.vocabulary import END_OF_TEXT, malformed, no_end_of_text
+
+
+class HfEncoder:
+    """`tokenizers.Tokenizer` as an `Encoder`."""
+
+    def __init__(self, tokenizer: Path) -> None:
+        # The library has no argument for it: without this it encodes on all CPUs behind the caller's back.
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
+        except Exception as error:  # the library raises nothing more precise
+            raise malformed(tokenizer, str(error)) from error
+        end_id = self._tokenizer.token_to_id(END_OF_TEXT)
+        if end_id is None:
+            raise no_end_of_text(tokenizer)
+        self.end_id = int(end_id)
+
+    def documents(self, corpus: Corpus) -> Iterator[Document]:
+        for file, text in corpus.documents():
+            try:
+                decoded = text.decode()
+            except UnicodeDecodeError as error:
+                raise not_utf8(file, error.start) from error
+            # The batch call with one document: the plain call also computes character offsets.
+            (encoding,) = self._tokenizer.encode_batch_fast([decoded], add_special_tokens=False)
+            yield Document(np.array(encoding.ids, np.uint32), len(text))
