@@ -10,6 +10,7 @@ This module knows names and bytes, not what a plan or a workload is.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -67,7 +68,8 @@ def write_bytes(path: Path, content: bytes) -> None:
         os.replace(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # on a read-only file system it is not there and cannot be removed
+            temporary.unlink()
         raise storage_error(error, path) from error
 
 

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaigns of real workers: order, resume, outcomes, interruption. The noop workload idles for its energy window."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.runner.conftest import Run, noop_cases, plan_content
+
+from pybench import rundir, runner
+from pybench.case import Case
+from pybench.errors import CorruptError, InputError, UsageError
+from pybench.rundir import CampaignDirectory
+
+
+def attempts(campaign: CampaignDirectory, case: Case, block: int = 1) -> list[str]:
+    return [f"{attempt.attempt} {attempt.read_run()['outcome']}" for attempt in campaign.attempts(case.id, block) if attempt.is_complete]
+
+
+def test_a_campaign_runs_every_case_in_every_block_once(campaign: CampaignDirectory, run: Run) -> None:
+    cases = noop_cases(2)
+    tally, _ = run(plan_content(cases, 2))
+    assert tally.is_success
+    assert dict(tally.outcomes) == {"ok": 4}
+    assert sorted((found.case_id, found.block, found.attempt) for found in campaign.runs()) == sorted(
+        (case.id, block, 1) for case in cases for block in (1, 2)
+    )
+
+
+def test_a_run_directory_stands_alone(campaign: CampaignDirectory, run: Run) -> None:
+    run(plan_content(noop_cases(1), 1))
+    found = next(campaign.runs())
+    names = {entry.name for entry in found.path.iterdir()}
+    assert {"case.json", "environment.json", "run.json", "summary.json", "stdout.log", "stderr.log", "complete"} <= names
+    assert found.read_case() == noop_cases(1)[0]
+    record = found.read_run()
+    assert record["outcome"] == "ok"
+    assert set(record["valid"]) == set(rundir.VALIDITIES)
+    assert {"python_start", "imports", "workload", "writing", "harness"} <= set(record["parts_s"])
+    assert found.read_environment()["native_build_id"]
+
+
+def test_running_again_does_only_what_is_missing(campaign: CampaignDirectory, run: Run) -> None:
+    cases = noop_cases(2)
+    run(plan_content(cases, 1))
+    (campaign.attempts(cases[0].id, 1)[0].path / rundir.COMPLETE).unlink()
+    tally, listener = run(plan_content(cases, 2))
+    assert tally.is_success
+    assert sorted(listener.outcomes) == sorted([(cases[0].id, 1, "ok"), (cases[0].id, 2, "ok"), (cases[1].id, 2, "ok")])
+    assert [attempt.is_complete for attempt in campaign.attempts(cases[0].id, 1)] == [False, True]
+
+
+def test_a_changed_plan_names_what_it_adds_and_orphans(campaign: CampaignDirectory) -> None:
+    cases = noop_cases(3)
+    assert runner.open_for_running(campaign, plan_content(cases[:2], 1), "") == ([], [])
+    assert runner.open_for_running(campaign, plan_content(cases[1:], 1), "") == ([cases[2]], [cases[0]])
+
+
+def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(campaign: CampaignDirectory) -> None:
+    campaign.path.mkdir()
+    (campaign.path / "thesis.tex").write_text("mine")
+    with pytest.raises(UsageError, match="is not empty and not a campaign"):
+        runner.open_for_running(campaign, plan_content(noop_cases(1), 1), "")
+    assert [entry.name for entry in campaign.path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_run_that_takes_too_long_is_a_timeout_and_is_repeated_only_when_asked(campaign: CampaignDirectory, run: Run) -> None:
+    case = noop_cases(1, idle_s=30)[0]
+    began = time.monotonic()
+    tally, _ = run(plan_content([case], 1), timeout_s=1.5)
+    assert time.monotonic() - began < 10
+    assert dict(tally.outcomes) == {"timeout": 1}
+    assert not tally.is_success
+    _, listener = run(plan_content([case], 1), timeout_s=1.5)
+    assert listener.pending == 0
+    run(plan_content([case], 1), timeout_s=1.5, retry_failed=True)
+    assert attempts(campaign, case) == ["1 timeout", "2 timeout"]
+
+
+def test_max_failures_stops_a_campaign(run: Run) -> None:
+    tally, listener = run(plan_content(noop_cases(3, idle_s=30), 1), timeout_s=0.5, max_failures=1)
+    assert tally.too_many_failures
+    assert [name for _, _, name in listener.outcomes] == ["timeout"]
+
+
+def test_what_this_machine_cannot_do_is_unsupported_and_covers_its_cell(campaign: CampaignDirectory, run: Run) -> None:
+    cases = noop_cases(2)
+    support = lambda case: ("no_gpu", "there is no GPU") if case == cases[0] else None  # noqa: E731
+    tally, _ = run(plan_content(cases, 1), support)
+    assert tally.is_success
+    assert dict(tally.outcomes) == {"unsupported": 1, "ok": 1}
+    latest = campaign.latest(cases[0].id, 1)
+    assert latest is not None
+    assert (latest.read_run()["reason"], latest.read_run()["detail"]) == ("no_gpu", "there is no GPU")
+
+
+def test_a_campaign_without_one_ok_run_is_no_success(run: Run) -> None:
+    tally, _ = run(plan_content(noop_cases(1), 1), lambda case: ("no_gpu", "there is no GPU"))
+    assert tally.uncovered == 0
+    assert not tally.is_success
+
+
+def test_required_but_unmeasurable_is_no_success(run: Run) -> None:
+    tally, _ = run(plan_content(noop_cases(1), 1, require=["energy"]))
+    if tally.is_success:
+        pytest.skip("SKIPPED: this machine measures energy")
+    assert dict(tally.invalid) == {"energy": 1}
+
+
+def test_a_rerun_keeps_the_earlier_attempt(campaign: CampaignDirectory, run: Run) -> None:
+    cases = noop_cases(2)
+    run(plan_content(cases, 1))
+    run(plan_content(cases, 1), rerun=frozenset({cases[0].id}))
+    assert attempts(campaign, cases[0]) == ["1 ok", "2 ok"]
+    assert attempts(campaign, cases[1]) == ["1 ok"]
+
+
+def test_a_killed_worker_is_killed_and_done_again_without_being_asked(campaign: CampaignDirectory, run: Run) -> None:
+    case = noop_cases(1, idle_s=2)[0]
+    killer = threading.Thread(target=kill_worker_of, args=(campaign, signal.SIGKILL))
+    killer.start()
+    tally, _ = run(plan_content([case], 1))
+    killer.join()
+    assert dict(tally.outcomes) == {"killed": 1}
+    run(plan_content([case], 1))
+    assert attempts(campaign, case) == ["1 killed", "2 ok"]
+
+
+def test_a_worker_that_dies_of_its_own_signal_has_crashed(campaign: CampaignDirectory, run: Run) -> None:
+    case = noop_cases(1, idle_s=5)[0]
+    killer = threading.Thread(target=kill_worker_of, args=(campaign, signal.SIGSEGV))
+    killer.start()
+    run(plan_content([case], 1))
+    killer.join()
+    assert attempts(campaign, case) == ["1 crashed"]
+
+
+def test_corrupt_files_of_a_complete_run_stop_everything(campaign: CampaignDirectory, run: Run) -> None:
+    case = noop_cases(1)[0]
+    run(plan_content([case], 1))
+    record = campaign.attempts(case.id, 1)[0].file(rundir.RUN)
+    record.write_text(record.read_text()[:40])
+    with pytest.raises(CorruptError, match=r"run\.json cannot be read"):
+        run(plan_content([case], 1))
+
+
+def test_a_bad_input_file_is_one_error_and_leaves_no_run(campaign: CampaignDirectory, run: Run) -> None:
+    case = Case(workload="noop", affinity="0-99999")
+    with pytest.raises(InputError, match="affinity 0-99999"):
+        run(plan_content([case], 1))
+    assert not list(campaign.block(case.id, 1).iterdir())
+
+
+def test_interrupted_once_the_run_is_finished_and_twice_it_is_stopped(campaign: CampaignDirectory, tmp_path: Path) -> None:
+    cases = noop_cases(2, idle_s=3)
+    for signals, outcomes in ((1, ["ok"]), (2, ["interrupted"])):
+        where = CampaignDirectory(tmp_path / f"{signals}")
+        process = start_runner(where, plan_content(cases, 1))
+        wait_for(lambda where=where: worker_pids(where))
+        for _ in range(signals):
+            os.kill(process.pid, signal.SIGINT if signals == 1 else signal.SIGTERM)
+            time.sleep(0.2)
+        assert process.wait(timeout=20) == 130
+        found = [record.read_run()["outcome"] for record in where.runs()]
+        assert found == outcomes
+    process = start_runner(where, plan_content(cases, 1))
+    assert process.wait(timeout=30) == 0
+
+
+def test_a_worker_dies_with_its_runner(campaign: CampaignDirectory) -> None:
+    process = start_runner(campaign, plan_content(noop_cases(1, idle_s=30), 1))
+    workers = wait_for(lambda: worker_pids(campaign))
+    process.kill()
+    process.wait()
+    wait_for(lambda: not any(is_running(pid) for pid in workers))
+
+
+def test_two_runners_share_a_campaign_and_do_nothing_twice(campaign: CampaignDirectory) -> None:
+    content = plan_content(noop_cases(3, idle_s=0.1), 4)
+    both = [start_runner(campaign, content) for _ in range(2)]
+    assert {process.wait(timeout=60) for process in both} <= {0, 1}
+    found = [attempts(campaign, case, block) for case in noop_cases(3, idle_s=0.1) for block in range(1, 5)]
+    assert found == [["1 ok"]] * 12
+
+
+RUNNER = """
+import json, sys, pathlib
+from pybench import rundir, runner
+from tests.runner.conftest import Quiet
+campaign = rundir.CampaignDirectory(pathlib.Path(sys.argv[1]))
+content = json.loads(sys.argv[2])
+runner.open_for_running(campaign, content, "")
+tally = runner.run_campaign(campaign, rundir.parse_resolved_plan(content), runner.Options(), lambda case: None, Quiet())
+sys.exit(130 if tally.interrupted else 0 if tally.is_success else 1)
+"""
+
+
+def start_runner(campaign: CampaignDirectory, content: object) -> subprocess.Popen[bytes]:
+    """A runner in a process of its own, as `pybench run` is, without the command line's imports."""
+    root = Path(__file__).parents[2]
+    return subprocess.Popen([sys.executable, "-c", RUNNER, campaign.path, json.dumps(content)], env={**os.environ, "PYTHONPATH": str(root)})
+
+
+def worker_pids(campaign: CampaignDirectory) -> list[int]:
+    """Workers of this campaign that have got as far as their work."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            command = (entry / "cmdline").read_bytes().decode().split("\0") if entry.name.isdigit() else []
+        except OSError:
+            continue
+        if "pybench.worker" in command and str(campaign.path) in command:
+            found.append(int(entry.name))
+    return found
+
+
+def kill_worker_of(campaign: CampaignDirectory, number: signal.Signals) -> None:
+    pids = wait_for(lambda: worker_pids(campaign))
+    time.sleep(0.5)
+    os.kill(pids[0], number)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_for(condition, limit_s: float = 15.0):  # type: ignore[no-untyped-def]
+    """The first true value of `condition`, or a failure after `limit_s`."""
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"not within {limit_s} s")

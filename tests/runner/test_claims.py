@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from pybench.runner.claims import STALE_S, Claimant, claim, is_alive, this_process
+
+
+def test_only_one_of_two_gets_a_claim(tmp_path: Path) -> None:
+    me = this_process()
+    assert claim(tmp_path / "block" / "attempt-01.claim", me)
+    assert not claim(tmp_path / "block" / "attempt-01.claim", replace(me, pid=me.pid + 1))
+    assert json.loads((tmp_path / "block" / "attempt-01.claim").read_text())["pid"] == os.getpid()
+
+
+def test_one_of_many_processes_wins_every_time(tmp_path: Path) -> None:
+    """Eight processes race for 40 claims; each claim has one winner."""
+    script = (
+        "import sys, pathlib\n"
+        "from pybench.runner.claims import claim, this_process\n"
+        "print(*(n for n in range(40) if claim(pathlib.Path(sys.argv[1]) / f'{n}.claim', this_process())))\n"
+    )
+    racers = [subprocess.Popen([sys.executable, "-c", script, tmp_path], stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    won = [number for racer in racers for number in racer.communicate()[0].split()]
+    assert sorted(won, key=int) == [str(number) for number in range(40)]
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_living_claimant_is_alive_and_a_gone_one_is_not(tmp_path: Path) -> None:
+    me = this_process()
+    claim(tmp_path / "mine", me)
+    assert is_alive(tmp_path / "mine", me)
+    with subprocess.Popen(["sleep", "0"]) as gone:
+        gone.wait()
+    claim(tmp_path / "gone", replace(me, pid=gone.pid))
+    assert not is_alive(tmp_path / "gone", me)
+
+
+def test_a_reused_process_number_is_not_the_claimant(tmp_path: Path) -> None:
+    me = this_process()
+    claim(tmp_path / "older", replace(me, pid_started=me.pid_started - 1))
+    assert not is_alive(tmp_path / "older", me)
+
+
+def test_a_claim_from_before_a_restart_of_this_machine_is_dead(tmp_path: Path) -> None:
+    me = this_process()
+    claim(tmp_path / "before", replace(me, boot_id="another"))
+    assert not is_alive(tmp_path / "before", me)
+
+
+def test_a_claim_from_another_host_lives_as_long_as_its_heartbeat(tmp_path: Path) -> None:
+    me = this_process()
+    claim(tmp_path / "elsewhere", Claimant("other-host", "other-boot", "pid:[1]", 12, 34))
+    assert is_alive(tmp_path / "elsewhere", me)
+    old = time.time() - STALE_S - 1
+    os.utime(tmp_path / "elsewhere", (old, old))
+    assert not is_alive(tmp_path / "elsewhere", me)
+
+
+def test_a_malformed_claim_is_dead(tmp_path: Path) -> None:
+    (tmp_path / "half").write_text('{"host": ')
+    assert not is_alive(tmp_path / "half", this_process())

