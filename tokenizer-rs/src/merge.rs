@@ -113,6 +113,13 @@ impl Merger {
         self.long.shrink();
     }
 
+    /// Bytes held now.
+    pub fn held_bytes(&self) -> usize {
+        self.ids.capacity() * size_of::<u32>()
+            + self.long.links.capacity() * size_of::<Link>()
+            + self.long.heap.capacity() * size_of::<Reverse<Candidate>>()
+    }
+
     /// Bytes that stay held between documents, at most.
     pub const fn retained_bytes() -> usize {
         LONG_RETAINED * (size_of::<u32>() + size_of::<Link>() + 2 * size_of::<Reverse<Candidate>>())
@@ -167,7 +174,7 @@ struct LongScratch {
 }
 
 impl LongScratch {
-    /// Merges `ids` in place. The model caps a word at `WORD_BYTES_MAX`, so indices fit 32 bits.
+    /// Merges `ids` in place. A document is shorter than 2^32 bytes, so places fit 32 bits.
     fn merge(&mut self, table: &MergeTable, ids: &mut Vec<u32>) {
         self.link_up(table, ids);
         while let Some(Reverse((product, at))) = self.heap.pop() {

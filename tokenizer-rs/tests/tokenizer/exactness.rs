@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The fast path against the slow twin, and against cases worked by hand.
+
+use crate::twin::{Random, Twin, tokenizer_json};
+use pybench_tokenizer::encode::TokenId;
+use pybench_tokenizer::merge::{MergeTable, Merger};
+use pybench_tokenizer::scanner::word_end;
+use pybench_tokenizer::unicode::ClassTable;
+use pybench_tokenizer::{EncodeError, Encoder, Model};
+use std::mem::MaybeUninit;
+use std::sync::LazyLock;
+
+const VOCABULARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../pybench/preprocess/tok32k_gpt2.json");
+
+fn shipped() -> Vec<u8> {
+    std::fs::read(VOCABULARY).unwrap()
+}
+
+fn encode_batch<I: TokenId>(
+    encoder: &mut Encoder<I>,
+    model: &Model,
+    text: &[u8],
+    offsets: &[u64],
+    capacity: usize,
+) -> Result<Vec<u32>, EncodeError> {
+    let mut ids = vec![MaybeUninit::<I>::new(I::default()); capacity];
+    let mut id_offsets = vec![MaybeUninit::new(0); offsets.len()];
+    let count = encoder.encode_batch(model, text, offsets, &mut ids, &mut id_offsets)?;
+    // SAFETY: every place was initialized above.
+    Ok(ids[..count]
+        .iter()
+        .map(|id| unsafe { id.assume_init() }.index() as u32)
+        .collect())
+}
+
+fn encode<I: TokenId>(encoder: &mut Encoder<I>, model: &Model, text: &str) -> Vec<u32> {
+    encode_batch(encoder, model, text.as_bytes(), &[0, text.len() as u64], text.len()).unwrap()
+}
+
+fn words(text: &str) -> Vec<&str> {
+    static CLASSES: LazyLock<ClassTable> = LazyLock::new(ClassTable::new);
+    let mut words = Vec::new();
+    let mut start = 0;
+    while start < text.len() {
+        let end = word_end(&CLASSES, text, start);
+        words.push(&text[start..end]);
+        start = end;
+    }
+    words
+}
+
+/// Text from an alphabet that provokes every alternative of the splitting rule.
+fn awkward_text(random: &mut Random) -> String {
+    const PARTS: &[&str] = &[
+        " ", " ", "  ", "\t", "\n", "\r\n", "\u{a0}", "\u{3000}", "\u{85}", "'", "'s", "'ll", "'re", "'l", "'v", "a",
+        "the", "The", "é", "ß", "я", "中文", "𝒳", "1", "42", "²", "٣", "Ⅷ", "!", "--", "…", "€", "🙂", "\u{200b}",
+        "\u{301}", "\0", "\u{1c}", "_", "ing", "self", "'S",
+    ];
+    (0..random.below(24)).map(|_| *random.pick(PARTS)).collect()
+}
+
+#[test]
+fn words_are_cut_as_worked_out_by_hand() {
+    assert_eq!(words("it's  we'll 'tis"), ["it", "'s", " ", " we", "'ll", " '", "tis"]);
+    assert_eq!(words("a\n\n b \t"), ["a", "\n\n", " b", " \t"]);
+    assert_eq!(words("x=\t\ty 12ab"), ["x", "=", "\t", "\t", "y", " 12", "ab"]);
+    assert_eq!(words("  \u{a0}é!?"), ["  ", "\u{a0}", "é", "!?"]);
+    assert_eq!(words("''s'"), ["''", "s", "'"]);
+    assert_eq!(words(""), [""; 0]);
+}
+
+#[test]
+fn words_are_cut_as_the_twin_cuts_them() {
+    let twin = Twin::new(&shipped());
+    let mut random = Random(1);
+    for _ in 0..20_000 {
+        let text = awkward_text(&mut random);
+        let characters: Vec<char> = text.chars().collect();
+        let mut at = 0;
+        for word in words(&text) {
+            assert_eq!(
+                word.chars().count(),
+                twin.word_length(&characters[at..]),
+                "{text:?} at {at}"
+            );
+            at += word.chars().count();
+        }
+        assert_eq!(at, characters.len());
+    }
+}
+
+#[test]
+fn ids_are_the_twins_with_any_cache_and_either_width() {
+    let json = shipped();
+    let (model, twin) = (Model::from_json(&json).unwrap(), Twin::new(&json));
+    let mut narrow = [0, 2, 1 << 4, 1 << 17].map(Encoder::<u16>::new);
+    let mut wide = Encoder::<u32>::new(1 << 8);
+    let mut random = Random(2);
+    for _ in 0..3_000 {
+        let text = awkward_text(&mut random);
+        let expected = twin.encode(&text);
+        for encoder in &mut narrow {
+            assert_eq!(encode(encoder, &model, &text), expected, "{text:?}");
+        }
+        assert_eq!(encode(&mut wide, &model, &text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn every_short_word_over_overlapping_merges_is_the_twins() {
+    let merges = [
+        ("a", "a"),
+        ("aa", "a"),
+        ("b", "a"),
+        ("a", "b"),
+        ("aa", "b"),
+        ("ab", "ab"),
+        ("aaa", "aaa"),
+        ("ba", "ba"),
+    ];
+    let json = tokenizer_json(&merges).to_string();
+    let (model, twin) = (Model::from_json(json.as_bytes()).unwrap(), Twin::new(json.as_bytes()));
+    let mut encoder = Encoder::<u16>::new(1 << 6);
+    for length in 1..=11 {
+        for number in 0..1_u32 << length {
+            let word: String = (0..length)
+                .map(|bit| if number >> bit & 1 == 0 { 'a' } else { 'b' })
+                .collect();
+            assert_eq!(encode(&mut encoder, &model, &word), twin.encode(&word), "{word}");
+        }
+    }
+}
+
+#[test]
+fn long_words_are_merged_as_short_ones_are() {
+    let merges = [
+        ("a", "a"),
+        ("aa", "a"),
+        ("b", "a"),
+        ("aa", "aa"),
+        ("aaaa", "aaaa"),
+        ("ba", "b"),
+        ("bab", "a"),
+    ];
+    let json = tokenizer_json(&merges).to_string();
+    let (model, twin) = (Model::from_json(json.as_bytes()).unwrap(), Twin::new(json.as_bytes()));
+    let mut encoder = Encoder::<u16>::new(0);
+    let mut random = Random(3);
+    for length in (40..60).chain([100, 257, 400]) {
+        for _ in 0..20 {
+            let word: String = (0..length).map(|_| *random.pick(&['a', 'a', 'b'])).collect();
+            assert_eq!(encode(&mut encoder, &model, &word), twin.encode(&word), "{word}");
+        }
+    }
+}
+
+#[test]
+fn a_merge_that_would_have_to_come_earlier_still_comes_by_rank() {
+    // (ab, c) ranks before (a, b): once `ab` exists, it is the lowest pair at once.
+    let json = {
+        let mut file = tokenizer_json(&[("b", "c"), ("a", "b")]);
+        file["model"]["vocab"]["abc"] = 256.into();
+        file["model"]["vocab"]["bc"] = 258.into();
+        file["model"]["vocab"]["ab"] = 257.into();
+        file["model"]["merges"] = serde_json::json!([["ab", "c"], ["a", "b"], ["b", "c"]]);
+        file.to_string()
+    };
+    let (model, twin) = (Model::from_json(json.as_bytes()).unwrap(), Twin::new(json.as_bytes()));
+    let text = "abcab".repeat(20);
+    assert_eq!(encode(&mut Encoder::<u16>::new(0), &model, &text), twin.encode(&text));
+    assert_eq!(encode(&mut Encoder::<u16>::new(0), &model, "abcbcab"), [256, 258, 257]);
+}
+
+#[test]
+fn a_buffer_that_just_fits_is_enough_and_one_smaller_says_so() {
+    let model = Model::from_json(&shipped()).unwrap();
+    let mut encoder = Encoder::<u16>::new(1 << 10);
+    let text = b"the quick brown fox jumps over the lazy dog; xqzj";
+    let offsets = [0, text.len() as u64];
+    let expected = encode_batch(&mut encoder, &model, text, &offsets, text.len()).unwrap();
+    assert_eq!(
+        encode_batch(&mut encoder, &model, text, &offsets, expected.len()).unwrap(),
+        expected
+    );
+    for capacity in 0..expected.len() {
+        let refused = encode_batch(&mut encoder, &model, text, &offsets, capacity).unwrap_err();
+        assert_eq!(refused, EncodeError::Capacity { needed: text.len() });
+    }
+}
+
+#[test]
+fn documents_do_not_see_each_other() {
+    let model = Model::from_json(&shipped()).unwrap();
+    let mut encoder = Encoder::<u16>::new(1 << 10);
+    let text = "we'll see";
+    for cut in 0..=text.len() {
+        let offsets = [0, cut as u64, cut as u64, text.len() as u64];
+        let together = encode_batch(&mut encoder, &model, text.as_bytes(), &offsets, text.len()).unwrap();
+        let alone = [&text[..cut], &text[cut..]]
+            .map(|part| encode(&mut encoder, &model, part))
+            .concat();
+        assert_eq!(together, alone, "cut at {cut}");
+    }
+}
+
+#[test]
+fn bad_offsets_and_bad_bytes_are_named() {
+    let model = Model::from_json(&shipped()).unwrap();
+    let mut encoder = Encoder::<u16>::new(0);
+    for offsets in [[0, 3, 2], [0, 9, 9], [4, 1, 5], [0, u64::MAX, 5]] {
+        assert_eq!(
+            encode_batch(&mut encoder, &model, b"hello", &offsets, 5),
+            Err(EncodeError::Offsets)
+        );
+    }
+    let text = "aé".as_bytes();
+    assert_eq!(
+        encode_batch(&mut encoder, &model, text, &[0, 2, 3], 3),
+        Err(EncodeError::Utf8 { position: 1 })
+    );
+    assert_eq!(
+        encode_batch(&mut encoder, &model, text, &[2, 3], 3),
+        Err(EncodeError::Utf8 { position: 2 })
+    );
+}
+
+#[test]
+fn a_megabyte_of_one_letter_takes_no_quadratic_time() {
+    let merges: Vec<(String, String)> = (0..16)
+        .map(|power| ("a".repeat(1 << power), "a".repeat(1 << power)))
+        .collect();
+    let merges: Vec<(&str, &str)> = merges
+        .iter()
+        .map(|(left, right)| (left.as_str(), right.as_str()))
+        .collect();
+    let model = Model::from_json(tokenizer_json(&merges).to_string().as_bytes()).unwrap();
+    let begin = std::time::Instant::now();
+    let ids = encode(&mut Encoder::<u16>::new(0), &model, &"a".repeat(1 << 20));
+    assert_eq!(ids, [256 + 15; 16]);
+    // Quadratic would be hours.
+    assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
+}
+
+#[test]
+fn scratch_memory_is_given_back_after_a_long_word() {
+    let table = MergeTable::new(std::array::from_fn(|byte| byte as u32), &[(97, 97, 256)]);
+    let mut merger = Merger::default();
+    assert_eq!(merger.merge(&table, &b"a".repeat(1 << 20)).len(), 1 << 19);
+    merger.shrink();
+    assert!(
+        merger.held_bytes() <= Merger::retained_bytes(),
+        "{} bytes",
+        merger.held_bytes()
+    );
+}

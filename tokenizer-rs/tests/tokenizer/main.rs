@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of the tokenizer through its public interface; the contract tests of the project judge it from outside.
+
+mod exactness;
+mod refusals;
+mod twin;
