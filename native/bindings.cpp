@@ -4,7 +4,10 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cerrno>
 #include <limits>
+#include <memory>
+#include <string>
 #include <system_error>
 
 #include "clock.hpp"
@@ -87,9 +90,9 @@ py::dict states(const PowerSampler& sampler) {
   return table;
 }
 
-py::array_t<std::int64_t> timed_calls(const py::object& callable, std::int64_t iterations, std::int64_t minimum_ns) {
+py::array_t<std::int64_t> timed_calls(const py::object& work, std::int64_t iterations, std::int64_t minimum_ns) {
   bool failed = false;
-  const auto times = time_calls(callable.ptr(), iterations, minimum_ns, failed);
+  const auto times = time_calls(work.ptr(), iterations, minimum_ns, failed);
   if (failed) throw py::error_already_set();
   py::array_t<std::int64_t> array({static_cast<py::ssize_t>(times.size()), py::ssize_t{2}});
   std::int64_t* out = array.mutable_data();
@@ -118,7 +121,7 @@ void bind_clock_and_timer(py::module_& module) {
       .def_readonly("uncertainty_ns", &RealtimeAnchor::uncertainty_ns);
   module.def("anchor_realtime", &anchor_realtime);
   module.def("sleep_until_ns", &sleep_until, py::arg("deadline_ns"));
-  module.def("time_calls", &timed_calls, py::arg("callable"), py::arg("iterations"), py::arg("minimum_ns"));
+  module.def("time_calls", &timed_calls, py::arg("work"), py::arg("iterations"), py::arg("minimum_ns"));
 }
 
 void bind_nvml(py::module_& module) {
@@ -201,6 +204,6 @@ PYBIND11_MODULE(_native, module) {
   bind_nvml(module);
   bind_sampler(module);
   py::class_<PerfCounter>(module, "PerfCounter")
-      .def(py::init<std::uint32_t, std::uint64_t, int>(), py::arg("type"), py::arg("config"), py::arg("cpu"))
+      .def(py::init<std::uint32_t, std::uint64_t, int>(), py::arg("type_number"), py::arg("config"), py::arg("cpu"))
       .def("read", &PerfCounter::read, WithoutGil());
 }

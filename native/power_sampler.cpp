@@ -9,6 +9,7 @@
 #include <csignal>
 #include <exception>
 #include <stdexcept>
+#include <utility>
 
 namespace pybench {
 namespace {

@@ -7,7 +7,7 @@
 
 namespace pybench {
 
-std::vector<CallTime> time_calls(PyObject* callable, std::int64_t iterations, std::int64_t minimum_ns, bool& failed) {
+std::vector<CallTime> time_calls(PyObject* work, std::int64_t iterations, std::int64_t minimum_ns, bool& failed) {
   std::vector<CallTime> times;
   times.reserve(static_cast<std::size_t>(iterations));
   failed = false;
@@ -15,7 +15,7 @@ std::vector<CallTime> time_calls(PyObject* callable, std::int64_t iterations, st
   std::int64_t now_ns = first_ns;
   while (static_cast<std::int64_t>(times.size()) < iterations || now_ns - first_ns < minimum_ns) {
     const std::int64_t begin_ns = monotonic_raw_ns();
-    PyObject* result = PyObject_CallNoArgs(callable);
+    PyObject* result = PyObject_CallNoArgs(work);
     now_ns = monotonic_raw_ns();
     // A callable that is C all the way never lets Python look at signals, so Ctrl-C would not end this loop.
     failed = result == nullptr || PyErr_CheckSignals() != 0;

@@ -17,8 +17,8 @@ struct CallTime {
   std::int64_t end_ns;
 };
 
-// Calls `callable()` and times each call. Needs the GIL. `failed` is set, with Python's error indicator, when the
-// callable raised or a signal handler did; the times so far are returned all the same.
-std::vector<CallTime> time_calls(PyObject* callable, std::int64_t iterations, std::int64_t minimum_ns, bool& failed);
+// Calls `work()` and times each call. Needs the GIL. `failed` is set, with Python's error indicator, when
+// `work` raised or a signal handler did; the times so far are returned all the same.
+std::vector<CallTime> time_calls(PyObject* work, std::int64_t iterations, std::int64_t minimum_ns, bool& failed);
 
 }  // namespace pybench

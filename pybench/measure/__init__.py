@@ -3,52 +3,54 @@
 
     from pybench import measure
 
-    with measure.Session(device_uuid, power_interval_s=0.02) as session:          # device_uuid None: no GPU is asked about
+    with measure.Session(device_uuid, power_interval_s=0.02) as session:    # device_uuid None: no GPU is asked about
         with session.window("timing") as window:
-            times_ns = measure.time_calls(iterate, iterations=1000)                # int64 [n, 2]: begin and end of each call
+            times_ns = measure.time_calls(iterate, iterations=1000)          # int64 [n, 2]: begin, end of each call
             window.iterations = len(times_ns)
-        with session.window("energy") as window:                                   # the same work again, long enough for energy
+        with session.window("energy") as window:                             # the same work, long enough for energy
             window.iterations = len(measure.time_calls(iterate, iterations=1, minimum_s=2.0))
-        quantities = [*session.energy("energy"), *session.memory()]                # list[Quantity]; may wait up to 0.3 s for the
-        cautions = session.cautions("energy")                                      # counter's next step, so call it outside windows
-        session.write_channels(write)                                              # write(name, {column: array}) once a channel
+        quantities = [*session.energy("energy"), *session.memory()]          # list[Quantity]
+        cautions = session.cautions("energy")
+        session.write_channels(write)                                        # write(name, {column: array})
 
-    latency = measure.summarise_latency(times_ns)                # mean_s, p50_s, p95_s, p99_s, minimum_s, maximum_s, iterations
-    steady = measure.judge_steadiness(times_ns)                  # .label: flat | warmup | slowdown | no_steady_state
+    latency = measure.summarise_latency(times_ns)    # mean_s, p50_s, p95_s, p99_s, minimum_s, maximum_s, ...
+    steady = measure.judge_steadiness(times_ns)      # .label: flat | warmup | slowdown | no_steady_state | None
+    cautions += [*measure.latency_cautions(latency), *steady.cautions()]
 
 `Quantity(name, window, value, unit, u_within, u_absolute, method, scope, valid, reasons, lower, upper)`
     One number with where it comes from. `name` is a metric of `pybench.units` (`gpu_energy_j`, `cpu_energy_j`,
     `cpu_energy_estimate_j`, `peak_host_bytes`, `peak_device_bytes`). `value` is None where nothing was measured, and
-    `reasons` then says why; it is never 0 for "unknown". `u_within` is the standard uncertainty that a ratio on one board
-    carries, `u_absolute` adds the board's gain. `lower` and `upper` are set only on estimates, whose `value` is None.
-    `valid` is None where nothing could be measured, False where a value exists that must not be used.
+    `reasons` then says why; it is never 0 for "unknown". `u_within` is the standard uncertainty that a ratio on one
+    board carries, `u_absolute` adds the board's gain. `lower` and `upper` are set only on estimates, whose `value` is
+    None. `valid` is None where nothing could be measured, False where a value exists that must not be used.
     `quantity.scaled("gpu_energy_per_sample_j", 1 / samples)` gives the same quantity per something.
 
 `Session(device_uuid=None, *, power_interval_s=0.02, nvml_library=None, root=Path("/"))`
     Starts the sampler threads on entry (C++, without the GIL) and stops them on exit. A missing NVML, device or RAPL is
     no error: quantities are null with a reason, and `session.facts()` says what was found (for environment.json).
-    `session.window(name)` gives a context manager; names are unique in a session; its cost is some tens of
-    microseconds outside the measured interval. `session.windows` lists the closed `Window(name, begin_ns, end_ns, iterations)`.
-    `session.energy(name)` returns `gpu_energy_j` (only if a device was asked for), `cpu_energy_j`, and, when that is null,
-    `cpu_energy_estimate_j`. `session.memory()` returns `peak_host_bytes` and, with a device, `peak_device_bytes`, over all
-    windows; the host's peak is reset at the first window where the kernel allows it.
+    `session.window(name)` gives a context manager; names are unique in a session; what it reads (some tens of
+    microseconds) lies outside the measured interval. `session.windows` lists the closed
+    `Window(name, begin_ns, end_ns, iterations)`; a window left by an exception is not kept.
+    `session.energy(name)` returns `gpu_energy_j` (only if a device was asked for), `cpu_energy_j`, and, when that is
+    null or invalid, `cpu_energy_estimate_j`. It may wait up to 0.3 s for the counter's next reading: call it outside
+    windows. `session.memory()` returns `peak_host_bytes` and, with a device, `peak_device_bytes`, over all windows; the
+    host's peak is reset at the first window where the kernel allows it.
     `session.write_channels(write)` calls `write(name, columns)` with `name` in `power_samples`, `power_polled`,
-    `energy_counter`, `clocks`, and `columns` a dict of equally long arrays (times in seconds from the session's
-    begin on CLOCK_MONOTONIC_RAW; missing is NaN). Channels without rows are not written.
+    `energy_counter`, `clocks`, and `columns` a dict of equally long arrays (times in seconds from `session.begin_ns`
+    on CLOCK_MONOTONIC_RAW; missing is NaN). Channels without rows are not written.
 
-`time_calls(callable, iterations, minimum_s=0.0)`
-    Calls `callable()` until `iterations` calls are made and `minimum_s` has passed, whichever is later, as trtexec does.
-    The loop and the clock reads are C++; an exception of the callable passes through.
+`time_calls(work, iterations, minimum_s=0.0)`
+    Calls `work()` until `iterations` calls are made and `minimum_s` has passed, whichever is later, as trtexec does.
+    The loop and the clock reads are C++; an exception of `work` passes through.
 
 `monotonic_ns()` is CLOCK_MONOTONIC_RAW, the one clock of every time here. `sleep_until_ns` blocks, never spins.
 `NATIVE_BUILD_ID` is the sha256 of the C++ sources that the loaded object was built from, checked at import against the
 sources beside this package (or, installed without them, against what the build wrote down); store it with each run.
 `read_memory_kills(root=Path("/"))` counts the cgroup's OOM kills, the evidence that memory ran out.
+`gpus()` lists `Gpu(uuid, name)` with the driver's version, or none with the reason. `cpu_energy_source()` says what
+counts the CPU's energy, or raises UnsupportedError with why nothing does.
 
-`gpus()` lists `Gpu(uuid, name)` with the driver's version, or none with the reason. `cpu_energy_source()` says what counts
-the CPU's energy, or raises UnsupportedError with why nothing does.
-
-SI inside; ns, mW and mJ end here. This package imports only `pybench._native`, numpy and {case, units, errors, cautions}.
+SI inside; ns, mW and mJ end here. Imports only `pybench._native`, numpy and {case, units, errors, cautions}.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asserts, at import, that the loaded C++ object was built from the sources that belong to this Python code.
 
-Where the sources lie beside the package (a clone, an editable installation) they are hashed; installed without them, the
-object is compared with what the same build wrote into `pybench/_native_build.py`. The hash is the sha256 over lines
+Where the sources lie beside the package (a clone, an editable installation) they are hashed; installed without them,
+the object is compared with what the same build wrote into `pybench/_native_build.py`. The hash is the sha256 over lines
 "<sha256 of the file>  <name>\\n", sorted by name, of native/*.cpp, native/*.hpp and native/CMakeLists.txt, as
 `sha256sum` prints them and as native/CMakeLists.txt computes them.
 """
@@ -30,8 +30,9 @@ def hash_sources(folder: Path) -> str | None:
 def check_build(loaded: str, expected: str | None) -> str:
     """Returns `loaded` if it is the `expected` build id; raises PybenchError otherwise."""
     if loaded != expected:
+        belongs = "no build" if expected is None else expected[:12]
         raise PybenchError(
-            f"pybench._native was built from other sources ({loaded[:12]}, but this code belongs to {(expected or 'no build')[:12]})",
+            f"pybench._native was built from other sources ({loaded[:12]}, but this code belongs to {belongs})",
             hint="run make, or install pybench again",
         )
     return loaded

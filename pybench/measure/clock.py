@@ -33,13 +33,13 @@ def anchor_clock() -> ClockAnchor:
     return ClockAnchor(anchor.monotonic_raw_ns, anchor.realtime_ns, anchor.uncertainty_ns)
 
 
-def time_calls(callable: Callable[[], object], iterations: int, minimum_s: float = 0.0) -> NDArray[np.int64]:
-    """Calls `callable()` at least `iterations` times and for at least `minimum_s`, timing each call.
+def time_calls(work: Callable[[], object], iterations: int, minimum_s: float = 0.0) -> NDArray[np.int64]:
+    """Calls `work()` at least `iterations` times and for at least `minimum_s`, timing each call.
 
     Returns int64 [n, 2]: begin and end of each call in ns of the raw clock, in order, end >= begin. Between two
-    calls lie some tens of nanoseconds of C++. An exception of the callable passes through.
+    calls lie some tens of nanoseconds of C++. An exception of `work` passes through.
     The stopping rule is trtexec's (samples/common/sampleInference.cpp).
     """
     if iterations < 0 or not 0 <= minimum_s < float("inf"):
         raise UsageError(f"cannot time {iterations} iterations for {minimum_s} s", hint="both must be at least 0")
-    return _native.time_calls(callable, iterations, round(minimum_s * NANOSECONDS_PER_SECOND))
+    return _native.time_calls(work, iterations, round(minimum_s * NANOSECONDS_PER_SECOND))

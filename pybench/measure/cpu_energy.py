@@ -107,7 +107,7 @@ class CpuEnergy:
 
 
 def cpu_energy_source(root: Path = Path("/")) -> dict[str, Any]:
-    """What counts the CPU's energy here: `source` in words and `domains`. Raises UnsupportedError where nothing does."""
+    """What counts the CPU's energy here: `source` in words, `domains`. Raises UnsupportedError where nothing does."""
     energy = CpuEnergy(root)
     if energy.virtualised and energy.domains:
         raise UnsupportedError(f"RAPL is made up by {energy.virtualised}", code="no_cpu_energy")

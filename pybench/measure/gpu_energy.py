@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Energy of the GPU board in a window: the plain difference of NVML's energy counter, labelled as such.
 
-The counter (`nvmlDeviceGetTotalEnergyConsumption`) steps every T, about 0.1 s on an H200, and its call takes 3 to 16 ms.
-At each edge the reading nearest in time is taken, so each edge misses up to T of power. Which power is not known (idle
-before the window, load in it), so the error in time of the difference is anywhere in [-T, T], standard deviation
+The counter (`nvmlDeviceGetTotalEnergyConsumption`) steps every T, about 0.1 s on an H200, and its call takes 3 to
+16 ms. At each edge the reading nearest in time is taken, so each edge misses up to T of power. Which power is not known
+(idle before the window, load in it), so the error in time of the difference is anywhere in [-T, T], standard deviation
 T / sqrt(3); a call of length c, and readings g apart, add (c + g) / sqrt(12) at each edge. With E / L the mean power:
 
     u_within   = E / L * sqrt(T^2 / 3 + 2 * (c + g)^2 / 12)
@@ -38,7 +38,7 @@ BOARD_GAIN = 0.05  # 1: bound of a board's gain error, Yang et al.
 
 @dataclass(frozen=True, slots=True)
 class CounterChannel:
-    """The energy counter as read. All arrays have the same length, in order of time; energy is NaN where the read failed."""
+    """The energy counter as read: arrays of one length, in order of time; energy is NaN where the read failed."""
 
     call_ns: NDArray[np.int64]
     return_ns: NDArray[np.int64]
@@ -64,7 +64,7 @@ def minimum_window_s(tick_s: float, reading_s: float, wanted_relative: float = W
 
 
 def counter_difference(window: Window, channel: CounterChannel) -> Quantity:
-    """The energy of the board in `window`, in J, with its uncertainties; invalid, with reasons, where it must not be used."""
+    """The energy of the board in `window`, in J, with its uncertainties; invalid, with reasons, if not to be used."""
     channel = channel.readable()
     if len(channel.energy_j) < 2:
         reason = "counter_unreadable: the energy counter gave fewer than two values"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One GPU while it is measured: found by UUID, sampled by the C++ threads, its channels in SI units.
 
-A GPU that cannot be measured is no error: `open_gpu` then gives an `Unavailable` with the reason. Nothing is set on a GPU.
+A GPU that cannot be measured is no error: `open_gpu` then gives an `Unavailable` with the reason. It sets nothing.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ class Quantity:
     """One metric over one window.
 
     `value` None: not measured, and `reasons` says why. `u_within`: standard uncertainty that ratios on one board carry;
-    `u_absolute`: that of the number itself; None: not known. `lower`, `upper`: the bounds of an estimate, which has no value.
-    `valid`: True, False (a value that must not be used), None (nothing measured). `reasons`: `code: detail` texts.
+    `u_absolute`: that of the number itself; None: not known. `lower`, `upper`: the bounds of an estimate, which has no
+    value. `valid`: True, False (a value that must not be used), None (nothing measured). `reasons`: `code: detail`.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Quantity:
     upper: float | None = None
 
     def scaled(self, name: str, factor: float) -> Quantity:
-        """The same as metric `name`, for example per sample with `factor` = 1 / samples. Uncertainties scale with it."""
+        """The same as metric `name`, for example per sample with `factor` = 1 / samples. Uncertainties scale too."""
 
         def times(number: float | None) -> float | None:
             return None if number is None else number * factor

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RAPL energy counters: found in sysfs, read through perf events, else through powercap. Wraps and failed reads are safe.
+"""RAPL energy counters: found in sysfs, read through perf events, else powercap. Wraps and failed reads are safe.
 
-Sources: Documentation/power/powercap, Documentation/ABI/testing/sysfs-bus-event_source-devices-events, and the defects of
-other tools that tests/measure/test_cpu_energy.py names one by one. It sums nothing: see cpu_energy.py.
+Sources: Documentation/power/powercap, Documentation/ABI/testing/sysfs-bus-event_source-devices-events, and the defects
+of other tools that tests/measure/test_cpu_energy.py names one by one. It sums nothing: see cpu_energy.py.
 """
 
 from __future__ import annotations
@@ -117,6 +117,8 @@ def find_perf_domains(root: Path, open_event: OpenPerfEvent = _native.PerfCounte
     domains: list[Domain] = []
     reasons: list[str] = []
     for event, kind in _PERF_KINDS.items():
+        if not (device / "events" / event).is_file():
+            continue  # this machine does not have that event
         try:
             type_number = int((device / "type").read_text())
             config = int((device / "events" / event).read_text().strip().removeprefix("event="), 16)
@@ -124,8 +126,6 @@ def find_perf_domains(root: Path, open_event: OpenPerfEvent = _native.PerfCounte
             for cpu in _expand_cpus((device / "cpumask").read_text()):
                 counter = ScaledEvent(open_event(type_number, config, cpu), scale_j)
                 domains.append(Domain(f"{kind}@cpu{cpu}", kind, "perf", Accumulator(counter, None)))
-        except FileNotFoundError:
-            continue  # this machine does not have that event
         except (OSError, ValueError) as error:
             reasons.append(
                 f"perf_unreadable: {event}: {error} (kernel.perf_event_paranoid <= 0 or CAP_PERFMON is needed)"
@@ -139,7 +139,7 @@ def find_powercap_domains(root: Path) -> tuple[list[Domain], list[str]]:
     zones = sorted(folder.glob("intel-rapl*:*"), key=_zone_order)
     if not zones:
         return [], [
-            "powercap_absent: no RAPL zone in /sys/class/powercap (no driver, a virtual machine, or masked by a container)"
+            "powercap_absent: no RAPL zone in /sys/class/powercap (no driver, a virtual machine, or a container's mask)"
         ]
     names: dict[str, str] = {}
     domains: dict[str, Domain] = {}

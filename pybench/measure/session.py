@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run's measuring: starts the samplers, opens windows, and answers for each of them. See the package's docstring."""
+"""One run's measuring: starts the samplers, opens windows, answers for each of them. See the package's docstring."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Session:
         self._peak_host_bytes = read_peak_host_bytes(self._root)
 
     def energy(self, name: str) -> list[Quantity]:
-        """The energies of the window `name`: GPU (where one was asked for), CPU, and the estimate where the CPU's is null."""
+        """The energies of the window `name`: GPU (where asked for), CPU, and the estimate where the CPU's is no use."""
         window = self._closed(name)
         before, after = self._edges[name]
         quantities = [] if self._gpu is None else [_gpu_energy(self._gpu, window)]

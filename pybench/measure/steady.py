@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is the timed series steady after its warm-up? A changepoint test that labels it and drops nothing.
 
-After Barrett et al., "Virtual Machine Warmup Blows Hot and Cold" (OOPSLA 2017): cut the series into segments of constant
-level, call segments equal whose levels differ by less than a tolerance, and name the shape by comparing the last segment
-with the others. Differences from there: the cut is exact optimal partitioning over the medians of at most 64 equal
-batches (robust to outliers, under 2 ms for any length), with a BIC-like penalty; the tolerance is 2 % of the level.
+After Barrett et al., "Virtual Machine Warmup Blows Hot and Cold" (OOPSLA 2017): cut the series into segments of
+constant level, call segments equal whose levels differ by less than a tolerance, and name the shape by comparing the
+last segment with the others. Differences from there: the cut is exact optimal partitioning over the medians of at most
+64 equal batches (robust to outliers, cheap for any length), with a BIC-like penalty; the tolerance is 2 % of the level.
 
     flat              all segments are equal
     warmup            the last segment is among the fastest, an earlier one is slower
@@ -83,7 +83,7 @@ def _noise_variance(levels: NDArray[np.float64]) -> float:
 
 
 def _cut(levels: NDArray[np.float64]) -> list[int]:
-    """Boundaries 0 = b0 < b1 < ... = n of the segmentation that minimises squared error plus penalty (exact, O(n^2))."""
+    """Boundaries 0 = b0 < b1 < ... = n of the segmentation of least squared error plus penalty (exact, O(n^2))."""
     count = len(levels)
     penalty = _PENALTY * np.log(count) * _noise_variance(levels)
     sums = np.concatenate(([0.0], np.cumsum(levels)))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -78,7 +79,7 @@ def test_segments_cover_every_iteration() -> None:
     segments = judge_steadiness(series((333, 3.0), (334, 2.0), (333, 2.5))).segments
     assert segments[0].begin == 0
     assert segments[-1].end == 1000
-    assert all(left.end == right.begin for left, right in zip(segments, segments[1:], strict=False))
+    assert all(left.end == right.begin for left, right in pairwise(segments))
 
 
 def test_a_hundred_thousand_iterations_are_judged_in_a_moment() -> None:

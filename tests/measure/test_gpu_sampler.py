@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C++ NVML reader and sampler against the replay library: the same code that runs on a GPU."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pybench import _native
+from pybench.measure import gpus
+from pybench.measure.clock import monotonic_ns
+from pybench.measure.gpu_sampler import GpuSampler, Unavailable, open_gpu
+from tests.measure.replay import TRACE, UUID
+
+NOT_SUPPORTED = 3
+FUNCTION_NOT_FOUND = 13
+
+
+def opened(library: str, interval_s: float = 0.02) -> GpuSampler:
+    gpu = open_gpu(UUID, interval_s, library)
+    assert isinstance(gpu, GpuSampler), gpu
+    return gpu
+
+
+def copied_trace(folder: Path, *without: str) -> Path:
+    shutil.copytree(TRACE, folder, ignore=shutil.ignore_patterns(*without))
+    return folder
+
+
+def test_an_absent_library_is_unavailable_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYBENCH_NVML_LIBRARY", "libabsent-nvml.so")
+    gpu = open_gpu(UUID, 0.02, None)
+    assert isinstance(gpu, Unavailable)
+    assert gpu.reason.startswith("nvml_unavailable: ")
+    assert "libabsent-nvml.so" in gpu.reason
+    assert gpus().gpus == ()
+    assert gpus().driver is None
+
+
+def test_a_library_that_is_not_nvml_is_unavailable() -> None:
+    nvml = _native.open_nvml("libm.so.6")
+    assert not nvml.available
+    assert "is not NVML" in nvml.reason
+    assert nvml.devices() == []
+
+
+def test_a_library_whose_init_fails_says_which_code(replay_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", "/nonexistent")
+    nvml = _native.open_nvml(str(replay_library))
+    assert not nvml.available
+    assert nvml.reason == "nvmlInit_v2: NVML code 999 (Unknown Error)"
+
+
+def test_a_device_is_found_by_uuid_and_another_is_not(replayed_gpu: str) -> None:
+    assert [gpu.uuid for gpu in gpus(replayed_gpu).gpus] == [UUID]
+    assert gpus(replayed_gpu).driver == "replay"
+    other = open_gpu("GPU-1", 0.02, replayed_gpu)
+    assert isinstance(other, Unavailable)
+    assert other.reason.startswith("device_not_found: ")
+    assert UUID in other.reason
+
+
+def test_single_readings_are_numbers_or_null_with_nvmls_code(replayed_gpu: str) -> None:
+    device = _native.open_nvml(replayed_gpu).devices()[0]
+    assert device.power_mw(_native.FIELD_POWER_INSTANT).value == pytest.approx(121_939, rel=0.05)
+    assert device.temperature_c().value == 42
+    assert (device.clock_mhz(1).value, device.clock_mhz(1).code) == (1980, 0)
+    assert (device.clock_mhz(2).value, device.clock_mhz(2).code) == (None, NOT_SUPPORTED)
+    assert (device.power_mw(1).value, device.power_mw(1).code) == (None, NOT_SUPPORTED)
+    assert (device.power_limit_mw().value, device.power_limit_mw().code) == (None, FUNCTION_NOT_FOUND)
+    assert device.processes() == (NOT_SUPPORTED, [])
+    counter = device.energy_counter()
+    assert counter.energy_mj.value == pytest.approx(23_393_686, rel=1e-3)
+    assert counter.end_ns - counter.begin_ns >= 2_000_000  # the recorded call took 2.8 ms
+
+
+def test_sampling_loses_no_driver_sample_and_keeps_its_cadence(replayed_gpu: str) -> None:
+    recorded = np.loadtxt(TRACE / "samples.csv", delimiter=",", skiprows=1)
+    gpu = opened(replayed_gpu)
+    begin_ns = monotonic_ns()
+    gpu.start()
+    time.sleep(1.5)
+    gpu.stop()
+    channels = gpu.channels(begin_ns)
+    samples = channels["power_samples"]
+    count = len(samples["time_s"])
+    assert count == pytest.approx(75, abs=8)
+    np.testing.assert_allclose(samples["power_w"], recorded[:count, 1], atol=1e-6)
+    np.testing.assert_allclose(np.diff(samples["time_s"]), np.diff(recorded[:count, 0]) * 1e-6, atol=5e-6)
+    polled = channels["power_polled"]
+    assert len(polled["call_s"]) == pytest.approx(75, abs=15)
+    assert np.median(np.diff(polled["call_s"])) == pytest.approx(0.02, rel=0.05)
+    assert gpu.facts()["sampler_failure"] is None
+
+
+def test_the_slow_counter_call_does_not_delay_the_other_channels(replay_library: Path, tmp_path: Path,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    trace = copied_trace(tmp_path / "slow")
+    lines = (trace / "counter.csv").read_text().splitlines()
+    slow = [f"{call},{int(call) + 150_000},{energy}" for call, _, energy in (line.split(",") for line in lines[1:])]
+    (trace / "counter.csv").write_text("\n".join([lines[0], *slow]) + "\n")
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(trace))
+    gpu = opened(str(replay_library))
+    gpu.start()
+    time.sleep(1.0)
+    gpu.stop()
+    channels = gpu.channels(0)
+    calls = channels["energy_counter"]
+    assert np.all(calls["return_s"] - calls["call_s"] >= 0.15)
+    assert len(channels["power_polled"]["call_s"]) >= 35
+
+
+def test_sampling_uses_little_of_a_core(replayed_gpu: str) -> None:
+    gpu = opened(replayed_gpu)
+    begin = time.process_time()
+    gpu.start()
+    time.sleep(1.0)
+    gpu.stop()
+    assert time.process_time() - begin < 0.05
+
+
+def test_a_replay_at_four_times_the_speed_keeps_power_and_scales_energy(
+    replayed_gpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_REPLAY_SPEED", "4")
+    gpu = opened(replayed_gpu)
+    gpu.start()
+    time.sleep(0.85)  # the whole trace of 3.5 s
+    gpu.stop()
+    channels = gpu.channels(0)
+    energy = channels["energy_counter"]["energy_j"]
+    samples = channels["power_samples"]
+    integral = np.trapezoid(samples["power_w"], samples["time_s"])
+    assert energy[-1] - energy[0] == pytest.approx(float(integral), rel=0.1)
+    assert samples["power_w"].max() == pytest.approx(641, rel=0.05)
+
+
+def test_fields_that_are_not_supported_are_nan_with_their_code(
+    replay_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = copied_trace(tmp_path / "poor", "samples.csv", "polled.csv", "clocks.csv")
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(trace))
+    gpu = opened(str(replay_library))
+    gpu.start()
+    time.sleep(0.3)
+    gpu.stop()
+    channels = gpu.channels(0)
+    assert len(channels["power_samples"]["time_s"]) == 0
+    assert gpu.facts()["power_samples_code"] == NOT_SUPPORTED
+    assert np.all(np.isnan(channels["power_polled"]["power_instant_w"]))
+    assert np.all(channels["power_polled"]["instant_code"] == NOT_SUPPORTED)
+    assert np.all(np.isnan(channels["clocks"]["temperature_c"]))
+    assert np.all(np.isfinite(channels["energy_counter"]["energy_j"]))
+
+
+def test_throttling_foreign_processes_and_memory_are_seen(
+    replay_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = copied_trace(tmp_path / "busy", "clocks.csv")
+    (trace / "clocks.csv").write_text("t_us,sm_mhz,temperature_c,event_reasons\n0,1500,80,4\n3500000,1500,80,4\n")
+    (trace / "memory.csv").write_text("t_us,used_bytes,process_count\n0,1000000,2\n150000,5000000,2\n3000000,1,2\n")
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(trace))
+    gpu = opened(str(replay_library))
+    begin_ns = monotonic_ns()
+    gpu.start()
+    time.sleep(0.4)
+    gpu.stop()
+    assert gpu.throttled(begin_ns, monotonic_ns()) == ["software power cap"]
+    assert gpu.most_processes(begin_ns, monotonic_ns()) == 2
+    assert gpu.peak_memory_bytes() == (5_000_000, True)
+
+
+def test_an_interval_that_cannot_be_kept_is_refused(replayed_gpu: str) -> None:
+    device = _native.open_nvml(replayed_gpu).devices()[0]
+    with pytest.raises(ValueError, match="between 1 ms and 1 s"):
+        _native.PowerSampler(device, 1000, 20_000_000, 100_000_000, 0)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from pybench import measure
+from pybench.cautions import CautionCode
+from pybench.errors import UsageError
+from pybench.measure import Quantity, Session
+from pybench.units import METRICS
+from tests.measure.replay import TRACE, UUID
+
+
+def by_name(quantities: list[Quantity]) -> dict[str, Quantity]:
+    return {quantity.name: quantity for quantity in quantities}
+
+
+def test_a_replayed_gpu_gives_the_energy_of_a_window(replayed_gpu: str) -> None:
+    with Session(UUID, nvml_library=replayed_gpu) as session:
+        measure.sleep_until_ns(session.begin_ns + 800_000_000)  # where the recorded load begins
+        with session.window("energy") as window:
+            window.iterations = len(measure.time_calls(lambda: time.sleep(0.05), iterations=1, minimum_s=1.95))
+        quantities = by_name(session.energy("energy"))
+        cautions = [caution.code for caution in session.cautions("energy")]
+    energy = quantities["gpu_energy_j"]
+    assert energy.value == pytest.approx(641 * 2.0, rel=0.1)
+    assert energy.valid is True
+    assert energy.u_within is not None
+    assert energy.u_absolute is not None
+    assert 0 < energy.u_within / 1282 < 0.05 < energy.u_absolute / energy.u_within
+    assert cautions == [CautionCode.ENERGY_PLAIN_DIFFERENCE]
+    [closed] = session.windows
+    assert closed.duration_s == pytest.approx(2.0, abs=0.1)
+    assert closed.iterations == window.iterations
+
+
+def test_channels_are_written_with_equally_long_columns_in_si_units(replayed_gpu: str) -> None:
+    written: dict[str, dict[str, NDArray[Any]]] = {}
+    with Session(UUID, nvml_library=replayed_gpu) as session:
+        time.sleep(0.4)
+    session.write_channels(written.__setitem__)
+    assert set(written) == {"power_samples", "power_polled", "energy_counter", "clocks"}
+    for columns in written.values():
+        assert len({len(column) for column in columns.values()}) == 1
+    assert np.nanmax(written["power_samples"]["power_w"]) < 1000
+    assert -1 < written["energy_counter"]["call_s"][0] < 1
+    assert np.all(np.diff(written["power_samples"]["time_s"]) > 0)
+
+
+def test_a_gpu_without_nvml_is_null_with_a_reason_and_no_error() -> None:
+    with Session("GPU-1", nvml_library="libabsent-nvml.so") as session, session.window("energy"):
+        time.sleep(0.01)
+    energy = by_name(session.energy("energy"))["gpu_energy_j"]
+    assert (energy.value, energy.valid) == (None, None)
+    assert energy.reasons[0].startswith("nvml_unavailable: libabsent-nvml.so")
+    memory = by_name(session.memory())["peak_device_bytes"]
+    assert memory.value is None
+    assert memory.reasons == energy.reasons
+    assert session.facts()["gpu"] == {"unavailable": energy.reasons[0]}
+    session.write_channels(lambda name, columns: pytest.fail("nothing was sampled"))
+
+
+def test_no_gpu_asked_for_means_no_gpu_quantity() -> None:
+    with Session() as session, session.window("timing"):
+        pass
+    names = {quantity.name for quantity in [*session.energy("timing"), *session.memory()]}
+    assert "cpu_energy_j" in names
+    assert "peak_host_bytes" in names
+    assert not any(name.startswith(("gpu", "peak_device")) for name in names)
+    assert names <= set(METRICS)
+
+
+def test_without_rapl_the_cpu_energy_is_null_and_an_interval_stands_under_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    stat = tmp_path / "proc/stat"
+    stat.write_text("cpu  100 0 0 100 0 0 0 0 0 0\ncpu0 1\n")
+    with Session(root=tmp_path) as session, session.window("energy"):
+        stat.write_text("cpu  1100 0 0 100 0 0 0 0 0 0\ncpu0 1\n")
+    quantities = by_name(session.energy("energy"))
+    assert quantities["cpu_energy_j"].value is None
+    estimate = quantities["cpu_energy_estimate_j"]
+    assert estimate.value is None
+    assert (estimate.lower, estimate.upper) == (pytest.approx(0.999), pytest.approx(300.3))
+
+
+def test_the_peak_of_host_memory_is_of_the_windows() -> None:
+    with Session() as session:
+        with session.window("timing"):
+            block = bytearray(b"x" * (150 << 20))
+            del block
+        inside = by_name(session.memory())["peak_host_bytes"]
+        block = bytearray(b"x" * (400 << 20))
+        del block
+        after = by_name(session.memory())["peak_host_bytes"]
+    assert inside.value is not None
+    assert inside.value > 150 << 20
+    assert after.value == inside.value
+
+
+def test_device_memory_is_this_processs_peak_and_strangers_raise_cautions(
+    replay_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "busy"
+    shutil.copytree(TRACE, trace)
+    (trace / "clocks.csv").write_text("t_us,sm_mhz,temperature_c,event_reasons\n0,1500,80,4\n3500000,1500,80,4\n")
+    (trace / "memory.csv").write_text("t_us,used_bytes,process_count\n0,7000000,2\n3000000,7000000,2\n")
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(trace))
+    with Session(UUID, nvml_library=str(replay_library)) as session, session.window("timing"):
+        time.sleep(0.3)
+    peak = by_name(session.memory())["peak_device_bytes"]
+    assert (peak.value, peak.scope) == (7_000_000, "process")
+    codes = {caution.code for caution in session.cautions("timing")}
+    assert {CautionCode.THROTTLED, CautionCode.FOREIGN_PROCESS} <= codes
+
+
+def test_a_window_that_fails_is_not_kept_and_the_samplers_stop(replayed_gpu: str) -> None:
+    before = threading.active_count()
+    with (
+        pytest.raises(RuntimeError, match="the work failed"),
+        Session(UUID, nvml_library=replayed_gpu) as session,
+        session.window("timing"),
+    ):
+        raise RuntimeError("the work failed")
+    assert session.windows == ()
+    assert threading.active_count() == before
+    assert len(list(Path("/proc/self/task").iterdir())) <= before + 1
+    with pytest.raises(UsageError, match="no window 'timing'"):
+        session.energy("timing")
+
+
+def test_a_windows_name_is_used_once() -> None:
+    with Session() as session:
+        with session.window("timing"):
+            pass
+        with pytest.raises(UsageError, match="measured already"), session.window("timing"):
+            pass
+
+
+def test_a_window_adds_little_time_of_its_own() -> None:
+    with Session() as session:
+        for number in range(20):
+            with session.window(str(number)):
+                pass
+    assert sorted(window.duration_s for window in session.windows)[10] < 1e-4
+
+
+@pytest.mark.parametrize("interval_s", [0.0, 0.0001, 2.0, float("nan")])
+def test_an_impossible_interval_is_refused(interval_s: float) -> None:
+    with pytest.raises(UsageError):
+        Session(power_interval_s=interval_s)
