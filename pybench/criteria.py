@@ -2,8 +2,8 @@
 """Acceptance criteria: what a plan asks of its cases against their baseline, and which cases are compared with which.
 
 A `Contrast` names baseline cases by factor values (`{precision: fp32}`): every other case is compared with the case
-that has those values and equals it in all other factors. Each `Criterion` bounds one comparison of one metric; the list of
-them, `CRITERIA`, is closed. Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings the two together.
+that has those values and equals it in all other factors. Each `Criterion` bounds one comparison of one metric; the list
+of them, `CRITERIA`, is closed. Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings them together.
 
 This module compares cases, not runs: estimates, intervals and verdicts are `pybench.analysis`.
 """
@@ -265,14 +265,14 @@ def idle_factors(case: Case) -> frozenset[str]:
         if case.workload == "infer":
             idle.update(("images", "image_limit"))
     if case.path == "none":
-        idle.update(("tokenizer", "corpus", "corpus_limit_bytes"))
+        idle.update(("corpus", "corpus_limit_bytes"))
     return frozenset(idle)
 
 
 # Factors that follow another one: where a baseline fixes that, they may differ if they are idle in one of the cases.
 FOLLOWERS: dict[str, tuple[str, ...]] = {
     "precision": ("calibration", "calibration_images", "images", "image_limit"),
-    "path": ("tokenizer", "corpus", "corpus_limit_bytes"),
+    "path": ("corpus", "corpus_limit_bytes"),
 }
 
 

@@ -118,12 +118,11 @@ def test_a_baseline_that_two_cases_fit_asks_for_the_factor_they_differ_in() -> N
 
 
 def test_a_followers_value_still_counts_where_both_cases_use_it() -> None:
-    cases = [
-        Case(workload="tokenize", model="tinylm-small", path="hf", tokenizer=name) for name in ("tok32k", "mine.json")
-    ]
-    cases.append(Case(workload="tokenize", model="tinylm-small", path="rust", tokenizer="mine.json"))
-    found = pairs(cases, contrast({"baseline": {"path": "hf"}}))
-    assert [(pair.case.path, pair.baseline.tokenizer) for pair in found] == [("rust", "mine.json")]
+    cases = [Case(workload="tokenize", model="tinylm-small", path="hf", corpus=name) for name in ("python-stdlib", "mine")]
+    cases.append(Case(workload="tokenize", model="tinylm-small", path="rust", corpus="mine"))
+    cases.append(Case(workload="tokenize", model="tinylm-small"))
+    assert [pair.baseline.corpus for pair in pairs(cases[:3], contrast({"baseline": {"path": "hf"}}))] == ["mine"]
+    assert len(pairs(cases, contrast({"baseline": {"path": "none"}}))) == 3
 
 
 def test_the_content_of_files_counts_like_a_factor() -> None:

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans: what a YAML file asks for, as cases. `load_plan` judges a plan as a whole and names everything wrong with it.
+
+    text ─document→ tree with places ─overrides→ tree ─shape→ models ─cells, cases→ cases ─comparisons→ Plan
+
+docs/plan.md is the chapter for users. Nothing here asks what this machine can do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pybench import criteria
+from pybench.case import FACTORS, Case, case_to_json
+from pybench.criteria import Contrast
+from pybench.errors import PlanError, Problem
+from pybench.plan.cases import CaseBuilder
+from pybench.plan.cells import cells_of, defaults_of
+from pybench.plan.comparisons import check_contrasts, contrasts_of
+from pybench.plan.document import Node, read_document
+from pybench.plan.files import UserFile, UserFiles
+from pybench.plan.misfits import read_shape
+from pybench.plan.overrides import apply_overrides
+from pybench.plan.schema import plan_schema
+from pybench.recipe import is_built_in
+
+__all__ = ["Plan", "expand", "load_plan", "plan_schema", "resolve"]
+
+RESOLVED_VERSION = 1  # of plan.resolved.json: pybench.rundir.SCHEMA_VERSION, which a test compares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A plan without fault. `cases`: each once, in the plan's order. `files`: value of a factor -> the user's file.
+
+    `source_sha256` is of the file as it is; `overrides` are the `--set` that changed its meaning.
+    """
+
+    path: Path
+    source_sha256: str
+    overrides: tuple[str, ...]
+    name: str
+    description: str | None
+    seed: int
+    repetitions: int
+    cases: tuple[Case, ...]
+    contrasts: tuple[Contrast, ...]
+    require: tuple[str, ...]
+    protocol: str
+    files: Mapping[str, UserFile]
+
+
+def load_plan(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Plan:
+    """Reads and judges a plan. Raises PlanError with every problem, each with its file, line and column."""
+    path = Path(path)
+    document = read_document(path)
+    root, override_problems = apply_overrides(document.root, overrides, str(path))
+    shaped = read_shape(root)
+    problems = [*document.problems, *override_problems, *shaped.problems]
+    files = UserFiles(path.parent)
+    cases: tuple[Case, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
+    if shaped.plan is not None:
+        cases, case_problems = _cases_of(shaped.plan, root, files, shaped.damaged, sound=not problems)
+        problems += case_problems
+    if shaped.plan is not None and not problems:
+        contrasts = contrasts_of(shaped.plan)
+        problems += check_contrasts(contrasts, cases, root)
+    if problems:
+        raise PlanError(str(path), list(dict.fromkeys(problems)))
+    return Plan(
+        path=path,
+        source_sha256=hashlib.sha256(document.source).hexdigest(),
+        overrides=tuple(overrides),
+        name=shaped.plan.name,
+        description=shaped.plan.description,
+        seed=shaped.plan.seed,
+        repetitions=shaped.plan.repetitions,
+        cases=cases,
+        contrasts=contrasts,
+        require=tuple(dict.fromkeys(shaped.plan.require)),
+        protocol=shaped.plan.protocol,
+        files=_files_of(cases, files),
+    )
+
+
+def expand(plan: Plan) -> tuple[Case, ...]:
+    """Every case of a plan, each once, in the order of the plan."""
+    return plan.cases
+
+
+def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
+    """The content of plan.resolved.json (docs/rundir.md) for some or all of a plan's cases."""
+    named = {value for case in cases for value in _user_values(case)}
+    return {
+        "schema_version": RESOLVED_VERSION,
+        "name": plan.name,
+        "description": plan.description,
+        "seed": plan.seed,
+        "repetitions": plan.repetitions,
+        "plan_sha256": plan.source_sha256,
+        "overrides": list(plan.overrides),
+        "cases": [case_to_json(case) for case in cases],
+        "criteria": criteria.to_json(plan.contrasts),
+        "require": list(plan.require),
+        "protocol": {"analysis": plan.protocol},
+        "files": {value: file.as_json() for value, file in plan.files.items() if value in named},
+        "unsupported": {},
+    }
+
+
+def _cases_of(
+    plan: Any, root: Node, files: UserFiles, damaged: frozenset[int], sound: bool
+) -> tuple[tuple[Case, ...], list[Problem]]:
+    """The cases of every entry, and what is wrong with them. `sound`: nothing was wrong with the plan so far."""
+    defaults = defaults_of(plan)
+    builder = CaseBuilder(root, defaults, files)
+    found: list[Case] = []
+    problems: list[Problem] = []
+    for index, entry in enumerate(plan.matrix):
+        entry_cells = cells_of(entry, index, defaults, root)
+        if index not in damaged:
+            problems += entry_cells.problems
+        found += builder.build(entry_cells.cells, index, damaged=index in damaged)
+    problems += builder.problems
+    if sound and not problems:
+        problems += builder.unused_defaults()
+    return tuple(dict.fromkeys(found)), problems
+
+
+def _files_of(cases: Sequence[Case], files: UserFiles) -> dict[str, UserFile]:
+    return {value: files.find(name, value) for case in cases for value, name in _user_values(case).items()}
+
+
+def _user_values(case: Case) -> dict[str, str]:
+    """Value -> factor of every factor of a case that names a file of the user's."""
+    names = [name for name, factor in FACTORS.items() if factor.kind == "file"]
+    values = {name: getattr(case, name) for name in names}
+    return {value: name for name, value in values.items() if value is not None and not is_built_in(name, value)}

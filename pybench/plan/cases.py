@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cells as cases: defaults put in, files found, factors that do not go together refused, idle ones reset.
+
+The rules here hold on every machine. What only some machines can do is `pybench.machine`'s question: there a case is
+`unsupported`, here a plan is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pybench.case import FACTORS, IMAGE_MODELS, LANGUAGE_MODELS, Case
+from pybench.criteria import idle_factors
+from pybench.errors import Problem
+from pybench.plan.cells import Cell, Path, Setting
+from pybench.plan.document import Node
+from pybench.plan.files import FileProblem, UserFiles
+from pybench.plan.values import PSEUDO_FACTORS
+from pybench.recipe import DEFAULT_IMAGES, is_built_in
+
+_SETTABLE = {**FACTORS, **PSEUDO_FACTORS}
+LANGUAGE_FACTORS = frozenset(
+    name for name, factor in _SETTABLE.items() if factor.workloads == FACTORS["seq_len"].workloads
+)
+IMAGE_FACTORS = frozenset({"images", "image_limit", "calibration_images"})
+TRAINED_BY_TORCH = ("train", "tokenize")  # workloads whose runtime needs no saying
+NEEDS_LANGUAGE_MODEL = ("train", "tokenize")
+NEEDS_IMAGE_MODEL = ("accuracy",)
+
+_IDLE_BECAUSE = {
+    "calibration": "only int8 is calibrated",
+    "calibration_images": "only int8 is calibrated",
+    "images": "in infer they are what int8 ranges are found on",
+    "image_limit": "in infer it limits what int8 ranges are found on",
+    "corpus": "path none makes synthetic ids",
+    "corpus_limit_bytes": "path none makes synthetic ids",
+}
+
+
+@dataclass(slots=True)
+class CaseBuilder:
+    """Turns cells into cases and remembers what was wrong and which defaults were of use."""
+
+    root: Node
+    defaults: Cell
+    files: UserFiles
+    problems: list[Problem] = field(default_factory=list)
+    used_defaults: set[str] = field(default_factory=set)
+
+    def build(self, cells: Iterable[Cell], entry: int, damaged: bool) -> list[Case]:
+        """The cases of an entry's cells. `damaged`: parts of it were unreadable, so nothing is said to be missing."""
+        built = []
+        idle: dict[Path, bool] = {}
+        for cell in cells:
+            settings = self._with_defaults(cell)
+            if not self._fits(settings, cell, entry, damaged):
+                continue
+            case = self._case(settings)
+            if case is None:
+                continue
+            resting = idle_factors(case)
+            for name, setting in cell.items():
+                if name in _IDLE_BECAUSE:
+                    key = _key(setting.path)
+                    idle[key] = idle.get(key, True) and name in resting
+            built.append(_at_rest(case, resting))
+        for path in (path for path, always in idle.items() if always and not damaged):
+            name = str(path[-1])
+            self._say(path, f"`{name}` changes nothing in this entry", _IDLE_BECAUSE[name], at_key=True)
+        return built
+
+    def unused_defaults(self) -> list[Problem]:
+        """Defaults that no entry took."""
+        return [
+            self.root.key_place(setting.path).problem(f"`{name}` applies to no entry of the matrix", _where(name))
+            for name, setting in self.defaults.items()
+            if name not in self.used_defaults
+        ]
+
+    # --- one cell ---------------------------------------------------------------------------------------------------
+
+    def _with_defaults(self, cell: Cell) -> dict[str, Setting]:
+        settings = dict(cell)
+        for name in ("workload", "model", *self.defaults):
+            if name not in self.defaults or (name == "batch" and "batch_tokens" in cell):
+                continue
+            if name in cell or _misplaced(name, _value(settings, "workload"), _value(settings, "model")) is None:
+                self.used_defaults.add(name)
+                settings.setdefault(name, self.defaults[name])
+        return settings
+
+    def _fits(self, settings: dict[str, Setting], cell: Cell, entry: int, damaged: bool) -> bool:
+        """Whether the settings go together; says what does not."""
+        before = len(self.problems)
+        workload, model = _value(settings, "workload"), _value(settings, "model")
+        place: Path = ("matrix", entry)
+        if workload is None:
+            if not damaged:
+                self._say(place, "`workload` is missing", f"one of {', '.join(FACTORS['workload'].choices)}")
+            return False
+        for name, setting in cell.items():
+            wrong = _misplaced(name, workload, model)
+            if wrong is not None:
+                self._say(setting.path, wrong, _where(name), at_key=True)
+        self._check_model(settings, workload, model)
+        if "batch" in cell and "batch_tokens" in cell:
+            self._say(
+                cell["batch_tokens"].path, "`batch_tokens` and `batch` say the same thing", "keep one", at_key=True
+            )
+        missing = _missing(settings, workload, model)
+        for name, hint in () if damaged else missing:
+            self._say(place, f"`{name}` is missing: workload {workload} needs it", hint)
+        return len(self.problems) == before and not missing
+
+    def _check_model(self, settings: dict[str, Setting], workload: str, model: str | None) -> None:
+        if model is None or workload not in FACTORS["model"].workloads:
+            return
+        path = settings["model"].path
+        if workload in NEEDS_LANGUAGE_MODEL and model not in LANGUAGE_MODELS:
+            self._say(
+                path, f"workload {workload} takes a language model, not {model}", f"one of {', '.join(LANGUAGE_MODELS)}"
+            )
+        if workload in NEEDS_IMAGE_MODEL and model in LANGUAGE_MODELS:
+            hint = f"one of {', '.join(IMAGE_MODELS)}, or your own ONNX file"
+            self._say(path, f"workload {workload} takes an image model, not {model}", hint)
+        if _value(settings, "checkpoint") is not None and not is_built_in("model", model):
+            self._say(
+                settings["checkpoint"].path, "`checkpoint` is for built-in models; an ONNX file holds its weights"
+            )
+
+    def _case(self, settings: dict[str, Setting]) -> Case | None:
+        values = {name: setting.value for name, setting in settings.items() if name in FACTORS}
+        if "batch_tokens" in settings:
+            batch = self._batch(settings)
+            if batch is None:
+                return None
+            values["batch"] = batch
+        if values["workload"] in TRAINED_BY_TORCH and values.get("runtime") is None:
+            values["runtime"] = "torch"
+        if values["workload"] == "accuracy" and values.get("images") is None:
+            values["images"] = DEFAULT_IMAGES[values["model"]]
+        digests = {name: self._digest(name, settings) for name in values if FACTORS[name].kind == "file"}
+        if any(digest == "" for digest in digests.values()):
+            return None
+        return Case(**values, sources=tuple(sorted((name, digest) for name, digest in digests.items() if digest)))
+
+    def _batch(self, settings: dict[str, Setting]) -> int | None:
+        setting, seq_len = settings["batch_tokens"], _value(settings, "seq_len")
+        batch, rest = divmod(setting.value, seq_len)
+        if rest == 0 and batch > 0:
+            return int(batch)
+        self._say(
+            setting.path,
+            f"`batch_tokens` {setting.value} is no multiple of seq_len {seq_len}",
+            _multiples(setting.value, seq_len),
+        )
+        return None
+
+    def _digest(self, name: str, settings: dict[str, Setting]) -> str | None:
+        """The digest of a user's file, None for a built-in name, empty when there is something wrong with it."""
+        setting = settings.get(name)
+        if setting is None or setting.value is None or is_built_in(name, setting.value):
+            return None
+        try:
+            return self.files.find(name, setting.value).sha256
+        except FileProblem as problem:
+            self._say(setting.path, problem.what, problem.hint)
+            return ""
+
+    def _say(self, path: Path, what: str, hint: str | None = None, at_key: bool = False) -> None:
+        place = self.root.key_place(_key(path)) if at_key else self.root.at(path).place
+        self.problems.append(place.problem(what, hint))
+
+
+def _missing(settings: dict[str, Setting], workload: str, model: str | None) -> list[tuple[str, str]]:
+    """Factors that a workload needs and that have no default, each with what to give."""
+    if workload not in FACTORS["model"].workloads:
+        return []
+    found = []
+    if model is None:
+        family = LANGUAGE_MODELS if workload in NEEDS_LANGUAGE_MODEL else FACTORS["model"].choices
+        found.append(("model", f"one of {', '.join(family)}"))
+    if _value(settings, "runtime") is None and workload not in TRAINED_BY_TORCH:
+        found.append(("runtime", f"one of {', '.join(FACTORS['runtime'].choices)}"))
+    has_images = _value(settings, "images") is not None or model in DEFAULT_IMAGES or model in LANGUAGE_MODELS
+    if workload == "accuracy" and model is not None and not has_images:
+        found.append(("images", "a folder with one folder of images a class"))
+    return found
+
+
+def _misplaced(name: str, workload: str | None, model: str | None) -> str | None:
+    """Why a factor means nothing for a workload and a model, or None."""
+    if workload is not None and workload not in _SETTABLE[name].workloads:
+        return f"`{name}` means nothing for workload {workload}"
+    if name in LANGUAGE_FACTORS and model in IMAGE_MODELS:
+        return f"`{name}` means nothing for the image model {model}"
+    if name in IMAGE_FACTORS and model in LANGUAGE_MODELS:
+        return f"`{name}` means nothing for the language model {model}"
+    return None
+
+
+def _where(name: str) -> str:
+    factor = _SETTABLE[name]
+    of = " of language models" if name in LANGUAGE_FACTORS else " of image models" if name in IMAGE_FACTORS else ""
+    return f"it applies to {', '.join(word for word in FACTORS['workload'].choices if word in factor.workloads)}{of}"
+
+
+def _multiples(tokens: int, seq_len: int) -> str:
+    below = tokens // seq_len * seq_len
+    return f"{below} or {below + seq_len} would be" if below else f"{seq_len} would be"
+
+
+def _at_rest(case: Case, resting: frozenset[str]) -> Case:
+    """The case with idle factors at their default, so that it is one case however they are set."""
+    sources = tuple(source for source in case.sources if source[0] not in resting)
+    return case.with_factors(**{name: FACTORS[name].default for name in resting}, sources=sources)
+
+
+def _value(settings: dict[str, Setting], name: str) -> Any:
+    setting = settings.get(name)
+    return FACTORS[name].default if setting is None else setting.value
+
+
+def _key(path: Path) -> Path:
+    return path[:-1] if isinstance(path[-1], int) else path

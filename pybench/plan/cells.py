@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An entry of the matrix as cells: products, lists that advance together, single cells, exclusions.
+
+A cell is what the plan says about one case, before its meaning is judged: factor -> value, each with the path in the
+plan that it comes from, so that what is wrong with it later can be shown where it is written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pybench.case import FACTORS
+from pybench.errors import Problem
+from pybench.plan.document import Node
+from pybench.plan.values import PSEUDO_FACTORS
+
+MOST_CELLS = 10_000  # of an entry; a campaign of ten repetitions at a second a run would take a day
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One factor's value and where the plan says it."""
+
+    value: Any
+    path: Path
+
+
+Cell = Mapping[str, Setting]
+
+
+@dataclass(slots=True)
+class EntryCells:
+    """The cells of one entry, and what is wrong with how it makes them."""
+
+    cells: list[Cell] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def cells_of(entry: Any, index: int, defaults: Cell, root: Node) -> EntryCells:
+    """All cells of `matrix[index]`: the product without what is excluded, then what is included.
+
+    `defaults` are not put into the cells (not all of them apply to each), but exclusions see them.
+    """
+    found = EntryCells()
+    path: Path = ("matrix", index)
+    axes = _axes(entry, path, root, found.problems)
+    if math.prod(len(axis) for axis in axes) > MOST_CELLS:
+        count = math.prod(len(axis) for axis in axes)
+        found.problems.append(root.at(path).place.problem(f"{count} cells, more than {MOST_CELLS}", "split the plan"))
+        return found
+    product = [_merged(combination) for combination in itertools.product(*axes)]
+    found.cells = _without_excluded(entry, path, product, defaults, root, found.problems)
+    single = {name: options[0][name] for options in axes if len(options) == 1 for name in options[0]}
+    for number, included in enumerate(entry.include):
+        settings = _settings(included, (*path, "include", number))
+        inherited = {name: setting for name, setting in single.items() if not _replaces(settings, name)}
+        found.cells.append({**inherited, **settings})
+    return found
+
+
+def defaults_of(plan: Any) -> Cell:
+    """The plan's defaults."""
+    return {} if plan.defaults is None else _settings(plan.defaults, ("defaults",))
+
+
+def given(model: Any) -> dict[str, Any]:
+    """The factors that a mapping of the plan sets."""
+    names = (*FACTORS, *PSEUDO_FACTORS)
+    return {name: getattr(model, name) for name in names if name in model.model_fields_set}
+
+
+def _settings(model: Any, path: Path) -> dict[str, Setting]:
+    return {name: Setting(value, (*path, name)) for name, value in given(model).items()}
+
+
+def _replaces(settings: Cell, name: str) -> bool:
+    """Whether an included cell says what the entry's factor says, in its own or in the other unit."""
+    other = {"batch": "batch_tokens", "batch_tokens": "batch"}.get(name)
+    return name in settings or other in settings
+
+
+# --- the product ----------------------------------------------------------------------------------------------------
+
+
+def _axes(entry: Any, path: Path, root: Node, problems: list[Problem]) -> list[list[dict[str, Setting]]]:
+    """Lists of alternatives, in the order in which the entry writes them: the first key varies slowest."""
+    axes: dict[str, list[dict[str, Setting]]] = {}
+    owner: dict[str, Path] = {}
+
+    def claim(name: str, where: Path) -> bool:
+        if name in owner:
+            written = _written(root, owner[name])
+            problems.append(root.key_place(where).problem(f"`{name}` is given twice in this entry{written}"))
+            return False
+        owner[name] = where
+        return True
+
+    for name, values in given(entry).items():
+        where = (*path, name)
+        claim(name, where)
+        axes[name] = [{name: Setting(value, (*where, i))} for i, value in enumerate(values)]
+    for name, values in given(entry.data).items() if entry.data is not None else ():
+        where = (*path, "data", name)
+        if claim(name, where):
+            axes.setdefault("data", [{}])
+            alternatives = [{name: Setting(value, (*where, i))} for i, value in enumerate(values)]
+            axes["data"] = [_merged(pair) for pair in itertools.product(axes["data"], alternatives)]
+    for number, block in enumerate(entry.zip):
+        where = (*path, "zip", number)
+        claims = [claim(name, (*where, name)) for name in given(block)]  # all of them, for all problems at once
+        if all(claims):
+            axes[f"zip {number}"] = _zipped(block, where, root, problems)
+    order = list((root.at(path).children or {}).keys())
+    ranked = sorted(axes, key=lambda name: order.index(name.split()[0]) if name.split()[0] in order else len(order))
+    return [axes[name] for name in ranked if axes[name]]
+
+
+def _zipped(block: Any, path: Path, root: Node, problems: list[Problem]) -> list[dict[str, Setting]]:
+    lists = given(block)
+    lengths = {name: len(values) for name, values in lists.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
+        problems.append(root.at(path).place.problem(f"lists in a zip block advance together: {said}"))
+        return []
+    rows = range(next(iter(lengths.values()), 0))
+    return [{name: Setting(values[i], (*path, name, i)) for name, values in lists.items()} for i in rows]
+
+
+def _merged(parts: Sequence[Mapping[str, Setting]]) -> dict[str, Setting]:
+    return {name: setting for part in parts for name, setting in part.items()}
+
+
+def _written(root: Node, path: Path) -> str:
+    line = root.key_place(path).line
+    return "" if line is None else f" (first on line {line})"
+
+
+# --- exclusions -----------------------------------------------------------------------------------------------------
+
+
+def _without_excluded(
+    entry: Any, path: Path, cells: list[dict[str, Setting]], defaults: Cell, root: Node, problems: list[Problem]
+) -> list[Cell]:
+    """The cells that no exclusion matches. An exclusion that matches nothing is a problem."""
+    dropped: set[int] = set()
+    for number, excluded in enumerate(entry.exclude):
+        wanted = given(excluded)
+        place = root.at((*path, "exclude", number)).place
+        if not wanted:
+            problems.append(place.problem("an exclusion without factors", "name the factors of the cells to leave out"))
+            continue
+        hits = {i for i, cell in enumerate(cells) if _matches(cell, defaults, wanted)}
+        if not hits:
+            problems.append(
+                place.problem("this exclusion matches no cell of its entry", _why_nothing(wanted, cells, defaults))
+            )
+        dropped |= hits
+    kept: list[Cell] = [cell for i, cell in enumerate(cells) if i not in dropped]
+    if cells and not kept and not entry.include:
+        problems.append(root.key_place((*path, "exclude")).problem("the exclusions leave no cell of this entry"))
+    return kept
+
+
+def _matches(cell: Cell, defaults: Cell, wanted: Mapping[str, list[Any]]) -> bool:
+    return all(_value(cell, defaults, name) in values for name, values in wanted.items())
+
+
+def _value(cell: Cell, defaults: Cell, name: str) -> Any:
+    setting = cell.get(name) or defaults.get(name)
+    if name == "batch" and "batch_tokens" in cell:
+        seq_len = _value(cell, defaults, "seq_len")
+        return cell["batch_tokens"].value // seq_len
+    return FACTORS[name].default if setting is None else setting.value
+
+
+def _why_nothing(wanted: Mapping[str, list[Any]], cells: Sequence[Cell], defaults: Cell) -> str | None:
+    for name, values in wanted.items():
+        there: Iterator[Any] = (_value(cell, defaults, name) for cell in cells)
+        values_there = list(dict.fromkeys(there))
+        if not set(values) & set(values_there):
+            return f"`{name}` is {', '.join(str(value) for value in values_there[:8])} here"
+    return None

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan's criteria against its cases: comparing nothing, or bounding what nobody measures, is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pybench import criteria
+from pybench.case import WORKLOADS, Case
+from pybench.criteria import CRITERIA, Contrast, metrics_of
+from pybench.errors import Problem, UsageError
+from pybench.plan.cells import given
+from pybench.plan.document import Node
+
+
+def contrasts_of(plan: Any) -> tuple[Contrast, ...]:
+    """What a plan compares."""
+    return criteria.parse([_declared(shape) for shape in plan.criteria])
+
+
+def check_contrasts(contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node) -> list[Problem]:
+    """Everything that is wrong with comparisons among these cases."""
+    return [problem for i, contrast in enumerate(contrasts) for problem in _check(contrast, i, cases, root)]
+
+
+def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node) -> list[Problem]:
+    place = root.at(("criteria", index, "baseline")).place
+    absent = [
+        root.at(("criteria", index, "baseline", factor)).place.problem(
+            f"no case has {factor}={value}", _there(factor, cases)
+        )
+        for factor, value in contrast.baseline.items()
+        if all(getattr(case, factor) != value for case in cases)
+    ]
+    if absent:
+        return absent
+    if contrast.where and not any(contrast.selects(case) for case in cases):
+        return [root.key_place(("criteria", index, "where")).problem("`where` selects no case")]
+    try:
+        found = criteria.pairs(cases, contrast)
+    except UsageError as error:
+        return [place.problem(error.message, error.hint)]
+    if not found:
+        hint = "a case needs a partner that has the baseline's values and equals it in every other factor"
+        return [place.problem("no case can be compared with this baseline", hint)]
+    yielded = frozenset[str]().union(*(metrics_of(pair.case) for pair in found))
+    return [
+        root.key_place(("criteria", index, "accept", criterion.name)).problem(
+            f"`{criterion.name}` needs {criterion.metric}, which no compared case yields", _who_yields(criterion.metric)
+        )
+        for criterion in contrast.accept
+        if criterion.metric not in yielded
+    ]
+
+
+def _there(factor: str, cases: Sequence[Case]) -> str:
+    values = list(dict.fromkeys(str(getattr(case, factor)) for case in cases))
+    return f"there is {', '.join(values[:8])}"
+
+
+def _who_yields(metric: str) -> str:
+    workloads = [name for name in WORKLOADS if metric in metrics_of(Case(workload=name, model="tinylm-small"))]
+    return f"it comes from workload {' or '.join(workloads)}" + (
+        " of a language model"
+        if metric not in metrics_of(Case(workload="infer", model="resnet50")) and "infer" in workloads
+        else ""
+    )
+
+
+def _declared(shape: Any) -> dict[str, Any]:
+    accept = (
+        {} if shape.accept is None else {name: getattr(shape.accept, name) for name in shape.accept.model_fields_set}
+    )
+    return {
+        "name": shape.name,
+        "baseline": given(shape.baseline),
+        "where": {} if shape.where is None else given(shape.where),
+        "accept": {name: accept[name] for name in CRITERIA if name in accept},
+    }

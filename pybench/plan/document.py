@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan's text as a tree of values in which every key and value knows its line and column.
+
+Reads YAML 1.2 by its core schema (section 10.3 of the specification, yaml.org/spec/1.2.2): `on` and `off` are text,
+`012` is twelve, `1e-3` is a number, a date is text. ruamel.yaml scans and parses; the tree is composed here, because
+positions of every scalar, all duplicate keys at once and bounded aliases are what its own constructors do not offer.
+
+Anchors, aliases and merge keys (`<<`) are read. Tags, several documents in one file and keys that are no text are not.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml import events as yaml_events
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.reader import ReaderError
+
+from pybench.errors import PlanError, Problem
+
+MAXIMUM_BYTES = 1_000_000  # a plan is written by hand: more than this is another file
+MAXIMUM_VALUES = 20_000  # after aliases are followed; bounds what nested aliases can multiply to
+MAXIMUM_DEPTH = 30  # a plan needs seven levels
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something is written: line and column from 1, or the `--set` that it came from."""
+
+    line: int | None
+    column: int | None
+    override: str | None = None
+
+    def problem(self, what: str, hint: str | None = None) -> Problem:
+        said = what if self.override is None else f"--set {self.override}: {what}"
+        return Problem(said, self.line, self.column, hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value. A mapping has `children` by key and the places of the keys, a list `items`, a scalar neither."""
+
+    place: Place
+    scalar: Any = None
+    children: Mapping[str, Node] | None = None
+    items: tuple[Node, ...] | None = None
+    key_places: Mapping[str, Place] = field(default_factory=dict)
+    size: int = 1
+
+    def plain(self) -> Any:
+        """The value as dicts, lists and scalars."""
+        if self.children is not None:
+            return {key: child.plain() for key, child in self.children.items()}
+        if self.items is not None:
+            return [item.plain() for item in self.items]
+        return self.scalar
+
+    def steps(self, path: tuple[str | int, ...]) -> tuple[tuple[str | int, Node], ...]:
+        """The steps of a path as far as they exist, each with the node it leads to. Where a single value stands for a
+        list of one, its index is passed over."""
+        node = self
+        taken: list[tuple[str | int, Node]] = []
+        for step in path:
+            if isinstance(step, str) and node.children is not None and step in node.children:
+                node = node.children[step]
+            elif isinstance(step, int) and node.items is not None and 0 <= step < len(node.items):
+                node = node.items[step]
+            elif isinstance(step, int) and node.items is None:
+                continue
+            else:
+                break
+            taken.append((step, node))
+        return tuple(taken)
+
+    def at(self, path: tuple[str | int, ...]) -> Node:
+        """The node at a path, or the last one on the way to it."""
+        steps = self.steps(path)
+        return steps[-1][1] if steps else self
+
+    def replaced(self, path: tuple[str | int, ...], new: Node | None, key_place: Place | None = None) -> Node:
+        """A copy with the node at a path, whose every step but the last exists, set anew or (None) taken out.
+
+        A list keeps its length: what is taken out of it becomes an empty mapping, so that later indices stay right.
+        """
+        step, rest = path[0], path[1:]
+        if isinstance(step, int):
+            items = list(self.items or ())
+            items[step] = (
+                items[step].replaced(rest, new, key_place) if rest else new or Node(items[step].place, children={})
+            )
+            return replace(self, items=tuple(items))
+        children, places = dict(self.children or {}), dict(self.key_places)
+        if rest:
+            children[step] = children[step].replaced(rest, new, key_place)
+        elif new is None:
+            del children[step]
+        else:
+            children[step] = new
+            places[step] = key_place or places.get(step, new.place)
+        return replace(self, children=children, key_places=places)
+
+    def key_place(self, path: tuple[str | int, ...]) -> Place:
+        """Where the last key of a path is written; without one, where its value is."""
+        parent = self.at(path[:-1])
+        return parent.key_places.get(str(path[-1]), self.at(path).place) if path else self.place
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file's bytes, its tree, and what is wrong with it that does not hide the rest (duplicate keys, tags)."""
+
+    source: bytes
+    root: Node
+    problems: tuple[Problem, ...]
+
+
+def read_document(path: Path) -> Document:
+    """The tree of a file; `PlanError` where it cannot be read, or not as YAML."""
+    source = _read(path)
+    root, problems = parse_text(_decode(source, str(path)), str(path))
+    return Document(source, root, problems)
+
+
+def parse_text(text: str, file: str, override: str | None = None) -> tuple[Node, tuple[Problem, ...]]:
+    """The tree of a text and what is wrong beside; with `override`, every place in it is that `--set`.
+
+    Raises PlanError where reading cannot go on.
+    """
+    composer = _Composer(text, override)
+    try:
+        return composer.compose(), tuple(composer.problems)
+    except (YAMLError, ValueError) as error:
+        raise PlanError(file, [*composer.problems, _syntax_problem(error, text, override)]) from error
+    except _Refused as refused:
+        raise PlanError(file, [*composer.problems, refused.problem]) from refused
+
+
+# --- bytes and text -------------------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> bytes:
+    def refuse(what: str, hint: str) -> PlanError:
+        return PlanError(str(path), [Problem(what, hint=hint)])
+
+    try:
+        if path.is_dir():
+            raise refuse("is a folder, not a plan", "give the YAML file in it")
+        with open(path, "rb") as file:
+            source = file.read(MAXIMUM_BYTES + 1)
+    except FileNotFoundError as error:
+        near = sorted(str(other) for other in path.parent.glob("*.y*ml"))[:3] if path.parent.is_dir() else []
+        hint = f"there are {', '.join(near)}" if near else "`pybench init` writes a first plan"
+        raise refuse("no such file", hint) from error
+    except (OSError, ValueError) as error:
+        raise refuse(f"cannot be read: {getattr(error, 'strerror', None) or error}", "check the name") from error
+    if len(source) > MAXIMUM_BYTES:
+        raise refuse(f"is larger than {MAXIMUM_BYTES} bytes", "is this a plan? A plan is a small YAML file")
+    if not source.strip():
+        raise refuse("is empty", "`pybench init` writes a first plan")
+    return source
+
+
+def _decode(source: bytes, file: str) -> str:
+    try:
+        return source.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = source[: error.start]
+        line = before.count(b"\n") + 1
+        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8-sig", "replace")) + 1
+        what = f"not UTF-8: byte 0x{source[error.start]:02x}"
+        raise PlanError(file, [Problem(what, line, column, "save the file as UTF-8")]) from error
+
+
+def _syntax_problem(error: Exception, text: str, override: str | None) -> Problem:
+    """One sentence from what ruamel.yaml says, at the place that it names."""
+    if isinstance(error, MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        what = ", ".join(str(part) for part in (error.context, error.problem) if part) or "malformed"
+        if mark and error.context_mark and error.context_mark.line != mark.line and override is None:
+            what += f"; it began on line {error.context_mark.line + 1}"
+        line, column, index = (mark.line + 1, mark.column + 1, mark.index) if mark else (None, None, -1)
+        hint = "indent with spaces, not tabs" if text[index : index + 1] == "\t" else _syntax_hint(what, text, index)
+    elif isinstance(error, ReaderError):
+        line, column = _line_and_column(text, int(error.position))
+        what, hint = f"character U+{ord(text[int(error.position)]):04X} is not allowed in YAML", None
+    else:
+        line, column, what, hint = None, None, str(error).splitlines()[0], None
+    place = Place(line, column) if override is None else Place(None, None, override)
+    return place.problem(f"not YAML: {what}", hint)
+
+
+def _syntax_hint(what: str, text: str, index: int) -> str | None:
+    if index >= len(text.rstrip()):
+        return "the file ends too early: is it truncated?"
+    if "mapping values are not allowed" in what:
+        return "quote text that holds `: `, and check the indentation"
+    return None
+
+
+def _line_and_column(text: str, index: int) -> tuple[int, int]:
+    before = text[:index]
+    return before.count("\n") + 1, index - (before.rfind("\n") + 1) + 1
+
+
+# --- events to tree -------------------------------------------------------------------------------------------------
+
+
+class _Refused(Exception):
+    """What makes reading on pointless."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.what)
+        self.problem = problem
+
+
+class _Composer:
+    """Builds nodes from ruamel.yaml's events; collects what is wrong but can be read past in `problems`."""
+
+    def __init__(self, text: str, override: str | None) -> None:
+        self.problems: list[Problem] = []
+        self._text = text
+        self._override = override
+        self._anchors: dict[str, Node] = {}
+        self._values = 0
+
+    def compose(self) -> Node:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of ruamel.yaml, on documents that are then refused or harmless
+            events = YAML(typ="safe", pure=True).parse(self._text)
+            documents = self._documents(events)
+            root = next(documents, None)
+            if root is None:
+                place = Place(1, 1) if self._override is None else Place(None, None, self._override)
+                raise _Refused(place.problem("holds no value", "`pybench init` writes a first plan"))
+            second = next(documents, None)
+            if second is not None:
+                raise _Refused(second.place.problem("a second document begins here", "keep one plan a file"))
+        return root
+
+    def _documents(self, events: Iterator[Any]) -> Iterator[Node]:
+        for event in events:
+            if isinstance(event, yaml_events.NodeEvent):
+                yield self._node(event, events, 0)
+
+    def _place(self, event: Any) -> Place:
+        if self._override is not None:
+            return Place(None, None, self._override)
+        return Place(event.start_mark.line + 1, event.start_mark.column + 1)
+
+    def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
+        place = self._place(event)
+        if depth > MAXIMUM_DEPTH:
+            raise _Refused(place.problem(f"nested deeper than {MAXIMUM_DEPTH} levels"))
+        if isinstance(event, yaml_events.AliasEvent):
+            node = self._anchors.get(event.anchor)
+            if node is None:
+                raise _Refused(place.problem(f"alias *{event.anchor} names no anchor above it"))
+            self._count(node.size, place)
+            return node
+        self._count(1, place)
+        if event.tag is not None and str(event.tag) != "!":
+            self.problems.append(place.problem(f"tags such as {event.tag} are not read", "write the plain value"))
+        if isinstance(event, yaml_events.MappingStartEvent):
+            node = self._mapping(place, events, depth)
+        elif isinstance(event, yaml_events.SequenceStartEvent):
+            node = self._list(place, events, depth)
+        else:
+            node = Node(place, scalar=self._scalar(event, place))
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _count(self, values: int, place: Place) -> None:
+        self._values += values
+        if self._values > MAXIMUM_VALUES:
+            raise _Refused(place.problem(f"more than {MAXIMUM_VALUES} values", "aliases count with all they hold"))
+
+    def _list(self, place: Place, events: Iterator[Any], depth: int) -> Node:
+        items = []
+        for event in events:
+            if isinstance(event, yaml_events.SequenceEndEvent):
+                break
+            items.append(self._node(event, events, depth + 1))
+        return Node(place, items=tuple(items), size=1 + sum(item.size for item in items))
+
+    def _mapping(self, place: Place, events: Iterator[Any], depth: int) -> Node:
+        children: dict[str, Node] = {}
+        key_places: dict[str, Place] = {}
+        merged: list[Node] = []
+        for event in events:
+            if isinstance(event, yaml_events.MappingEndEvent):
+                break
+            key = self._node(event, events, depth + 1)
+            value = self._node(next(events), events, depth + 1)
+            if isinstance(event, yaml_events.ScalarEvent) and event.value == "<<" and event.implicit[0]:
+                merged.extend(self._mergeable(value))
+            elif not isinstance(key.scalar, str):
+                hint = "put it in quotes" if key.scalar is not None else None
+                self.problems.append(key.place.problem("a key has to be text", hint))
+            elif key.scalar in children:
+                first = key_places[key.scalar].line
+                where = "" if first is None else f" (first on line {first})"
+                self.problems.append(key.place.problem(f"key `{key.scalar}` is given twice{where}"))
+            else:
+                children[key.scalar] = value
+                key_places[key.scalar] = key.place
+        for other in merged:  # what is written in the mapping itself wins, then the first that is merged
+            for name, child in (other.children or {}).items():
+                if name not in children:
+                    children[name] = child
+                    key_places[name] = other.key_places[name]
+        size = 1 + sum(1 + child.size for child in children.values())
+        return Node(place, children=children, key_places=key_places, size=size)
+
+    def _mergeable(self, value: Node) -> list[Node]:
+        nodes = list(value.items) if value.items is not None else [value]
+        for node in nodes:
+            if node.children is None:
+                self.problems.append(node.place.problem("`<<` merges mappings only"))
+        return [node for node in nodes if node.children is not None]
+
+    def _scalar(self, event: Any, place: Place) -> Any:
+        if not event.implicit[0]:  # quoted, or a block of text
+            return event.value
+        try:
+            return core_scalar(event.value)
+        except ValueError:
+            self.problems.append(place.problem("a number of too many digits"))
+            return 0
+
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INFINITE = re.compile(r"([-+]?)\.(inf|Inf|INF)")
+
+
+def core_scalar(text: str) -> Any:
+    """What an unquoted scalar means in YAML 1.2's core schema; ValueError for an integer of too many digits."""
+    if text in _NULL:
+        return None
+    if text in _BOOLEAN:
+        return _BOOLEAN[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _BASED.fullmatch(text):
+        return int(text, 0)
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    infinite = _INFINITE.fullmatch(text)
+    if infinite:
+        return float(f"{infinite[1]}inf")
+    return float("nan") if text in (".nan", ".NaN", ".NAN") else text

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user's files that a plan names: whether they are there, and the digest of their content.
+
+A file's digest is the sha256 of its bytes. A folder's is the sha256 over one line for each file in it, in the order of
+their names: the name inside the folder, its size and, as long as the folder holds less than `WHOLE_BYTES`, the sha256
+of its bytes. Larger folders (ImageNet's validation images are 6.7 GB) are told apart by names and sizes only, and say
+so.
+
+What is in the files is not judged: that is for the workload that reads them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pybench.case import FACTORS
+from pybench.plan.values import nearest
+
+WHOLE_BYTES = 1_000_000_000  # reading this much takes seconds; a plan is loaded often
+MOST_FILES = 2_000_000
+
+_FILES = frozenset({"model", "checkpoint", "tokenizer", "corpus"})
+_FOLDERS = frozenset({"corpus", "images"})
+
+
+@dataclass(frozen=True, slots=True)
+class UserFile:
+    """A file or folder of the user's. `covers`: what the digest is over, `content` or `names and sizes`."""
+
+    path: Path
+    sha256: str
+    bytes: int
+    covers: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {"path": str(self.path), "sha256": self.sha256, "bytes": self.bytes, "covers": self.covers}
+
+
+class FileProblem(Exception):
+    """What is wrong with a file, and what to do about it."""
+
+    def __init__(self, what: str, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+
+class UserFiles:
+    """The files of one plan, each looked at once. Paths are relative to the plan's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._seen: dict[tuple[str, str], UserFile | FileProblem] = {}
+
+    def find(self, factor: str, value: str) -> UserFile:
+        """The file that a factor names; raises FileProblem."""
+        key = (factor, value)
+        if key not in self._seen:
+            try:
+                self._seen[key] = _inspect(factor, value, self._folder)
+            except FileProblem as problem:
+                self._seen[key] = problem
+            except OSError as error:
+                self._seen[key] = FileProblem(f"`{factor}`: {error.filename or value} cannot be read: {error.strerror}")
+        found = self._seen[key]
+        if isinstance(found, FileProblem):
+            raise found
+        return found
+
+
+def _inspect(factor: str, value: str, folder: Path) -> UserFile:
+    path = (folder / value).absolute()
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        built_in = FACTORS[factor].choices
+        what = f"`{factor}`: no such file: {value}"
+        if built_in:
+            what += f"; built-in: {', '.join(built_in)}"
+        hint = nearest(value, built_in) or f"paths are relative to the plan's folder, {folder}"
+        raise FileProblem(what, hint) from error
+    if stat.S_ISDIR(mode):
+        if factor not in _FOLDERS:
+            raise FileProblem(f"`{factor}`: {value} is a folder", "give the file in it")
+        return _folder_digest(factor, value, path)
+    if factor not in _FILES:
+        raise FileProblem(f"`{factor}`: {value} is a file", "give the folder: one folder of images a class")
+    if not stat.S_ISREG(mode):
+        raise FileProblem(f"`{factor}`: {value} is no regular file")
+    size = path.stat().st_size
+    if size == 0:
+        raise FileProblem(f"`{factor}`: {value} is empty")
+    return UserFile(path, _file_digest(path), size, "content")
+
+
+def _file_digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _folder_digest(factor: str, value: str, folder: Path) -> UserFile:
+    sizes = {}
+    for parent, _, names in os.walk(folder, onerror=_raise):
+        for name in names:
+            path = Path(parent, name)
+            if path.is_file():  # not sockets, pipes and broken links
+                sizes[path.relative_to(folder).as_posix()] = path.stat().st_size
+        if len(sizes) > MOST_FILES:
+            raise FileProblem(f"`{factor}`: {value} holds more than {MOST_FILES} files", "is it the folder you mean?")
+    total = sum(sizes.values())
+    if total == 0:
+        raise FileProblem(f"`{factor}`: {value} holds no files")
+    whole = total < WHOLE_BYTES
+    digest = hashlib.sha256()
+    for name in sorted(sizes):
+        content = _file_digest(folder / name) if whole else ""
+        digest.update(f"{name}\0{sizes[name]}\0{content}\n".encode("utf-8", "surrogateescape"))
+    return UserFile(folder, digest.hexdigest(), total, "content" if whole else "names and sizes")
+
+
+def _raise(error: OSError) -> None:
+    raise error

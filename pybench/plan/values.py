@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One value of one factor: what is wrong with it, and its canonical form. Everything comes from `pybench.case.FACTORS`.
+
+Files are only looked at as names here; whether they exist is `pybench.plan.files`' question.
+"""
+
+from __future__ import annotations
+
+import difflib
+import posixpath
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pybench.case import FACTORS, Factor
+
+LARGEST_INTEGER = 2**53  # every JSON reader keeps integers up to here
+
+_AFFINITY = re.compile(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*")
+_DEVICE = re.compile(r"auto|cpu|cuda|(GPU|MIG)-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_TRUTHS = {"on": "true", "yes": "true", "y": "true", "off": "false", "no": "false", "n": "false"}
+
+
+class ValueProblem(Exception):
+    """What is wrong with a value, and what to do about it."""
+
+    def __init__(self, what: str, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+
+def nearest(name: object, names: Iterable[str]) -> str | None:
+    """`did you mean ...?` for the valid name that looks most like this one, or None."""
+    given = str(name)
+    known = {known.lower(): known for known in names}
+    close = difflib.get_close_matches(given.lower(), known, 1, cutoff=0.6)
+    return f"did you mean `{known[close[0]]}`?" if close else None
+
+
+def check_value(factor: Factor, value: Any) -> Any:
+    """The canonical form of a value; raises ValueProblem naming the valid range."""
+    if value is None and factor.default is None and factor.name != "workload":
+        return None
+    match factor.kind:
+        case "choice":
+            return _choice(factor, value)
+        case "integer":
+            return _integer(factor, value)
+        case "number":
+            return _number(factor, value)
+        case "boolean":
+            return _boolean(factor, value)
+        case "file":
+            return _file(factor, value)
+        case "text":
+            return _TEXTS[factor.name](value)
+
+
+def describe(value: Any) -> str:
+    """A value as a plan would write it, shortened."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _choice(factor: Factor, value: Any) -> str:
+    if isinstance(value, str) and value in factor.choices:
+        return value
+    what = f"`{factor.name}` takes one of {', '.join(factor.choices)}; not {describe(value)}"
+    raise ValueProblem(what, nearest(value, factor.choices))
+
+
+def _integer(factor: Factor, value: Any) -> int:
+    least = int(factor.minimum or 0)
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST_INTEGER:
+        return value
+    hint = f"write {int(value)}" if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else None
+    raise ValueProblem(
+        f"`{factor.name}` takes an integer from {least} to {LARGEST_INTEGER}; not {describe(value)}", hint
+    )
+
+
+def _number(factor: Factor, value: Any) -> float:
+    least = factor.minimum or 0.0
+    if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= LARGEST_INTEGER:
+        return float(value)
+    raise ValueProblem(f"`{factor.name}` takes a number of at least {least:g}; not {describe(value)}")
+
+
+def _boolean(factor: Factor, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    meant = _TRUTHS.get(str(value).lower())
+    hint = f"in YAML 1.2 `{value}` is text: write {meant}" if meant else None
+    raise ValueProblem(f"`{factor.name}` takes true or false; not {describe(value)}", hint)
+
+
+def _file(factor: Factor, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        built_in = f"{', '.join(factor.choices)}, or a path" if factor.choices else "a path"
+        raise ValueProblem(f"`{factor.name}` takes {built_in}; not {describe(value)}")
+    return value if value in factor.choices else posixpath.normpath(value)
+
+
+def _affinity(value: Any) -> str:
+    """CPU lists as taskset writes them; a single CPU may be an integer."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not _AFFINITY.fullmatch(text):
+        raise ValueProblem(f"`affinity` takes CPUs such as `0-3,8`; not {describe(value)}")
+    for span in text.split(","):
+        first, _, last = span.partition("-")
+        if last and int(first) > int(last):
+            raise ValueProblem(f"`affinity` has the span {span}, which ends before it begins", f"write {last}-{first}")
+    return text
+
+
+def _device(value: Any) -> str:
+    if isinstance(value, str) and _DEVICE.fullmatch(value):
+        return value
+    hint = nearest(value, ("auto", "cpu", "cuda")) or "`nvidia-smi -L` lists the UUIDs"
+    raise ValueProblem(f"`device` takes auto, cpu, cuda or a GPU's UUID (GPU-...); not {describe(value)}", hint)
+
+
+_TEXTS = {"affinity": _affinity, "device": _device}  # a test holds these to the text factors of FACTORS
+
+PSEUDO_FACTORS = {
+    "batch_tokens": Factor(
+        "batch_tokens", "integer", None, "tokens an iteration (language models): batch = batch_tokens / seq_len",
+        FACTORS["seq_len"].workloads, minimum=2,
+    ),
+}  # fmt: skip
