@@ -75,6 +75,16 @@ class CautionCode(Enum):
         "the calibration set is small, or random because the model has no data",
         "calibrate with at least 100 images of the training data",
     )
+    CALIBRATED_ON_EVALUATION = (
+        "calibrated_on_evaluation",
+        "the int8 ranges were found on images that accuracy is judged on",
+        "lay the images out as train/ beside val/: train calibrates, val judges",
+    )
+    FEWER_CLASSES = (
+        "fewer_classes",
+        "the image folder has fewer classes than the model has outputs: its n-th folder counts as class n",
+        "add an empty folder for each class that is missing, so that the numbers fit",
+    )
     CORPUS_WRAPPED = (
         "corpus_wrapped",
         "the corpus was shorter than the measurement and was read more than once: a tokenizer's cache is warm from the second time on",

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch, eager: the module's operators one after the other, as PyTorch runs them without compilation.
+
+`fp32` has TF32 off everywhere, by the interface of torch >= 2.9 where it is there. On a GPU convolutions run in
+channels_last with cuDNN's benchmark; the callable waits for the device. Does not quantise, compile or capture graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from pybench.errors import UnsupportedError
+from pybench.runtimes.device import chosen, narrow
+from pybench.runtimes.session import Arrays, Iterate, TensorSpec
+
+NAME = "torch"
+DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+TRAINING = ("fp32", "tf32", "amp-bf16", "amp-fp16")
+TF32_CAPABILITY = (8, 0)  # Ampere: the first tensor cores with TF32
+FP16_ON_CPU = "half precision on a CPU is emulated for most operators, and would measure the emulation"
+
+
+class TorchSession:
+    """An opened module. `module` stays reachable for the audit of its precision."""
+
+    def __init__(self, module: nn.Module, spec: TensorSpec, precision: str, kind: str) -> None:
+        self.module = module
+        self.inputs = (spec,)
+        self.precision = precision
+        self.kind = kind
+        self.device_uuid = gpu_uuid() if kind == "cuda" else None
+        self.model_bytes = _bytes(module)
+        self.labels: dict[str, Any] = {
+            "runtime_version": torch.__version__,
+            "layout": "channels_last" if self._channels_last else "contiguous",
+            "iteration": "one forward pass, from its first launch until the device is idle" if kind == "cuda"
+            else "one forward pass",
+            **flags(),
+        }  # fmt: skip
+
+    @property
+    def device(self) -> str:
+        return self.device_uuid or "cpu"
+
+    def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]:
+        with torch.inference_mode():
+            output: Tensor = self.module(self._to_device(_host(self._only(inputs))))
+            return [output.float().cpu().numpy()]
+
+    def bind(self, inputs: Arrays, *, transfers: bool) -> Iterate:
+        """With `transfers`, each call copies the input from page-locked memory and the output back into it."""
+        module, wait = self.module, self._wait
+        host = _host(self._only(inputs))
+        if not transfers:
+            held = self._to_device(host)
+
+            @torch.inference_mode()
+            def iterate() -> None:
+                module(held)
+                wait()
+
+            return iterate
+        if self.kind == "cpu":
+            raise UnsupportedError("there are no transfers on a CPU", code="no_gpu", hint="set transfers: false")
+        pinned = host.pin_memory()
+        with torch.inference_mode():
+            landed = torch.empty_like(module(self._to_device(host)), device="cpu", pin_memory=True)
+
+        @torch.inference_mode()
+        def iterate_with_copies() -> None:
+            landed.copy_(module(self._to_device(pinned, non_blocking=True)), non_blocking=True)
+            wait()
+
+        return iterate_with_copies
+
+    def bind_feed(self) -> Callable[[Arrays], None]:
+        @torch.inference_mode()
+        def feed(inputs: Arrays) -> None:
+            self.module(self._to_device(_host(self._only(inputs))))
+            self._wait()
+
+        return feed
+
+    @property
+    def _channels_last(self) -> bool:
+        return self.kind == "cuda" and len(self.inputs[0].shape) == 4
+
+    def _only(self, inputs: Arrays) -> npt.NDArray[Any]:
+        return inputs[self.inputs[0].name]
+
+    def _to_device(self, host: Tensor, non_blocking: bool = False) -> Tensor:
+        dtype = DTYPES[self.precision] if host.is_floating_point() else host.dtype
+        moved = host.to(device=self.kind, dtype=dtype, non_blocking=non_blocking)
+        return moved.contiguous(memory_format=torch.channels_last) if self._channels_last else moved
+
+    def _wait(self) -> None:
+        if self.kind == "cuda":
+            torch.cuda.current_stream().synchronize()
+
+
+def open_session(
+    module: nn.Module, spec: TensorSpec, *, precision: str, kind: str, deterministic: bool = False
+) -> TorchSession:
+    """Moves `module` (evaluation mode, FP32) to where and what the case asks for, after `set_up`, which returned `kind`.
+
+    `deterministic`: cuDNN takes algorithms whose outputs repeat, instead of those that a benchmark finds fastest.
+    """
+    torch.backends.cudnn.deterministic = deterministic
+    torch.backends.cudnn.benchmark = kind == "cuda" and not deterministic
+    module = module.eval().to(device=kind, dtype=DTYPES[precision])
+    if kind == "cuda" and len(spec.shape) == 4:
+        module = module.to(memory_format=torch.channels_last)
+    return TorchSession(module, spec, precision, kind)
+
+
+def set_up(precision: str, threads: int, device: str, *, training: bool = False) -> str:
+    """Threads, device and TF32 for this process; returns `cpu` or `cuda`. Raises UnsupportedError for what is not there."""
+    allowed = TRAINING if training else tuple(DTYPES)
+    if precision not in allowed:
+        raise UnsupportedError(
+            f"torch {'trains' if training else 'runs'} these models in {', '.join(allowed)}, not in {precision}",
+            code=f"no_{precision}_in_torch",
+            hint="run int8 with runtime: onnxruntime" if precision == "int8" else None,
+        )
+    narrow(device)
+    torch.set_num_threads(threads)
+    kind = chosen(device, torch.cuda.is_available(), NAME)
+    if kind == "cpu" and precision in ("fp16", "amp-fp16"):
+        raise UnsupportedError(f"{precision} needs a GPU: {FP16_ON_CPU}", code="no_gpu", hint="use bf16, or a GPU")
+    if precision == "tf32" and (kind == "cpu" or torch.cuda.get_device_capability() < TF32_CAPABILITY):
+        raise UnsupportedError("TF32 needs a GPU of compute capability 8.0 or later", code="no_tf32")
+    allow_tf32(precision == "tf32")
+    return kind
+
+
+def allow_tf32(allowed: bool) -> None:
+    """Sets TF32 for matrix products, convolutions and recurrent layers, on every backend, by one interface only.
+
+    torch >= 2.9 refuses a mixture of its two interfaces, so the old one is used only where the new one is absent.
+    """
+    word = "tf32" if allowed else "ieee"
+    if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+        torch.backends.cuda.matmul.allow_tf32 = allowed
+        torch.backends.cudnn.allow_tf32 = allowed
+        return
+    torch.backends.cuda.matmul.fp32_precision = word
+    torch.backends.cudnn.conv.fp32_precision = word
+    torch.backends.cudnn.rnn.fp32_precision = word
+    for name in ("matmul", "conv", "rnn"):  # oneDNN may use bf16 or tf32 inside FP32 on some CPUs
+        backend = getattr(torch.backends.mkldnn, name, None)
+        if backend is not None and hasattr(backend, "fp32_precision"):
+            backend.fp32_precision = "ieee"
+
+
+def flags() -> dict[str, Any]:
+    """The switches that decide what FP32 means, read back."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    if hasattr(matmul, "fp32_precision"):
+        return {"matmul_fp32_precision": matmul.fp32_precision, "conv_fp32_precision": cudnn.conv.fp32_precision}
+    words = {True: "tf32", False: "ieee"}
+    return {
+        "matmul_fp32_precision": words[bool(matmul.allow_tf32)],
+        "conv_fp32_precision": words[bool(cudnn.allow_tf32)],
+    }
+
+
+def gpu_uuid() -> str:
+    """`GPU-...` of the current device, as NVML writes it."""
+    return f"GPU-{torch.cuda.get_device_properties(torch.cuda.current_device()).uuid}"
+
+
+def _host(array: npt.NDArray[Any]) -> Tensor:
+    # A batch of ids may lie in memory that another process writes and this one only reads; torch cannot express that.
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _bytes(module: nn.Module) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in (*module.parameters(), *module.buffers()))
+
+
+def spec_of(name: str, shape: tuple[int | None, ...], language: bool) -> TensorSpec:
+    """What a module takes, stated for it: modules do not say."""
+    return TensorSpec(name, np.dtype(np.int64 if language else np.float32), shape)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Top-1 and Top-5 of an image model on labelled images, with the prediction for each image.
+
+Deterministic: images in the order of the data set, threads as the case says, no shuffling. Ties go to the lower class. A
+model does not vary between runs, so its uncertainty is over images: predictions are stored, and intervals are found from
+them by pairing cases image by image. Times nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pybench.case import Case
+from pybench.cautions import Caution, CautionCode
+from pybench.errors import InputError
+from pybench.models.images import Images, Shape, open_images
+from pybench.recipe import DEFAULT_IMAGES, is_built_in
+from pybench.workloads.doubts import calibration_cautions, thread_cautions
+from pybench.workloads.opening import Opened, conclude, open_model
+from pybench.workloads.result import Measured, Request, Result, Verdict
+
+TOP = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """Of each image, in order: int64 [n] `top1`; bool [n] `top5_hit`; whether all outputs were finite; classes given."""
+
+    top1: npt.NDArray[np.int64]
+    top5_hit: npt.NDArray[np.bool_]
+    finite: bool
+    outputs: int
+
+
+def run(request: Request) -> Result:
+    case = request.case
+    opened = open_model(request, deterministic=True)
+    source = image_source(request)
+    images = open_images(source, "validation", image_shape(opened)).limited(case.image_limit)
+    predictions = predict(opened, images, case.batch)
+    hits = predictions.top1 == images.labels
+    result = Result(labels={"images": str(case.images or source), "classes": len(images.classes)})
+    result.metrics = {"top1_percent": _share(hits), "top5_percent": _share(predictions.top5_hit)}
+    result.tables["predictions"] = {
+        "image_id": np.array(images.ids), "label": images.labels, "top1": predictions.top1, "top5_hit": predictions.top5_hit,
+    }  # fmt: skip
+    result.valid = {"timing": Verdict(None), "energy": Verdict(None), "accuracy": _judge(predictions)}
+    result.cautions = [*thread_cautions(case), *calibration_cautions(opened.metadata, judged_on=str(source))]
+    if len(images.classes) < predictions.outputs:
+        detail = f"{len(images.classes)} folders, {predictions.outputs} outputs"
+        result.cautions.append(Caution(CautionCode.FEWER_CLASSES, detail, "top1_percent"))
+    return conclude(result, opened, case)
+
+
+def predict(opened: Opened, images: Images, batch: int) -> Predictions:
+    """Runs every image once. Raises InputError when the model gives no class scores, or fewer than there are classes."""
+    spec = opened.session.inputs[0]
+    spec.resolved(batch, 0, opened.name)
+    top1, top5_hit, finite, outputs = [], [], True, 0
+    for chosen, pixels in images.batches(batch):
+        scores = opened.session.run({spec.name: pixels.astype(spec.dtype)})[0]
+        outputs = _check_scores(scores, batch, images, opened)
+        scores = scores[: chosen.stop - chosen.start]
+        finite = finite and bool(np.isfinite(scores).all())
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :TOP]
+        top1.append(order[:, 0])
+        top5_hit.append((order == images.labels[chosen, np.newaxis]).any(axis=1))
+    return Predictions(np.concatenate(top1).astype(np.int64), np.concatenate(top5_hit), finite, outputs)
+
+
+def image_source(request: Request) -> Any:
+    """`digits`, or the folder that the case names. Raises InputError when it names none and the model has no usual ones."""
+    case: Case = request.case
+    name = case.images or DEFAULT_IMAGES.get(case.model or "")
+    if name is None:
+        raise InputError(f"accuracy of {case.model} needs labelled images", hint="set `images` to a folder of class folders")
+    return name if is_built_in("images", name) else request.files["images"]
+
+
+def image_shape(opened: Opened) -> Shape:
+    """(channels, height, width) of the model's one input. Raises InputError for a model that takes no images."""
+    if opened.description is not None and opened.description.kind == "image":
+        channels, height, width = opened.description.input_shape
+        return channels, height, width
+    specs = opened.session.inputs
+    shape = specs[0].shape
+    if len(specs) != 1 or len(shape) != 4 or specs[0].dtype.kind != "f" or None in shape[1:]:
+        raise InputError(
+            f"{opened.name} takes {', '.join(f'{spec.name} {list(spec.shape)} {spec.dtype}' for spec in specs)}, not images",
+            hint="accuracy needs one float input [batch, channels, height, width] with fixed channels, height and width",
+        )
+    return int(shape[1] or 0), int(shape[2] or 0), int(shape[3] or 0)
+
+
+def _check_scores(scores: npt.NDArray[Any], batch: int, images: Images, opened: Opened) -> int:
+    if scores.ndim != 2 or len(scores) != batch:
+        raise InputError(f"{opened.name} gives {list(scores.shape)} for {batch} images, not [{batch}, classes]")
+    classes = int(scores.shape[1])
+    if classes < len(images.classes):
+        raise InputError(f"{opened.name} tells {classes} classes apart, the images have {len(images.classes)}")
+    return classes
+
+
+def _share(hits: npt.NDArray[np.bool_]) -> Measured:
+    share, count = float(hits.mean()), len(hits)
+    deviation = (share * (1 - share) / count) ** 0.5
+    return Measured(value=100 * share, u_standard=100 * deviation, samples=count, method="share of images; binomial deviation")
+
+
+def _judge(predictions: Predictions) -> Verdict:
+    return Verdict(True) if predictions.finite else Verdict(False, ("not_finite",))

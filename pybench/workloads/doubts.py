@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doubts and verdicts that a workload raises by evidence: a busy machine, too many threads, weights, calibration.
+
+What the times themselves say (outliers, unsteadiness, too few iterations) is `pybench.measure`'s; what GPU samplers see
+as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybench.case import Case
+from pybench.cautions import Caution, CautionCode
+from pybench.measure.quantity import Quantity
+from pybench.workloads.result import Verdict
+
+# Share of the allowed CPUs' time that other processes may take before it shows in the numbers.
+BUSY_SHARE = 0.1
+# Below this median, reading the clock (about 50 ns a call) is a visible part of what is timed.
+SHORTEST_ITERATION_S = 1e-6
+# Fewer calibration samples than this leave the ranges to chance.
+ENOUGH_CALIBRATION_SAMPLES = 100
+# Where an int8 file says how it was calibrated (a property of the ONNX file, JSON).
+CALIBRATION_KEY = "pybench.calibration"
+
+_BUSY_COLUMNS = (0, 1, 2, 5, 6)  # of /proc/stat: user, nice, system, irq, softirq
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def allowed_threads(case: Case) -> int:
+    """Threads inside an operator: what the case says, or one for each CPU that this process may use."""
+    return case.threads or len(os.sched_getaffinity(0))
+
+
+def thread_cautions(case: Case) -> list[Caution]:
+    """A caution when the case uses more threads than CPUs."""
+    cpus = len(os.sched_getaffinity(0))
+    if allowed_threads(case) <= cpus:
+        return []
+    return [Caution(CautionCode.THREADS_EXCEED_CPUS, f"{case.threads} threads on {cpus} CPUs")]
+
+
+def calibration_cautions(metadata: Mapping[str, str], judged_on: str | None = None) -> list[Caution]:
+    """Doubts about how an int8 file was calibrated. `judged_on`: the images that accuracy is measured on, if it is."""
+    if CALIBRATION_KEY not in metadata:
+        return []
+    calibration = json.loads(metadata[CALIBRATION_KEY])
+    cautions = []
+    samples, source = calibration["samples"], calibration["source"]
+    if source == "random" or samples < ENOUGH_CALIBRATION_SAMPLES:
+        cautions.append(Caution(CautionCode.SMALL_CALIBRATION, f"{samples} samples ({source})"))
+    if judged_on == source and not calibration["held_out"]:
+        detail = f"{samples} of the images in {Path(source).name}"
+        cautions.append(Caution(CautionCode.CALIBRATED_ON_EVALUATION, detail, "top1_percent"))
+    return cautions
+
+
+def judge_timing(median_s: float) -> Verdict:
+    """Whether the iterations are long enough for the clock."""
+    return Verdict(True) if median_s >= SHORTEST_ITERATION_S else Verdict(False, ("below_clock_resolution",))
+
+
+def judge_energy(quantities: Iterable[Quantity], on_gpu: bool) -> Verdict:
+    """The verdict of the energy that the case is about: the GPU's where it ran on one, else the CPU's."""
+    name = "gpu_energy_j" if on_gpu else "cpu_energy_j"
+    for quantity in quantities:
+        if quantity.name == name:
+            return Verdict(quantity.valid, tuple(reason.partition(":")[0] for reason in quantity.reasons))
+    return Verdict(None, ("not_asked",))
+
+
+@dataclass(frozen=True, slots=True)
+class _Usage:
+    """Seconds: wall clock, busy time of the allowed CPUs, of which this process and its children."""
+
+    wall_s: float
+    busy_s: float
+    own_s: float
+
+
+class BusyWatch:
+    """How much CPU time others took on the CPUs that this process may use, from its creation to `cautions`."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
+        self._cpus = os.sched_getaffinity(0)
+        self._begin = self._read()
+
+    def cautions(self) -> list[Caution]:
+        """A caution when others took more than a tenth, beyond what the kernel's ticks can resolve."""
+        end = self._read()
+        if self._begin is None or end is None:
+            return []
+        capacity_s = (end.wall_s - self._begin.wall_s) * len(self._cpus)
+        others_s = (end.busy_s - self._begin.busy_s) - (end.own_s - self._begin.own_s)
+        resolution_s = 2 * _TICK_S * len(self._cpus)
+        if others_s - resolution_s <= BUSY_SHARE * capacity_s:
+            return []
+        detail = f"others took {others_s:.2g} s of {capacity_s:.2g} s on {len(self._cpus)} CPUs"
+        return [Caution(CautionCode.BUSY_MACHINE, detail, "latency_mean_ms")]
+
+    def _read(self) -> _Usage | None:
+        try:
+            lines = (self._root / "proc/stat").read_text().splitlines()
+            ticks = 0
+            for words in (line.split() for line in lines if line.startswith("cpu")):
+                number = words[0].removeprefix("cpu")
+                if number.isdigit() and int(number) in self._cpus:
+                    ticks += sum(int(words[1 + column]) for column in _BUSY_COLUMNS)
+        except (OSError, ValueError, IndexError):
+            return None
+        return _Usage(time.monotonic(), ticks * _TICK_S, _own_s())
+
+
+def _own_s() -> float:
+    """CPU seconds of this process, its finished children and its running ones (a path may have a process of its own)."""
+    total = 0.0
+    for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+        usage = resource.getrusage(who)
+        total += usage.ru_utime + usage.ru_stime
+    return total + sum(_running_s(child) for child in _children())
+
+
+def _children() -> list[str]:
+    try:
+        tasks = list(Path("/proc/self/task").iterdir())
+        return [pid for task in tasks for pid in (task / "children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _running_s(pid: str) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * _TICK_S  # utime and stime of proc(5), counted after the name
+    except (OSError, ValueError, IndexError):
+        return 0.0

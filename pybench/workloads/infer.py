@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inference: one forward pass an iteration, on seeded random inputs, or on tokenized text where a path is given.
+
+Language models run prefill: a batch of whole sequences in, the logits of the next token out. Where a path is given, an
+iteration also fetches its batch. Outputs are not judged: `accuracy` does that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pybench.models.catalogue import is_language
+from pybench.workloads.feeding import TokenFeed
+from pybench.workloads.opening import Opened, conclude, open_model
+from pybench.workloads.recording import Amounts, record
+from pybench.workloads.result import Request, Result
+
+# Ids, masks and token types of a user's model are all valid below this; its vocabulary is not known.
+INTEGERS_BELOW = 2
+
+
+def run(request: Request) -> Result:
+    case = request.case
+    if case.path != "none" and is_language(case.model):
+        return _run_on_text(request)
+    opened = open_model(request)
+    inputs = random_inputs(opened, case.batch, case.seq_len, request.seed)
+    iterate = opened.session.bind(inputs, transfers=case.transfers)
+    result = record(case, iterate, amounts(opened, case.batch, case.seq_len), opened.session.device_uuid)
+    result.labels["inputs"] = "seeded random: standard normal floats, uniform ids"
+    result.labels["transfers"] = "copies to and from the device in each iteration" if case.transfers else "none"
+    return conclude(result, opened, case)
+
+
+def amounts(opened: Opened, batch: int, seq_len: int) -> Amounts:
+    """What one pass of an opened model does."""
+    return Amounts(samples=batch, tokens=batch * seq_len if opened.language else 0)
+
+
+def random_inputs(opened: Opened, batch: int, seq_len: int, seed: int) -> dict[str, npt.NDArray[Any]]:
+    """An array for each input; equal seeds give equal arrays. Raises InputError where the model's shape contradicts."""
+    generator = np.random.default_rng(seed)
+    below = opened.description.outputs if opened.description is not None and opened.language else INTEGERS_BELOW
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for spec in opened.session.inputs:
+        shape = spec.resolved(batch, seq_len, opened.name)
+        if spec.dtype.kind == "f":
+            arrays[spec.name] = generator.standard_normal(shape, dtype=np.float32).astype(spec.dtype)
+        else:
+            arrays[spec.name] = generator.integers(0, below, shape).astype(spec.dtype)
+    return arrays
+
+
+def _run_on_text(request: Request) -> Result:
+    case = request.case
+    with TokenFeed(request) as feed:
+        opened = open_model(request, vocabulary=feed.vocabulary)
+        consume, name = opened.session.bind_feed(), opened.session.inputs[0].name
+
+        def iterate() -> None:
+            consume({name: feed.next()})
+
+        result = record(case, iterate, amounts(opened, case.batch, case.seq_len), opened.session.device_uuid)
+        result.labels |= feed.labels(case)
+        result.cautions += feed.cautions()
+    result.labels["inputs"] = "tokenized text; an iteration fetches its batch and runs it"
+    return conclude(result, opened, case)

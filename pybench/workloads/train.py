@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of TinyLM: one optimiser step an iteration: forward, next-token cross-entropy, backward, AdamW.
+
+FP32 (TF32 off), TF32, or FP32 weights under autocast (`amp-bf16`, `amp-fp16` with loss scaling). Data: a fixed set of seeded
+random batches, taken in turn, or tokenized text where a path is given. Leaves out what does not change the cost of a step:
+schedules, clipping, evaluation. The loss shows that learning happens, not that the model is good.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as functional
+from torch import Tensor
+
+from pybench.errors import InputError, UnsupportedError
+from pybench.models.building import build
+from pybench.models.catalogue import POSITIONS, VOCABULARY, is_language
+from pybench.models.tinylm import TinyLm
+from pybench.precision.audit import audit_parameters
+from pybench.runtimes import torch as runtime
+from pybench.workloads.doubts import allowed_threads
+from pybench.workloads.feeding import TokenFeed
+from pybench.workloads.recording import TIMING, Amounts, record
+from pybench.workloads.result import Measured, Request, Result, Verdict
+
+LEARNING_RATE = 3e-4
+BETAS = (0.9, 0.95)  # as GPT-3 and nanoGPT
+WEIGHT_DECAY = 0.1
+# Different batches of synthetic ids that are taken in turn: few enough to stay in memory, more than one can learn at once.
+SYNTHETIC_BATCHES = 8
+AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
+
+
+def run(request: Request) -> Result:
+    case = request.case
+    if case.runtime != "torch" or not is_language(case.model):
+        raise UnsupportedError(
+            f"training {case.model} in {case.runtime} is not offered", code="no_training",
+            hint="train tinylm-small or tinylm-large with runtime: torch",
+        )  # fmt: skip
+    if case.seq_len > POSITIONS:
+        raise InputError(f"{case.model} has {POSITIONS} positions, the case asks for seq_len {case.seq_len}")
+    kind = runtime.set_up(case.precision, allowed_threads(case), case.device, training=True)
+    with ExitStack() as stack:
+        feed = None if case.path == "none" else stack.enter_context(TokenFeed(request))
+        trainer = Trainer(request, kind, VOCABULARY if feed is None else max(feed.vocabulary, VOCABULARY))
+        next_batch = _synthetic(request) if feed is None else feed.next
+        uuid = runtime.gpu_uuid() if kind == "cuda" else None
+        amounts = Amounts(samples=case.batch, tokens=case.batch * case.seq_len)
+        result = record(case, lambda: trainer.step(next_batch()), amounts, uuid)
+        if feed is not None:
+            result.labels |= feed.labels(case)
+            result.cautions += feed.cautions()
+    trainer.describe(result)
+    result.labels |= {"device": uuid or "cpu", "threads": allowed_threads(case)}
+    return result
+
+
+class Trainer:
+    """The model, its optimiser and one step. `losses`: of every step so far, on the device."""
+
+    def __init__(self, request: Request, kind: str, vocabulary: int) -> None:
+        case = request.case
+        self.case, self.kind = case, kind
+        model = build(case.model or "", seed=request.seed, checkpoint=request.files.get("checkpoint"), vocabulary=vocabulary)
+        assert isinstance(model, TinyLm)  # for the type checker: `run` has refused all others
+        self.model = model.train().to(kind)
+        self.optimiser = torch.optim.AdamW(
+            self.model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=kind == "cuda"
+        )
+        self.autocast = AUTOCAST.get(case.precision)
+        self.scaler = torch.amp.GradScaler(kind, enabled=case.precision == "amp-fp16")
+        self.losses: list[Tensor] = []
+
+    def step(self, ids: Any) -> None:
+        """One optimiser step on int64 [N, T]; the first T - 1 tokens predict the last T - 1."""
+        host = torch.from_numpy(ids if ids.flags.writeable else ids.copy())
+        tokens = host.to(self.kind)
+        with torch.autocast(self.kind, self.autocast, enabled=self.autocast is not None):
+            logits = self.model.every_position(tokens[:, :-1])  # [N, T-1, V]
+            loss = functional.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
+        self.optimiser.zero_grad(set_to_none=True)
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
+        self.losses.append(loss.detach())
+        if self.kind == "cuda":
+            torch.cuda.current_stream().synchronize()
+
+    def describe(self, result: Result) -> None:
+        """Adds losses, size, precision and what a step is."""
+        begin, count = self.case.warmup_iterations, self.case.iterations
+        result.metrics["loss_first_nats"] = _loss(self.losses[begin])
+        result.metrics["loss_last_nats"] = _loss(self.losses[begin + count - 1])
+        parameters = list(self.model.parameters())
+        size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+        result.metrics["model_bytes"] = Measured(value=float(size), method="parameters in memory, without gradients and AdamW's moments")
+        found = audit_parameters((str(p.dtype).removeprefix("torch.") for p in parameters), self.case.precision, runtime.flags())
+        result.valid["precision"] = Verdict(found.valid, found.reasons)
+        result.labels |= {
+            "runtime_version": torch.__version__,
+            "precision_realised": found.realised,
+            "precision_facts": found.facts,
+            "iteration": "one optimiser step, from the copy of its ids until the device is idle",
+            "optimiser": f"AdamW, lr {LEARNING_RATE}, betas {BETAS}, weight decay {WEIGHT_DECAY}",
+        }
+
+
+def _loss(loss: Tensor) -> Measured:
+    value = float(loss)
+    if math.isfinite(value):
+        return Measured(value=value, window=TIMING)
+    return Measured(window=TIMING, reason=f"not_finite: the loss is {value}")
+
+
+def _synthetic(request: Request) -> Callable[[], Any]:
+    case = request.case
+    batches = np.random.default_rng(request.seed).integers(0, VOCABULARY, (SYNTHETIC_BATCHES, case.batch, case.seq_len))
+    taken = 0
+
+    def next_batch() -> Any:
+        nonlocal taken
+        taken += 1
+        return batches[taken % SYNTHETIC_BATCHES]
+
+    return next_batch
