@@ -162,7 +162,7 @@ class Contrast:
 
     def title(self) -> str:
         """Its name, or `against precision=fp32`."""
-        values = ", ".join(f"{factor}={value}" for factor, value in self.baseline.items())
+        values = ", ".join(f"{factor}={_written(value)}" for factor, value in self.baseline.items())
         return self.name or f"against {values}"
 
     def selects(self, case: Case) -> bool:
@@ -220,6 +220,13 @@ def threshold_problem(kind: CriterionKind, threshold: Any) -> str | None:
         wanted = "a finite ratio above 0" if kind.kind == "ratio" else "a finite number"
         return f"{kind.name} takes {wanted}, not {threshold}"
     return None
+
+
+def _written(value: Any) -> str:
+    """A value as a plan writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)
 
 
 def _parse_contrast(entry: Mapping[str, Any]) -> Contrast:

@@ -124,7 +124,7 @@ def expand(
 def _print_table(cases: Sequence[Case]) -> None:
     """Rows in columns: workload, model and what varies or was chosen. With colours and lines on a terminal only."""
     columns = [name for name in FACTORS if _is_column(name, cases)]
-    rows = [[case.id[:SHORT_ID], *(_shown(getattr(case, name)) for name in columns)] for case in cases]
+    rows = [[case.id[:SHORT_ID], *(_shown(_value(case, name)) for name in columns)] for case in cases]
     header = ["case", *columns]
     if sys.stdout.isatty():
         from rich.console import Console
@@ -141,14 +141,20 @@ def _print_table(cases: Sequence[Case]) -> None:
 
 
 def _is_column(name: str, cases: Sequence[Case]) -> bool:
-    values = {getattr(case, name) for case in cases}
-    return len(values) > 1 or (values != {FACTORS[name].default} and not FACTORS[name].protocol)
+    values = {_value(case, name) for case in cases} - {None}
+    return len(values) > 1 or (not values <= {FACTORS[name].default} and not FACTORS[name].protocol)
+
+
+def _value(case: Case, name: str) -> Any:
+    """A factor's value; None where it means nothing for the case's workload."""
+    return getattr(case, name) if case.workload in FACTORS[name].workloads else None
 
 
 def _varying(cases: Sequence[Case]) -> dict[str, tuple[Any, ...]]:
     """Factors with more than one value among the cases, workload and model always."""
-    values = {name: tuple(dict.fromkeys(getattr(case, name) for case in cases)) for name in FACTORS}
-    return {name: found for name, found in values.items() if len(found) > 1 or name in ("workload", "model")}
+    values = {name: tuple(dict.fromkeys(_value(case, name) for case in cases)) for name in FACTORS}
+    varying = {name: tuple(value for value in found if value is not None) for name, found in values.items()}
+    return {name: found for name, found in varying.items() if len(found) > 1 or name in ("workload", "model")}
 
 
 def _shown(value: Any) -> str:

@@ -96,6 +96,8 @@ class CaseBuilder:
         before = len(self.problems)
         workload, model = _value(settings, "workload"), _value(settings, "model")
         place: Path = ("matrix", entry)
+        for name in settings:
+            self._digest(name, settings)
         if workload is None:
             if not damaged:
                 self._say(place, "`workload` is missing", f"one of {', '.join(FACTORS['workload'].choices)}")
@@ -141,9 +143,7 @@ class CaseBuilder:
             values["runtime"] = "torch"
         if values["workload"] == "accuracy" and values.get("images") is None:
             values["images"] = DEFAULT_IMAGES[values["model"]]
-        digests = {name: self._digest(name, settings) for name in values if FACTORS[name].kind == "file"}
-        if any(digest == "" for digest in digests.values()):
-            return None
+        digests = {name: self._digest(name, settings) for name in values}
         return Case(**values, sources=tuple(sorted((name, digest) for name, digest in digests.items() if digest)))
 
     def _batch(self, settings: dict[str, Setting]) -> int | None:
@@ -159,15 +159,20 @@ class CaseBuilder:
         return None
 
     def _digest(self, name: str, settings: dict[str, Setting]) -> str | None:
-        """The digest of a user's file, None for a built-in name, empty when there is something wrong with it."""
+        """The digest of a user's file; None for what is no such file, and where something is wrong with it."""
         setting = settings.get(name)
-        if setting is None or setting.value is None or is_built_in(name, setting.value):
+        if (
+            setting is None
+            or setting.value is None
+            or _SETTABLE[name].kind != "file"
+            or is_built_in(name, setting.value)
+        ):
             return None
         try:
             return self.files.find(name, setting.value).sha256
         except FileProblem as problem:
             self._say(setting.path, problem.what, problem.hint)
-            return ""
+            return None
 
     def _say(self, path: Path, what: str, hint: str | None = None, at_key: bool = False) -> None:
         place = self.root.key_place(_key(path)) if at_key else self.root.at(path).place

@@ -185,7 +185,11 @@ def _syntax_problem(error: Exception, text: str, override: str | None) -> Proble
         if mark and error.context_mark and error.context_mark.line != mark.line and override is None:
             what += f"; it began on line {error.context_mark.line + 1}"
         line, column, index = (mark.line + 1, mark.column + 1, mark.index) if mark else (None, None, -1)
-        hint = "indent with spaces, not tabs" if text[index : index + 1] == "\t" else _syntax_hint(what, text, index)
+        hint = (
+            "indent with spaces, not tabs"
+            if text[index : index + 1] == "\t"
+            else _syntax_hint(what, text, index, override)
+        )
     elif isinstance(error, ReaderError):
         line, column = _line_and_column(text, int(error.position))
         what, hint = f"character U+{ord(text[int(error.position)]):04X} is not allowed in YAML", None
@@ -195,8 +199,8 @@ def _syntax_problem(error: Exception, text: str, override: str | None) -> Proble
     return place.problem(f"not YAML: {what}", hint)
 
 
-def _syntax_hint(what: str, text: str, index: int) -> str | None:
-    if index >= len(text.rstrip()):
+def _syntax_hint(what: str, text: str, index: int, override: str | None) -> str | None:
+    if index >= len(text.rstrip()) and override is None:
         return "the file ends too early: is it truncated?"
     if "mapping values are not allowed" in what:
         return "quote text that holds `: `, and check the indentation"

@@ -20,6 +20,8 @@ from pybench.plan.values import describe, nearest
 
 Location = tuple[str | int, ...]
 
+LONG_LIST = 12  # names that a hint still enumerates
+
 _BLOCKS = ("matrix", "zip", "include", "exclude", "criteria")  # keys whose lists hold mappings
 _MODELS: dict[str, type[BaseModel]] = {
     "": shape.Plan,
@@ -62,8 +64,9 @@ def _what_fits(root: Node, found: list[ErrorDetails]) -> Any:
         return None
     kept = root
     for details in found:
-        path = _smallest_part(kept, details["loc"])
-        if path and details["type"] != "missing":
+        path = _smallest_part(root, details["loc"])
+        is_there = len(kept.steps(path)) == len(path)  # not gone with another misfit
+        if path and is_there and details["type"] != "missing":
             kept = kept.replaced(path, None)
     plain = {**kept.plain(), "schema_version": shape.SCHEMA_VERSION, "name": "unnamed", "criteria": None}
     try:
@@ -92,7 +95,8 @@ def _problem(details: ErrorDetails, root: Node) -> Problem:
         case "missing":
             return root.at(location[:-1]).place.problem(f"`{location[-1]}` is missing", _hint_for_missing(location))
         case "model_type" | "model_attributes_type" | "dict_type":
-            return value_place.problem(f"{_called(key)} takes a mapping; not {describe(details['input'])}")
+            takes = "a list of mappings" if key in _BLOCKS else "a mapping"
+            return value_place.problem(f"{_called(key)} takes {takes}; not {describe(details['input'])}")
         case "too_short":
             return value_place.problem(f"{_called(key)} is an empty list", "an entry is a mapping of factors")
         case "list_type":
@@ -116,6 +120,8 @@ def _hint_for_key(location: Location) -> str:
         return "a factor: it belongs into `defaults` or an entry of `matrix`"
     if near is None and key in shape.Plan.model_fields:
         return "it belongs to the top of the plan"
+    if near is None and len(names) > LONG_LIST:
+        return "`pybench schema` lists the valid ones"
     return near or f"valid here: {', '.join(names)}"
 
 

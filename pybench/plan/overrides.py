@@ -22,7 +22,8 @@ def apply_overrides(root: Node, overrides: Sequence[str], file: str) -> tuple[No
         path, separator, text = override.partition("=")
         place = Place(None, None, override)
         if not separator or not path.strip():
-            problems.append(place.problem("has no value", "write --set a.b=value, as in --set defaults.iterations=50"))
+            what = "has no value" if not separator else "has no path"
+            problems.append(place.problem(what, "write --set a.b=value, as in --set defaults.iterations=50"))
             continue
         try:
             value, wrong = parse_text(text, file, override) if text.strip() else (Node(place), ())

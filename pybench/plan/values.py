@@ -35,7 +35,9 @@ def nearest(name: object, names: Iterable[str]) -> str | None:
     given = str(name)
     known = {known.lower(): known for known in names}
     close = difflib.get_close_matches(given.lower(), known, 1, cutoff=0.6)
-    return f"did you mean `{known[close[0]]}`?" if close else None
+    begun = [name for name in known if len(given) > 2 and name.startswith(given.lower())]  # `warmup`
+    found = close or begun
+    return f"did you mean `{known[found[0]]}`?" if found else None
 
 
 def check_value(factor: Factor, value: Any) -> Any:
@@ -125,8 +127,11 @@ def _affinity(value: Any) -> str:
 def _device(value: Any) -> str:
     if isinstance(value, str) and _DEVICE.fullmatch(value):
         return value
-    hint = nearest(value, ("auto", "cpu", "cuda")) or "`nvidia-smi -L` lists the UUIDs"
-    raise ValueProblem(f"`device` takes auto, cpu, cuda or a GPU's UUID (GPU-...); not {describe(value)}", hint)
+    hint = "write cuda" if value == "gpu" else nearest(value, ("auto", "cpu", "cuda"))
+    raise ValueProblem(
+        f"`device` takes auto, cpu, cuda or a GPU's UUID (GPU-...); not {describe(value)}",
+        hint or "`nvidia-smi -L` lists the UUIDs",
+    )
 
 
 _TEXTS = {"affinity": _affinity, "device": _device}  # a test holds these to the text factors of FACTORS
