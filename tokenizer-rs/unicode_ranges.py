@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the Unicode classes of the GPT-2 splitting rule for Rust and for Python, as Hugging Face tokenizers has them.
 
-The rule needs three classes: letters (\\p{L}), numbers (\\p{N}) and white space (\\s). Every Unicode version moves some code
-points between them, so neither Python's `unicodedata` nor the Rust standard library decides here: the installed `tokenizers`
-is asked about every code point, with the very regular expressions that it uses.
+The rule needs three classes: letters (\\p{L}), numbers (\\p{N}) and white space (\\s). Every Unicode version moves some
+code points between them, so neither Python's `unicodedata` nor the Rust standard library decides here: the installed
+`tokenizers` is asked about every code point, with the very regular expressions that it uses.
 
     python tokenizer-rs/unicode_ranges.py          writes both tables
     python tokenizer-rs/unicode_ranges.py --check  exits 1 when a committed table differs from what it would write
@@ -37,7 +37,9 @@ def main() -> int:
     stale = [path for path, text in tables.items() if not path.exists() or path.read_text("utf-8") != text]
     if check:
         for path in stale:
-            print(f"{path.relative_to(ROOT)} differs from what tokenizers {tokenizers.__version__} says", file=sys.stderr)
+            print(
+                f"{path.relative_to(ROOT)} differs from what tokenizers {tokenizers.__version__} says", file=sys.stderr
+            )
         return 1 if stale else 0
     for path in stale:
         path.write_text(tables[path], "utf-8")
@@ -45,7 +47,7 @@ def main() -> int:
 
 
 def ask_ranges(expression: str) -> Ranges:
-    """The code points that `expression` matches, as inclusive ranges, found by splitting one text that holds them all."""
+    """The code points that `expression` matches, as inclusive ranges, found by splitting text that holds them all."""
     characters = [chr(code) for code in range(sys.maxunicode + 1) if code not in SURROGATES]
     splitter = pre_tokenizers.Split(Regex(expression), behavior="removed", invert=True)
     matched: list[int] = []
@@ -74,8 +76,8 @@ def wrapped(items: list[str], separator: str, indent: str) -> str:
 def rust_table(ranges: dict[str, Ranges]) -> str:
     text = (
         "// SPDX-License-Identifier: Apache-2.0\n"
-        "//! Written by `unicode_ranges.py`, which asked Hugging Face tokenizers about every code point; not edited by hand.\n"
-        "//! Inclusive ranges of code points, ascending.\n"
+        "//! Written by `unicode_ranges.py`, which asked Hugging Face tokenizers about every code point; not edited\n"
+        "//! by hand. Inclusive ranges of code points, ascending.\n"
     )
     for name, pairs in ranges.items():
         body = wrapped([f"(0x{first:x}, 0x{last:x})" for first, last in pairs], ", ", "    ")
@@ -87,8 +89,8 @@ def python_table(ranges: dict[str, Ranges]) -> str:
     text = (
         "# SPDX-License-Identifier: Apache-2.0\n"
         '"""The characters of each class of the GPT-2 splitting rule, as ranges for a character class of `re`.\n\n'
-        "Written by `tokenizer-rs/unicode_ranges.py`, which asked Hugging Face tokenizers about every code point; not edited\n"
-        "by hand. `first-last` in hexadecimal, inclusive, ascending.\n"
+        "Written by `tokenizer-rs/unicode_ranges.py`, which asked Hugging Face tokenizers about every code point; not\n"
+        "edited by hand. `first-last` in hexadecimal, inclusive, ascending.\n"
         '"""\n'
     )
     for name, pairs in ranges.items():

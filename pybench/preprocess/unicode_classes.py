@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The characters of each class of the GPT-2 splitting rule, as ranges for a character class of `re`.
 
-Written by `tokenizer-rs/unicode_ranges.py`, which asked Hugging Face tokenizers about every code point; not edited
-by hand. `first-last` in hexadecimal, inclusive, ascending.
+Written by `tokenizer-rs/unicode_ranges.py`, which asked Hugging Face tokenizers about every code point; not
+edited by hand. `first-last` in hexadecimal, inclusive, ascending.
 """
 
 LETTERS = """

@@ -72,13 +72,18 @@ pub unsafe extern "C" fn pbt_model_load(
     json: *const u8,
     json_bytes: usize,
     model: *mut *mut ModelHandle,
-    message: *mut u8,
+    message: *mut c_char,
     message_capacity: usize,
     message_bytes: *mut usize,
 ) -> i32 {
     status_of(|| {
         // SAFETY: the caller passes valid pointers with their lengths; null and misaligned ones are refused.
-        let (json, message) = unsafe { (input(json, json_bytes)?, output(message, message_capacity)?) };
+        let (json, message) = unsafe {
+            (
+                input(json, json_bytes)?,
+                output::<u8>(message.cast(), message_capacity)?,
+            )
+        };
         // SAFETY: as above.
         let (model, message_bytes) = unsafe { (single(model)?, single(message_bytes)?) };
         model.write(std::ptr::null_mut());

@@ -11,7 +11,7 @@ use crate::special::SpecialTokens;
 use crate::unicode::ClassTable;
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Why a file was refused.
 #[derive(Debug)]
@@ -288,7 +288,7 @@ fn add_tokens(
     tokens: &mut Vec<String>,
     ids: &mut HashMap<Box<str>, u32>,
 ) -> Result<(), LoadError> {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for token in added {
         let name = quoted(&token.content);
         if token.content.is_empty() {
@@ -331,29 +331,25 @@ fn special_passes(added: &[AddedToken]) -> Vec<SpecialTokens> {
         .collect()
 }
 
-/// The bytes of all tokens end to end, and where each ends. Special tokens stand for their own text.
+/// The bytes of all tokens end to end, and where each ends. Added tokens that the vocabulary does not hold, or that are not
+/// written in byte-level characters, stand for their own text.
 fn decode_table(
     tokens: &[String],
     vocabulary_size: usize,
     added: &[AddedToken],
     byte_of: &HashMap<char, u8>,
 ) -> Result<(Vec<u8>, Vec<usize>), LoadError> {
-    let mut is_text = vec![false; tokens.len()];
-    is_text[vocabulary_size..].fill(true);
-    for token in added {
-        is_text[token.id as usize] = true;
-    }
+    let added: HashSet<usize> = added.iter().map(|token| token.id as usize).collect();
     let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(tokens.len()));
-    for (token, is_text) in tokens.iter().zip(is_text) {
-        if is_text {
-            bytes.extend_from_slice(token.as_bytes());
-        } else {
-            for character in token.chars() {
-                match byte_of.get(&character) {
-                    Some(&byte) => bytes.push(byte),
-                    None => return unsupported(format!("token {} is not byte-level: {character:?}", quoted(token))),
-                }
-            }
+    for (id, token) in tokens.iter().enumerate() {
+        let written: Option<Vec<u8>> = token
+            .chars()
+            .map(|character| byte_of.get(&character).copied())
+            .collect();
+        match written.filter(|_| id < vocabulary_size) {
+            Some(written) => bytes.extend(written),
+            None if added.contains(&id) => bytes.extend(token.bytes()),
+            None => return unsupported(format!("token {} is not byte-level", quoted(token))),
         }
         ends.push(bytes.len());
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Written by `unicode_ranges.py`, which asked Hugging Face tokenizers about every code point; not edited by hand.
-//! Inclusive ranges of code points, ascending.
+//! Written by `unicode_ranges.py`, which asked Hugging Face tokenizers about every code point; not edited
+//! by hand. Inclusive ranges of code points, ascending.
 
 #[rustfmt::skip]
 pub const LETTERS: &[(u32, u32)] = &[

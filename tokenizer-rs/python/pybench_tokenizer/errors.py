@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tokenizer raises.
 
-    TokenizerError
-    ├── ArgumentError       offsets out of order, a buffer that is not contiguous, a cache size out of range
-    ├── FileError           the file cannot be read
-    ├── FormatError         the file is not a well-formed tokenizer.json
-    ├── UnsupportedError    well formed, but asks for something that is not implemented; the message names it
-    ├── Utf8Error           the text is not UTF-8; `position` is the byte offset of the first bad byte
-    ├── IdError             an id or a token outside the vocabulary; `position` is its index, where there is one
-    └── InternalError       a defect of this library
+TokenizerError
+├── ArgumentError       offsets out of order, a buffer that is not contiguous, a cache size out of range
+├── FileError           the file cannot be read
+├── FormatError         the file is not a well-formed tokenizer.json
+├── UnsupportedError    well formed, but asks for something that is not implemented; the message names it
+├── Utf8Error           the text is not UTF-8; `position` is the byte offset of the first bad byte
+├── IdError             an id or a token outside the vocabulary; `position` is its index, where there is one
+└── InternalError       a defect of this library
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Tokenizer`: the shared object with numpy arrays in and out. It converts, calls and maps errors; the work is in Rust."""
+"""`Tokenizer`: the shared object with numpy arrays in and out. It converts, calls and maps errors."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class Tokenizer:
     def encode_batch(self, text: Text, offsets: NDArray[np.uint64]) -> tuple[IdArray, NDArray[np.uint64]]:
         """Encodes documents that lie end to end: document i is `text[offsets[i]:offsets[i + 1]]`.
 
-        text: contiguous bytes of UTF-8, which nobody may change during the call. offsets: n + 1 integers, non-decreasing,
-        within the text. Returns the ids of all documents end to end (dtype `self.dtype`) and n + 1 offsets into them.
-        Raises ArgumentError, or Utf8Error with the position in `text`.
+        text: contiguous bytes of UTF-8, which nobody may change during the call. offsets: n + 1 integers,
+        non-decreasing, within the text. Returns the ids of all documents end to end (dtype `self.dtype`) and n + 1
+        offsets into them. Raises ArgumentError, or Utf8Error with the position in `text`.
         """
         offsets = _checked_offsets(offsets)
         buffer = _buffer_of(text)
@@ -96,8 +96,7 @@ class Tokenizer:
     def encode(self, text: str | Text) -> IdArray:
         """The ids of one document."""
         data = text.encode() if isinstance(text, str) else text
-        size = len(memoryview(data).cast("B"))
-        return self.encode_batch(data, np.array([0, size], np.uint64))[0]
+        return self.encode_batch(data, np.array([0, len(_buffer_of(data))], np.uint64))[0]
 
     def decode(self, ids: IdArray | Sequence[int]) -> bytes:
         """The bytes that ids stand for, special tokens as their text. Raises IdError with the index of a bad id."""
@@ -156,7 +155,7 @@ class Tokenizer:
 
 def _load(json: bytes, name: str) -> Any:
     place, message_bytes = ffi.new("pbt_model **"), ffi.new("size_t *")
-    message = ffi.new("uint8_t[]", MESSAGE_BYTES)
+    message = ffi.new("char[]", MESSAGE_BYTES)
     status = lib.pbt_model_load(json, len(json), place, message, MESSAGE_BYTES, message_bytes)
     if status == OK:
         return ffi.gc(place[0], lib.pbt_model_free)
