@@ -263,14 +263,18 @@ def _known(given: Mapping[str, Any], names: Sequence[str], what: str) -> None:
 
 
 def idle_factors(case: Case) -> frozenset[str]:
-    """Factors that change nothing about a case because of another factor's value: a calibration without int8, a corpus
-    with synthetic ids. In `infer`, images are only what int8 ranges are found on. A plan resets them to their default.
+    """Factors that change nothing about a case because of another factor's value. A plan resets them to their default.
+
+    A calibration without int8, a corpus with synthetic ids, a precision without a model. In `infer`, images are only
+    what int8 ranges are found on.
     """
     idle: set[str] = set()
     if case.precision != "int8":
         idle.update(("calibration", "calibration_images"))
         if case.workload == "infer":
             idle.update(("images", "image_limit"))
+    if case.workload == "tokenize" and case.model is None:
+        idle.update(("runtime", "precision", "checkpoint"))
     if case.path == "none":
         idle.update(("corpus", "corpus_limit_bytes"))
     return frozenset(idle)

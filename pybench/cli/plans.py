@@ -26,6 +26,7 @@ FilterOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+NOT_APPLICABLE = "-"
 SHORT_ID = 12  # hexadecimal digits of an id that are shown; `--rerun` takes as many as are unique
 
 
@@ -80,7 +81,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         "cases": len(loaded.cases),
         "repetitions": loaded.repetitions,
         "runs": runs,
-        "varying": {name: list(values) for name, values in _varying(loaded.cases).items()},
+        "varying": _varying(loaded.cases),
         "comparisons": [contrast.title() for contrast in loaded.contrasts],
         "files": {value: file.as_json() for value, file in loaded.files.items()},
     }
@@ -89,7 +90,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         return
     print(f"{loaded.name}: {len(loaded.cases)} cases x {loaded.repetitions} repetitions = {runs} runs")
     for name, values in _varying(loaded.cases).items():
-        print(f"  {name}: {', '.join(_shown(value) for value in values)}")
+        print(f"  {name}: {', '.join(values)}")
     for contrast in loaded.contrasts:
         bounds = ", ".join(f"{criterion.name} {criterion.threshold:g}" for criterion in contrast.accept)
         print(f"  compared {contrast.title()}" + (f": {bounds}" if bounds else ""))
@@ -124,7 +125,7 @@ def expand(
 def _print_table(cases: Sequence[Case]) -> None:
     """Rows in columns: workload, model and what varies or was chosen. With colours and lines on a terminal only."""
     columns = [name for name in FACTORS if _is_column(name, cases)]
-    rows = [[case.id[:SHORT_ID], *(_shown(_value(case, name)) for name in columns)] for case in cases]
+    rows = [[case.id[:SHORT_ID], *(_shown(case, name) for name in columns)] for case in cases]
     header = ["case", *columns]
     if sys.stdout.isatty():
         from rich.console import Console
@@ -141,27 +142,27 @@ def _print_table(cases: Sequence[Case]) -> None:
 
 
 def _is_column(name: str, cases: Sequence[Case]) -> bool:
-    values = {_value(case, name) for case in cases} - {None}
-    return len(values) > 1 or (not values <= {FACTORS[name].default} and not FACTORS[name].protocol)
+    shown = {_shown(case, name) for case in cases} - {NOT_APPLICABLE}
+    is_chosen = any(getattr(case, name) != FACTORS[name].default for case in cases)
+    return len(shown) > 1 or (is_chosen and not FACTORS[name].protocol)
 
 
-def _value(case: Case, name: str) -> Any:
-    """A factor's value; None where it means nothing for the case's workload."""
-    return getattr(case, name) if case.workload in FACTORS[name].workloads else None
-
-
-def _varying(cases: Sequence[Case]) -> dict[str, tuple[Any, ...]]:
-    """Factors with more than one value among the cases, workload and model always."""
-    values = {name: tuple(dict.fromkeys(_value(case, name) for case in cases)) for name in FACTORS}
-    varying = {name: tuple(value for value in found if value is not None) for name, found in values.items()}
+def _varying(cases: Sequence[Case]) -> dict[str, list[str]]:
+    """Factors with more than one value among the cases that they mean something for; workload and model always."""
+    values = {name: list(dict.fromkeys(_shown(case, name) for case in cases)) for name in FACTORS}
+    varying = {name: [text for text in found if text != NOT_APPLICABLE] for name, found in values.items()}
     return {name: found for name, found in varying.items() if len(found) > 1 or name in ("workload", "model")}
 
 
-def _shown(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "true" if value else "false"
+def _shown(case: Case, name: str) -> str:
+    """A factor's value as a plan writes it, or a dash where it changes nothing about the case."""
+    from pybench.plan.cases import applies
+
+    value = getattr(case, name)
+    if not applies(name, case):
+        return NOT_APPLICABLE
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

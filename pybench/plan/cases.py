@@ -25,11 +25,15 @@ LANGUAGE_FACTORS = frozenset(
     name for name, factor in _SETTABLE.items() if factor.workloads == FACTORS["seq_len"].workloads
 )
 IMAGE_FACTORS = frozenset({"images", "image_limit", "calibration_images"})
-TRAINED_BY_TORCH = ("train", "tokenize")  # workloads whose runtime needs no saying
+BY_TORCH = ("train", "tokenize")  # workloads whose runtime needs no saying
+WITHOUT_MODEL = ("tokenize",)  # tokenizing may feed a model, or be measured alone
 NEEDS_LANGUAGE_MODEL = ("train", "tokenize")
 NEEDS_IMAGE_MODEL = ("accuracy",)
 
 _IDLE_BECAUSE = {
+    "runtime": "without a model nothing is executed",
+    "precision": "without a model nothing is computed",
+    "checkpoint": "without a model nothing is computed",
     "calibration": "only int8 is calibrated",
     "calibration_images": "only int8 is calibrated",
     "images": "in infer they are what int8 ranges are found on",
@@ -139,7 +143,7 @@ class CaseBuilder:
             if batch is None:
                 return None
             values["batch"] = batch
-        if values["workload"] in TRAINED_BY_TORCH and values.get("runtime") is None:
+        if values["workload"] in BY_TORCH and values.get("runtime") is None and values.get("model") is not None:
             values["runtime"] = "torch"
         if values["workload"] == "accuracy" and values.get("images") is None:
             values["images"] = DEFAULT_IMAGES[values["model"]]
@@ -179,15 +183,20 @@ class CaseBuilder:
         self.problems.append(place.problem(what, hint))
 
 
+def applies(name: str, case: Case) -> bool:
+    """Whether a factor changes anything about a case."""
+    return _misplaced(name, case.workload, case.model) is None and name not in idle_factors(case)
+
+
 def _missing(settings: dict[str, Setting], workload: str, model: str | None) -> list[tuple[str, str]]:
     """Factors that a workload needs and that have no default, each with what to give."""
     if workload not in FACTORS["model"].workloads:
         return []
     found = []
-    if model is None:
+    if model is None and workload not in WITHOUT_MODEL:
         family = LANGUAGE_MODELS if workload in NEEDS_LANGUAGE_MODEL else FACTORS["model"].choices
         found.append(("model", f"one of {', '.join(family)}"))
-    if _value(settings, "runtime") is None and workload not in TRAINED_BY_TORCH:
+    if _value(settings, "runtime") is None and workload not in BY_TORCH:
         found.append(("runtime", f"one of {', '.join(FACTORS['runtime'].choices)}"))
     has_images = _value(settings, "images") is not None or model in DEFAULT_IMAGES or model in LANGUAGE_MODELS
     if workload == "accuracy" and model is not None and not has_images:

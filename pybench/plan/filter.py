@@ -3,8 +3,8 @@
 
 Comparisons of a factor with a value, joined by commas or `and`; all have to hold. `=` (or `==`), `!=`, `<`, `<=`, `>`,
 `>=`, and `in` with values separated by `|`. Values are those of the plan, in quotes where they hold a space, a comma or
-another sign of this language. `null` is a factor that is not set, or means nothing for the case's workload; it is
-neither smaller nor larger than anything.
+another sign of this language. `null` is a factor that is not set, or changes nothing about the case; it is neither
+smaller nor larger than anything.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from pybench.case import FACTORS, Case, Factor
 from pybench.errors import UsageError
+from pybench.plan.cases import applies
 from pybench.plan.document import core_scalar
 from pybench.plan.values import ValueProblem, check_value, nearest
 
@@ -39,8 +40,7 @@ class Comparison:
     values: tuple[Any, ...]
 
     def holds(self, case: Case) -> bool:
-        applies = case.workload in FACTORS[self.factor].workloads
-        value = getattr(case, self.factor) if applies else None
+        value = getattr(case, self.factor) if applies(self.factor, case) else None
         if self.sign in _ORDERS:
             return value is not None and _ORDERS[self.sign](value, self.values[0])
         return (value in self.values) != (self.sign == "!=")
