@@ -2,8 +2,8 @@
 """Coverage: which cells of the plan (case, block) have a run that counts, and why the others do not.
 
 `ok`, `oom` and `unsupported` cover a cell: the answer is known. Every other outcome, and a run that never finished,
-leaves it open. What a cell should hold comes from the campaign's own plan.resolved.json, so a plan edited since does not
-change the verdict on what ran. Whether the numbers inside a covered cell are valid is `pybench.analysis`.
+leaves it open. What a cell should hold comes from the campaign's own plan.resolved.json, so a plan edited since does
+not change the verdict on what ran. Whether the numbers inside a covered cell are valid is `pybench.analysis`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ STATES = (*OUTCOMES, UNFINISHED, MISSING)
 
 @dataclass(frozen=True, slots=True)
 class CaseCoverage:
-    """One planned case: `states` maps each state to its number of blocks; `reasons` to how many runs gave that reason."""
+    """One planned case: `states` maps each state to its number of blocks; `reasons` to how many runs gave that
+    reason."""
 
     case: Case
     planned: int

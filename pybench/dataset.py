@@ -165,7 +165,7 @@ def _read_runs(campaign: CampaignDirectory) -> list[_Run]:
         more = [f"and {rest} more"] if rest > 0 else []
         raise CorruptError(
             "\n".join([*broken[:_NAMED_AT_ONCE], *more]),
-            hint="these runs say `complete`: restore their files, or remove their attempt folders and run the plan again",
+            hint="these runs say `complete`: restore their files, or remove their attempts and run the plan again",
         )
     return found
 
@@ -249,7 +249,9 @@ def _text_or_none(value: object) -> str | None:
 
 def _caution_rows(runs: Iterable[_Run]) -> list[list[Any]]:
     names = ("code", "detail", "metric", "advice")
-    return [[*_key(run), *(caution.get(name) for name in names)] for run in runs for caution in run.run.get("cautions", ())]
+    return [
+        [*_key(run), *(caution.get(name) for name in names)] for run in runs for caution in run.run.get("cautions", ())
+    ]
 
 
 def _environments(runs: Iterable[_Run]) -> tuple[Environment, ...]:
@@ -302,4 +304,8 @@ def _parse_predictions(content: bytes, run: _Run) -> pl.DataFrame:
 
 def _as_boolean(column: pl.Series) -> pl.Series:
     """true/false or 1/0."""
-    return column.cast(pl.Boolean) if column.dtype != pl.String else column.str.to_lowercase().replace_strict({"true": True, "false": False})
+    return (
+        column.cast(pl.Boolean)
+        if column.dtype != pl.String
+        else column.str.to_lowercase().replace_strict({"true": True, "false": False})
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaign directories for tests of the reading half: the real format through `pybench.rundir`, seeded numbers, known truth.
+"""Campaign directories for tests of the reading half: the real format through `pybench.rundir`, seeded numbers, known
+truth.
 
 It stands in for the runner only where a test needs numbers whose true ratios are known, or failures made to order.
 """
@@ -43,7 +44,8 @@ ENVIRONMENT_CONTENT = {
 
 
 class CampaignBuilder:
-    """Writes one campaign. Block order within a block is that of the calls; each run takes ten seconds of pretended time."""
+    """Writes one campaign. Block order within a block is that of the calls; each run takes ten seconds of pretended
+    time."""
 
     def __init__(
         self,
@@ -106,7 +108,15 @@ class CampaignBuilder:
         directory = RunDirectory(folder, case.id, block, attempt)
         write_json(
             directory.file(CASE),
-            {"schema_version": SCHEMA_VERSION, "case": case_to_json(case), "block": block, "attempt": attempt, "seed": 1, "artefacts": {}, "files": {}},
+            {
+                "schema_version": SCHEMA_VERSION,
+                "case": case_to_json(case),
+                "block": block,
+                "attempt": attempt,
+                "seed": 1,
+                "artefacts": {},
+                "files": {},
+            },
         )
         write_text(directory.file(STDERR), "")
         if outcome == "ok":
@@ -118,9 +128,16 @@ class CampaignBuilder:
         return directory
 
     def _write_summary(
-        self, directory: RunDirectory, metrics: Mapping[str, float | Measured], labels: Mapping[str, Any], environment: Mapping[str, Any]
+        self,
+        directory: RunDirectory,
+        metrics: Mapping[str, float | Measured],
+        labels: Mapping[str, Any],
+        environment: Mapping[str, Any],
     ) -> None:
-        measured = {name: value if isinstance(value, Measured) else Measured(value=value, window="timing") for name, value in metrics.items()}
+        measured = {
+            name: value if isinstance(value, Measured) else Measured(value=value, window="timing")
+            for name, value in metrics.items()
+        }
         write_json(
             directory.file(SUMMARY),
             {
@@ -151,7 +168,10 @@ class CampaignBuilder:
             "detail": detail,
             "exit_status": 0 if outcome == "ok" else 1,
             "signal": None,
-            "valid": {name: valid.get(name, Verdict(True if name == "timing" and outcome == "ok" else None)).as_json() for name in VALIDITIES},
+            "valid": {
+                name: valid.get(name, Verdict(True if name == "timing" and outcome == "ok" else None)).as_json()
+                for name in VALIDITIES
+            },
             "cautions": [caution.as_json() for caution in cautions],
             "started_utc": started.isoformat(),
             "finished_utc": self._clock.isoformat(),
@@ -169,8 +189,17 @@ INT8_ONLY_WRONG = 4  # images that fp32 gets right and int8 wrong
 INT8_ONLY_RIGHT = 1
 
 DECLARED = [
-    {"name": "int8 in place of fp32", "baseline": {"precision": "fp32"}, "accept": {"speedup_min": 1.15, "top1_delta_pp_min": -3.0}},
-    {"name": "tokenizer paths", "baseline": {"path": "hf"}, "where": {"workload": "tokenize"}, "accept": {"tokens_per_s_ratio_min": 1.0}},
+    {
+        "name": "int8 in place of fp32",
+        "baseline": {"precision": "fp32"},
+        "accept": {"speedup_min": 1.15, "top1_delta_pp_min": -3.0},
+    },
+    {
+        "name": "tokenizer paths",
+        "baseline": {"path": "hf"},
+        "where": {"workload": "tokenize"},
+        "accept": {"tokens_per_s_ratio_min": 1.0},
+    },
     {"name": "runtimes", "baseline": {"runtime": "onnxruntime"}, "where": {"workload": "infer"}},
 ]
 
@@ -190,7 +219,9 @@ def typical_cases() -> tuple[Case, ...]:
     )
 
 
-def build_typical(folder: Path, *, repetitions: int = 6, seed: int = 7, slowdown: float = 1.0, declared: Any = DECLARED) -> CampaignBuilder:
+def build_typical(
+    folder: Path, *, repetitions: int = 6, seed: int = 7, slowdown: float = 1.0, declared: Any = DECLARED
+) -> CampaignBuilder:
     """The campaign of `typical_cases` with 2 % noise between runs and 3 % drift common to a block."""
     cases = typical_cases()
     builder = CampaignBuilder(folder, cases, repetitions=repetitions, declared=declared)
@@ -205,12 +236,20 @@ def build_typical(folder: Path, *, repetitions: int = 6, seed: int = 7, slowdown
 
 def _typical_run(builder: CampaignBuilder, case: Case, block: int, noise: float) -> None:
     if case.workload == "infer" and case.runtime == "torch" and case.precision == "int8":
-        builder.run(case, block, outcome="unsupported", reason="no_int8_kernels", detail="torch runs no int8 graph here")
+        builder.run(
+            case, block, outcome="unsupported", reason="no_int8_kernels", detail="torch runs no int8 graph here"
+        )
     elif case.workload == "infer":
         builder.run(case, block, infer_metrics(case, noise), valid={"precision": Verdict(True)})
     elif case.workload == "accuracy":
         predictions = predictions_csv(case.precision)
-        builder.run(case, block, {**accuracy_metrics(predictions), "model_bytes": model_bytes(case)}, valid={"accuracy": Verdict(True)}, predictions=predictions)
+        builder.run(
+            case,
+            block,
+            {**accuracy_metrics(predictions), "model_bytes": model_bytes(case)},
+            valid={"accuracy": Verdict(True)},
+            predictions=predictions,
+        )
     else:
         rate = TRUE_TOKEN_RATE[case.path] / noise
         metrics = {"throughput_tokens_per_s": rate, "text_mb_per_s": rate * 3.6e-6, "latency_mean_ms": 1024e3 / rate}
@@ -253,4 +292,7 @@ def predictions_csv(precision: str) -> str:
 
 def accuracy_metrics(predictions: str) -> dict[str, float]:
     rows = [line.split(",") for line in predictions.splitlines()[1:]]
-    return {"top1_percent": 100 * sum(row[1] == row[2] for row in rows) / len(rows), "top5_percent": 100 * sum(row[3] == "true" for row in rows) / len(rows)}
+    return {
+        "top1_percent": 100 * sum(row[1] == row[2] for row in rows) / len(rows),
+        "top5_percent": 100 * sum(row[3] == "true" for row in rows) / len(rows),
+    }

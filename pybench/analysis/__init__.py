@@ -62,7 +62,8 @@ class Analysis:
 
 
 def analyse(dataset: Dataset) -> Analysis:
-    """Everything that the runs of a campaign say about its plan. Raises `CorruptError` for criteria that cannot be read."""
+    """Everything that the runs of a campaign say about its plan. Raises `CorruptError` for criteria that cannot be
+    read."""
     try:
         contrasts = criteria.from_json(dataset.plan.criteria)
         measurements = collect(dataset)

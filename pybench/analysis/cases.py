@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each case by itself: every metric's mean over blocks with its interval, its median, and what was left out.
 
-Top-1 and Top-5 have images as their unit when predictions were stored (`pybench.analysis.images`); an estimate of energy is only ever an
-interval. How two cases compare is `pybench.analysis.contrasts`.
+Top-1 and Top-5 have images as their unit when predictions were stored (`pybench.analysis.images`); an estimate of
+energy is only ever an interval. How two cases compare is `pybench.analysis.contrasts`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ EXACT_METRICS = frozenset({"model_bytes"})  # the size of one file: counted, not
 @dataclass(frozen=True, slots=True)
 class MetricFinding:
     """One metric of one case. `estimate` is None where no run has a value that counts: then `why_none` says why, or
-    `bounds` holds the widest interval of an estimate that has no value. `points`: block -> value behind the estimate."""
+    `bounds` holds the widest interval of an estimate that has no value. `points`: block -> value behind the
+    estimate."""
 
     metric: Metric
     estimate: Estimate | None
@@ -94,7 +95,12 @@ def describe_cases(dataset: Dataset, measurements: Measurements, images: Images)
 
 
 def _describe_case(
-    case: Case, rows: list[dict[str, Any]], measurements: Measurements, images: Images, cautions: Mapping[str, int], seed: int
+    case: Case,
+    rows: list[dict[str, Any]],
+    measurements: Measurements,
+    images: Images,
+    cautions: Mapping[str, int],
+    seed: int,
 ) -> CaseFinding:
     metrics = {}
     for name, cell in measurements.of_case(case.id).items():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every declared contrast: each case against its baseline, metric by metric, paired.
 
-Runs are paired by block, images by id. Only the metrics that a contrast judges (or, when it judges nothing, the headline
-of the workload) form the family that Holm's correction covers; every other effect is context and keeps its own p value.
-What follows from the effects for acceptance is `pybench.analysis.verdicts`.
+Runs are paired by block, images by id. Only the metrics that a contrast judges (or, when it judges nothing, the
+headline of the workload) form the family that Holm's correction covers; every other effect is context and keeps its own
+p value. What follows from the effects for acceptance is `pybench.analysis.verdicts`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pybench.analysis.estimate import EXACT, Estimate
 from pybench.analysis.cases import EXACT_METRICS
+from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate
 from pybench.analysis.images import ImageEffect, Images
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.paired import Effect, Pairing, compare_paired, holm
@@ -98,7 +98,10 @@ def compare_contrasts(
     found = [
         ContrastFinding(
             contrast,
-            tuple(_compare_pair(pair, contrast, dataset.plan.seed, measurements, images, devices) for pair in pairs(dataset.plan.cases, contrast)),
+            tuple(
+                _compare_pair(pair, contrast, dataset.plan.seed, measurements, images, devices)
+                for pair in pairs(dataset.plan.cases, contrast)
+            ),
         )
         for contrast in contrasts
     ]
@@ -106,7 +109,12 @@ def compare_contrasts(
 
 
 def _compare_pair(
-    pair: Pair, contrast: Contrast, seed: int, measurements: Measurements, images: Images, devices: Mapping[str, frozenset[str]]
+    pair: Pair,
+    contrast: Contrast,
+    seed: int,
+    measurements: Measurements,
+    images: Images,
+    devices: Mapping[str, frozenset[str]],
 ) -> PairFinding:
     possible = metrics_of(pair.case)
     declared = {criterion.metric for criterion in contrast.accept} & possible
@@ -114,7 +122,9 @@ def _compare_pair(
         declared = {HEADLINE[pair.case.workload]}
     shown = measurements.of_case(pair.case.id).keys() | measurements.of_case(pair.baseline.id).keys() | declared
     effects = {
-        name: _compare_metric(name, pair, seed, measurements, images, declared=name in declared) for name in METRICS if name in shown
+        name: _compare_metric(name, pair, seed, measurements, images, declared=name in declared)
+        for name in METRICS
+        if name in shown
     }
     sides = (devices.get(case.id, frozenset()) for case in (pair.case, pair.baseline))
     return PairFinding(pair, effects, *sides)
@@ -130,14 +140,16 @@ def _compare_metric(
             return PairEffect(name, None, None, declared, None, why)
     by_image = images.compare(pair.case.id, pair.baseline.id, name)
     if by_image is not None:
-        return PairEffect(name, _image_effect(by_image, candidate.values, baseline.values), by_image, declared, None, None)
+        return PairEffect(
+            name, _image_effect(by_image, candidate.values, baseline.values), by_image, declared, None, None
+        )
     scale = METRICS[name].scale
     if scale == "ratio" and min(*candidate.values.values(), *baseline.values.values(), float("inf")) <= 0:
         return PairEffect(name, None, None, declared, None, "a value is not positive, so there is no ratio")
     effect = compare_paired(candidate.values, baseline.values, scale, seed)
     if effect is None:
         return PairEffect(name, None, None, declared, None, "no block holds both sides")
-    if name in EXACT_METRICS and effect.estimate.method in ("all equal", "one value"):
+    if name in EXACT_METRICS and effect.estimate.method in (EQUAL, SINGLE):
         effect = replace(effect, estimate=_exact(effect.estimate))
     return PairEffect(name, effect, None, declared, None, None)
 
@@ -147,7 +159,8 @@ def _exact(estimate: Estimate) -> Estimate:
 
 
 def _image_effect(found: ImageEffect, candidate: Mapping[int, float], baseline: Mapping[int, float]) -> Effect:
-    """A difference over images in the form of one over blocks; nothing is known of equivalence or power but the interval."""
+    """A difference over images in the form of one over blocks; nothing is known of equivalence or power but the
+    interval."""
     both = tuple(sorted(candidate.keys() & baseline.keys()))
     return Effect(
         scale="difference",

@@ -58,8 +58,8 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`value` with its interval at `confidence`; `lower` and `upper` are None where `n` allows none. `n`: units behind it
-    (blocks, images); `method`: how the interval was found."""
+    """`value` with its interval at `confidence`; `lower` and `upper` are None where `n` allows none. `n`: units behind
+    it (blocks, images); `method`: how the interval was found."""
 
     value: float
     lower: float | None

@@ -23,8 +23,8 @@ PERCENT = 100.0
 
 @dataclass(frozen=True, slots=True)
 class ImageEffect:
-    """Candidate minus baseline in percentage points, over `pairs.n` images that both judged. `unmatched`: images that only
-    one side has; `relabelled`: images whose label differs between the sides (both are left out)."""
+    """Candidate minus baseline in percentage points, over `pairs.n` images that both judged. `unmatched`: images that
+    only one side has; `relabelled`: images whose label differs between the sides (both are left out)."""
 
     estimate: Estimate
     pairs: ImagePairs
@@ -63,7 +63,9 @@ class Images:
             estimate=estimate_paired_difference(pairs).scaled(PERCENT),
             pairs=pairs,
             p_value=p_of_no_difference(pairs),
-            agreement=estimate_share(int((judged["top1"] == judged["top1_baseline"]).sum()), judged.height).scaled(PERCENT),
+            agreement=estimate_share(int((judged["top1"] == judged["top1_baseline"]).sum()), judged.height).scaled(
+                PERCENT
+            ),
             unmatched=first.height + second.height - 2 * matched.height,
             relabelled=matched.height - judged.height,
         )

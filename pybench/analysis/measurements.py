@@ -2,8 +2,8 @@
 """Which numbers of which runs count: validity applied to the tidy frame, with everything left out counted by reason.
 
 A value counts when its run is `ok`, the validity that its metric rests on is not false, and neither is the run's
-precision (a number of another precision than the case names is no number of that case). Null validity ("not asked") keeps
-the value. What does not count stays in `Cell.excluded` and `Cell.missing`, each with its reason.
+precision (a number of another precision than the case names is no number of that case). Null validity ("not asked")
+keeps the value. What does not count stays in `Cell.excluded` and `Cell.missing`, each with its reason.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _RESTS_ON = {
 
 
 def validity_of(metric: str) -> str | None:
-    """The validity that a metric rests on besides `precision`, or None. Raises KeyError for an unknown kind of metric."""
+    """The validity that a metric rests on besides `precision`, or None. Raises KeyError for an unknown kind of
+    metric."""
     return _RESTS_ON[metric.split("_", maxsplit=1)[0]]
 
 
@@ -53,14 +54,16 @@ class Cell:
     methods: set[str] = field(default_factory=set)
 
     def why_empty(self) -> str:
-        """The commonest reason for having no value, or the empty text when no run of the case is `ok` or has the metric."""
+        """The commonest reason for having no value, or the empty text when no run of the case is `ok` or has the
+        metric."""
         reasons = Counter([*self.excluded.values(), *self.missing.values()])
         return reasons.most_common(1)[0][0] if reasons else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """Every cell of a campaign by (case id, metric). `failures`: case id -> its commonest `outcome: reason` besides `ok`."""
+    """Every cell of a campaign by (case id, metric). `failures`: case id -> its commonest `outcome: reason` besides
+    `ok`."""
 
     cells: Mapping[tuple[str, str], Cell]
     failures: Mapping[str, str]
@@ -78,7 +81,8 @@ class Measurements:
 
 
 def collect(dataset: Dataset) -> Measurements:
-    """One pass over the frame. Metrics that this version does not know are left to the frame: nothing is known of them."""
+    """One pass over the frame. Metrics that this version does not know are left to the frame: nothing is known of
+    them."""
     reasons = _validity_reasons(dataset)
     names = ["case_id", "block", "metric", "value", "lower", "upper", "reason", "window", "method"]
     valid = [f"valid_{name}" for name in VALIDITIES]

@@ -3,9 +3,9 @@
 
 A pair is one block in which both sides are valid; drift that hits a whole block cancels in it. Metrics that are ratios
 are compared by log-ratio (the effect is a geometric mean of the blocks' ratios), the others by difference.
-Sources: Student's paired test; Schuirmann 1987 (two one-sided tests, J. Pharmacokinet. Biopharm. 15:657); the noncentral t
-for power (Cohen 1988, ch. 2). Holm's correction (1979, Scand. J. Statist. 6:65) is applied over the declared family by
-`holm`. Slow twins: tests/oracles/paired.py.
+Sources: Student's paired test; Schuirmann 1987 (two one-sided tests, J. Pharmacokinet. Biopharm. 15:657); the
+noncentral t for power (Cohen 1988, ch. 2). Holm's correction (1979, Scand. J. Statist. 6:65) is applied over the
+declared family by `holm`. Slow twins: tests/oracles/paired.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from pybench.analysis.intervals import estimate_mean, standard_error
 
 ALPHA = 0.05
 POWER = 0.80
-EQUIVALENCE_MARGIN = 0.05  # a ratio within 1/1.05 .. 1.05 is "no difference that matters"; of a difference: see `margin`
+EQUIVALENCE_MARGIN = (
+    0.05  # a ratio within 1/1.05 .. 1.05 is "no difference that matters"; of a difference: see `margin`
+)
 
 Scale = Literal["ratio", "difference"]
 
@@ -41,9 +43,9 @@ class Pairing:
 class Effect:
     """Candidate against baseline. `estimate`: ratio or difference, on the metric's own scale.
 
-    `p_value`: of no effect, two-sided; `p_equivalence`: of an effect beyond `margin`, so small means equivalent; `detectable`:
-    the smallest effect found with probability `POWER` (a ratio above 1, or a difference above 0). None: n is too small, or
-    there is no spread.
+    `p_value`: of no effect, two-sided; `p_equivalence`: of an effect beyond `margin`, so small means equivalent;
+    `detectable`: the smallest effect found with probability `POWER` (a ratio above 1, or a difference above 0). None: n
+    is too small, or there is no spread.
     """
 
     scale: Scale
@@ -79,7 +81,11 @@ def pair_blocks(candidate: Mapping[int, float], baseline: Mapping[int, float]) -
 
 
 def compare_paired(
-    candidate: Mapping[int, float], baseline: Mapping[int, float], scale: Scale, seed: int, margin: float = EQUIVALENCE_MARGIN
+    candidate: Mapping[int, float],
+    baseline: Mapping[int, float],
+    scale: Scale,
+    seed: int,
+    margin: float = EQUIVALENCE_MARGIN,
 ) -> Effect | None:
     """The effect of `candidate` against `baseline` (block -> value), or None when no block holds both.
 
@@ -129,7 +135,8 @@ def p_of_no_equivalence(differences: Sample, margin: float) -> float | None:
 
 
 def smallest_detectable(differences: Sample, alpha: float = ALPHA, power: float = POWER) -> float | None:
-    """The mean that a two-sided paired t test of this n and spread finds with probability `power`, on the same scale."""
+    """The mean that a two-sided paired t test of this n and spread finds with probability `power`, on the same
+    scale."""
     if differences.n < 2 or differences.is_constant:
         return None
     freedom = differences.n - 1
@@ -149,7 +156,9 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     known = [value for value in p_values if value is not None]
     if not known:
         return [None] * len(p_values)
-    from statsmodels.stats.multitest import multipletests  # a second of imports: only where there is something to adjust
+    from statsmodels.stats.multitest import (
+        multipletests,
+    )  # a second of imports: only where there is something to adjust
 
     adjusted = iter(float(value) for value in multipletests(known, alpha=ALPHA, method="holm")[1])
     return [None if value is None else next(adjusted) for value in p_values]

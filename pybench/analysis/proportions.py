@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Accuracy over images: shares, paired differences of shares, agreement of predictions.
 
-A deterministic model answers the same in every repetition, so the image is the unit and not the run. Two cases are paired
-by image id. The interval of the difference is Tango's score interval (1998, Statistics in Medicine 17:891): it inverts
-the test whose special case at zero is McNemar's, and holds its confidence where few images change sides, which is where
-a good quantisation lies and Wald's interval fails. The error term: images are taken as a random draw from what the
-model will meet. Slow twin: tests/oracles/proportions.py (likelihood maximised numerically, on a grid).
+A deterministic model answers the same in every repetition, so the image is the unit and not the run. Two cases are
+paired by image id. The interval of the difference is Tango's score interval (1998, Statistics in Medicine 17:891): it
+inverts the test whose special case at zero is McNemar's, and holds its confidence where few images change sides, which
+is where a good quantisation lies and Wald's interval fails. The error term: images are taken as a random draw from what
+the model will meet. Slow twin: tests/oracles/proportions.py (likelihood maximised numerically, on a grid).
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def score(pairs: ImagePairs, difference: float) -> float:
 
 def _baseline_only_share(pairs: ImagePairs, difference: float) -> float:
     """Maximum-likelihood share of images right on the baseline only, given the difference: the larger root of
-    2n q^2 + B q + C = 0 with B = -b - c + (2n - b + c) d and C = -c d (1 - d); Tango's equation (16) for this sign of d."""
+    2n q^2 + B q + C = 0 with B = -b - c + (2n - b + c) d and C = -c d (1 - d); Tango's equation (16) for this sign of
+    d."""
     b, c, n = pairs.only_candidate, pairs.only_baseline, pairs.n
     linear = -b - c + (2 * n - b + c) * difference
     constant = -c * difference * (1 - difference)

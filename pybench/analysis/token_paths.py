@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether every tokenizer path fed the model the same ids: a path that tokenizes differently is not faster, it is wrong.
+"""Whether every tokenizer path fed the model the same ids: a path that tokenizes differently is not faster, it is
+wrong.
 
 Cases that read the same text in the same way and differ in path (and in what executes the model) have to yield equal
 `ids_sha256` in every block.
@@ -16,14 +17,16 @@ from pybench.dataset import Dataset
 
 # What decides which ids a case reads; `path`, `model`, `runtime`, `precision` and `threads` must not.
 _DECIDES = (
-    "workload", "tokenizer", "corpus", "corpus_limit_bytes", "batch", "seq_len", "warmup_iterations", "iterations", "energy_window_s",
+    "workload", "tokenizer", "corpus", "corpus_limit_bytes", "batch", "seq_len", 
+    "warmup_iterations", "iterations", "energy_window_s",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class TokenFinding:
     """Paths that have to agree. `digests`: path -> distinct `ids_sha256` of its runs; `blocks`: blocks that could be
-    compared; `differing`: those where the digests are not all the same. `equal` is None when nothing could be compared."""
+    compared; `differing`: those where the digests are not all the same. `equal` is None when nothing could be
+    compared."""
 
     shared: Mapping[str, Any]
     digests: Mapping[str, tuple[str, ...]]
@@ -66,4 +69,6 @@ def _check_group(cases: list[Case], dataset: Dataset) -> TokenFinding:
     compared = {block: paths for block, paths in by_block.items() if len(paths) > 1}
     differing = tuple(sorted(block for block, paths in compared.items() if len(set().union(*paths.values())) > 1))
     shared = {name: getattr(cases[0], name) for name in _DECIDES[1:6]}
-    return TokenFinding(shared, {path: tuple(sorted(found)) for path, found in digests.items()}, len(compared), differing)
+    return TokenFinding(
+        shared, {path: tuple(sorted(found)) for path, found in digests.items()}, len(compared), differing
+    )

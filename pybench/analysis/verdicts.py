@@ -50,7 +50,8 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class CaseVerdict:
-    """All criteria of a contrast on one case, its accuracies joined. `verdict` is None where the contrast judges nothing."""
+    """All criteria of a contrast on one case, its accuracies joined. `verdict` is None where the contrast judges
+    nothing."""
 
     subject: Pair
     partners: tuple[Pair, ...]
@@ -120,7 +121,8 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict | None:
 
 
 def _of_the_other_workload(case: Case) -> frozenset[str]:
-    """What the workload that is joined with this one would yield; nothing for language models, which have no accuracy."""
+    """What the workload that is joined with this one would yield; nothing for language models, which have no
+    accuracy."""
     if case.workload not in ("infer", "accuracy") or case.model in LANGUAGE_MODELS:
         return frozenset()
     return metrics_of(case.with_factors(workload="accuracy" if case.workload == "infer" else "infer"))

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two campaigns compared case by case: what `pybench compare A B` finds.
+
+Cases are joined by id. The blocks of two campaigns share nothing, so the samples are independent: B/A is a ratio of
+geometric means with an unpaired interval. Accuracies are compared image by image, which a deterministic model allows
+across campaigns, too. A regression is a metric that got worse by more than the tolerance with its whole interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pybench.analysis.cases import EXACT_METRICS
+from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate, Sample
+from pybench.analysis.images import HITS, Images, collect_images
+from pybench.analysis.intervals import estimate_difference
+from pybench.analysis.measurements import Measurements, collect
+from pybench.case import Case
+from pybench.dataset import Dataset
+from pybench.units import METRICS, Metric
+
+TOLERANCE = 0.05  # a ratio worse by more than this is a regression
+TOLERANCE_PP = 1.0  # percentage points that an accuracy may fall
+PERCENT = 100.0
+
+
+class Change(StrEnum):
+    """`better` and `worse` are beyond the tolerance with the whole interval; `same` is within it with the whole
+    interval."""
+
+    WORSE = "worse"
+    BETTER = "better"
+    SAME = "same"
+    UNCLEAR = "unclear"
+    NOT_COMPARED = "not compared"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricChange:
+    """One metric of one case in both campaigns. `estimate`: B/A, or B - A in percentage points for an accuracy."""
+
+    case: Case
+    metric: Metric
+    before: float | None
+    after: float | None
+    estimate: Estimate | None
+    change: Change
+    why: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "case_id": self.case.id,
+            "title": self.case.title(),
+            "metric": self.metric.name,
+            "unit": self.metric.unit,
+            "scale": self.metric.scale,
+            "before": self.before,
+            "after": self.after,
+            "estimate": None if self.estimate is None else self.estimate.as_json(),
+            "change": self.change.value,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All changes, and the cases that only one side has (in its plan or among its runs)."""
+
+    changes: tuple[MetricChange, ...]
+    only_before: tuple[Case, ...]
+    only_after: tuple[Case, ...]
+    tolerance: float
+    tolerance_pp: float
+
+    @property
+    def regressions(self) -> tuple[MetricChange, ...]:
+        return tuple(change for change in self.changes if change.change is Change.WORSE)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "tolerance": self.tolerance,
+            "tolerance_pp": self.tolerance_pp,
+            "regressions": len(self.regressions),
+            "changes": [change.as_json() for change in self.changes],
+            "only_before": [{"case_id": case.id, "title": case.title()} for case in self.only_before],
+            "only_after": [{"case_id": case.id, "title": case.title()} for case in self.only_after],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What may be worse: a ratio by this share, an accuracy by so many percentage points."""
+
+    ratio: float
+    percentage_points: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    estimate: Estimate | None
+    change: Change
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    measurements: Measurements
+    images: Images
+
+
+def judged_metrics() -> tuple[str, ...]:
+    """What is compared when nobody says: every metric that is better lower or higher, on a ratio scale, and
+    accuracies."""
+    return tuple(
+        name
+        for name, metric in METRICS.items()
+        if metric.better != "none" and (metric.scale == "ratio" or name in HITS)
+    )
+
+
+def compare(
+    before: Dataset,
+    after: Dataset,
+    *,
+    metrics: Sequence[str] | None = None,
+    tolerance: float = TOLERANCE,
+    tolerance_pp: float = TOLERANCE_PP,
+) -> Comparison:
+    """Every metric of every common case. `metrics`: names of `METRICS`; by default `judged_metrics`."""
+    sides = [_side(dataset) for dataset in (before, after)]
+    common = [case for case_id, case in before.cases.items() if case_id in after.cases]
+    changes = []
+    for case in common:
+        for name in metrics or judged_metrics():
+            if any((case.id, name) in side.measurements.cells for side in sides):
+                changes.append(
+                    _compare_metric(
+                        case, METRICS[name], sides[0], sides[1], before.plan.seed, _Limits(tolerance, tolerance_pp)
+                    )
+                )
+    return Comparison(
+        changes=tuple(changes),
+        only_before=tuple(case for case_id, case in before.cases.items() if case_id not in after.cases),
+        only_after=tuple(case for case_id, case in after.cases.items() if case_id not in before.cases),
+        tolerance=tolerance,
+        tolerance_pp=tolerance_pp,
+    )
+
+
+def _side(dataset: Dataset) -> _Side:
+    measurements = collect(dataset)
+    return _Side(measurements, collect_images(dataset, measurements))
+
+
+def _compare_metric(
+    case: Case, metric: Metric, before: _Side, after: _Side, seed: int, limits: _Limits
+) -> MetricChange:
+    cells = [side.measurements.cell(case.id, metric.name) for side in (before, after)]
+    first, second = (list(cell.values.values()) for cell in cells)
+    found = _find(case, metric, before, after, (first, second), seed, limits)
+    means = [sum(values) / len(values) if values else None for values in (first, second)]
+    return MetricChange(case, metric, means[0], means[1], found.estimate, found.change, found.why)
+
+
+def _find(
+    case: Case,
+    metric: Metric,
+    before: _Side,
+    after: _Side,
+    values: tuple[list[float], list[float]],
+    seed: int,
+    limits: _Limits,
+) -> _Found:
+    first, second = values
+    for side, side_values, name in ((before, first, "before"), (after, second, "after")):
+        if not side_values:
+            return _Found(None, Change.NOT_COMPARED, f"{name}: {side.measurements.why_empty(case.id, metric.name)}")
+    if metric.name in HITS:
+        estimate, why = _accuracy_difference(case, metric.name, before.images, after.images, values, seed)
+        return _Found(estimate, _judge_difference(estimate, metric, limits.percentage_points), why)
+    if metric.scale == "difference":
+        estimate = estimate_difference(Sample.of(first), Sample.of(second), seed)
+        return _Found(estimate, Change.NOT_COMPARED, "no tolerance is defined for it: shown, not judged")
+    if min(*first, *second) <= 0:
+        return _Found(None, Change.NOT_COMPARED, "a value is not positive, so there is no ratio")
+    ratio = estimate_difference(Sample.of(first).log(), Sample.of(second).log(), seed).exp()
+    return _Found(_exact_or(ratio, metric), _judge_ratio(_exact_or(ratio, metric), metric, limits.ratio), None)
+
+
+def _exact_or(estimate: Estimate, metric: Metric) -> Estimate:
+    """A file's size is counted, not sampled: one repetition decides."""
+    if metric.name in EXACT_METRICS and estimate.method in (EQUAL, SINGLE):
+        return Estimate(estimate.value, estimate.value, estimate.value, estimate.n, EXACT)
+    return estimate
+
+
+def _accuracy_difference(
+    case: Case, name: str, before: Images, after: Images, values: tuple[list[float], list[float]], seed: int
+) -> tuple[Estimate, str | None]:
+    """After minus before in percentage points: by image where both have predictions, else over runs."""
+    if case.id in before.frames and case.id in after.frames:
+        joined = Images({"before": before.frames[case.id], "after": after.frames[case.id]}, {})
+        effect = joined.compare("after", "before", name)
+        if effect is not None:
+            return effect.estimate, None
+    estimate = estimate_difference(Sample.of(values[0]), Sample.of(values[1]), seed)
+    return estimate, "no images in common: the interval is over runs and misses the choice of images"
+
+
+def _judge_ratio(estimate: Estimate, metric: Metric, tolerance: float) -> Change:
+    """The tolerance is symmetric in the logarithm: 1/(1 + t) to 1 + t."""
+    worse = estimate if metric.better == "lower" else estimate.inverse()
+    return _judge(worse, 1 / (1 + tolerance), 1 + tolerance)
+
+
+def _judge_difference(estimate: Estimate, metric: Metric, tolerance_pp: float) -> Change:
+    """`estimate` of something that is better when higher, in percentage points."""
+    lower, upper = (None if bound is None else -bound for bound in (estimate.upper, estimate.lower))
+    loss = Estimate(-estimate.value, lower, upper, estimate.n, estimate.method, estimate.confidence)
+    return _judge(loss if metric.better == "higher" else estimate, -tolerance_pp, tolerance_pp)
+
+
+def _judge(worsening: Estimate, low: float, high: float) -> Change:
+    if worsening.lower is None or worsening.upper is None:
+        return Change.UNCLEAR
+    if worsening.lower > high:
+        return Change.WORSE
+    if worsening.upper < low:
+        return Change.BETTER
+    return Change.SAME if low <= worsening.lower and worsening.upper <= high else Change.UNCLEAR

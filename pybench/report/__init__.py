@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of a campaign: one offline HTML page, tables (CSV, Markdown, LaTeX) and figures (SVG, PDF).
+
+    report/index.html        what was found, how sure it is, everything behind it
+    report/tables/NAME.csv|md|tex
+    report/figures/NAME.svg|pdf
+
+It is made from the run directories alone and remade at will; nothing reads it back. Whatever ran badly, there is a
+report: only failures, one repetition, no criteria. Corrupt runs are the exception (`CorruptError`).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pybench.analysis import Analysis, analyse
+from pybench.coverage import Coverage, measure
+from pybench.dataset import Dataset
+from pybench.report.case_tables import exclusions_table, failures_table, metrics_table, workload_tables
+from pybench.report.contrast_tables import contrast_tables
+from pybench.report.findings import describe
+from pybench.report.tables import Table, to_csv, to_latex, to_markdown
+from pybench.report.trust_tables import (
+    cautions_table,
+    coverage_table,
+    environment_table,
+    token_table,
+    validity_table,
+)
+from pybench.rundir import RUNS, storage_error, write_bytes, write_text
+
+__all__ = ["write_report"]
+
+INDEX = "index.html"
+_FORMS = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
+
+
+def write_report(dataset: Dataset, folder: Path | None = None) -> Path:
+    """Writes everything under `folder` (by default the campaign's own `report/`) and returns the page; the page comes
+    last."""
+    from pybench.report.figures import draw_figures
+    from pybench.report.page import Contents, render_page
+
+    target = folder or dataset.campaign.report
+    analysis, coverage = analyse(dataset), measure(dataset)
+    run_link = _relative(dataset.campaign.path / RUNS, target)
+    contents = Contents(
+        findings=describe(dataset, analysis, coverage),
+        found_tables=[table for table in contrast_tables(analysis) if not table.name.startswith("effects")],
+        sure_tables=_sure_tables(dataset, analysis, coverage, run_link),
+        behind_tables=[
+            *workload_tables(analysis, run_link),
+            *(table for table in contrast_tables(analysis) if table.name.startswith("effects")),
+            metrics_table(analysis),
+            environment_table(dataset),
+        ],
+        pictures=draw_figures(dataset, analysis),
+    )
+    page = render_page(dataset, analysis, contents, run_link)
+    _make_folders(target)
+    for table in (*contents.found_tables, *contents.sure_tables, *contents.behind_tables):
+        for suffix, form in _FORMS.items():
+            write_text(target / "tables" / f"{table.name}.{suffix}", form(table))
+    for shown in contents.pictures:
+        write_text(target / "figures" / f"{shown.name}.svg", shown.svg)
+        write_bytes(target / "figures" / f"{shown.name}.pdf", shown.pdf)
+    write_text(target / INDEX, page)
+    return target / INDEX
+
+
+def _sure_tables(dataset: Dataset, analysis: Analysis, coverage: Coverage, run_link: str) -> list[Table]:
+    return [
+        token_table(analysis),
+        coverage_table(coverage),
+        validity_table(dataset),
+        failures_table(analysis, run_link),
+        exclusions_table(analysis),
+        cautions_table(dataset),
+    ]
+
+
+def _relative(path: Path, start: Path) -> str:
+    return Path(os.path.relpath(path.resolve(), start.resolve())).as_posix()
+
+
+def _make_folders(target: Path) -> None:
+    for folder in (target / "tables", target / "figures"):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_error(error, folder) from error

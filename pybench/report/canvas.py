@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How figures look and how they become bytes: one style, the same bytes from the same numbers.
+
+Colours are Okabe and Ito's (2008), which stay apart for colour-blind readers and in grey; meaning never rests on colour
+alone. SVG keeps text as text; hash salt and dates are fixed, so a report can be compared byte by byte.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE, BLACK, GREY = (
+    "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#1a1a1a", "#8a8a8a",
+)  # fmt: skip
+CYCLE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+_FEW_TICKS_FROM = 1000.0  # an axis that spans more gets powers of ten only
+WIDTH_INCH = 7.2  # two columns of a usual paper
+
+_STYLE: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["Helvetica Neue", "Helvetica", "Arial", "Liberation Sans", "DejaVu Sans"],
+    "font.size": 8.5,
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#555555",
+    "axes.linewidth": 0.7,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "xtick.color": "#333333",
+    "ytick.color": "#333333",
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "lines.linewidth": 1.2,
+    "figure.constrained_layout.use": True,
+    "figure.facecolor": "white",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "pybench",
+    "pdf.fonttype": 42,
+    "axes.unicode_minus": True,
+    "text.parse_math": False,  # a plan's strings are text, never TeX
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure as it is stored. `caption` says what is drawn and how to read it."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+    pdf: bytes
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Everything drawn inside has the report's style and needs no display."""
+    import logging
+
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    # Which of the sans-serif fonts a machine has is no news to the reader of a report.
+    logger = logging.getLogger("matplotlib.font_manager")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with mpl.rc_context(cast(Any, _STYLE)):
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def picture(name: str, title: str, caption: str, figure: Figure) -> Picture:
+    """Renders and closes a figure."""
+    import matplotlib.pyplot as plt
+
+    svg, pdf = io.StringIO(), io.BytesIO()
+    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    figure.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    plt.close(figure)
+    return Picture(name, title, caption, svg.getvalue(), pdf.getvalue())
+
+
+def inline(shown: Picture) -> str:
+    """The SVG for an HTML page: no prolog, no metadata, ids of its own, scaled by the page, named for screen
+    readers."""
+    svg = shown.svg[shown.svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\b(id="|href="#|url\(#)', lambda match: f"{match[1]}{shown.name}-", svg)
+    size = re.search(r'width="([\d.]+)pt"', svg)
+    width = f' style="max-width:{float(size[1]) * 1.45:.0f}px"' if size else ""
+    svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
+    return svg.replace("<svg ", f'<svg role="img" aria-labelledby="{shown.name}-caption"{width} ', 1)
+
+
+def pick(position: int) -> tuple[str, str]:
+    """(colour, marker) of the n-th group."""
+    return CYCLE[position % len(CYCLE)], MARKERS[position % len(MARKERS)]
+
+
+def label_rows(axes: Axes, labels: list[str]) -> None:
+    """Rows from the top down, one a label, without ticks or horizontal grid."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+
+
+def plain_log_ticks(axes: Axes, axis: str = "x") -> None:
+    """A logarithmic axis whose ticks are 1, 2, 5, 10, ... in plain digits."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    target = axes.xaxis if axis == "x" else axes.yaxis
+    (axes.set_xscale if axis == "x" else axes.set_yscale)("log")
+    low, high = axes.get_xlim() if axis == "x" else axes.get_ylim()
+    few = high / low > _FEW_TICKS_FROM
+    target.set_major_locator(LogLocator(base=10, subs=(1.0,) if few else (1.0, 2.0, 5.0)))
+    target.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    target.set_minor_formatter(NullFormatter())

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables that describe cases: one a workload, one of every metric, and what was left out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pybench.analysis import Analysis
+from pybench.analysis.cases import CaseFinding, MetricFinding
+from pybench.case import Case
+from pybench.report.labels import (
+    METRIC_LABELS,
+    WORKLOAD_LABELS,
+    case_text,
+    constant_factors,
+    factor_text,
+    varying_factors,
+)
+from pybench.report.numbers import DisplayUnit, display_unit, format_plain
+from pybench.report.tables import (
+    Cell,
+    Column,
+    Table,
+    bounds_cell,
+    estimate_cell,
+    estimate_fields,
+    number_cell,
+    text_cell,
+)
+from pybench.units import METRICS
+
+# What the table of a workload shows, when any of its cases has it; the table of all metrics shows the rest.
+SHOWN = {
+    "infer": (
+        "latency_mean_ms", "latency_p99_ms", "throughput_samples_per_s", "throughput_tokens_per_s",
+        "gpu_energy_per_sample_j", "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
+        "peak_device_bytes", "peak_host_bytes", "model_bytes",
+    ),
+    "train": (
+        "latency_mean_ms", "throughput_tokens_per_s", "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w",
+        "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j",
+        "peak_device_bytes", "peak_host_bytes", "loss_last_nats",
+    ),
+    "h2d": ("latency_mean_ms", "bandwidth_gb_per_s", "gpu_energy_per_gb_j"),
+    "tokenize": (
+        "throughput_tokens_per_s", "text_mb_per_s", "wait_share_ratio", "gpu_energy_per_token_j",
+        "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j", "peak_host_bytes",
+    ),
+    "accuracy": ("top1_percent", "top5_percent", "model_bytes"),
+    "noop": ("latency_mean_ms", "peak_host_bytes"),
+}  # fmt: skip
+
+OUTCOME_TONES = {"ok": "good", "unsupported": "neutral", "oom": "neutral"}
+
+
+def workload_tables(analysis: Analysis, run_link: str) -> list[Table]:
+    """One table a workload, in the order in which the plan names them. `run_link`: the folder of all runs, from the
+    page."""
+    workloads = dict.fromkeys(case.case.workload for case in analysis.cases)
+    return [
+        _workload_table(name, [case for case in analysis.cases if case.case.workload == name], run_link)
+        for name in workloads
+    ]
+
+
+def _workload_table(workload: str, cases: Sequence[CaseFinding], run_link: str) -> Table:
+    plain = [case.case for case in cases]
+    factors = varying_factors(plain) or ("model",)
+    shown = [name for name in SHOWN[workload] if any(_has_number(case, name) for case in cases)]
+    units = {name: _unit_of(name, cases) for name in shown}
+    columns = [Column(_factor_title(name), (name,), numeric=_is_numeric(name, plain)) for name in factors]
+    columns += [Column(_metric_title(name, units[name]), estimate_fields(name), numeric=True) for name in shown]
+    columns += [Column("n", ("n",), numeric=True), Column("Runs", ("runs",))]
+    rows = []
+    for case in cases:
+        cells = [_factor_cell(name, case.case) for name in factors]
+        cells += [_metric_cell(case, name, units[name]) for name in shown]
+        rows.append((*cells, _count_cell(case, shown), _runs_cell(case, run_link)))
+    return Table(
+        f"cases-{workload}",
+        WORKLOAD_LABELS[workload],
+        tuple(columns),
+        tuple(rows),
+        tuple(_notes(workload, plain, shown)),
+    )
+
+
+def metrics_table(analysis: Analysis) -> Table:
+    """Every metric of every case, in stored units: the long form for other programs and for what the others leave
+    out."""
+    columns = (
+        Column("Workload", ("workload",)),
+        Column("Case", ("case",)),
+        Column("Id", ("case_id",)),
+        Column("Metric", ("metric",)),
+        Column("Unit", ("unit",)),
+        Column("Mean", ("mean", "lower", "upper", "n", "method"), numeric=True),
+        Column("Median", ("median",), numeric=True),
+    )
+    rows = []
+    for case in analysis.cases:
+        factors = varying_factors([other.case for other in analysis.cases if other.case.workload == case.case.workload])
+        for name, finding in case.metrics.items():
+            head = (
+                case.case.workload,
+                case_text(case.case, factors),
+                case.case.id[:12],
+                METRIC_LABELS[name],
+                finding.metric.unit,
+            )
+            csv_fields = (case.case.workload, case.case.title(), case.case.id, name, finding.metric.unit)
+            cells = [Cell(text, csv=(field,)) for text, field in zip(head, csv_fields, strict=True)]
+            median = None if finding.median is None else format_plain(finding.median)
+            rows.append(
+                (*cells, _finding_cell(finding, DisplayUnit(1.0, "")), number_cell(finding.median, text=median))
+            )
+    return Table(
+        "metrics", "Every metric of every case", columns, tuple(rows), ("Means over repetitions, in stored units.",)
+    )
+
+
+def exclusions_table(analysis: Analysis) -> Table:
+    """What was measured and does not count, and what could not be measured, by metric and reason."""
+    found: dict[tuple[str, str, str], list[tuple[Case, int]]] = {}
+    for case in analysis.cases:
+        for name, finding in case.metrics.items():
+            for what, counts in (("invalid", finding.excluded), ("missing", finding.missing)):
+                for reason, runs in counts.items():
+                    found.setdefault((name, what, reason), []).append((case.case, runs))
+    rows = [
+        (
+            Cell(METRIC_LABELS[name], csv=(name,)),
+            text_cell(what, tone="bad" if what == "invalid" else "neutral"),
+            text_cell(reason),
+            number_cell(sum(runs for _, runs in members)),
+            text_cell(
+                members[0][0].title() if len(members) == 1 else f"{len(members)} cases, such as {members[0][0].title()}"
+            ),
+        )
+        for (name, what, reason), members in found.items()
+    ]
+    columns = (
+        Column("Metric", ("metric",)),
+        Column("Left out as", ("left_out_as",)),
+        Column("Reason", ("reason",)),
+        Column("Values", ("values",), numeric=True),
+        Column("Of", ("of",)),
+    )
+    return Table("left-out", "Values left out, and why", columns, tuple(rows))
+
+
+def failures_table(analysis: Analysis, run_link: str) -> Table:
+    """Cases with runs that are not ok."""
+    rows = []
+    for case in analysis.cases:
+        for reason, runs in case.reasons.items():
+            rows.append(
+                (
+                    text_cell(case.case.title(), href=f"{run_link}/{case.case.id}/" if case.folders else None),
+                    text_cell(", ".join(name for name in case.outcomes if name != "ok")),
+                    text_cell(reason),
+                    number_cell(runs),
+                )
+            )
+    columns = (
+        Column("Case", ("case",)),
+        Column("Outcome", ("outcome",)),
+        Column("Reason", ("reason",)),
+        Column("Runs", ("runs",), numeric=True),
+    )
+    return Table("not-ok", "Runs that are not ok", columns, tuple(rows))
+
+
+# --- cells -----------------------------------------------------------------------------------------------------------
+
+
+def _metric_cell(case: CaseFinding, name: str, unit: DisplayUnit) -> Cell:
+    finding = case.metrics.get(name)
+    if finding is None:
+        return estimate_cell(None, why_none=why_nothing(case))
+    return _finding_cell(finding, unit)
+
+
+def _finding_cell(finding: MetricFinding, unit: DisplayUnit) -> Cell:
+    if finding.estimate is None and finding.bounds is not None:
+        return bounds_cell(finding.bounds, unit)
+    return estimate_cell(finding.estimate, unit=unit, why_none=finding.why_none)
+
+
+def why_nothing(case: CaseFinding) -> str:
+    """Why a case has no number at all."""
+    if not case.outcomes:
+        return "did not run"
+    if "ok" in case.outcomes:
+        return "not measured"
+    return max(case.reasons, key=lambda reason: case.reasons[reason])
+
+
+def _factor_cell(name: str, case: Case) -> Cell:
+    value = getattr(case, name)
+    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    shown = factor_text(name, value) if value is None or isinstance(value, bool) else str(value)
+    return Cell(
+        shown.removeprefix(name.replace("_", " ")).strip(), number=number, csv=("" if value is None else str(value),)
+    )
+
+
+def _count_cell(case: CaseFinding, shown: Sequence[str]) -> Cell:
+    """Repetitions behind the row's numbers; a range when metrics differ."""
+    counts = sorted(
+        {len(case.metrics[name].points) for name in shown if name in case.metrics and case.metrics[name].points}
+    )
+    if not counts:
+        return number_cell(0)
+    text = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
+    return number_cell(
+        counts[-1], text=text, note=None if len(counts) == 1 else "some values are left out: see the table of reasons"
+    )
+
+
+def _runs_cell(case: CaseFinding, run_link: str) -> Cell:
+    if not case.outcomes:
+        return text_cell("did not run", tone="bad")
+    text = ", ".join(f"{count} {outcome}" for outcome, count in case.outcomes.items())
+    tones = {OUTCOME_TONES.get(outcome, "bad") for outcome in case.outcomes}
+    tone = next(tone for tone in ("bad", "neutral", "good") if tone in tones)
+    reasons = "; ".join(case.reasons) or None
+    return text_cell(text, tone=tone, note=reasons, href=f"{run_link}/{case.case.id}/")
+
+
+# --- titles ----------------------------------------------------------------------------------------------------------
+
+
+def _has_number(case: CaseFinding, name: str) -> bool:
+    finding = case.metrics.get(name)
+    return finding is not None and (finding.estimate is not None or finding.bounds is not None)
+
+
+def _unit_of(name: str, cases: Sequence[CaseFinding]) -> DisplayUnit:
+    found = [case.metrics[name] for case in cases if name in case.metrics]
+    values = [finding.estimate.value for finding in found if finding.estimate is not None]
+    values += [finding.bounds[1] for finding in found if finding.bounds is not None]
+    return display_unit(METRICS[name].unit, values)
+
+
+def _metric_title(name: str, unit: DisplayUnit) -> str:
+    return METRIC_LABELS[name] if unit.name in ("1", "", "1/s") else f"{METRIC_LABELS[name]} ({unit.name})"
+
+
+def _factor_title(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+def _is_numeric(name: str, cases: Sequence[Case]) -> bool:
+    return all(
+        isinstance(getattr(case, name), int | float) and not isinstance(getattr(case, name), bool) for case in cases
+    )
+
+
+def _notes(workload: str, cases: Sequence[Case], shown: Sequence[str]) -> list[str]:
+    same = ", ".join(f"{name} {value}" for name, value in _readable(constant_factors(cases)).items())
+    notes = [f"In all rows: {same}."] if same else []
+    if workload == "accuracy":
+        return [*notes, "Shares with 95 % score intervals over images."]
+    notes.append("Means over repetitions with 95 % intervals; n is the number of repetitions.")
+    if any(name.endswith("_estimate_j") for name in shown):
+        notes.append("Bounds hold the CPU's energy if its power bounds do; they are no measurement.")
+    return notes
+
+
+def _readable(factors: Mapping[str, object]) -> dict[str, object]:
+    return {name.replace("_", " "): value for name, value in factors.items()}

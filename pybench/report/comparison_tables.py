@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of `pybench compare`: every change, and the cases that only one side has."""
+
+from __future__ import annotations
+
+from pybench.analysis.comparison import Change, Comparison, MetricChange
+from pybench.report.labels import METRIC_LABELS
+from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
+
+_TONES = {
+    Change.WORSE: "bad",
+    Change.BETTER: "good",
+    Change.SAME: "neutral",
+    Change.UNCLEAR: "neutral",
+    Change.NOT_COMPARED: None,
+}
+
+
+def comparison_tables(comparison: Comparison) -> list[Table]:
+    """Changes first, worst verdicts on top; then what could not be joined."""
+    order = list(Change)
+    changes = sorted(comparison.changes, key=lambda change: order.index(change.change))
+    columns = (
+        Column("Case", ("case",)),
+        Column("Metric", ("metric",)),
+        Column("Unit", ("unit",)),
+        Column("A", ("before",), numeric=True),
+        Column("B", ("after",), numeric=True),
+        Column("B/A, or B−A in pp", estimate_fields("change"), numeric=True),
+        Column("Verdict", ("verdict",)),
+    )
+    notes = (
+        f"Worse or better: the whole 95 % interval is beyond a factor of {1 + comparison.tolerance:g}.",
+        f"Of accuracies: beyond {comparison.tolerance_pp:g} percentage points.",
+        "The blocks of two campaigns share nothing, so runs are not paired; accuracies are paired by image.",
+    )
+    tables = [Table("changes", "Changes from A to B", columns, tuple(_row(change) for change in changes), notes)]
+    for name, title, cases in (
+        ("only-a", "Cases only in A", comparison.only_before),
+        ("only-b", "Cases only in B", comparison.only_after),
+    ):
+        rows = tuple((Cell(case.title(), csv=(case.id,)),) for case in cases)
+        tables.append(Table(name, title, (Column("Case", ("case",)),), rows))
+    return tables
+
+
+def _row(change: MetricChange) -> tuple[Cell, ...]:
+    difference = change.metric.scale == "difference"
+    return (
+        Cell(change.case.title(), csv=(change.case.id,)),
+        Cell(METRIC_LABELS[change.metric.name], csv=(change.metric.name,)),
+        text_cell(change.metric.unit),
+        number_cell(change.before),
+        number_cell(change.after),
+        estimate_cell(change.estimate, why_none=change.why, signed=difference),
+        text_cell(
+            change.change.value, tone=_TONES[change.change], note=None if change.estimate is None else change.why
+        ),
+    )

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables that compare: verdicts, effects with their tests, accuracy over images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pybench.analysis import Analysis
+from pybench.analysis.contrasts import ContrastFinding, PairEffect, PairFinding
+from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
+from pybench.criteria import Criterion, Pair
+from pybench.report.labels import METRIC_LABELS, bound_text, criterion_label, pair_texts, varying_factors
+from pybench.report.numbers import format_p
+from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
+
+TONES = {Verdict.ACCEPTED: "good", Verdict.REJECTED: "bad", Verdict.UNDECIDED: "neutral"}
+
+
+def contrast_tables(analysis: Analysis) -> list[Table]:
+    """For each contrast its verdicts (where it judges), its effects, and its accuracies over images (where there are
+    any)."""
+    tables: list[Table] = []
+    for number, (contrast, verdicts) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1):
+        if contrast.contrast.accept:
+            tables.append(_verdict_table(number, contrast, verdicts))
+        tables.append(_effect_table(number, contrast))
+        if any(effect.images for pair in contrast.pairs for effect in pair.effects.values()):
+            tables.append(_image_table(number, contrast))
+    return [table for table in tables if table.rows]
+
+
+def context_factors(contrast: ContrastFinding, pairs: Iterable[Pair]) -> tuple[str, ...]:
+    """Factors that tell pairs of a contrast apart, besides those of its baseline."""
+    varying = varying_factors([pair.case for pair in pairs])
+    return tuple(name for name in varying if name not in contrast.contrast.baseline)
+
+
+def subjects(verdicts: Iterable[CaseVerdict]) -> list[Pair]:
+    """What the verdicts are about, without the accuracies joined to it."""
+    return [verdict.subject for verdict in verdicts]
+
+
+def _verdict_table(number: int, contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> Table:
+    criteria = contrast.contrast.accept
+    columns = [
+        *_head_columns(),
+        *(
+            Column(f"{criterion_label(one)}, {bound_text(one)}", estimate_fields(one.name), numeric=True)
+            for one in criteria
+        ),
+    ]
+    rows = []
+    for verdict in verdicts:
+        cells = [
+            *_head_cells(verdict.subject, contrast, subjects(verdicts)),
+            *(_judged_cell(one, verdict.judgements) for one in criteria),
+        ]
+        text = "not judged" if verdict.verdict is None else verdict.verdict.value
+        rows.append((*cells, text_cell(text, tone=None if verdict.verdict is None else TONES[verdict.verdict])))
+    notes = (
+        "Accepted: every interval keeps its bound whole. Rejected: one breaks it whole. Undecided: neither.",
+        "Speeds are paired within blocks, accuracies over images.",
+    )
+    return Table(
+        f"verdicts-{number}",
+        f"Verdicts: {contrast.contrast.title()}",
+        (*columns, Column("Verdict", ("verdict",))),
+        tuple(rows),
+        notes,
+    )
+
+
+def _judged_cell(criterion: Criterion, judgements: Sequence[Judgement]) -> Cell:
+    """The judgement that decides: of several accuracies the worst verdict's."""
+    concerned = [judgement for judgement in judgements if judgement.criterion == criterion]
+    if not concerned:
+        return estimate_cell(None, why_none="does not apply to this workload")
+    order = (Verdict.REJECTED, Verdict.UNDECIDED, Verdict.ACCEPTED)
+    deciding = min(concerned, key=lambda judgement: order.index(judgement.verdict))
+    signed = criterion.kind == "difference"
+    return estimate_cell(deciding.estimate, why_none=deciding.why, signed=signed, tone=TONES[deciding.verdict])
+
+
+def _effect_table(number: int, contrast: ContrastFinding) -> Table:
+    columns = (
+        *_head_columns(),
+        Column("Metric", ("metric",)),
+        Column("Case / baseline", estimate_fields("effect"), numeric=True),
+        Column("Pairs", ("pairs",), numeric=True),
+        Column("p", ("p_value",), numeric=True),
+        Column("p (Holm)", ("p_holm",), numeric=True),
+        Column("p (not equivalent)", ("p_not_equivalent",), numeric=True),
+        Column("Detectable", ("smallest_detectable",), numeric=True),
+    )
+    rows = [
+        _effect_row(pair, effect, contrast)
+        for pair in contrast.pairs
+        for effect in pair.effects.values()
+        if effect.effect is not None or effect.declared
+    ]
+    notes = (
+        "Ratios; differences (marked Δ) where a ratio has no sense; pp: percentage points. Only full pairs are used.",
+        "p: no effect. Holm: adjusted over everything that the plan declares.",
+        "Not equivalent: small when the effect is within ±5 % (two one-sided tests).",
+        "Detectable: the smallest effect that these repetitions would show with a probability of 80 %.",
+    )
+    return Table(f"effects-{number}", f"Effects: {contrast.contrast.title()}", columns, tuple(rows), notes)
+
+
+def _effect_row(pair: PairFinding, found: PairEffect, contrast: ContrastFinding) -> tuple[Cell, ...]:
+    label = METRIC_LABELS[found.metric]
+    head = _head_cells(pair.pair, contrast)
+    effect = found.effect
+    if effect is None:
+        return (
+            *head,
+            text_cell(label),
+            estimate_cell(None, why_none=found.why_none),
+            number_cell(0),
+            *[number_cell(None)] * 4,
+        )
+    if effect.scale == "difference":
+        label = f"Δ {label} (pp)" if found.metric.endswith("_percent") else f"Δ {label}"
+    pairs_text = f"{len(effect.pairing.blocks)} blocks" if found.images is None else f"{found.images.pairs.n} images"
+    lost = effect.pairing.only_candidate + effect.pairing.only_baseline
+    note = f"{lost} runs have no partner in their block" if lost else None
+    return (
+        *head,
+        text_cell(label),
+        estimate_cell(effect.estimate, signed=effect.scale == "difference"),
+        number_cell(found.images.pairs.n if found.images else len(effect.pairing.blocks), text=pairs_text, note=note),
+        *(_p_cell(value) for value in (effect.p_value, found.p_adjusted, effect.p_equivalence)),
+        _detectable_cell(effect.detectable, effect.scale),
+    )
+
+
+def _image_table(number: int, contrast: ContrastFinding) -> Table:
+    columns = (
+        *_head_columns(),
+        Column("Metric", ("metric",)),
+        Column("Difference (pp)", estimate_fields("difference_pp"), numeric=True),
+        Column("Images", ("images",), numeric=True),
+        Column("Only case right", ("only_case_right",), numeric=True),
+        Column("Only baseline right", ("only_baseline_right",), numeric=True),
+        Column("Same answer (%)", estimate_fields("agreement_percent"), numeric=True),
+        Column("p (McNemar)", ("p_mcnemar",), numeric=True),
+    )
+    rows = []
+    for pair in contrast.pairs:
+        for found in pair.effects.values():
+            if found.images is not None:
+                images = found.images
+                left_out = images.unmatched + images.relabelled
+                note = f"{left_out} images left out: not on both sides, or labelled differently" if left_out else None
+                rows.append(
+                    (
+                        *_head_cells(pair.pair, contrast),
+                        text_cell(METRIC_LABELS[found.metric]),
+                        estimate_cell(images.estimate, signed=True),
+                        number_cell(images.pairs.n, note=note),
+                        number_cell(images.pairs.only_candidate),
+                        number_cell(images.pairs.only_baseline),
+                        estimate_cell(images.agreement),
+                        _p_cell(images.p_value),
+                    )
+                )
+    notes = ("Paired by image id; Tango's score interval for the difference, Wilson's for the share of same answers.",)
+    return Table(
+        f"images-{number}", f"Accuracy, image by image: {contrast.contrast.title()}", columns, tuple(rows), notes
+    )
+
+
+def _head_columns() -> tuple[Column, ...]:
+    return Column("Case", ("case",)), Column("Against", ("against",)), Column("At", ("at",))
+
+
+def _head_cells(pair: Pair, contrast: ContrastFinding, among: Sequence[Pair] | None = None) -> tuple[Cell, ...]:
+    """`among`: the pairs that the row has to be told apart from; by default all of the contrast."""
+    context = context_factors(contrast, among or [found.pair for found in contrast.pairs])
+    candidate, baseline, where = pair_texts(pair, tuple(contrast.contrast.baseline), context)
+    return (
+        Cell(candidate, csv=(pair.case.id,)),
+        Cell(baseline, csv=(pair.baseline.id,)),
+        text_cell(where, note=None),
+    )
+
+
+def _p_cell(value: float | None) -> Cell:
+    return number_cell(value, text=format_p(value))
+
+
+def _detectable_cell(value: float | None, scale: str) -> Cell:
+    if value is None:
+        return number_cell(None)
+    text = f"±{(value - 1) * 100:.2g} %" if scale == "ratio" else f"±{value:.2g}"
+    return number_cell(value, text=text)

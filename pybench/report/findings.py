@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was found, in sentences: verdicts first, then what is only described, then what to doubt. No markup here.
+
+A sentence carries its numbers with their intervals; whatever a sentence cannot say (no criteria, one repetition,
+nothing ran) it says in words instead of leaving a gap.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from pybench.analysis import Analysis
+from pybench.analysis.contrasts import HEADLINE, ContrastFinding, PairFinding
+from pybench.analysis.estimate import Estimate
+from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
+from pybench.coverage import Coverage
+from pybench.dataset import Dataset
+from pybench.report.contrast_tables import TONES, context_factors, subjects
+from pybench.report.labels import METRIC_LABELS, bound_text, case_text, criterion_label, pair_texts, varying_factors
+from pybench.report.numbers import display_unit, format_estimate, format_p
+from pybench.units import METRICS
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """`lead`: the words set in bold before the text; `tone`: good, bad, neutral; `verdict`: a word before the text, or
+    None."""
+
+    lead: str
+    text: str
+    tone: str
+    verdict: str | None = None
+
+    @property
+    def plain(self) -> str:
+        return ": ".join(part for part in (self.lead, self.verdict, self.text) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """`headline`: one or two sentences; `groups`: contrast title -> its sentences; `doubts`: what limits all of it."""
+
+    headline: str
+    groups: tuple[tuple[str, tuple[Sentence, ...]], ...]
+    doubts: tuple[Sentence, ...]
+
+
+def describe(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> Findings:
+    """The report's first page in words."""
+    groups = [
+        (contrast.contrast.title(), tuple(_contrast_sentences(contrast, verdicts)))
+        for contrast, verdicts in zip(analysis.contrasts, analysis.verdicts, strict=True)
+    ]
+    if not groups:
+        groups = [("What was measured", tuple(_case_sentences(analysis)))]
+    return Findings(
+        headline=_headline(dataset, analysis, coverage),
+        groups=tuple(group for group in groups if group[1]),
+        doubts=tuple(_doubts(dataset, analysis, coverage)),
+    )
+
+
+def _headline(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> str:
+    verdicts = Counter(one.verdict for found in analysis.verdicts for one in found if one.verdict is not None)
+    runs = f"{coverage.covered} of {coverage.planned} planned runs are covered"
+    if not dataset.runs.filter(pl.col("outcome") == "ok").height:
+        return f"No run gave a number: {runs}, and none of them is ok. The reasons stand below."
+    if not analysis.contrasts:
+        return f"The plan declares no criteria, so cases are described and not compared; {runs}."
+    if not verdicts:
+        return f"The plan compares cases and sets no threshold, so nothing is accepted or rejected; {runs}."
+    parts = [f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict]]
+    return f"Of {verdicts.total()} candidates judged against their baseline, {_listed(parts)}; {runs}."
+
+
+# --- comparisons -----------------------------------------------------------------------------------------------------
+
+
+def _contrast_sentences(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[Sentence]:
+    by_case = {pair.pair.case.id: pair for pair in contrast.pairs}
+    context = context_factors(contrast, subjects(verdicts))
+    sentences = []
+    for verdict in verdicts:
+        pair = by_case[verdict.subject.case.id]
+        candidate, baseline, where = pair_texts(pair.pair, tuple(contrast.contrast.baseline), context)
+        subject = f"{candidate} instead of {baseline}" + (f" ({where})" if where else "")
+        if verdict.verdict is None:
+            sentences.append(Sentence(subject, _effect_text(pair), "neutral"))
+        else:
+            text = "; ".join(_judgement_text(one) for one in verdict.judgements) + "." + _device_text(pair)
+            sentences.append(Sentence(subject, text, TONES[verdict.verdict], verdict.verdict.value))
+    return sentences
+
+
+def _judgement_text(judgement: Judgement) -> str:
+    criterion = judgement.criterion
+    label = criterion_label(criterion)
+    if judgement.estimate is None:
+        return f"{label} has no value ({judgement.why}); asked {bound_text(criterion)}"
+    number = _estimate_text(judgement.estimate, signed=criterion.kind == "difference", ratio=criterion.kind == "ratio")
+    asked = f"asked {bound_text(criterion)}"
+    return f"{label} {number}, {asked}" + (f" ({judgement.why})" if judgement.why else "")
+
+
+def _effect_text(pair: PairFinding) -> str:
+    """The headline of a pair that is not judged, with what a null result could have hidden."""
+    name = HEADLINE.get(pair.pair.case.workload)
+    found = None if name is None else pair.effects.get(name)
+    if name is None or found is None or found.effect is None:
+        return f"not comparable ({found.why_none if found is not None else 'no metric to compare by'})."
+    effect = found.effect
+    ratio = effect.scale == "ratio"
+    number = _estimate_text(effect.estimate, signed=not ratio, ratio=ratio)
+    text = f"{METRIC_LABELS[name]} {number}{'' if ratio else ' pp'}"
+    lower, upper = effect.estimate.lower, effect.estimate.upper
+    null = 1.0 if ratio else 0.0
+    if lower is None or upper is None:
+        return f"{text}; one repetition gives no interval." + _device_text(pair)
+    if not lower <= null <= upper:
+        better = (effect.estimate.value > null) == (METRICS[name].better == "higher")
+        return f"{text}: {'better' if better else 'worse'} than the baseline." + _device_text(pair)
+    seen = (
+        ""
+        if effect.detectable is None or not ratio
+        else f"; an effect of {(effect.detectable - 1) * 100:.2g} % would have been seen"
+    )
+    equal = f", equivalent within ±5 % (p {format_p(effect.p_equivalence)})" if effect.is_equivalent else ""
+    return f"{text}: no difference shown{equal}{seen}." + _device_text(pair)
+
+
+def _estimate_text(estimate: Estimate, *, signed: bool, ratio: bool) -> str:
+    value, interval = format_estimate(estimate, signed=signed)
+    return f"{value}{'×' if ratio else ''}" + (f" {interval}" if interval else "")
+
+
+def _device_text(pair: PairFinding) -> str:
+    return " The two sides ran on different devices." if pair.same_device is False else ""
+
+
+# --- descriptions ----------------------------------------------------------------------------------------------------
+
+
+def _case_sentences(analysis: Analysis) -> list[Sentence]:
+    """For plans without criteria: the headline of each case."""
+    sentences = []
+    for case in analysis.cases:
+        same = [other.case for other in analysis.cases if other.case.workload == case.case.workload]
+        name = HEADLINE.get(case.case.workload)
+        finding = None if name is None else case.metrics.get(name)
+        if name is None or finding is None or finding.estimate is None:
+            continue
+        unit = display_unit(finding.metric.unit, [finding.estimate.value])
+        number = _estimate_text(finding.estimate.scaled(1 / unit.scale), signed=False, ratio=False)
+        lead = ", ".join(part for part in (case.case.workload, case_text(case.case, varying_factors(same))) if part)
+        sentences.append(Sentence(lead, f"{METRIC_LABELS[name].lower()} {number} {unit.name}.", "neutral"))
+    return sentences
+
+
+# --- doubts ----------------------------------------------------------------------------------------------------------
+
+
+def _doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Sentence]:
+    """Loudest first: wrong tokens, other devices, gaps, invalid runs, one repetition, cautions."""
+    found = [*_token_doubts(analysis), *_device_doubts(analysis)]
+    if coverage.is_full:
+        states = _listed([f"{count} {state}" for state, count in coverage.states.items()])
+        found.append(Sentence("Coverage is complete", f"{coverage.planned} planned runs: {states}.", "good"))
+    else:
+        states = _listed([f"{count} {state}" for state, count in coverage.states.items()])
+        found.append(
+            Sentence(
+                "Coverage is short",
+                f"{coverage.covered} of {coverage.planned} planned runs have an answer: {states}.",
+                "bad",
+            )
+        )
+    invalid = sum(sum(finding.excluded.values()) for case in analysis.cases for finding in case.metrics.values())
+    if invalid:
+        found.append(
+            Sentence(
+                "Invalid values", f"{invalid} values were measured and do not count; they are listed by reason.", "bad"
+            )
+        )
+    if dataset.plan.repetitions == 1:
+        found.append(
+            Sentence(
+                "One repetition",
+                "no number here has an interval over runs; nothing timed can be accepted or rejected.",
+                "bad",
+            )
+        )
+    for case_id, versions in analysis.varying.items():
+        title = dataset.cases[case_id].title()
+        text = f"{title} gave {versions} different sets of predictions; intervals over images miss that."
+        found.append(Sentence("Predictions vary", text, "bad"))
+    if dataset.cautions.height:
+        codes = dataset.cautions["code"].value_counts(sort=True).iter_rows()
+        listed = ", ".join(f"{code.replace('_', ' ')} ({count})" for code, count in codes)
+        found.append(Sentence("Cautions", f"{listed}.", "neutral"))
+    return found
+
+
+def _token_doubts(analysis: Analysis) -> list[Sentence]:
+    wrong = [finding for finding in analysis.token_paths if finding.equal is False]
+    right = [finding for finding in analysis.token_paths if finding.equal]
+    sentences = []
+    for finding in wrong:
+        paths = ", ".join(finding.digests)
+        blocks = ", ".join(map(str, finding.differing))
+        text = f"the paths {paths} did not give the same ids in blocks {blocks}: their speeds cannot be compared."
+        sentences.append(Sentence("TOKENIZER PATHS DISAGREE", text, "bad"))
+    for finding in right:
+        text = f"the paths {_listed(list(finding.digests))} gave identical ids in all {finding.blocks} blocks compared."
+        sentences.append(Sentence("Tokenizer paths agree", text, "good"))
+    return sentences
+
+
+def _device_doubts(analysis: Analysis) -> list[Sentence]:
+    pairs = {
+        pair.pair.case.id: pair
+        for contrast in analysis.contrasts
+        for pair in contrast.pairs
+        if pair.same_device is False
+    }
+    if not pairs:
+        return []
+    devices = sorted({device for pair in pairs.values() for device in pair.candidate_devices | pair.baseline_devices})
+    text = f"{len(pairs)} comparisons are between different devices ({', '.join(devices)}): they compare hardware, too."
+    return [Sentence("Different devices", text, "bad")]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else "none"

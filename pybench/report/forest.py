@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The forest plot of a contrast: one row a candidate, one panel a criterion, every interval against its threshold.
+
+Without criteria the panels are the headline metrics, against no effect. Colour and shape both tell the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pybench.analysis import Analysis
+from pybench.analysis.contrasts import HEADLINE, ContrastFinding
+from pybench.analysis.estimate import Estimate
+from pybench.analysis.verdicts import CaseVerdict, Verdict
+from pybench.criteria import Criterion
+from pybench.report.canvas import BLUE, GREY, VERMILION, WIDTH_INCH, Picture, label_rows, picture, plain_log_ticks
+from pybench.report.contrast_tables import context_factors, subjects
+from pybench.report.labels import METRIC_LABELS, bound_text, criterion_label, pair_texts
+from pybench.units import METRICS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LOOKS = {
+    Verdict.ACCEPTED: (BLUE, "o"),
+    Verdict.REJECTED: (VERMILION, "X"),
+    Verdict.UNDECIDED: (GREY, "D"),
+    None: (BLUE, "o"),
+}
+_SHADE = "#f1f6fa"  # where a threshold is kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """One interval in one panel; `why_none` stands there when it has none."""
+
+    estimate: Estimate | None
+    verdict: Verdict | None
+    why_none: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """One number for every row. `criterion` draws its threshold; ratios are logarithmic around 1, differences linear
+    around 0."""
+
+    title: str
+    ratio: bool
+    criterion: Criterion | None
+    marks: tuple[_Mark | None, ...]
+
+
+def draw_forests(analysis: Analysis) -> list[Picture]:
+    """One figure a contrast that has anything to show."""
+    shown = []
+    for number, (contrast, verdicts) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1):
+        panels = _panels(contrast, verdicts)
+        if any(mark and mark.estimate for panel in panels for mark in panel.marks):
+            shown.append(_draw(number, contrast, verdicts, panels))
+    return shown
+
+
+def _panels(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[_Panel]:
+    if contrast.contrast.accept:
+        return [_criterion_panel(criterion, verdicts) for criterion in contrast.contrast.accept]
+    by_case = {pair.pair.case.id: pair for pair in contrast.pairs}
+    names = dict.fromkeys(
+        HEADLINE[one.subject.case.workload] for one in verdicts if one.subject.case.workload in HEADLINE
+    )
+    panels = []
+    for name in names:
+        marks: list[_Mark | None] = []
+        for verdict in verdicts:
+            found = by_case[verdict.subject.case.id].effects.get(name)
+            if HEADLINE.get(verdict.subject.case.workload) != name or found is None:
+                marks.append(None)
+            else:
+                marks.append(_Mark(None if found.effect is None else found.effect.estimate, None, found.why_none))
+        ratio = METRICS[name].scale == "ratio"
+        panels.append(
+            _Panel(f"{METRIC_LABELS[name]} {'ratio' if ratio else 'difference (pp)'}", ratio, None, tuple(marks))
+        )
+    return panels
+
+
+def _criterion_panel(criterion: Criterion, verdicts: Sequence[CaseVerdict]) -> _Panel:
+    marks: list[_Mark | None] = []
+    for verdict in verdicts:
+        found = [one for one in verdict.judgements if one.criterion == criterion]
+        marks.append(_Mark(found[0].estimate, found[0].verdict, found[0].why) if found else None)
+    return _Panel(criterion_label(criterion), criterion.kind == "ratio", criterion, tuple(marks))
+
+
+def _draw(number: int, contrast: ContrastFinding, verdicts: Sequence[CaseVerdict], panels: Sequence[_Panel]) -> Picture:
+    import matplotlib.pyplot as plt
+
+    context = context_factors(contrast, subjects(verdicts))
+    labels = [_row_label(verdict, contrast, context) for verdict in verdicts]
+    height = 0.95 + 0.3 * len(labels)
+    figure, grid = plt.subplots(1, len(panels), figsize=(WIDTH_INCH, height), squeeze=False, sharey=True)
+    for axes, panel in zip(grid[0], panels, strict=True):
+        _draw_panel(axes, panel)
+    label_rows(grid[0][0], labels)
+    for axes in grid[0][1:]:
+        axes.tick_params(axis="y", length=0, labelleft=False)
+        axes.grid(visible=False, axis="y")
+    judged = (
+        "the dashed line is the threshold, the shaded side keeps it. "
+        "Circles are accepted, crosses rejected, diamonds undecided"
+    )
+    reading = judged if contrast.contrast.accept else "the line is no effect"
+    caption = f"Each candidate against its baseline with 95 % intervals; {reading}."
+    return picture(f"forest-{number}", contrast.contrast.title(), caption, figure)
+
+
+def _row_label(verdict: CaseVerdict, contrast: ContrastFinding, context: Sequence[str]) -> str:
+    candidate, baseline, where = pair_texts(verdict.subject, tuple(contrast.contrast.baseline), context)
+    return f"{candidate} / {baseline}" + (f"\n{where}" if where else "")
+
+
+def _draw_panel(axes: Axes, panel: _Panel) -> None:
+    neutral = 1.0 if panel.ratio else 0.0
+    for row, mark in enumerate(panel.marks):
+        if mark is not None and mark.estimate is not None:
+            colour, shape = _LOOKS[mark.verdict]
+            estimate = mark.estimate
+            if estimate.lower is not None and estimate.upper is not None:
+                axes.plot(
+                    [estimate.lower, estimate.upper], [row, row], color=colour, linewidth=1.8, solid_capstyle="butt"
+                )
+            axes.plot(
+                [estimate.value],
+                [row],
+                shape,
+                color=colour,
+                markersize=5.5,
+                markeredgecolor="white",
+                markeredgewidth=0.6,
+            )
+    numbers = [bound for mark in panel.marks if mark and mark.estimate for bound in _extent(mark.estimate)]
+    numbers += [neutral, *([panel.criterion.threshold] if panel.criterion else [])]
+    _set_limits(axes, numbers, ratio=panel.ratio)
+    axes.axvline(neutral, color="#555555", linewidth=0.8, zorder=1)
+    for row, mark in enumerate(panel.marks):
+        if mark is not None and mark.estimate is None:
+            axes.text(
+                0.5,
+                row,
+                "no value",
+                transform=axes.get_yaxis_transform(),
+                ha="center",
+                va="center",
+                fontsize=7.5,
+                color=GREY,
+                style="italic",
+            )
+    label = panel.title
+    if panel.criterion is not None:
+        threshold = panel.criterion.threshold
+        low, high = axes.get_xlim()
+        kept = (threshold, high) if panel.criterion.sense == "min" else (low, threshold)
+        axes.axvspan(*kept, color=_SHADE, zorder=0, linewidth=0)
+        axes.axvline(threshold, color="#333333", linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
+        axes.set_xlim(low, high)
+        label = f"{label}\n{bound_text(panel.criterion)}"
+    axes.set_xlabel(label)
+
+
+def _set_limits(axes: Axes, numbers: Sequence[float], *, ratio: bool) -> None:
+    """A margin of 8 % on both sides; ratios on a logarithmic axis."""
+    low, high = min(numbers), max(numbers)
+    if ratio:
+        margin = max((high / low) ** 0.08, 1.02)
+        axes.set_xscale("log")
+        axes.set_xlim(low / margin, high * margin)
+        plain_ratio_ticks(axes)
+    else:
+        margin = 0.08 * (high - low) or 0.5
+        axes.set_xlim(low - margin, high + margin)
+
+
+def plain_ratio_ticks(axes: Axes) -> None:
+    """Ratios near 1 get evenly spaced ticks, wide ranges those of a logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+    low, high = axes.get_xlim()
+    if high / low > 4:
+        plain_log_ticks(axes)
+        return
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
+
+
+def _extent(estimate: Estimate) -> list[float]:
+    return [bound for bound in (estimate.lower, estimate.value, estimate.upper) if bound is not None]

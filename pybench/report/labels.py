@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Short names of metrics, outcomes and verdicts for tables and figures; the closed lists are `pybench.units` and
+`rundir`.
+
+A test holds the names to `METRICS`. What a metric is exactly stands in its `meaning`, which the report prints once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pybench.case import FACTORS, Case
+from pybench.criteria import Criterion, Pair
+from pybench.report.numbers import format_plain
+
+METRIC_LABELS = {
+    "latency_mean_ms": "Mean latency",
+    "latency_p50_ms": "p50 latency",
+    "latency_p95_ms": "p95 latency",
+    "latency_p99_ms": "p99 latency",
+    "throughput_samples_per_s": "Samples/s",
+    "throughput_tokens_per_s": "Tokens/s",
+    "text_mb_per_s": "Text rate",
+    "bandwidth_gb_per_s": "Bandwidth",
+    "wait_share_ratio": "Share waiting",
+    "peak_host_bytes": "Peak host memory",
+    "peak_device_bytes": "Peak device memory",
+    "model_bytes": "Model size",
+    "gpu_energy_j": "GPU energy",
+    "gpu_energy_per_sample_j": "GPU energy/sample",
+    "gpu_energy_per_token_j": "GPU energy/token",
+    "gpu_energy_per_gb_j": "GPU energy/GB",
+    "gpu_tokens_per_s_per_w": "Tokens/s/W (GPU)",
+    "cpu_energy_j": "CPU energy",
+    "cpu_energy_per_sample_j": "CPU energy/sample",
+    "cpu_energy_per_token_j": "CPU energy/token",
+    "cpu_tokens_per_s_per_w": "Tokens/s/W (CPU)",
+    "cpu_energy_estimate_j": "CPU energy, bounds",
+    "cpu_energy_per_sample_estimate_j": "CPU energy/sample, bounds",
+    "cpu_energy_per_token_estimate_j": "CPU energy/token, bounds",
+    "top1_percent": "Top-1",
+    "top5_percent": "Top-5",
+    "loss_first_nats": "First loss",
+    "loss_last_nats": "Last loss",
+}
+
+WORKLOAD_LABELS = {
+    "infer": "Inference",
+    "train": "Training",
+    "h2d": "Host-to-device copies",
+    "tokenize": "Tokenizing",
+    "accuracy": "Accuracy",
+    "noop": "No operation",
+}
+
+
+def criterion_label(criterion: Criterion) -> str:
+    """The number that a criterion bounds: `Speed-up`, `p99 latency ratio`, `Top-1 difference (pp)`."""
+    if criterion.inverse and criterion.metric == "latency_mean_ms":
+        return "Speed-up"
+    label = METRIC_LABELS[criterion.metric]
+    if criterion.kind == "ratio":
+        return f"{label} ratio"
+    return f"{label} difference (pp)" if criterion.metric.endswith("_percent") else f"{label} difference"
+
+
+def bound_text(criterion: Criterion) -> str:
+    """`at least 1.15`."""
+    return f"at {'least' if criterion.sense == 'min' else 'most'} {format_plain(criterion.threshold)}"
+
+
+def varying_factors(cases: Sequence[Case]) -> tuple[str, ...]:
+    """Factors that are not the same in all cases, in the order of `FACTORS`."""
+    return tuple(name for name in FACTORS if len({repr(getattr(case, name)) for case in cases}) > 1)
+
+
+def constant_factors(cases: Sequence[Case]) -> dict[str, object]:
+    """Factors that all cases share and that some case set, protocol included."""
+    names = [name for name in FACTORS if any(name in case.chosen() for case in cases)]
+    return {
+        name: getattr(cases[0], name) for name in names if name not in varying_factors(cases) and name != "workload"
+    }
+
+
+def factor_text(name: str, value: object) -> str:
+    """`fp32`, `batch 8`: values of closed lists and models speak for themselves."""
+    shown = {True: "yes", False: "no", None: "default"}.get(value, value) if isinstance(value, bool | None) else value
+    return str(shown) if FACTORS[name].kind == "choice" or name == "model" else f"{name.replace('_', ' ')} {shown}"
+
+
+def case_text(case: Case, names: Iterable[str]) -> str:
+    """The given factors of a case in one line."""
+    return ", ".join(factor_text(name, getattr(case, name)) for name in names)
+
+
+def pair_texts(pair: Pair, fixed: Sequence[str], context: Sequence[str]) -> tuple[str, str, str]:
+    """(what the case has, what the baseline has, where): `int8`, `fp32`, `onnxruntime, batch 8`."""
+    shown = [name for name in context if name not in fixed]
+    return case_text(pair.case, fixed), case_text(pair.baseline, fixed), case_text(pair.case, shown)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the numbers came about, as paragraphs for the page: docs/method.md in short, with this campaign's own figures."""
+
+from __future__ import annotations
+
+from pybench.analysis.intervals import BOOTSTRAP_MINIMUM, RESAMPLES
+from pybench.analysis.paired import EQUIVALENCE_MARGIN, POWER
+from pybench.dataset import Dataset
+
+_TEXT = """\
+The repetition is the unit: every run is a process of its own, and its iterations are nested in it. The plan asks for
+{repetitions} repetitions; each is a block in which all cases run once, in an order drawn from the seed {seed}.
+
+A mean over repetitions has a BCa bootstrap interval ({resamples} resamples) from {minimum} values on, and Student's t
+interval below, because the bootstrap covers too little with few values. Repetitions that are all equal give a point
+and are marked.
+
+A case is compared with its baseline within blocks: the effect is the geometric mean of the blocks' ratios (a mean
+difference where a ratio has no sense), with the same kinds of interval, on the logarithms. Only blocks in which both
+sides are valid are used. p values are of the paired t test; Holm's correction covers everything that the plan declares.
+
+Equivalence is tested within ±{margin:.0%} by two one-sided tests. The smallest detectable effect is what the paired
+test would find with a probability of {power:.0%}, given the spread seen.
+
+Accuracy has the image as its unit, because a deterministic model does not vary between runs: shares have Wilson's
+score interval, paired differences Tango's, and the test is McNemar's exact one.
+
+A criterion is accepted when the whole 95 % interval keeps its bound, rejected when the whole interval breaks it,
+undecided otherwise; a candidate is accepted when all of its criteria are.
+
+Values whose run is invalid in the sense that they rest on are counted and left out. A dash is a number that does not
+exist, with its reason; it is never zero.
+"""
+
+
+def paragraphs(dataset: Dataset) -> tuple[str, ...]:
+    """Plain sentences, one paragraph each."""
+    text = _TEXT.format(
+        repetitions=dataset.plan.repetitions,
+        seed=dataset.plan.seed,
+        resamples=RESAMPLES,
+        minimum=BOOTSTRAP_MINIMUM,
+        margin=EQUIVALENCE_MARGIN,
+        power=POWER,
+    )
+    return tuple(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))

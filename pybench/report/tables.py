@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One table, five forms: HTML cells, CSV for machines, Markdown, LaTeX (booktabs) and plain text for a terminal.
+
+A cell knows its number as well as its text, so that CSV carries full precision and a page sorts by value. A missing
+number is an em dash with its reason, never 0. Everything that comes from a plan or a log is escaped in each form.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from pybench.analysis.estimate import Estimate
+from pybench.report.numbers import DASH, DisplayUnit, format_bounds, format_estimate, format_plain
+
+UNITY = DisplayUnit(1.0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`text` and `interval` are shown; `number` sorts; `note` is the reason or footnote; `href` a link; `tone` colours
+    it (a verdict or an outcome). `csv`: the values that the columns of a CSV get, full precision."""
+
+    text: str
+    interval: str | None = None
+    number: float | None = None
+    note: str | None = None
+    href: str | None = None
+    tone: str | None = None
+    csv: tuple[str, ...] = ()
+
+    @property
+    def full_text(self) -> str:
+        return self.text if self.interval is None else f"{self.text} {self.interval}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`fields`: names of the columns that it becomes in a CSV; numbers are set right."""
+
+    title: str
+    fields: tuple[str, ...]
+    numeric: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`name`: of its files; `notes`: what holds for all rows (constant factors, units, how intervals were found)."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"table {self.name}: a row does not fit its {len(self.columns)} columns")
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Notes of cells, each once, in order: the footnotes of the forms that have no hover."""
+        return tuple(dict.fromkeys(cell.note for row in self.rows for cell in row if cell.note))
+
+
+# --- cells -----------------------------------------------------------------------------------------------------------
+
+
+def text_cell(text: object, *, tone: str | None = None, note: str | None = None, href: str | None = None) -> Cell:
+    shown = DASH if text is None or text == "" else str(text)
+    return Cell(shown, tone=tone, note=note, href=href, csv=("" if text is None else str(text),))
+
+
+def number_cell(
+    value: float | None, *, note: str | None = None, text: str | None = None, tone: str | None = None
+) -> Cell:
+    """A number without a width, such as a count; None is a dash with its reason."""
+    if value is None:
+        return Cell(DASH, note=note, tone=tone, csv=("",))
+    return Cell(text or format_plain(value), number=value, note=note, tone=tone, csv=(repr(value),))
+
+
+def estimate_cell(
+    estimate: Estimate | None,
+    *,
+    unit: DisplayUnit = UNITY,
+    why_none: str | None = None,
+    signed: bool = False,
+    tone: str | None = None,
+) -> Cell:
+    """value [lower, upper]; one repetition and degenerate intervals say so in the note."""
+    if estimate is None:
+        return Cell(DASH, note=why_none, csv=("", "", "", "", ""))
+    text, interval = format_estimate(estimate.scaled(1 / unit.scale), signed=signed)
+    note = {
+        "one value": "one repetition: no interval",
+        "all equal": f"all {estimate.n} repetitions are equal: no interval",
+    }.get(estimate.method)
+    fields = tuple("" if bound is None else repr(bound) for bound in (estimate.value, estimate.lower, estimate.upper))
+    return Cell(text, interval, estimate.value, note, tone=tone, csv=(*fields, str(estimate.n), estimate.method))
+
+
+def bounds_cell(bounds: tuple[float, float], unit: DisplayUnit) -> Cell:
+    """An estimate that is only ever an interval."""
+    low, high = bounds
+    text = format_bounds((low / unit.scale, high / unit.scale))
+    return Cell(
+        text, number=(low + high) / 2, note="bounds, not a measurement", csv=("", repr(low), repr(high), "", "bounds")
+    )
+
+
+def estimate_fields(name: str) -> tuple[str, ...]:
+    """The CSV columns of an `estimate_cell`."""
+    return name, f"{name}_lower", f"{name}_upper", f"{name}_n", f"{name}_method"
+
+
+# --- forms -----------------------------------------------------------------------------------------------------------
+
+
+def to_csv(table: Table) -> str:
+    """RFC 4180 with full precision; missing is empty."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([field for column in table.columns for field in column.fields])
+    for row in table.rows:
+        fields: list[str] = []
+        for column, cell in zip(table.columns, row, strict=True):
+            fields += cell.csv if len(cell.csv) == len(column.fields) else [cell.text, *[""] * (len(column.fields) - 1)]
+        writer.writerow(fields)
+    return stream.getvalue()
+
+
+def to_markdown(table: Table) -> str:
+    """A GitHub table with its title above and its notes below."""
+    marks = _footnote_marks(table)
+    head = [_markdown(column.title) for column in table.columns]
+    rule = ["---:" if column.numeric else "---" for column in table.columns]
+    body = [[_markdown(cell.full_text) + _mark(marks, cell) for cell in row] for row in table.rows]
+    lines = [f"**{_markdown(table.title)}**", "", *(f"| {' | '.join(row)} |" for row in (head, rule, *body)), ""]
+    lines += [f"{_markdown(note)}  " for note in table.notes]
+    lines += [f"{mark}: {_markdown(reason)}  " for reason, mark in marks.items()]
+    return "\n".join(lines) + "\n"
+
+
+def to_latex(table: Table) -> str:
+    """A `tabular` for \\input inside a table environment; needs the package booktabs and nothing else."""
+    marks = _footnote_marks(table)
+    layout = "".join("r" if column.numeric else "l" for column in table.columns)
+    rows = [[_latex(cell.full_text) + _latex(_mark(marks, cell)) for cell in row] for row in table.rows]
+    lines = [
+        f"% {_one_line(table.title)}",
+        *(f"% {_one_line(note)}" for note in table.notes),
+        *(f"% {mark}: {_one_line(reason)}" for reason, mark in marks.items()),
+        rf"\begin{{tabular}}{{{layout}}}",
+        r"\toprule",
+        " & ".join(_latex(column.title) for column in table.columns) + r" \\",
+        r"\midrule",
+        *(" & ".join(row) + r" \\" for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def to_text(table: Table) -> str:
+    """Aligned columns for a terminal, reasons below."""
+    marks = _footnote_marks(table)
+    cells = [[column.title for column in table.columns]]
+    cells += [[_one_line(cell.full_text) + _mark(marks, cell) for cell in row] for row in table.rows]
+    widths = [max(_width(row[index]) for row in cells) for index in range(len(table.columns))]
+    lines = [table.title]
+    for row in cells:
+        padded = [
+            _pad(text, width, column.numeric) for text, width, column in zip(row, widths, table.columns, strict=True)
+        ]
+        lines.append(("  " + "  ".join(padded)).rstrip())
+    lines += [f"  {_one_line(note)}" for note in table.notes]
+    lines += [f"  {mark}: {_one_line(reason)}" for reason, mark in marks.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _footnote_marks(table: Table) -> dict[str, str]:
+    return {reason: f"({_letters(index)})" for index, reason in enumerate(table.reasons)}
+
+
+def _letters(index: int) -> str:
+    """a … z, aa, ab, …"""
+    before, letter = divmod(index, 26)
+    return (_letters(before - 1) if before else "") + chr(ord("a") + letter)
+
+
+def _mark(marks: dict[str, str], cell: Cell) -> str:
+    return f" {marks[cell.note]}" if cell.note else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def _pad(text: str, width: int, right: bool) -> str:
+    space = " " * (width - _width(text))
+    return space + text if right else text + space
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", _one_line(text))
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", "*": "{*}", "'": r"\textquotesingle{}", "`": r"\textasciigrave{}", "-": r"{-}",
+    "[": "{[}", "]": "{]}", "−": r"$-$", "—": "---", "–": "--", "×": r"$\times$", "…": r"\ldots{}", "µ": r"$\mu$",
+    "≥": r"$\ge$", "≤": r"$\le$", "±": r"$\pm$", "²": r"$^2$", "³": r"$^3$", "⁶": r"$^6$", "⁹": r"$^9$",
+    "Δ": r"$\Delta$", "°": r"$^\circ$", "→": r"$\to$",
+}  # fmt: skip
+
+
+def _latex(text: str) -> str:
+    return "".join(_latex_character(character) for character in _one_line(text))
+
+
+def _latex_character(character: str) -> str:
+    """ASCII and what `_LATEX` names; any other character by its code point, so that every engine compiles it."""
+    if character in _LATEX:
+        return _LATEX[character]
+    return character if character.isascii() else rf"\texttt{{U+{ord(character):04X}}}"

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables that say how sure the findings are: coverage, cautions, tokenizer paths, environments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from pybench.analysis import Analysis
+from pybench.cautions import CautionCode
+from pybench.coverage import STATES, Coverage
+from pybench.dataset import Dataset
+from pybench.report.tables import Column, Table, number_cell, text_cell
+from pybench.rundir import COVERING
+
+_VALUES_SHOWN = 4  # of a fact that differs between runs
+_ADVICE = {member.code: member for member in CautionCode}
+
+
+def coverage_table(coverage: Coverage) -> Table:
+    """One row a case: how many of its repetitions have an answer."""
+    occurring = [state for state in STATES if coverage.states.get(state)]
+    columns = (
+        Column("Case", ("case",)),
+        Column("Covered", ("covered", "planned"), numeric=True),
+        *(Column(state.replace("_", " ").capitalize(), (state,), numeric=True) for state in occurring),
+        Column("Reasons", ("reasons",)),
+    )
+    rows = []
+    for entry in coverage.cases:
+        share = f"{entry.covered}/{entry.planned}"
+        covered = number_cell(entry.covered, text=share, tone="good" if entry.covered == entry.planned else "bad")
+        counts = [number_cell(entry.states.get(state, 0)) for state in occurring]
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in entry.reasons.items())
+        rows.append((text_cell(entry.case.title()), covered, *counts, text_cell(reasons)))
+    notes = [f"{coverage.covered} of {coverage.planned} planned runs are covered; {', '.join(sorted(COVERING))} cover."]
+    if coverage.orphans:
+        notes.append(
+            f"{sum(coverage.orphans.values())} runs are of {len(coverage.orphans)} cases that the plan does not hold."
+        )
+    return Table("coverage", "Coverage of the plan", columns, tuple(rows), tuple(notes))
+
+
+def cautions_table(dataset: Dataset) -> Table:
+    """Every kind of doubt that a run stored, with how often, an example and what to do."""
+    grouped = dataset.cautions.group_by("code", maintain_order=True).agg(
+        pl.len().alias("times"),
+        pl.struct("case_id", "block").n_unique().alias("runs"),
+        pl.col("case_id").n_unique().alias("cases"),
+        pl.col("detail").first(),
+        pl.col("advice").first(),
+    )
+    rows = []
+    for row in grouped.sort("runs", "code", descending=[True, False]).iter_rows(named=True):
+        known = _ADVICE.get(row["code"])
+        meaning = known.meaning if known is not None else "a caution that this version of pybench does not know"
+        rows.append(
+            (
+                text_cell(row["code"], tone="neutral"),
+                number_cell(row["runs"]),
+                number_cell(row["cases"]),
+                text_cell(meaning),
+                text_cell(row["detail"]),
+                text_cell(row["advice"]),
+            )
+        )
+    columns = (
+        Column("Caution", ("caution",)),
+        Column("Runs", ("runs",), numeric=True),
+        Column("Cases", ("cases",), numeric=True),
+        Column("What it says", ("meaning",)),
+        Column("For example", ("example",)),
+        Column("Advice", ("advice",)),
+    )
+    return Table("cautions", "Cautions", columns, tuple(rows))
+
+
+def token_table(analysis: Analysis) -> Table:
+    """Whether all paths of one text gave the same ids."""
+    rows = []
+    for finding in analysis.token_paths:
+        text, tone = {
+            True: ("equal ids", "good"),
+            False: ("DIFFERENT IDS", "bad"),
+            None: ("not comparable", "neutral"),
+        }[finding.equal]
+        where = ", ".join(
+            f"{name.replace('_', ' ')} {value}" for name, value in finding.shared.items() if value is not None
+        )
+        note = f"blocks {', '.join(map(str, finding.differing))} differ" if finding.differing else None
+        rows.append(
+            (
+                text_cell(where),
+                text_cell(", ".join(finding.digests)),
+                number_cell(finding.blocks),
+                text_cell(text, tone=tone, note=note),
+            )
+        )
+    columns = (
+        Column("Text and shape", ("text",)),
+        Column("Paths", ("paths",)),
+        Column("Blocks compared", ("blocks",), numeric=True),
+        Column("Ids", ("ids",)),
+    )
+    return Table("token-paths", "Tokenizer paths: the same ids?", columns, tuple(rows))
+
+
+def validity_table(dataset: Dataset) -> Table:
+    """How many ok runs are valid in each sense, and why the others are not."""
+    ran = dataset.runs.filter(dataset.runs["outcome"] == "ok")
+    rows = []
+    for name in ("timing", "energy", "precision", "accuracy"):
+        column = ran[f"valid_{name}"]
+        invalid = ran.filter(~column.fill_null(True))[f"reasons_{name}"].explode()
+        reasons = ", ".join(
+            f"{code} ({count})" for code, count in invalid.drop_nulls().value_counts(sort=True).iter_rows()
+        )
+        required = name in dataset.plan.require
+        bad = int((~column.fill_null(True)).sum())
+        rows.append(
+            (
+                text_cell(name + (" (required)" if required else "")),
+                number_cell(int(column.fill_null(False).sum())),
+                number_cell(bad, tone="bad" if bad and required else "neutral" if bad else None),
+                number_cell(column.null_count()),
+                text_cell(reasons),
+            )
+        )
+    columns = (
+        Column("Validity", ("validity",)),
+        Column("Valid", ("valid",), numeric=True),
+        Column("Invalid", ("invalid",), numeric=True),
+        Column("Not asked", ("not_asked",), numeric=True),
+        Column("Reasons", ("reasons",)),
+    )
+    return Table(
+        "validity",
+        "Validity of the runs that are ok",
+        columns,
+        tuple(rows),
+        ("Invalid values are counted and left out of every mean.",),
+    )
+
+
+def environment_table(dataset: Dataset) -> Table:
+    """Every fact of the environments, flattened; facts that differ between runs come first, with how often each value
+    occurs."""
+    facts: dict[str, Counter[str]] = {}
+    for environment in dataset.environments:
+        for name, value in _flatten(environment.content):
+            facts.setdefault(name, Counter())[value] += environment.runs
+    runs = sum(environment.runs for environment in dataset.environments)
+    facts.pop("schema_version", None)
+    differing = [name for name, counts in facts.items() if len(counts) > 1 or counts.total() < runs]
+    rows = [(text_cell(name, tone="neutral"), text_cell(_counted(facts[name], runs))) for name in differing]
+    rows += [
+        (text_cell(name), text_cell(next(iter(counts)))) for name, counts in facts.items() if name not in differing
+    ]
+    notes = (f"{len(differing)} facts differ between runs: they stand first.",) if differing else ()
+    return Table(
+        "environment", "Environment", (Column("Fact", ("fact",)), Column("Value", ("value",))), tuple(rows), notes
+    )
+
+
+def _counted(counts: Counter[str], runs: int) -> str:
+    """`a (12 runs), b (3 runs), 4 other values`."""
+    parts = [f"{value} ({count} runs)" for value, count in counts.most_common(_VALUES_SHOWN)]
+    rest = len(counts) - _VALUES_SHOWN
+    parts += [f"{rest} other values"] if rest > 0 else []
+    return ", ".join([*parts, f"not stated ({runs - counts.total()} runs)"] if counts.total() < runs else parts)
+
+
+def _flatten(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            found += _flatten(value, f"{prefix}{name}.")
+        elif value is not None:
+            found.append((f"{prefix}{name}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)))
+    return found
