@@ -189,7 +189,7 @@ func TestABadDocumentIsNamedAfterEverythingBeforeItWasDelivered(t *testing.T) {
 		consumer.Give(t, message)
 	}
 	result := <-done
-	want := paths[2] + ": not UTF-8 at byte 12"
+	want := paths[2] + " is not UTF-8: byte 12 begins no character"
 	if result.code != 1 || !strings.Contains(result.stderr, want) || strings.Count(result.stderr, "\n") != 1 {
 		t.Fatalf("exit %d, %q, want one line with %q", result.code, result.stderr, want)
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 type record struct {
 	SchemaVersion int    `json:"schema_version"`
 	Ended         string `json:"ended"` // "complete", or a fault.Kind
+	Error         string `json:"error,omitempty"`
+	Hint          string `json:"hint,omitempty"`
 	Tokenizer     string `json:"tokenizer"`
 	Workers       int    `json:"workers"`
 
@@ -62,7 +65,10 @@ func (r *record) fill(documents *corpus.Corpus, encoding *pipeline.Pipeline, pac
 func (r *record) write(stdout io.Writer, err error) {
 	r.Ended = "complete"
 	if err != nil {
-		r.Ended = string(fault.KindOf(err))
+		r.Ended, r.Error = string(fault.KindOf(err)), err.Error()
+		if classified, is := errors.AsType[*fault.Error](err); is {
+			r.Error, r.Hint = classified.What, classified.Hint
+		}
 	}
 	if !r.ready.IsZero() {
 		r.WallSeconds = time.Since(r.ready).Seconds()

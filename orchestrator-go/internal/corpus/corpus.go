@@ -7,6 +7,7 @@ package corpus
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 
@@ -17,6 +18,9 @@ import (
 // (about a microsecond each) vanish beside the half millisecond of work, small enough that text and ids stay in a
 // core's L2 cache.
 const chunkBytes = 256 << 10
+
+// maxDocumentBytes is the tokenizer's own limit.
+const maxDocumentBytes = 1<<32 - 1
 
 // Document is one file with the size that it had when it was listed.
 type Document struct {
@@ -41,7 +45,7 @@ type Corpus struct {
 func Open(manifest string) (*Corpus, error) {
 	names, err := os.ReadFile(manifest)
 	if err != nil {
-		return nil, fault.New(fault.Input, "", "cannot read the manifest: %v", err)
+		return nil, unreadable(manifest, err)
 	}
 	corpus := &Corpus{}
 	for index, name := range bytes.Split(bytes.TrimSuffix(names, []byte{0}), []byte{0}) {
@@ -63,9 +67,11 @@ func (c *Corpus) add(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return fault.New(fault.Input, "the manifest and the files have to agree", "cannot read a document: %v", err)
+		return unreadable(path, err)
 	case !info.Mode().IsRegular():
-		return fault.New(fault.Input, "list regular files only", "%s: not a regular file", path)
+		return fault.New(fault.Input, "a corpus is made of text files", "%s is not a regular file", path)
+	case info.Size() > maxDocumentBytes:
+		return fault.New(fault.Input, "split it", "%s has %d bytes, a document at most %d", path, info.Size(), int64(maxDocumentBytes))
 	case info.Size() == 0:
 		c.EmptyFiles++
 	default:
@@ -123,21 +129,29 @@ func (c *Corpus) Locate(chunk Chunk, position int64) (Document, int64) {
 func readExactly(document Document, into []byte) error {
 	file, err := os.Open(document.Path)
 	if err != nil {
-		return fault.New(fault.Input, "", "cannot read a document: %v", err)
+		return unreadable(document.Path, err)
 	}
 	defer file.Close()
 	read, err := io.ReadFull(file, into)
 	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
-		return fault.New(fault.Input, "", "cannot read a document: %v", err)
+		return unreadable(document.Path, err)
 	}
 	var beyond [1]byte
 	extra, err := file.Read(beyond[:])
 	if err != nil && err != io.EOF {
-		return fault.New(fault.Input, "", "cannot read a document: %v", err)
+		return unreadable(document.Path, err)
 	}
 	if int64(read) != document.Bytes || extra != 0 {
-		return fault.New(fault.Input, "leave the corpus alone while it is read", "%s: changed its size of %d bytes while the corpus was read",
+		return fault.New(fault.Input, "leave the corpus alone while it is read", "%s changed its size of %d bytes while the corpus was read",
 			document.Path, document.Bytes)
 	}
 	return nil
+}
+
+// unreadable names the file once: the system's own text would name it a second time.
+func unreadable(path string, err error) error {
+	if system, is := errors.AsType[*os.PathError](err); is {
+		err = system.Err
+	}
+	return fault.New(fault.Input, "", "%s cannot be read: %v", path, err)
 }

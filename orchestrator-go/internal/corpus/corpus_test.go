@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"pybench/orchestrator/internal/corpus"
 	"pybench/orchestrator/internal/fault"
@@ -91,13 +94,18 @@ func TestABadManifestNamesWhatIsWrong(t *testing.T) {
 	directory := t.TempDir()
 	good := write(t, filepath.Join(directory, "good"), []byte("text"))
 	empty := write(t, filepath.Join(directory, "empty"), nil)
+	giant := write(t, filepath.Join(directory, "giant"), nil)
+	if err := os.Truncate(giant, 1<<32); err != nil { // a hole: it takes no room
+		t.Fatal(err)
+	}
 	for want, path := range map[string]string{
+		"has 4294967296 bytes":      manifest(t, giant),
 		"no such file or directory": manifest(t, good, filepath.Join(directory, "gone")),
 		"not a regular file":        manifest(t, directory),
 		"entry 2 is empty":          manifest(t, good, "", good),
 		"entry 1 is empty":          manifest(t),
 		"all of its files are":      manifest(t, empty),
-		"the manifest":              filepath.Join(directory, "nowhere"),
+		"nowhere cannot be read":    filepath.Join(directory, "nowhere"),
 	} {
 		if _, err := corpus.Open(path); fault.KindOf(err) != fault.Input || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an input fault with %q", err, want)
@@ -116,5 +124,28 @@ func TestAFileThatChangesAfterItWasListedIsRefused(t *testing.T) {
 		if _, _, err = documents.Read(documents.Chunks[0], nil, nil); err == nil || !strings.Contains(err.Error(), "changed its size of 4 bytes") {
 			t.Errorf("%q: got %v", text, err)
 		}
+	}
+}
+
+func TestAFileWithoutPermissionIsNamed(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "secret"), []byte("text"))
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	documents, err := corpus.Open(manifest(t, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Root reads everything; as nobody, for files alone and in this thread alone, it does not. The thread ends with the
+	// goroutine that has locked it.
+	failed := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		_ = unix.Setfsuid(65534)
+		_, _, err := documents.Read(documents.Chunks[0], nil, nil)
+		failed <- err
+	}()
+	if err := <-failed; fault.KindOf(err) != fault.Input || err.Error() != path+" cannot be read: permission denied" {
+		t.Fatalf("got %v", err)
 	}
 }

@@ -7,6 +7,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -139,8 +140,8 @@ func (p *Pipeline) encode(worker *tokenizer.Worker, next *job) {
 	next.tokenizing = time.Since(began)
 	if broken, is := errors.AsType[*tokenizer.UTF8Error](next.err); is {
 		document, position := p.corpus.Locate(next.chunk, broken.Position)
-		next.err = fault.New(fault.Input, "convert it to UTF-8 or leave it out of the corpus",
-			"%s: not UTF-8 at byte %d", document.Path, position)
+		next.err = fault.New(fault.Input, "convert it, as in: iconv -f latin1 -t utf-8 "+filepath.Base(document.Path),
+			"%s is not UTF-8: byte %d begins no character", document.Path, position)
 	}
 }
 

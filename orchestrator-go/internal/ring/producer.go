@@ -3,6 +3,7 @@
 package ring
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -114,8 +115,9 @@ func (p *Producer) Ready(idBytes int) error {
 // It runs in a goroutine of its own, also while every worker is busy, so a dead consumer is noticed at once.
 func (p *Producer) Watch(gone context.CancelCauseFunc) {
 	message := make([]byte, messageBytes)
+	free := bufio.NewReader(p.free)
 	for {
-		if _, err := io.ReadFull(p.free, message); err != nil {
+		if _, err := io.ReadFull(free, message); err != nil {
 			gone(consumerGone(err))
 			return
 		}

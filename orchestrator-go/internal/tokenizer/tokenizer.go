@@ -115,24 +115,33 @@ func bind(object uintptr, function any, name string) error {
 func (l *Library) Load(path string) (*Model, error) {
 	json, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fault.New(fault.Input, "", "cannot read the tokenizer: %v", err)
+		return nil, fault.New(fault.Input, "", "tokenizer %s cannot be read: %v", path, err)
 	}
 	if len(json) == 0 {
-		return nil, fault.New(fault.Input, "", "%s: the file is empty", path)
+		return nil, refusal(path, statusFormat, "the file is empty")
 	}
 	model := &Model{library: l}
 	message := make([]byte, messageCapacity)
 	var messageBytes uintptr
 	status := l.modelLoad(&json[0], uintptr(len(json)), &model.handle, &message[0], messageCapacity, &messageBytes)
 	if status != statusOK {
-		kind := fault.Input
-		if status == statusInternal || status == statusArgument {
-			kind = fault.Internal
-		}
-		return nil, fault.New(kind, "", "%s: %s (%s)", path, message[:min(messageBytes, messageCapacity)], statusName(status))
+		return nil, refusal(path, status, string(message[:min(messageBytes, messageCapacity)]))
 	}
 	model.IDBytes = int(l.idBytes(model.handle))
 	return model, nil
+}
+
+// refusal uses the words of the Python side, so that every path says the same of the same file.
+func refusal(path string, status int32, message string) error {
+	switch status {
+	case statusFormat:
+		return fault.New(fault.Input, "save it again with Hugging Face tokenizers (Tokenizer.save)",
+			"tokenizer %s is not a well-formed tokenizer.json: %s", path, message)
+	case statusUnsupported:
+		return fault.New(fault.Input, "use a byte-level BPE with GPT-2's splitting rule; path hf takes any",
+			"tokenizer %s is not supported: %s", path, message)
+	}
+	return fault.New(fault.Internal, "", "loading tokenizer %s failed: %s (%s)", path, message, statusName(status))
 }
 
 // Close frees the model; workers that are still open keep what they need.
@@ -146,8 +155,8 @@ func (m *Model) ID(token string) (uint32, error) {
 	text := []byte(token)
 	var id uint32
 	if status := m.library.tokenToID(m.handle, &text[0], uintptr(len(text)), &id); status != statusOK {
-		return 0, fault.New(fault.Input, "use a tokenizer with this token, it separates documents",
-			"the tokenizer has no token %q (%s)", token, statusName(status))
+		return 0, fault.New(fault.Input, "add it as a special token",
+			"the tokenizer has no token %s, which separates the documents of a batch (%s)", token, statusName(status))
 	}
 	return id, nil
 }
