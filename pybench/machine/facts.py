@@ -26,7 +26,8 @@ def ask(names: Sequence[str]) -> Facts:
     if not names:
         return {}
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
-    command = [sys.executable, "-P", "-m", "pybench.worker", "--report", str(write_end), "--probe", ",".join(names)]
+    command = [sys.executable, "-P", "-m", "pybench.worker", "--report", str(write_end)]
+    command += ["--parent", str(os.getpid()), "--probe", ",".join(names)]
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=(write_end,)
     )

@@ -59,7 +59,10 @@ def claim(path: Path, claimant: Claimant) -> bool:
 
 
 def is_alive(path: Path, claimant: Claimant) -> bool:
-    """Whether whoever made the claim at `path` may still be at work, as far as `claimant` can see."""
+    """Whether whoever made the claim at `path` may still be at work, as far as `claimant` can see.
+
+    A claim of the asker's own is not: it does one run at a time, and asks between runs.
+    """
     try:
         stored = json.loads(path.read_text())
         other = Claimant(**{name: stored[name] for name in Claimant.__slots__})
@@ -67,7 +70,7 @@ def is_alive(path: Path, claimant: Claimant) -> bool:
     except (OSError, ValueError, KeyError, TypeError):
         return False
     if (other.boot_id, other.pid_namespace) == (claimant.boot_id, claimant.pid_namespace):
-        return _started(other.pid) == other.pid_started
+        return other != claimant and _started(other.pid) == other.pid_started
     if other.host == claimant.host and other.boot_id != claimant.boot_id:
         return False  # the machine has been restarted since
     return age_s < STALE_S

@@ -76,7 +76,8 @@ def run_worker(
 def _start(arguments: Sequence[str], folder: Path, write_end: int) -> subprocess.Popen[bytes]:
     """-P: the current folder must not shadow an installed module."""
     spawned_ns = str(time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW))
-    command = [sys.executable, "-P", "-m", "pybench.worker", "--report", str(write_end), "--spawned-ns", spawned_ns, *arguments]
+    command = [sys.executable, "-P", "-m", "pybench.worker", "--report", str(write_end), "--spawned-ns", spawned_ns]
+    command += ["--parent", str(os.getpid()), *arguments]
     try:
         with open(folder / rundir.STDOUT, "wb") as stdout, open(folder / rundir.STDERR, "wb") as stderr:
             return subprocess.Popen(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m pybench.worker --report FD --spawned-ns T FOLDER --campaign ROOT`, or `... --report FD --probe NAMES`.
+"""`python -m pybench.worker --report FD --parent PID --spawned-ns T FOLDER --campaign ROOT`, or `... --probe NAMES`.
 
 Reads case.json (or recipe.json) in FOLDER, does it, stores what was found, and reports how it went as one JSON object
 on descriptor FD. What is printed goes to the run's logs and means nothing.
@@ -27,7 +27,7 @@ SIGKILL = 9
 def main(arguments: list[str]) -> int:
     given = _parse(arguments)
     descriptor = int(given["--report"])
-    _die_with(os.getppid())
+    _die_with(int(given["--parent"]))
     try:
         report = _probe(given["--probe"]) if "--probe" in given else _work(given)
     except InputError as error:
@@ -74,7 +74,10 @@ def _parse(arguments: list[str]) -> dict[str, str]:
 
 
 def _die_with(parent: int) -> None:
-    """Asks the kernel to kill this process when the runner dies; ends at once when that has happened already."""
+    """Asks the kernel to kill this process when the runner dies; ends at once when that has happened already.
+
+    The runner says who it is: a runner that died before this line would leave another parent behind.
+    """
     import ctypes
 
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)

@@ -68,14 +68,13 @@ def _make(folder: Path, campaign: Path, clock: _Parts) -> Result:
 def _set_up(case: Case) -> None:
     """CPUs and threads, before any framework reads them at its import."""
     if case.affinity is not None:
-        wanted = affinity.parse(case.affinity)
-        try:
-            os.sched_setaffinity(0, wanted)
-        except OSError as error:
+        wanted, allowed = affinity.parse(case.affinity), os.sched_getaffinity(0)
+        if not wanted <= allowed:  # the kernel would quietly take what is left of the list
             raise InputError(
-                f"affinity {case.affinity}: this process may use the CPUs {affinity.render(os.sched_getaffinity(0))}",
+                f"affinity {case.affinity}: this process may use the CPUs {affinity.render(allowed)}",
                 hint="name CPUs that exist and that the batch system or container allows",
-            ) from error
+            )
+        os.sched_setaffinity(0, wanted)
     threads = case.threads or len(os.sched_getaffinity(0))
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = str(threads)

@@ -71,9 +71,9 @@ def _package(module: str, package: str) -> dict[str, Any]:
 
 
 def _go_rust() -> dict[str, Any]:
-    from pybench.preprocess import go_rust
+    from pybench.preprocess.orchestrator import find_orchestrator
 
-    return {"binary": str(go_rust.find_orchestrator())}
+    return {"binary": str(find_orchestrator())}
 
 
 def _gpu() -> dict[str, Any]:

@@ -9,29 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.runner.listening import Quiet
+
 from pybench import rundir, runner
 from pybench.case import Case, case_to_json
 from pybench.rundir import CampaignDirectory
-
-
-class Quiet:
-    """A listener that remembers."""
-
-    def __init__(self) -> None:
-        self.outcomes: list[tuple[str, int, str]] = []
-        self.pending = 0
-
-    def begin(self, pending: int, done: Any) -> None:
-        self.pending = pending
-
-    def preparing(self, recipe: Any) -> None:
-        return
-
-    def running(self, planned: Any) -> None:
-        return
-
-    def finished(self, planned: Any, outcome: Any, wall_s: float) -> None:
-        self.outcomes.append((planned.case.id, planned.block, outcome.name))
 
 
 def noop_cases(count: int, idle_s: float = 0.0) -> list[Case]:

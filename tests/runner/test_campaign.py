@@ -194,7 +194,7 @@ def test_two_runners_share_a_campaign_and_do_nothing_twice(campaign: CampaignDir
 RUNNER = """
 import json, sys, pathlib
 from pybench import rundir, runner
-from tests.runner.conftest import Quiet
+from tests.runner.listening import Quiet
 campaign = rundir.CampaignDirectory(pathlib.Path(sys.argv[1]))
 content = json.loads(sys.argv[2])
 runner.open_for_running(campaign, content, "")

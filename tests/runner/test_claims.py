@@ -35,7 +35,8 @@ def test_one_of_many_processes_wins_every_time(tmp_path: Path) -> None:
 def test_a_living_claimant_is_alive_and_a_gone_one_is_not(tmp_path: Path) -> None:
     me = this_process()
     claim(tmp_path / "mine", me)
-    assert is_alive(tmp_path / "mine", me)
+    assert is_alive(tmp_path / "mine", replace(me, pid=me.pid + 1))
+    assert not is_alive(tmp_path / "mine", me), "the asker is at work on nothing"
     with subprocess.Popen(["sleep", "0"]) as gone:
         gone.wait()
     claim(tmp_path / "gone", replace(me, pid=gone.pid))
