@@ -73,7 +73,9 @@ def _difference(model: nn.Module, state: dict[str, torch.Tensor]) -> str:
     missing, unknown = sorted(set(own) - set(state)), sorted(set(state) - set(own))
     if missing or unknown:
         return "; ".join(
-            f"{len(names)} {word} (first: {names[0]})" for word, names in (("missing", missing), ("unknown", unknown)) if names
+            f"{len(names)} {word} (first: {names[0]})"
+            for word, names in (("missing", missing), ("unknown", unknown))
+            if names
         )
     name = next(name for name, value in own.items() if value.shape != state[name].shape)
     return f"{name} is {list(state[name].shape)}, not {list(own[name].shape)}"

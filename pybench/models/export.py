@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A torch module as one ONNX file: dynamic batch (and sequence), opset 20, weights inside, equal bytes for equal weights.
+"""A torch module as one ONNX file: dynamic batch and sequence, opset 20, equal bytes for equal weights.
 
 Uses torch's exporter (`dynamo=True`). What it records for people (stack traces with this machine's paths) is removed.
-Opset 20: from 23 on attention becomes one operator that onnxruntime does not run everywhere, and TensorRT 10 reads up to
-20. Does not quantise or change the precision: the file is FP32 and everything else is derived from it.
+Opset 20: from 23 on attention becomes one operator that onnxruntime does not run everywhere, and TensorRT 10 reads up
+to 20. Does not quantise or change the precision: the file is FP32 and everything else is derived from it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def export_onnx(model: nn.Module, description: Description, path: Path, metadata
         import onnx
         import onnxscript  # noqa: F401  (torch's exporter needs it and would only say so deep inside)
     except ImportError as error:
-        raise UnsupportedError(f"exporting to ONNX needs {error.name}", code="no_onnx", hint="install pybench[onnx]") from error
+        raise UnsupportedError(
+            f"exporting to ONNX needs {error.name}", code="no_onnx", hint="install pybench[onnx]"
+        ) from error
     batch = torch.export.Dim("batch", min=1, max=65_536)
     if description.kind == "image":
         example = torch.zeros(2, *description.input_shape)
@@ -61,8 +63,8 @@ def _remove_traces(proto: object) -> None:
         raise TypeError(type(proto))
     proto.ClearField("metadata_props")
     proto.graph.ClearField("metadata_props")
-    for item in (*proto.graph.node, *proto.graph.value_info, *proto.graph.input, *proto.graph.output, *proto.graph.initializer,
-                 *proto.functions):  # fmt: skip
+    graph = proto.graph
+    for item in (*graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer, *proto.functions):
         item.ClearField("metadata_props")
         item.ClearField("doc_string")
 

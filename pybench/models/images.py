@@ -81,7 +81,9 @@ def open_images(source: str | Path, split: Split, shape: Shape) -> Images:
     """`digits`, or a folder. `shape` is what the model takes; raises InputError where the images cannot give it."""
     if source == "digits":
         if shape != DIGITS_SHAPE:
-            raise InputError(f"the digits are 1x8x8 images, the model takes {_times(shape)}", hint="give `images` a folder")
+            raise InputError(
+                f"the digits are 1x8x8 images, the model takes {_times(shape)}", hint="give `images` a folder"
+            )
         return read_digits(split)
     return read_folder(Path(source), split, shape)
 
@@ -112,7 +114,9 @@ def _digits_table() -> npt.NDArray[np.int64]:
         with gzip.open(path, "rt", encoding="ascii") as file:
             table: npt.NDArray[np.int64] = np.loadtxt(file, delimiter=",", dtype=np.int64)
     except (OSError, EOFError, ValueError) as error:
-        raise InputError(f"{path} is not scikit-learn's table of digits ({error})", hint="reinstall scikit-learn") from error
+        raise InputError(
+            f"{path} is not scikit-learn's table of digits ({error})", hint="reinstall scikit-learn"
+        ) from error
     return table
 
 
@@ -122,7 +126,7 @@ def has_splits(root: Path) -> bool:
 
 
 def read_folder(root: Path, split: Split, shape: Shape) -> Images:
-    """`root/<class>/**/<image>`, classes sorted by name and numbered from 0, files sorted; as torchvision's ImageFolder.
+    """As torchvision's ImageFolder: `root/<class>/**/<image>`, classes sorted and numbered from 0, files sorted.
 
     With `train` beside `val` in `root`, `split` chooses between them; else both splits are the same images.
     """
@@ -158,10 +162,11 @@ def read_image(path: Path, channels: int, height: int, width: int) -> Pixels:
     except (OSError, SyntaxError, ValueError, EOFError) as error:  # PIL raises SyntaxError for a broken PNG
         raise InputError(f"{path} is not a readable image ({error})", hint="remove it or store it again") from error
     cropped = _resize_and_crop(image, height, width)
-    values = np.asarray(cropped, np.float32) / 255
+    values: Pixels = np.asarray(cropped, np.float32) / np.float32(255)
     if channels == 1:
         return values[np.newaxis]
-    return np.ascontiguousarray(((values - IMAGENET_MEAN) / IMAGENET_DEVIATION).transpose(2, 0, 1))
+    normalised: Pixels = (values - IMAGENET_MEAN) / IMAGENET_DEVIATION
+    return np.ascontiguousarray(normalised.transpose(2, 0, 1))
 
 
 def _resize_and_crop(image: Any, height: int, width: int) -> Any:

@@ -35,7 +35,8 @@ class Bottleneck(nn.Module):
         y = self.relu(self.bn1(self.conv1(x)))  # [N, width, H, W]
         y = self.relu(self.bn2(self.conv2(y)))  # [N, width, H/stride, W/stride]
         y = self.bn3(self.conv3(y))  # [N, 4 width, H/stride, W/stride]
-        return self.relu(y + shortcut)
+        out: Tensor = self.relu(y + shortcut)
+        return out
 
 
 class ResNet50(nn.Module):

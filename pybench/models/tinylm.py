@@ -6,9 +6,9 @@
 | tinylm-small | 256 | 4 | 4 | 20.1 million |
 | tinylm-large | 512 | 8 | 8 | 59.0 million |
 
-Follows the structure of nanoGPT. Weights of embedding and head are not tied. Leaves out dropout (nothing here is trained
-to generalise), biases in linear layers, generation and a key-value cache: one forward pass is what a serving system calls
-prefill. N: sequences of a batch, T: tokens of a sequence, D: width, H: heads, V: vocabulary.
+Follows the structure of nanoGPT. Weights of embedding and head are not tied. Leaves out dropout (nothing here is
+trained to generalise), biases in linear layers, generation and a key-value cache: one forward pass is what a serving
+system calls prefill. N: sequences of a batch, T: tokens of a sequence, D: width, H: heads, V: vocabulary.
 """
 
 from __future__ import annotations

@@ -30,13 +30,13 @@ def train_digits(model: nn.Module, images: Images, seed: int) -> nn.Module:
     model.train()
     for _ in range(EPOCHS):
         shuffled = torch.from_numpy(order.permutation(len(labels)))
-        for chosen in shuffled.split(BATCH):
+        for chosen in torch.split(shuffled, BATCH):
             if len(chosen) < BATCH:
                 continue
             right, down = order.integers(-1, 2, size=2)
             shifted = torch.roll(pixels[chosen], (int(down), int(right)), dims=(2, 3))
             optimiser.zero_grad(set_to_none=True)
-            functional.cross_entropy(model(shifted), labels[chosen]).backward()
+            functional.cross_entropy(model(shifted), labels[chosen]).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
     return model.eval()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What precision a model really has: in its graph, in the kernels that the runtime chose, in a module's parameters.
 
-A file's name proves nothing, and a quantiser that skips every layer raises no error; so each run states what was found.
-Counts operators that carry weights and multiply (convolutions, matrix products), where the time and the energy are. Does
-not look at accuracy.
+A file's name proves nothing, and a quantiser that skips every layer raises no error; so each run states what was
+found. Counts operators that carry weights and multiply (convolutions, matrix products), where the time and the energy
+are. Does not look at accuracy.
 """
 
 from __future__ import annotations
@@ -15,15 +15,23 @@ from typing import Any
 
 from pybench.precision.onnx_graph import Graph, Node, read_graph
 
-# Below half of the multiplying operators in INT8, the name of the precision would mislead. Leaving a first or last layer
-# in FP32 is common and stays well above.
+# Below half of the multiplying operators in INT8, the name of the precision would mislead. Leaving a first or last
+# layer in FP32 is common and stays well above.
 SHARE_FOR_INT8 = 0.5
 
 QUANTISE, DEQUANTISE = "QuantizeLinear", "DequantizeLinear"
 MULTIPLYING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "FusedConv", "FusedGemm", "FusedMatMul"})
 # What onnxruntime's CPU provider makes of them when it computes in integers.
 INTEGER_KERNELS = frozenset(
-    {"QLinearConv", "QLinearMatMul", "QGemm", "ConvInteger", "MatMulInteger", "MatMulIntegerToFloat", "DynamicQuantizeMatMul"}
+    {
+        "QLinearConv",
+        "QLinearMatMul",
+        "QGemm",
+        "ConvInteger",
+        "MatMulInteger",
+        "MatMulIntegerToFloat",
+        "DynamicQuantizeMatMul",
+    }
 )
 _LOW_PRECISION = frozenset({"float16", "bfloat16", "float8e4m3fn", "float8e5m2", "float4e2m1"})
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static INT8: Q/DQ nodes put into an FP32 ONNX file by onnxruntime's quantiser, from ranges seen on calibration samples.
+"""Static INT8: Q/DQ nodes put into an FP32 ONNX file by onnxruntime, from ranges seen on calibration samples.
 
 Weights symmetric int8, one scale a channel; activations uint8 with a zero point, one scale a tensor. Symmetric int8
 activations, which TensorRT asks for, were rejected here: onnxruntime's CPU provider then leaves 20 of ResNet-50's 54
-multiplying operators in FP32 and keeps every ReLU (batch 4, one core: 253 ms, against 85 ms with uint8 and 307 ms in FP32).
-Ranges by minimum and maximum, by entropy (Kullback-Leibler) or by the 99.999th percentile. Does not choose samples or
-judge the result: the workload does.
+multiplying operators in FP32 and keeps every ReLU (batch 4, one core: 253 ms, against 85 ms with uint8 and 307 ms in
+FP32). Ranges by minimum and maximum, by entropy (Kullback-Leibler) or by the 99.999th percentile. Does not choose
+samples or judge the result: the workload does.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Feed = Mapping[str, npt.NDArray[Any]]
 class Agreement:
     """INT8 outputs against FP32 outputs on the same samples, all from [n, classes].
 
-    `cosine`: of all outputs as one vector; `relative_error`: norm of the difference over the norm; `top1_agreement_ratio`:
-    share of samples with the same most probable class.
+    `cosine`: of all outputs as one vector; `relative_error`: norm of the difference over the norm;
+    `top1_agreement_ratio`: share of samples with the same most probable class.
     """
 
     cosine: float
@@ -67,7 +67,9 @@ def quantise(source: Path, destination: Path, method: str, feeds: Sequence[Feed]
             )  # fmt: skip
     except (ValueError, RuntimeError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         text = " ".join(str(error).split())[:200]
-        raise InputError(f"{source} cannot be quantised to int8 ({text})", hint="simplify the model, or run it in fp32") from error
+        raise InputError(
+            f"{source} cannot be quantised to int8 ({text})", hint="simplify the model, or run it in fp32"
+        ) from error
     finally:
         logging.getLogger().setLevel(level)
     stamp(destination, metadata)
@@ -96,7 +98,7 @@ def compare(reference: npt.NDArray[Any], quantised: npt.NDArray[Any]) -> Agreeme
     )
 
 
-class _Feeds(CalibrationDataReader):
+class _Feeds(CalibrationDataReader):  # type: ignore[misc]
     """The samples as onnxruntime's quantiser reads them."""
 
     def __init__(self, feeds: Sequence[Feed]) -> None:

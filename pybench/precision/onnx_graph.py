@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads of an ONNX file what an audit needs (nodes, and types of weights) by protobuf's wire format, weights unread.
 
-Importing the onnx package costs 0.4 s, in every run that is audited; this costs milliseconds. Field numbers are those of
-onnx.proto3, which never change; `tests/precision` holds this reader to the onnx package. Reads the main graph only:
-bodies of If, Loop and Scan, and local functions, are not looked into.
+Importing the onnx package costs 0.4 s, in every run that is audited; this costs milliseconds. Field numbers are those
+of onnx.proto3, which never change; `tests/precision` holds this reader to the onnx package. Reads the main graph
+only: bodies of If, Loop and Scan, and local functions, are not looked into.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_NAME = 1, 2, 8
 # TensorProto.DataType
 _TYPES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
-    11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2",
-    20: "float8e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4e2m1",
+    11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16", 17: "float8e4m3fn", 18: "float8e4m3fnuz",
+    19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4e2m1",
 }  # fmt: skip
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -52,9 +52,12 @@ class Graph:
 def read_graph(path: Path) -> Graph:
     """The main graph of an ONNX file. Raises InputError when the file is not one."""
     try:
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            with memoryview(mapped) as whole:
-                return _graph(whole, path)
+        with (
+            open(path, "rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+            memoryview(mapped) as whole,
+        ):
+            return _graph(whole, path)
     except (OSError, ValueError, IndexError, UnicodeDecodeError) as error:  # ValueError: also mmap of an empty file
         raise InputError(f"{path} is not an ONNX file ({error})") from error
 

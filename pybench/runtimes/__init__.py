@@ -3,7 +3,8 @@
 
     session = onnxruntime.open_session(path, precision="int8", threads=2, device="auto")
     kind = torch.set_up("fp32", threads=2, device="cpu")
-    session = torch.open_session(module, torch.spec_of("images", (None, 3, 224, 224), language=False), precision="fp32", kind=kind)
+    spec = torch.spec_of("images", (None, 3, 224, 224), language=False)
+    session = torch.open_session(module, spec, precision="fp32", kind=kind)
 
     session.inputs                       # (TensorSpec(name, dtype, shape with None where free), ...)
     session.run({"images": array})       # list of float32/int64 arrays on the host
@@ -12,7 +13,8 @@
     session.device                       # "cpu" or the GPU's UUID; session.device_uuid is None on the CPU
     session.labels, session.model_bytes
 
-An iteration ends when its outputs exist: on a GPU the callable waits for the device. Opening raises UnsupportedError for
-what a runtime does not do (never something else in its place), InputError for a user's file that cannot be run, and
-DeviceMemoryError when memory ran out. This package knows no built-in model: workloads hand over a module or a path.
+An iteration ends when its outputs exist: on a GPU the callable waits for the device. Opening raises UnsupportedError
+for what a runtime does not do (never something else in its place), InputError for a user's file that cannot be run,
+and DeviceMemoryError when memory ran out. This package knows no built-in model: workloads hand over a module or a
+path.
 """

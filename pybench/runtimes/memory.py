@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that ran out, told from what a framework raises: by the type of its error, or by the words of its allocator."""
+"""Memory that ran out, told from what a framework raises: the type of its error, or the words of its allocator."""
 
 from __future__ import annotations
 

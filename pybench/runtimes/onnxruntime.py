@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """onnxruntime: an ONNX file on its CPU provider, or on its CUDA provider where the installed build has one.
 
-The precision is in the file: `fp32` runs a plain graph (TF32 off on a GPU), `int8` one with Q/DQ nodes, which only the CPU
-provider executes in integers. Everything else is refused. Iterations run through IO binding: inputs and outputs stay at
-fixed addresses, nothing is allocated or copied beside the work. Does not judge the precision: `pybench.precision` does.
+The precision is in the file: `fp32` runs a plain graph (TF32 off on a GPU), `int8` one with Q/DQ nodes, which only
+the CPU provider executes in integers. Everything else is refused. Iterations run through IO binding: inputs and
+outputs stay at fixed addresses, nothing is allocated or copied beside the work. Does not judge the precision:
+`pybench.precision` does.
 """
 
 from __future__ import annotations
@@ -39,7 +40,14 @@ _DTYPES = {
     "tensor(uint8)": np.uint8,
     "tensor(bool)": np.bool_,
 }
-_MALFORMED = (errors.InvalidProtobuf, errors.InvalidGraph, errors.InvalidArgument, errors.NoSuchFile, errors.NoModel, errors.Fail)
+_MALFORMED = (
+    errors.InvalidProtobuf,
+    errors.InvalidGraph,
+    errors.InvalidArgument,
+    errors.NoSuchFile,
+    errors.NoModel,
+    errors.Fail,
+)
 _LOG_ERRORS = 3  # of onnxruntime's severities: below are notes about graph passes
 
 
@@ -108,11 +116,15 @@ class OnnxRuntimeSession:
 
 
 def open_session(path: Path, *, precision: str, threads: int, device: str) -> OnnxRuntimeSession:
-    """Opens an ONNX file. Raises UnsupportedError for a precision or device that this build does not run, InputError for a
-    file that is not a runnable ONNX model."""
+    """Opens an ONNX file.
+
+    Raises UnsupportedError for a precision or device that this build does not run, InputError for a file that is no
+    runnable ONNX model.
+    """
     if precision not in PRECISIONS:
         raise UnsupportedError(
-            f"onnxruntime runs files in {', '.join(PRECISIONS)} here, not in {precision}", code=f"no_{precision}_in_{NAME}"
+            f"onnxruntime runs files in {', '.join(PRECISIONS)} here, not in {precision}",
+            code=f"no_{precision}_in_{NAME}",
         )
     narrow(device)
     kind = chosen(device, _gpu_present(device), NAME)
@@ -156,7 +168,8 @@ def _options(threads: int) -> onnxruntime.SessionOptions:
 
 
 def _providers(kind: str) -> list[Any]:
-    # use_tf32=0: FP32 means FP32. The search for convolution algorithms is exhaustive by default; stated, so that it stays.
+    # use_tf32=0: FP32 means FP32. The search for convolution algorithms is exhaustive by default; stated, so that it
+    # stays.
     cuda = (CUDA, {"device_id": "0", "use_tf32": "0", "cudnn_conv_algo_search": "EXHAUSTIVE"})
     return [CPU] if kind == "cpu" else [cuda, CPU]
 
@@ -192,7 +205,9 @@ def _open_errors(path: Path) -> Iterator[None]:
         with memory_errors():
             yield
     except errors.NotImplemented as error:
-        raise UnsupportedError(f"{path}: onnxruntime has no kernel for an operator ({_short(error)})", code="no_kernel") from error
+        raise UnsupportedError(
+            f"{path}: onnxruntime has no kernel for an operator ({_short(error)})", code="no_kernel"
+        ) from error
     except _MALFORMED as error:
         hint = "check it with onnx.checker.check_model; a file of external weights must lie beside it"
         raise InputError(f"{path} is not a runnable ONNX model ({_short(error)})", hint=hint) from error

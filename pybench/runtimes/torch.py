@@ -31,7 +31,7 @@ class TorchSession:
 
     def __init__(self, module: nn.Module, spec: TensorSpec, precision: str, kind: str) -> None:
         self.module = module
-        self.inputs = (spec,)
+        self.inputs: tuple[TensorSpec, ...] = (spec,)
         self.precision = precision
         self.kind = kind
         self.device_uuid = gpu_uuid() if kind == "cuda" else None
@@ -107,7 +107,7 @@ class TorchSession:
 def open_session(
     module: nn.Module, spec: TensorSpec, *, precision: str, kind: str, deterministic: bool = False
 ) -> TorchSession:
-    """Moves `module` (evaluation mode, FP32) to where and what the case asks for, after `set_up`, which returned `kind`.
+    """Moves `module` (evaluation mode, FP32) to the device and precision of the case, after `set_up` returned `kind`.
 
     `deterministic`: cuDNN takes algorithms whose outputs repeat, instead of those that a benchmark finds fastest.
     """
@@ -120,7 +120,10 @@ def open_session(
 
 
 def set_up(precision: str, threads: int, device: str, *, training: bool = False) -> str:
-    """Threads, device and TF32 for this process; returns `cpu` or `cuda`. Raises UnsupportedError for what is not there."""
+    """Threads, device and TF32 for this process; returns `cpu` or `cuda`.
+
+    Raises UnsupportedError for a precision or device that is not there.
+    """
     allowed = TRAINING if training else tuple(DTYPES)
     if precision not in allowed:
         raise UnsupportedError(
@@ -150,8 +153,8 @@ def allow_tf32(allowed: bool) -> None:
         torch.backends.cudnn.allow_tf32 = allowed
         return
     torch.backends.cuda.matmul.fp32_precision = word
-    torch.backends.cudnn.conv.fp32_precision = word
-    torch.backends.cudnn.rnn.fp32_precision = word
+    for backend in (_cudnn("conv"), _cudnn("rnn")):
+        backend.fp32_precision = word
     for name in ("matmul", "conv", "rnn"):  # oneDNN may use bf16 or tf32 inside FP32 on some CPUs
         backend = getattr(torch.backends.mkldnn, name, None)
         if backend is not None and hasattr(backend, "fp32_precision"):
@@ -160,14 +163,19 @@ def allow_tf32(allowed: bool) -> None:
 
 def flags() -> dict[str, Any]:
     """The switches that decide what FP32 means, read back."""
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    matmul = torch.backends.cuda.matmul
     if hasattr(matmul, "fp32_precision"):
-        return {"matmul_fp32_precision": matmul.fp32_precision, "conv_fp32_precision": cudnn.conv.fp32_precision}
+        return {"matmul_fp32_precision": matmul.fp32_precision, "conv_fp32_precision": _cudnn("conv").fp32_precision}
     words = {True: "tf32", False: "ieee"}
     return {
         "matmul_fp32_precision": words[bool(matmul.allow_tf32)],
-        "conv_fp32_precision": words[bool(cudnn.allow_tf32)],
+        "conv_fp32_precision": words[bool(torch.backends.cudnn.allow_tf32)],
     }
+
+
+def _cudnn(operation: str) -> Any:
+    """cuDNN's switches for one kind of operation; torch makes them at run time, out of a type checker's sight."""
+    return getattr(torch.backends.cudnn, operation)
 
 
 def gpu_uuid() -> str:

@@ -4,7 +4,8 @@
     result = workloads.run(request)                                       # a case
     result = workloads.make(recipe, inputs, files, folder)                # an artefact: writes the recipe's file
 
-Both import only what is asked for. Both raise UnsupportedError, InputError or DeviceMemoryError where those are the answer.
+Both import only what is asked for. Both raise UnsupportedError, InputError or DeviceMemoryError where those are the
+answer.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ def run(request: Request) -> Result:
     return result
 
 
-def make(
-    recipe: Mapping[str, Any], inputs: Mapping[str, Path], files: Mapping[str, Path], folder: Path
-) -> Result:
-    """Makes one artefact. `recipe`: the stored form of `pybench.recipe.Recipe`; `inputs`: role -> file of the artefact that
-    it builds on; `files`: factor -> the user's file."""
+def make(recipe: Mapping[str, Any], inputs: Mapping[str, Path], files: Mapping[str, Path], folder: Path) -> Result:
+    """Makes one artefact: writes the recipe's file into `folder`.
+
+    `recipe`: the stored form of `pybench.recipe.Recipe`; `inputs`: role -> file of the artefact that it builds on;
+    `files`: factor -> the user's file.
+    """
     from pybench.runtimes.memory import memory_errors
     from pybench.workloads import artefacts
 

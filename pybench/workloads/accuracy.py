@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Top-1 and Top-5 of an image model on labelled images, with the prediction for each image.
 
-Deterministic: images in the order of the data set, threads as the case says, no shuffling. Ties go to the lower class. A
-model does not vary between runs, so its uncertainty is over images: predictions are stored, and intervals are found from
-them by pairing cases image by image. Times nothing.
+Deterministic: images in the order of the data set, threads as the case says, no shuffling. Ties go to the lower
+class. A model does not vary between runs, so its uncertainty is over images: predictions are stored, and intervals
+are found from them by pairing cases image by image. Times nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pybench.cautions import Caution, CautionCode
 from pybench.errors import InputError
 from pybench.models.images import Images, Shape, open_images
 from pybench.recipe import DEFAULT_IMAGES, is_built_in
-from pybench.workloads.doubts import calibration_cautions, thread_cautions
+from pybench.workloads.doubts import calibration_cautions, images_identity, thread_cautions
 from pybench.workloads.opening import Opened, conclude, open_model
 from pybench.workloads.result import Measured, Request, Result, Verdict
 
@@ -28,7 +28,7 @@ TOP = 5
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Of each image, in order: int64 [n] `top1`; bool [n] `top5_hit`; whether all outputs were finite; classes given."""
+    """Of each image, in order: int64 [n] `top1`, bool [n] `top5_hit`. `finite`: all outputs are; `outputs`: scores."""
 
     top1: npt.NDArray[np.int64]
     top5_hit: npt.NDArray[np.bool_]
@@ -46,10 +46,14 @@ def run(request: Request) -> Result:
     result = Result(labels={"images": str(case.images or source), "classes": len(images.classes)})
     result.metrics = {"top1_percent": _share(hits), "top5_percent": _share(predictions.top5_hit)}
     result.tables["predictions"] = {
-        "image_id": np.array(images.ids), "label": images.labels, "top1": predictions.top1, "top5_hit": predictions.top5_hit,
-    }  # fmt: skip
+        "image_id": np.array(images.ids),
+        "label": images.labels,
+        "top1": predictions.top1,
+        "top5_hit": predictions.top5_hit,
+    }
     result.valid = {"timing": Verdict(None), "energy": Verdict(None), "accuracy": _judge(predictions)}
-    result.cautions = [*thread_cautions(case), *calibration_cautions(opened.metadata, judged_on=str(source))]
+    identity = images_identity(case.images or DEFAULT_IMAGES.get(case.model or ""), dict(case.sources).get("images"))
+    result.cautions = [*thread_cautions(case), *calibration_cautions(opened.metadata, judged_on=identity)]
     if len(images.classes) < predictions.outputs:
         detail = f"{len(images.classes)} folders, {predictions.outputs} outputs"
         result.cautions.append(Caution(CautionCode.FEWER_CLASSES, detail, "top1_percent"))
@@ -57,7 +61,7 @@ def run(request: Request) -> Result:
 
 
 def predict(opened: Opened, images: Images, batch: int) -> Predictions:
-    """Runs every image once. Raises InputError when the model gives no class scores, or fewer than there are classes."""
+    """Runs every image once. Raises InputError when the model gives no class scores, or too few."""
     spec = opened.session.inputs[0]
     spec.resolved(batch, 0, opened.name)
     top1, top5_hit, finite, outputs = [], [], True, 0
@@ -73,11 +77,13 @@ def predict(opened: Opened, images: Images, batch: int) -> Predictions:
 
 
 def image_source(request: Request) -> Any:
-    """`digits`, or the folder that the case names. Raises InputError when it names none and the model has no usual ones."""
+    """`digits`, or the folder that the case names. Raises InputError when there is neither."""
     case: Case = request.case
     name = case.images or DEFAULT_IMAGES.get(case.model or "")
     if name is None:
-        raise InputError(f"accuracy of {case.model} needs labelled images", hint="set `images` to a folder of class folders")
+        raise InputError(
+            f"accuracy of {case.model} needs labelled images", hint="set `images` to a folder of class folders"
+        )
     return name if is_built_in("images", name) else request.files["images"]
 
 
@@ -89,9 +95,10 @@ def image_shape(opened: Opened) -> Shape:
     specs = opened.session.inputs
     shape = specs[0].shape
     if len(specs) != 1 or len(shape) != 4 or specs[0].dtype.kind != "f" or None in shape[1:]:
+        taken = ", ".join(f"{spec.name} {list(spec.shape)} {spec.dtype}" for spec in specs)
         raise InputError(
-            f"{opened.name} takes {', '.join(f'{spec.name} {list(spec.shape)} {spec.dtype}' for spec in specs)}, not images",
-            hint="accuracy needs one float input [batch, channels, height, width] with fixed channels, height and width",
+            f"{opened.name} takes {taken}, not images",
+            hint="accuracy needs one float input [batch, channels, height, width], free in its batch at most",
         )
     return int(shape[1] or 0), int(shape[2] or 0), int(shape[3] or 0)
 
@@ -108,7 +115,9 @@ def _check_scores(scores: npt.NDArray[Any], batch: int, images: Images, opened: 
 def _share(hits: npt.NDArray[np.bool_]) -> Measured:
     share, count = float(hits.mean()), len(hits)
     deviation = (share * (1 - share) / count) ** 0.5
-    return Measured(value=100 * share, u_standard=100 * deviation, samples=count, method="share of images; binomial deviation")
+    return Measured(
+        value=100 * share, u_standard=100 * deviation, samples=count, method="share of images; binomial deviation"
+    )
 
 
 def _judge(predictions: Predictions) -> Verdict:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making what cases need: a trained checkpoint, an ONNX file, an int8 ONNX file. Each by its recipe, equal recipes alike.
+"""What cases need, made by recipe: a trained checkpoint, an ONNX file, an int8 ONNX file. Equal recipes, equal files.
 
 The result says what was made: how good the trained weights are, how the int8 outputs agree with FP32's. The int8 file
 itself carries how it was calibrated, so that every run of it can doubt it.
@@ -24,7 +24,7 @@ from pybench.models.images import Images, has_splits, open_images
 from pybench.precision.audit import audit_onnx
 from pybench.recipe import is_built_in
 from pybench.runtimes.session import TensorSpec
-from pybench.workloads.doubts import CALIBRATION_KEY, calibration_cautions
+from pybench.workloads.doubts import CALIBRATION_KEY, calibration_cautions, images_identity
 from pybench.workloads.result import Measured, Result, Verdict
 
 # Samples a calibration run, where the file leaves the batch free: bounds the memory of its activations.
@@ -65,7 +65,9 @@ def _train(parameters: Mapping[str, Any], path: Path) -> Result:
         hits = model(torch.from_numpy(judges.load_all())).argmax(1).numpy() == judges.labels
     torch.save(model.state_dict(), path)
     result = Result(labels={"trained_on": f"{parameters['trained_on']}, the images that do not judge"})
-    result.metrics["top1_percent"] = Measured(value=100 * float(hits.mean()), samples=len(hits), method="FP32, held-out images")
+    result.metrics["top1_percent"] = Measured(
+        value=100 * float(hits.mean()), samples=len(hits), method="FP32, held-out images"
+    )
     return result
 
 
@@ -83,7 +85,9 @@ def _export(parameters: Mapping[str, Any], inputs: Mapping[str, Path], files: Ma
     return result
 
 
-def _quantise(parameters: Mapping[str, Any], inputs: Mapping[str, Path], files: Mapping[str, Path], path: Path) -> Result:
+def _quantise(
+    parameters: Mapping[str, Any], inputs: Mapping[str, Path], files: Mapping[str, Path], path: Path
+) -> Result:
     from pybench.runtimes import onnxruntime
 
     source = inputs.get("onnx") or files["model"]
@@ -95,8 +99,9 @@ def _quantise(parameters: Mapping[str, Any], inputs: Mapping[str, Path], files: 
     samples = CalibrationSamples(reference.inputs, parameters, files)
     calibration = {
         "method": parameters["calibration"],
-        "samples": samples.count,
+        "samples": samples.total,
         "source": samples.source,
+        "identity": images_identity(parameters["images"], parameters["images_sha256"]),
         "held_out": samples.held_out,
     }
     metadata = {CALIBRATION_KEY: json.dumps(calibration, sort_keys=True)}
@@ -129,19 +134,19 @@ def _rows(outputs: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 class CalibrationSamples(Sequence[Arrays]):
-    """The inputs of the calibration runs, read when asked for. `source`: where they come from (`random`: the model has no
-    data); `held_out`: whether none of them judges accuracy; `count`: samples in all; `batch`: of one run."""
+    """The inputs of the calibration runs, read when asked for. `source`: where they come from (`random`: the model
+    has no data); `held_out`: whether none of them judges accuracy; `total`: samples in all; `batch`: of one run."""
 
     def __init__(self, specs: tuple[TensorSpec, ...], parameters: Mapping[str, Any], files: Mapping[str, Path]) -> None:
         self._specs = specs
+        wanted: int = parameters["calibration_images"]
         fixed = specs[0].shape[0] if specs[0].shape else None
-        self.batch = fixed or min(CALIBRATION_BATCH, parameters["calibration_images"])
+        self.batch = fixed or min(CALIBRATION_BATCH, wanted)
         self._images = _calibration_images(specs, parameters, files)
         self.source, self.held_out = "random", True
-        wanted = parameters["calibration_images"]
         if self._images is not None:
             built_in = is_built_in("images", parameters["images"])
-            self.source = parameters["images"] if built_in else str(files["images"])
+            self.source = parameters["images"] if built_in else files["images"].name
             self.held_out = built_in or has_splits(files["images"])
             wanted = len(self._images)
         self._runs = wanted // self.batch
@@ -150,7 +155,7 @@ class CalibrationSamples(Sequence[Arrays]):
                 f"{wanted} calibration images do not fill one batch of {self.batch}, which the model has fixed",
                 hint="raise calibration_images",
             )
-        self.count = self._runs * self.batch
+        self.total = self._runs * self.batch
 
     def __len__(self) -> int:
         return self._runs
@@ -174,14 +179,22 @@ class CalibrationSamples(Sequence[Arrays]):
         generator = np.random.default_rng(index)
         arrays: Arrays = {}
         for spec in self._specs:
-            shape = spec.resolved(self.batch, spec.shape[1] or CALIBRATION_TOKENS if len(spec.shape) == 2 else 0, spec.name)
+            shape = spec.resolved(
+                self.batch, spec.shape[1] or CALIBRATION_TOKENS if len(spec.shape) == 2 else 0, spec.name
+            )
             floats = spec.dtype.kind == "f"
-            values = generator.standard_normal(shape) if floats else generator.integers(0, 2 if len(self._specs) > 1 else 1000, shape)
+            values = (
+                generator.standard_normal(shape)
+                if floats
+                else generator.integers(0, 2 if len(self._specs) > 1 else 1000, shape)
+            )
             arrays[spec.name] = values.astype(spec.dtype)
         return arrays
 
 
-def _calibration_images(specs: tuple[TensorSpec, ...], parameters: Mapping[str, Any], files: Mapping[str, Path]) -> Images | None:
+def _calibration_images(
+    specs: tuple[TensorSpec, ...], parameters: Mapping[str, Any], files: Mapping[str, Path]
+) -> Images | None:
     """Images of the training split, at most as many as asked for, evenly spaced; None when the model has no images."""
     name = parameters["images"]
     shape = specs[0].shape

@@ -47,7 +47,7 @@ def thread_cautions(case: Case) -> list[Caution]:
 
 
 def calibration_cautions(metadata: Mapping[str, str], judged_on: str | None = None) -> list[Caution]:
-    """Doubts about how an int8 file was calibrated. `judged_on`: the images that accuracy is measured on, if it is."""
+    """Doubts about how an int8 file was calibrated. `judged_on`: identity of the images that judge accuracy."""
     if CALIBRATION_KEY not in metadata:
         return []
     calibration = json.loads(metadata[CALIBRATION_KEY])
@@ -55,10 +55,15 @@ def calibration_cautions(metadata: Mapping[str, str], judged_on: str | None = No
     samples, source = calibration["samples"], calibration["source"]
     if source == "random" or samples < ENOUGH_CALIBRATION_SAMPLES:
         cautions.append(Caution(CautionCode.SMALL_CALIBRATION, f"{samples} samples ({source})"))
-    if judged_on == source and not calibration["held_out"]:
-        detail = f"{samples} of the images in {Path(source).name}"
+    if judged_on is not None and judged_on == calibration["identity"] and not calibration["held_out"]:
+        detail = f"{samples} images of {source}"
         cautions.append(Caution(CautionCode.CALIBRATED_ON_EVALUATION, detail, "top1_percent"))
     return cautions
+
+
+def images_identity(name: str | None, sha256: str | None) -> str | None:
+    """What makes two cases' images the same: the content's hash, or a built-in name; None: no images."""
+    return sha256 or name
 
 
 def judge_timing(median_s: float) -> Verdict:
@@ -119,7 +124,7 @@ class BusyWatch:
 
 
 def _own_s() -> float:
-    """CPU seconds of this process, its finished children and its running ones (a path may have a process of its own)."""
+    """CPU seconds of this process, its finished children and its running ones: a path may have its own process."""
     total = 0.0
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
         usage = resource.getrusage(who)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches of token ids for a case: opened on its path, endless, with what was read of the text.
 
-The corpus repeats without an end, so that a window has as many batches as it asks for; a caution says when it did. The
-first batches of a stream are kept and hashed after the measurement: hashing while measuring would be a visible share of a
-fast tokenizer's time, a copy of 4 bytes an id is not.
+The corpus repeats without an end, so that a window has as many batches as it asks for; a caution says when it did.
+The first batches of a stream are kept and hashed after the measurement: hashing while measuring would be a visible
+share of a fast tokenizer's time, a copy of 4 bytes an id is not. How many are hashed depends on their shape alone,
+never on how long a case measures, so that a slow path with few iterations has the hash of a fast one with many.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from pybench.preprocess import BatchStream, Corpus
 from pybench.workloads.doubts import allowed_threads
 from pybench.workloads.result import Request
 
-# At most this much of a stream is kept for its hash: 64 Mi ids of 4 bytes.
-KEPT_BYTES = 1 << 28
+# Ids that the hash covers, in whole batches: about 450 kB of text, a second of the slowest path.
+HASHED_IDS = 1 << 17
 
 Ids = npt.NDArray[Any]
 
 
 class TokenFeed:
-    """An endless stream of int64 [batch, seq_len]. `kept`: how many of its first batches the hash covers."""
+    """An endless stream of int64 [batch, seq_len]."""
 
     def __init__(self, request: Request) -> None:
         case = request.case
@@ -40,10 +41,9 @@ class TokenFeed:
             case.path, self.tokenizer, self.corpus, case.batch, case.seq_len, allowed_threads(case),
             epochs=0, seed=request.seed, hash_ids=False,
         )  # fmt: skip
-        # The same number on every path, so that equal texts give equal hashes.
-        batches = min(case.warmup_iterations + case.iterations, max(1, KEPT_BYTES // (4 * case.batch * case.seq_len)))
+        batches = max(1, HASHED_IDS // (case.batch * case.seq_len))
         self._first = np.zeros((batches, case.batch, case.seq_len), np.uint32)
-        self.kept = 0
+        self._kept = 0
 
     def __enter__(self) -> TokenFeed:
         self._stream.__enter__()
@@ -57,9 +57,9 @@ class TokenFeed:
     def next(self) -> Ids:
         """The next batch; valid until the one after it is asked for."""
         ids = next(self._stream)
-        if self.kept < len(self._first):
-            self._first[self.kept] = ids
-            self.kept += 1
+        if self._kept < len(self._first):
+            self._first[self._kept] = ids
+            self._kept += 1
         return ids
 
     @property
@@ -73,8 +73,13 @@ class TokenFeed:
         return self._stream.wait_s
 
     def ids_sha256(self) -> str:
-        """The hash of the first `kept` batches, as `pybench.preprocess.packing` defines it: ids as `<u4`, in order."""
-        return hashlib.sha256(self._first[: self.kept].astype("<u4", copy=False).tobytes()).hexdigest()
+        """The hash of the stream's first batches, as `pybench.preprocess.packing` defines it: ids as `<u4`, in order.
+
+        Takes what the measurement left of them from the stream, so it comes last.
+        """
+        while self._kept < len(self._first):
+            self.next()
+        return hashlib.sha256(self._first.astype("<u4", copy=False).tobytes()).hexdigest()
 
     def cautions(self) -> list[Caution]:
         """A caution when the corpus was read more than once."""
@@ -85,10 +90,10 @@ class TokenFeed:
         return [Caution(CautionCode.CORPUS_WRAPPED, detail, "text_mb_per_s")]
 
     def labels(self, case: Case) -> dict[str, Any]:
-        """What was fed, for the result."""
+        """What was fed, for the result; call it after the measurement."""
         return {
             "ids_sha256": self.ids_sha256(),
-            "ids_hashed_batches": self.kept,
+            "ids_hashed_batches": len(self._first),
             "tokenizer": self.tokenizer.name,
             "vocabulary": self.vocabulary,
             "corpus": self.corpus.name,

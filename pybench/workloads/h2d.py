@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies from host to GPU: pageable or page-locked memory, blocking or not; an iteration ends when the bytes have arrived.
+"""Copies from host to GPU: pageable or page-locked, blocking or not; an iteration ends when the bytes are there.
 
 Without a GPU it is unsupported: a copy inside the host would be another measurement. Copies in one direction, one at a
 time, and nothing beside them.

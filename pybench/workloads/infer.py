@@ -64,7 +64,7 @@ def _run_on_text(request: Request) -> Result:
             consume({name: feed.next()})
 
         result = record(case, iterate, amounts(opened, case.batch, case.seq_len), opened.session.device_uuid)
-        result.labels |= feed.labels(case)
         result.cautions += feed.cautions()
+        result.labels |= feed.labels(case)
     result.labels["inputs"] = "tokenized text; an iteration fetches its batch and runs it"
     return conclude(result, opened, case)

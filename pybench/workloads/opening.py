@@ -49,11 +49,10 @@ def open_model(request: Request, *, vocabulary: int = VOCABULARY, deterministic:
 
 
 def conclude(result: Result, opened: Opened, case: Case) -> Result:
-    """Adds to a result what the opened model says: size, labels, the audit's verdict, doubts about weights and ranges."""
+    """Adds to a result what the opened model says: size, labels, the audit's verdict, doubts."""
     found = opened.audit()
-    result.metrics["model_bytes"] = Measured(value=float(opened.session.model_bytes), method=(
-        "size of the ONNX file" if case.runtime == "onnxruntime" else "parameters and buffers in memory"
-    ))  # fmt: skip
+    method = "size of the ONNX file" if case.runtime == "onnxruntime" else "parameters and buffers in memory"
+    result.metrics["model_bytes"] = Measured(value=float(opened.session.model_bytes), method=method)
     result.labels |= {key: value for key, value in opened.session.labels.items() if key != "device_uuid"}
     result.labels["device"] = opened.session.device
     result.labels["threads"] = allowed_threads(case)

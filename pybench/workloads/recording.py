@@ -7,8 +7,8 @@
         recorder.replay_for_energy(iterate)
     result = recorder.result(Amounts(samples=8))
 
-The timing window is `iterations` long. Where `energy_window_s` is set, the same work is replayed in a window of its own for
-that long; else the timing window serves for energy too. Every metric names its window.
+The timing window is `iterations` long. Where `energy_window_s` is set, the same work is replayed in a window of its
+own for that long; else the timing window serves for energy too. Every metric names its window.
 """
 
 from __future__ import annotations
@@ -120,7 +120,9 @@ class Recorder:
     def _latency_metrics(self, latency: Any) -> dict[str, Measured]:
         values = {"mean": latency.mean_s, "p50": latency.p50_s, "p95": latency.p95_s, "p99": latency.p99_s}
         count = len(self.times_ns)
-        return {f"latency_{name}_ms": Measured(value=s * 1e3, window=TIMING, samples=count) for name, s in values.items()}
+        return {
+            f"latency_{name}_ms": Measured(value=s * 1e3, window=TIMING, samples=count) for name, s in values.items()
+        }
 
     def _throughputs(self, amounts: Amounts) -> dict[str, Measured]:
         count = len(self.times_ns)

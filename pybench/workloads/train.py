@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training of TinyLM: one optimiser step an iteration: forward, next-token cross-entropy, backward, AdamW.
 
-FP32 (TF32 off), TF32, or FP32 weights under autocast (`amp-bf16`, `amp-fp16` with loss scaling). Data: a fixed set of seeded
-random batches, taken in turn, or tokenized text where a path is given. Leaves out what does not change the cost of a step:
-schedules, clipping, evaluation. The loss shows that learning happens, not that the model is good.
+FP32 (TF32 off), TF32, or FP32 weights under autocast (`amp-bf16`, `amp-fp16` with loss scaling). Data: a fixed set of
+seeded random batches, taken in turn, or tokenized text where a path is given. Leaves out what does not change the
+cost of a step: schedules, clipping, evaluation. The loss shows that learning happens, not that the model is good.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pybench.workloads.result import Measured, Request, Result, Verdict
 LEARNING_RATE = 3e-4
 BETAS = (0.9, 0.95)  # as GPT-3 and nanoGPT
 WEIGHT_DECAY = 0.1
-# Different batches of synthetic ids that are taken in turn: few enough to stay in memory, more than one can learn at once.
+# Different batches of synthetic ids, taken in turn: few enough to stay in memory.
 SYNTHETIC_BATCHES = 8
 AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
 
@@ -55,8 +55,8 @@ def run(request: Request) -> Result:
         amounts = Amounts(samples=case.batch, tokens=case.batch * case.seq_len)
         result = record(case, lambda: trainer.step(next_batch()), amounts, uuid)
         if feed is not None:
-            result.labels |= feed.labels(case)
             result.cautions += feed.cautions()
+            result.labels |= feed.labels(case)
     trainer.describe(result)
     result.labels |= {"device": uuid or "cpu", "threads": allowed_threads(case)}
     return result
@@ -68,7 +68,8 @@ class Trainer:
     def __init__(self, request: Request, kind: str, vocabulary: int) -> None:
         case = request.case
         self.case, self.kind = case, kind
-        model = build(case.model or "", seed=request.seed, checkpoint=request.files.get("checkpoint"), vocabulary=vocabulary)
+        checkpoint = request.files.get("checkpoint")
+        model = build(case.model or "", seed=request.seed, checkpoint=checkpoint, vocabulary=vocabulary)
         assert isinstance(model, TinyLm)  # for the type checker: `run` has refused all others
         self.model = model.train().to(kind)
         self.optimiser = torch.optim.AdamW(
@@ -86,7 +87,7 @@ class Trainer:
             logits = self.model.every_position(tokens[:, :-1])  # [N, T-1, V]
             loss = functional.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
         self.optimiser.zero_grad(set_to_none=True)
-        self.scaler.scale(loss).backward()
+        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
         self.scaler.step(self.optimiser)
         self.scaler.update()
         self.losses.append(loss.detach())
@@ -100,8 +101,11 @@ class Trainer:
         result.metrics["loss_last_nats"] = _loss(self.losses[begin + count - 1])
         parameters = list(self.model.parameters())
         size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
-        result.metrics["model_bytes"] = Measured(value=float(size), method="parameters in memory, without gradients and AdamW's moments")
-        found = audit_parameters((str(p.dtype).removeprefix("torch.") for p in parameters), self.case.precision, runtime.flags())
+        result.metrics["model_bytes"] = Measured(
+            value=float(size), method="parameters in memory, without gradients and AdamW's moments"
+        )
+        dtypes = (str(parameter.dtype).removeprefix("torch.") for parameter in parameters)
+        found = audit_parameters(dtypes, self.case.precision, runtime.flags())
         result.valid["precision"] = Verdict(found.valid, found.reasons)
         result.labels |= {
             "runtime_version": torch.__version__,
