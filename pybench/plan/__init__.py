@@ -20,7 +20,7 @@ from pybench.case import FACTORS, Case, case_to_json
 from pybench.criteria import Contrast
 from pybench.errors import PlanError, Problem
 from pybench.plan.cases import CaseBuilder
-from pybench.plan.cells import cells_of, defaults_of
+from pybench.plan.cells import MOST_CELLS, cells_of, defaults_of
 from pybench.plan.comparisons import check_contrasts, contrasts_of
 from pybench.plan.document import Node, read_document
 from pybench.plan.files import UserFile, UserFiles
@@ -122,8 +122,10 @@ def _cases_of(
     builder = CaseBuilder(root, defaults, files)
     found: list[Case] = []
     problems: list[Problem] = []
+    room = MOST_CELLS
     for index, entry in enumerate(plan.matrix):
-        entry_cells = cells_of(entry, index, defaults, root)
+        entry_cells = cells_of(entry, index, defaults, root, room)
+        room -= len(entry_cells.cells)
         if index not in damaged:
             problems += entry_cells.problems
         found += builder.build(entry_cells.cells, index, damaged=index in damaged)

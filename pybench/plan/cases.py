@@ -101,7 +101,8 @@ class CaseBuilder:
         workload, model = _value(settings, "workload"), _value(settings, "model")
         place: Path = ("matrix", entry)
         for name in settings:
-            self._digest(name, settings)
+            if _misplaced(name, workload, model) is None:
+                self._digest(name, settings)
         if workload is None:
             if not damaged:
                 self._say(place, "`workload` is missing", f"one of {', '.join(FACTORS['workload'].choices)}")

@@ -18,7 +18,7 @@ from pybench.errors import Problem
 from pybench.plan.document import Node
 from pybench.plan.values import PSEUDO_FACTORS
 
-MOST_CELLS = 10_000  # of an entry; a campaign of ten repetitions at a second a run would take a day
+MOST_CELLS = 10_000  # of a plan; a campaign of ten repetitions at a second a run would take a day
 
 Path = tuple[str | int, ...]
 
@@ -42,17 +42,19 @@ class EntryCells:
     problems: list[Problem] = field(default_factory=list)
 
 
-def cells_of(entry: Any, index: int, defaults: Cell, root: Node) -> EntryCells:
+def cells_of(entry: Any, index: int, defaults: Cell, root: Node, room: int = MOST_CELLS) -> EntryCells:
     """All cells of `matrix[index]`: the product without what is excluded, then what is included.
 
-    `defaults` are not put into the cells (not all of them apply to each), but exclusions see them.
+    `defaults` are not put into the cells (not all of them apply to each), but exclusions see them. `room`: how many
+    cells the plan may still have.
     """
     found = EntryCells()
     path: Path = ("matrix", index)
     axes = _axes(entry, path, root, found.problems)
-    if math.prod(len(axis) for axis in axes) > MOST_CELLS:
-        count = math.prod(len(axis) for axis in axes)
-        found.problems.append(root.at(path).place.problem(f"{count} cells, more than {MOST_CELLS}", "split the plan"))
+    count = math.prod(len(axis) for axis in axes)
+    if count > room:
+        what = f"{count} cells in this entry: a plan has at most {MOST_CELLS}"
+        found.problems.append(root.at(path).place.problem(what, "split the plan"))
         return found
     product = [_merged(combination) for combination in itertools.product(*axes)]
     found.cells = _without_excluded(entry, path, product, defaults, root, found.problems)

@@ -302,7 +302,7 @@ class _Composer:
                 break
             key = self._node(event, events, depth + 1)
             value = self._node(next(events), events, depth + 1)
-            if isinstance(event, yaml_events.ScalarEvent) and event.value == "<<" and event.implicit[0]:
+            if isinstance(event, yaml_events.ScalarEvent) and event.value == "<<" and not event.style:
                 merged.extend(self._mergeable(value))
             elif not isinstance(key.scalar, str):
                 hint = "put it in quotes" if key.scalar is not None else None
@@ -330,7 +330,7 @@ class _Composer:
         return [node for node in nodes if node.children is not None]
 
     def _scalar(self, event: Any, place: Place) -> Any:
-        if not event.implicit[0]:  # quoted, or a block of text
+        if event.style:  # quoted, or a block of text
             return event.value
         try:
             return core_scalar(event.value)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan without fault means: its cases, their order and their identity."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from pybench.case import FACTORS, Case, case_from_json
+from pybench.criteria import from_json
+from pybench.plan import Plan, expand, resolve
+from pybench.rundir import SCHEMA_VERSION, parse_resolved_plan
+
+Load = Callable[..., Plan]
+
+
+def factors(plan: Plan, *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(getattr(case, name) for name in names) for case in expand(plan)]
+
+
+def test_a_list_is_a_product_and_the_first_key_varies_slowest(load: Load) -> None:
+    plan = load("  - {workload: noop, threads: [2, 1], iterations: [5, 6]}\n")
+    assert factors(plan, "threads", "iterations") == [(2, 5), (2, 6), (1, 5), (1, 6)]
+
+
+def test_lists_in_a_zip_block_advance_together_within_the_product(load: Load) -> None:
+    plan = load(
+        "  - workload: infer\n    model: tinylm-small\n    runtime: torch\n"
+        "    zip: [{batch: [1, 8], seq_len: [128, 256]}]\n    precision: [fp32, bf16]\n"
+    )
+    assert factors(plan, "batch", "seq_len", "precision") == [
+        (1, 128, "fp32"), (1, 128, "bf16"), (8, 256, "fp32"), (8, 256, "bf16"),
+    ]  # fmt: skip
+
+
+def test_excluded_cells_are_left_out_and_included_ones_are_added_with_the_single_values(load: Load) -> None:
+    plan = load(
+        "  - workload: infer\n    model: resnet50\n    runtime: onnxruntime\n    threads: 2\n"
+        "    precision: [fp32, int8]\n    batch: [1, 8, 32]\n"
+        "    exclude: [{precision: int8, batch: [8, 32]}]\n    include: {batch: 64}\n"
+    )
+    found = factors(plan, "precision", "batch", "threads")
+    assert found == [("fp32", 1, 2), ("fp32", 8, 2), ("fp32", 32, 2), ("int8", 1, 2), ("fp32", 64, 2)]
+
+
+def test_an_exclusion_sees_defaults_and_batches_given_in_tokens(load: Load) -> None:
+    plan = load(
+        "schema_version: 1\nname: x\ndefaults: {seq_len: 64}\nmatrix:\n"
+        "  - workload: train\n    model: tinylm-small\n    batch_tokens: [64, 128]\n"
+        "    exclude: {batch: 2, seq_len: 64}\n",
+        whole=True,
+    )
+    assert factors(plan, "batch", "seq_len") == [(1, 64)]
+
+
+def test_a_batch_in_tokens_becomes_samples(load: Load) -> None:
+    plan = load("  - {workload: train, model: tinylm-small, batch_tokens: 512, seq_len: [64, 128]}\n")
+    assert factors(plan, "batch", "seq_len") == [(8, 64), (4, 128)]
+
+
+def test_defaults_reach_the_entries_they_apply_to_and_no_others(load: Load) -> None:
+    plan = load(
+        "schema_version: 1\nname: x\ndefaults: {seq_len: 64, iterations: 7, batch: 3, runtime: torch}\nmatrix:\n"
+        "  - {workload: infer, model: [tinylm-small, resnet50]}\n  - {workload: noop}\n"
+        "  - {workload: train, model: tinylm-small, batch_tokens: 128}\n",
+        whole=True,
+    )
+    assert factors(plan, "model", "seq_len", "iterations", "batch") == [
+        ("tinylm-small", 64, 7, 3), ("resnet50", 128, 7, 3), (None, 128, 7, 1), ("tinylm-small", 64, 7, 2),
+    ]  # fmt: skip
+
+
+def test_a_case_that_two_entries_give_is_kept_once(load: Load) -> None:
+    plan = load("  - {workload: noop, threads: [1, 2, 1]}\n  - {workload: noop, threads: [2, 3]}\n")
+    assert factors(plan, "threads") == [(1,), (2,), (3,)]
+
+
+def test_a_factor_that_changes_nothing_makes_no_further_case(load: Load) -> None:
+    plan = load(
+        "  - {workload: infer, model: resnet50, runtime: onnxruntime, precision: [fp32, int8], "
+        "calibration: [minmax, entropy]}\n"
+    )
+    found = factors(plan, "precision", "calibration")
+    assert found == [("fp32", "minmax"), ("int8", "minmax"), ("int8", "entropy")]
+
+
+def test_data_is_another_way_to_write_its_factors(load: Load) -> None:
+    entry = "  - {{workload: accuracy, model: digits-cnn, runtime: torch, {}}}\n"
+    assert expand(load(entry.format("data: {images: digits}"))) == expand(load(entry.format("images: digits")))
+
+
+@pytest.mark.parametrize("workload", ["train", "tokenize"])
+def test_training_and_tokenizing_run_in_torch_unless_said_otherwise(load: Load, workload: str) -> None:
+    plan = load(f"  - {{workload: {workload}, model: tinylm-small}}\n")
+    assert expand(plan)[0].runtime == "torch"
+
+
+def test_tokenizing_needs_no_model_and_then_no_runtime(load: Load) -> None:
+    assert expand(load("  - {workload: tokenize, path: rust}\n")) == (Case(workload="tokenize", path="rust"),)
+
+
+def test_digits_cnn_is_judged_on_digits(load: Load) -> None:
+    assert expand(load("  - {workload: accuracy, model: digits-cnn, runtime: torch}\n"))[0].images == "digits"
+
+
+def test_null_is_a_value_where_a_factor_has_no_default(load: Load) -> None:
+    assert factors(load("  - {workload: noop, threads: [null, 2]}\n"), "threads") == [(None,), (2,)]
+
+
+def test_one_cpu_may_be_written_as_a_number(load: Load) -> None:
+    assert factors(load("  - {workload: noop, affinity: [0, '1-3,7']}\n"), "affinity") == [("0",), ("1-3,7",)]
+
+
+def test_a_gpu_is_named_by_its_uuid(load: Load) -> None:
+    uuid = "GPU-12345678-90ab-cdef-1234-567890abcdef"
+    assert factors(load(f"  - {{workload: noop, device: {uuid}}}\n"), "device") == [(uuid,)]
+
+
+def test_an_integer_for_a_number_gives_the_same_case(load: Load) -> None:
+    entry = "  - {{workload: noop, energy_window_s: {}}}\n"
+    assert expand(load(entry.format("2")))[0].id == expand(load(entry.format("2.0")))[0].id
+
+
+def test_an_empty_key_is_as_good_as_none(load: Load) -> None:
+    plan = load("schema_version: 1\nname: x\ndefaults:\ncriteria:\nmatrix: [{workload: noop}]\n", whole=True)
+    assert (plan.contrasts, plan.repetitions, plan.seed) == ((), 10, 0)
+
+
+@pytest.mark.parametrize("factor", [name for name, factor in FACTORS.items() if factor.kind != "file"])
+def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str) -> None:
+    entries: list[dict[str, Any]] = [
+        {"workload": "infer", "model": "tinylm-small", "runtime": "torch", "path": "rust", "precision": "int8"},
+        {"workload": "accuracy", "model": "digits-cnn", "runtime": "torch", "precision": "int8"},
+        {"workload": "h2d"},
+    ]
+    places = {"calibration_images": 1, "image_limit": 1, "transfer_bytes": 2, "pinned": 2, "non_blocking": 2}
+    entry = entries[places.get(factor, 0)]
+    entry.setdefault(factor, FACTORS[factor].default)
+    assert len(expand(load(f"  - {json.dumps(entry)}\n"))) == 1
+
+
+def test_the_resolved_plan_is_what_the_run_directory_reads(load: Load) -> None:
+    text = """\
+schema_version: 1
+name: resolved
+description: a sentence
+seed: 5
+repetitions: 3
+matrix:
+  - {workload: infer, model: digits-cnn, runtime: onnxruntime, precision: [fp32, int8]}
+criteria:
+  - {name: int8, baseline: {precision: fp32}, accept: {speedup_min: 1.1}}
+require: [timing, timing]
+"""
+    plan = load(text, ("repetitions=4", "matrix.0.batch=8"), whole=True)
+    content = resolve(plan, expand(plan))
+    read = parse_resolved_plan(content)
+    assert (read.name, read.seed, read.repetitions, read.require) == ("resolved", 5, 4, ("timing",))
+    assert read.cases == plan.cases
+    assert [case.batch for case in read.cases] == [8, 8]
+    assert from_json(content["criteria"]) == plan.contrasts
+    assert content["schema_version"] == SCHEMA_VERSION
+    assert content["overrides"] == ["repetitions=4", "matrix.0.batch=8"]
+    assert content["protocol"] == {"analysis": "paired-blocks"}
+    assert len(content["plan_sha256"]) == 64
+
+
+def test_resolving_some_cases_stores_only_those(load: Load) -> None:
+    plan = load("  - {workload: noop, threads: [1, 2]}\n")
+    selected: Sequence[Case] = expand(plan)[1:]
+    assert [case_from_json(stored) for stored in resolve(plan, selected)["cases"]] == list(selected)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user's files: found beside the plan, told apart by content, refused with a reason."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pybench.plan import Plan, expand, files, resolve
+from pybench.plan.files import FileProblem, UserFiles
+
+Load = Callable[..., Plan]
+OWN = "  - {workload: infer, model: MODEL, runtime: onnxruntime}\n"
+
+
+def images(folder: Path) -> Path:
+    for name in ("cat/1.png", "dog/1.png"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(name.encode())
+    return folder
+
+
+def test_an_edited_file_is_another_case(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "own.onnx").write_bytes(b"one")
+    before = expand(load(OWN.replace("MODEL", "own.onnx")))[0]
+    (tmp_path / "own.onnx").write_bytes(b"two")
+    after = expand(load(OWN.replace("MODEL", "own.onnx")))[0]
+    assert before.id != after.id
+    assert dict(before.sources) == {"model": hashlib.sha256(b"one").hexdigest()}
+
+
+def test_two_ways_to_write_a_path_give_one_case(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "own.onnx").write_bytes(b"one")
+    assert len(expand(load(OWN.replace("MODEL", "[own.onnx, ./own.onnx, models/../own.onnx]")))) == 1
+
+
+def test_the_resolved_plan_says_where_each_file_is_and_what_was_in_it(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "own.onnx").write_bytes(b"one")
+    images(tmp_path / "images")
+    plan = load(
+        "  - {workload: accuracy, model: own.onnx, runtime: onnxruntime, data: {images: images}}\n"
+        "  - {workload: noop}\n"
+    )
+    stored = resolve(plan, expand(plan))["files"]
+    assert stored["own.onnx"] == {
+        "path": str(tmp_path / "own.onnx"),
+        "sha256": hashlib.sha256(b"one").hexdigest(),
+        "bytes": 3,
+        "covers": "content",
+    }
+    assert stored["images"]["covers"] == "content"
+    assert resolve(plan, expand(plan)[1:])["files"] == {}
+
+
+def test_images_that_change_nothing_are_no_part_of_a_case(load: Load, tmp_path: Path) -> None:
+    images(tmp_path / "images")
+    entry = "  - {workload: infer, model: resnet50, runtime: onnxruntime, precision: [fp32, int8], images: images}\n"
+    fp32, int8 = expand(load(entry))
+    assert (fp32.images, fp32.sources) == (None, ())
+    assert int8.images == "images"
+
+
+def test_a_folders_digest_changes_with_names_and_content(tmp_path: Path) -> None:
+    folder = images(tmp_path / "images")
+    first = UserFiles(tmp_path).find("images", "images").sha256
+    assert first == UserFiles(tmp_path).find("images", "images").sha256
+    (folder / "cat/1.png").write_bytes(b"CAT/1.png")
+    second = UserFiles(tmp_path).find("images", "images").sha256
+    (folder / "cat/1.png").rename(folder / "cat/2.png")
+    third = UserFiles(tmp_path).find("images", "images").sha256
+    assert len({first, second, third}) == 3
+
+
+def test_a_folders_digest_by_hand(tmp_path: Path) -> None:
+    images(tmp_path / "images")
+    lines = [f"{name}\0{9}\0{hashlib.sha256(name.encode()).hexdigest()}\n" for name in ("cat/1.png", "dog/1.png")]
+    found = UserFiles(tmp_path).find("images", "images")
+    assert found.sha256 == hashlib.sha256("".join(lines).encode()).hexdigest()
+    assert found.bytes == 18
+
+
+def test_a_large_folder_is_told_apart_by_names_and_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "WHOLE_BYTES", 18)
+    folder = images(tmp_path / "images")
+    before = UserFiles(tmp_path).find("images", "images")
+    (folder / "cat/1.png").write_bytes(b"CAT/1.png")
+    assert before.covers == "names and sizes"
+    assert UserFiles(tmp_path).find("images", "images").sha256 == before.sha256
+    (folder / "cat/1.png").write_bytes(b"longer than it was")
+    assert UserFiles(tmp_path).find("images", "images").sha256 != before.sha256
+
+
+def refusal(folder: Path, factor: str, value: str) -> str:
+    with pytest.raises(FileProblem) as raised:
+        UserFiles(folder).find(factor, value)
+    return raised.value.what
+
+
+def test_what_is_no_file_or_no_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.onnx").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text").write_text("text")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    assert refusal(tmp_path, "model", "empty.onnx") == "`model`: empty.onnx is empty"
+    assert refusal(tmp_path, "model", "folder") == "`model`: folder is a folder"
+    assert refusal(tmp_path, "images", "folder") == "`images`: folder holds no files"
+    assert refusal(tmp_path, "images", "text") == "`images`: text is a file"
+    assert refusal(tmp_path, "corpus", "pipe") == "`corpus`: pipe is no regular file"
+    assert "no such file" in refusal(tmp_path, "tokenizer", "text/tokenizer.json")
+    assert "cannot be read" in refusal(tmp_path, "model", "loop")
+    assert "cannot be read" in refusal(tmp_path, "model", "x" * 300)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything wrong with a plan, at once, each at its line and column with the nearest valid name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pybench.case import CALIBRATIONS, FACTORS
+from pybench.plan import shape, values
+from pybench.plan.cases import _IDLE_BECAUSE
+from pybench.plan.comparisons import _who_yields
+from pybench.rundir import SCHEMA_VERSION, VALIDITIES
+
+Problems = Callable[..., list[str]]
+
+HUNDRED = list(range(1, 101))
+BROKEN = """\
+schema_version: 2
+name: my plan
+sead: 3
+iterations: 5
+repetitions: 0
+defaults: {warmup: 3, iterations: 1e2, pinned: on}
+matrix:
+  - workload: infer
+    model: resnet5O
+    runtime: onnxrt
+    prescision: int8
+    batch: [1, 0, x]
+    batch: 3
+  - workload: infer
+    model: resnet50
+    seq_len: 128
+    data: {image: here}
+    runtime: torch
+  - just text
+criteria:
+  baseline: {precision: fp33}
+  accept: {speed_up_min: 1, top1_delta_pp_min: a}
+require: [timings]
+"""
+
+
+def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Problems) -> None:
+    found = problems(BROKEN, whole=True)
+    expected = [
+        ("1:17", "`schema_version` is 2"),
+        ("2:7", "`name` takes a short word"),
+        ("3:1", "unknown key `sead` (did you mean `seed`?)"),
+        ("4:1", "unknown key `iterations` (a factor: it belongs into `defaults`"),
+        ("5:14", "`repetitions` takes an integer from 1 to 100000; not 0"),
+        ("6:12", "unknown key `warmup` (did you mean `warmup_iterations`?)"),
+        ("6:35", "`iterations` takes an integer from 1 to 9007199254740992; not 100.0 (write 100)"),
+        ("6:48", "`pinned` takes true or false; not 'on' (in YAML 1.2 `on` is text: write true)"),
+        ("9:12", "`model`: no such file: resnet5O; built-in: resnet50, digits-cnn"),
+        ("10:14", "`runtime` takes one of onnxruntime, torch; not 'onnxrt' (did you mean `onnxruntime`?)"),
+        ("11:5", "unknown key `prescision` (did you mean `precision`?)"),
+        ("12:16", "`batch` takes an integer from 1"),
+        ("12:19", "`batch` takes an integer from 1"),
+        ("13:5", "key `batch` is given twice (first on line 12)"),
+        ("16:5", "`seq_len` means nothing for the image model resnet50 (it applies to infer, train, tokenize"),
+        ("17:12", "unknown key `image` (did you mean `images`?)"),
+        ("19:5", "`matrix` takes a list of mappings; not 'just text'"),
+        ("21:25", "`precision` takes one of"),
+        ("22:12", "unknown key `speed_up_min` (did you mean `speedup_min`?)"),
+        ("22:48", "top1_delta_pp_min takes a number, not 'a'"),
+        ("23:11", "`require` takes one of timing, energy, precision, accuracy; not 'timings' (did you mean `timing`?)"),
+    ]
+    assert len(found) == len(expected), "\n".join(found)
+    for said, (place, text) in zip(found, expected, strict=True):
+        assert said.startswith(f"{place}: {text}"), said
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ("{model: resnet50}", "4:5: `workload` is missing (one of infer, train"),
+        ("{workload: infer, runtime: torch}", "4:5: `model` is missing: workload infer needs it"),
+        ("{workload: infer, model: resnet50}", "4:5: `runtime` is missing: workload infer needs it"),
+        ("{workload: train}", "4:5: `model` is missing: workload train needs it (one of tinylm-small, tinylm-large)"),
+        ("{workload: accuracy, model: resnet50, runtime: torch}", "4:5: `images` is missing"),
+        ("{workload: noop, batch: 3}", "4:22: `batch` means nothing for workload noop (it applies to infer, train"),
+        ("{workload: h2d, model: resnet50}", "4:21: `model` means nothing for workload h2d"),
+        ("{workload: train, model: resnet50}", "4:30: workload train takes a language model, not resnet50"),
+        (
+            "{workload: accuracy, model: tinylm-small, runtime: torch}",
+            "4:33: workload accuracy takes an image model, not tinylm-small",
+        ),
+        (
+            "{workload: infer, model: tinylm-small, runtime: torch, images: digits}",
+            "4:60: `images` means nothing for the language model tinylm-small",
+        ),
+        (
+            "{workload: infer, model: resnet50, runtime: torch, calibration: entropy}",
+            "4:56: `calibration` changes nothing in this entry (only int8 is calibrated)",
+        ),
+        (
+            "{workload: infer, model: tinylm-small, runtime: torch, corpus_limit_bytes: 9}",
+            "4:60: `corpus_limit_bytes` changes nothing in this entry (path none makes synthetic ids)",
+        ),
+        (
+            "{workload: train, model: tinylm-small, batch_tokens: [256, 300]}",
+            "4:64: `batch_tokens` 300 is no multiple of seq_len 128 (256 or 384 would be)",
+        ),
+        ("{workload: train, model: tinylm-small, batch_tokens: 64}", "4:58: `batch_tokens` 64 is no multiple"),
+        (
+            "{workload: train, model: tinylm-small, batch_tokens: 256, batch: 2}",
+            "4:44: `batch_tokens` and `batch` say the same thing",
+        ),
+        ("{workload: noop, threads: []}", "4:31: `threads` is an empty list"),
+        ("{workload: noop, threads: true}", "4:31: `threads` takes an integer"),
+        ("{workload: noop, affinity: 3-0}", "4:32: `affinity` has the span 3-0, which ends before it begins"),
+        ("{workload: noop, affinity: all}", "4:32: `affinity` takes CPUs such as `0-3,8`"),
+        ("{workload: noop, device: gpu}", "4:30: `device` takes auto, cpu, cuda or a GPU's UUID (GPU-...); not 'gpu'"),
+        ("{workload: noop, energy_window_s: -1}", "4:39: `energy_window_s` takes a number of at least 0; not -1"),
+        ("{workload: noop, energy_window_s: .nan}", "4:39: `energy_window_s` takes a number of at least 0; not nan"),
+        ("{workload: noop, zip: [{threads: [1, 2], iterations: [3]}]}", "4:28: lists in a zip block advance together"),
+        ("{workload: noop, threads: 1, zip: {threads: [1, 2]}}", "4:40: `threads` is given twice in this entry"),
+        ("{workload: noop, exclude: [{threads: 3}]}", "4:32: this exclusion matches no cell of its entry (`threads`"),
+        ("{workload: noop, exclude: {}}", "4:31: an exclusion without factors"),
+        ("{workload: noop, exclude: {workload: noop}}", "4:22: the exclusions leave no cell of this entry"),
+        ("{workload: noop, include: [{batch: 3}]}", "4:33: `batch` means nothing for workload noop"),
+        ("{workload: noop, data: 3}", "4:28: `data` takes a mapping; not 3"),
+        ("{workload: null}", "4:16: `workload` takes one of infer, train"),
+        (
+            f"{{workload: noop, iterations: {HUNDRED}, threads: {HUNDRED}, device: [auto, cpu]}}",
+            "4:5: 20000 cells in this entry: a plan has at most 10000",
+        ),
+    ],
+)  # fmt: skip
+def test_an_entry_that_cannot_be_meant_is_refused_at_its_place(problems: Problems, entry: str, expected: str) -> None:
+    found = problems(f"  - {entry}\n")
+    assert found[0].startswith(expected), found
+    assert len(found) == 1, found
+
+
+INT8 = """\
+  - workload: infer
+    model: resnet50
+    runtime: onnxruntime
+    precision: [fp32, int8]
+    calibration: CALIBRATION
+criteria:
+"""
+
+
+@pytest.mark.parametrize(
+    ("criteria", "expected"),
+    [
+        ("{baseline: {precision: fp16}}", "10:26: no case has precision=fp16 (there is fp32, int8)"),
+        ("{accept: {speedup_min: 1}}", "10:3: `baseline` is missing (the cases that others are compared with"),
+        ("{baseline: {batch: 1}}", "10:14: no case can be compared with this baseline"),
+        (
+            "{baseline: {precision: fp32}, accept: {top1_delta_pp_min: -1}}",
+            "10:42: `top1_delta_pp_min` needs top1_percent, which no compared case yields (it comes from workload acc",
+        ),
+        (
+            "{baseline: {precision: fp32}, accept: {tokens_per_s_ratio_min: 1}}",
+            "10:42: `tokens_per_s_ratio_min` needs throughput_tokens_per_s, which no compared case yields",
+        ),
+        ("{baseline: {precision: fp32}, where: {batch: 8}}", "10:33: `where` selects no case"),
+        ("{baseline: {precision: fp32}, accept: {speedup_min: 0}}", "10:55: speedup_min takes a finite ratio above 0"),
+    ],
+)
+def test_a_comparison_that_compares_nothing_is_refused(problems: Problems, criteria: str, expected: str) -> None:
+    found = problems(f"{INT8.replace('CALIBRATION', 'entropy')}  {criteria}\n")
+    assert len(found) == 1
+    assert found[0].startswith(expected), found
+
+
+def test_a_baseline_that_two_cases_fit_is_refused(problems: Problems) -> None:
+    text = f"{INT8.replace('CALIBRATION', '[minmax, entropy]')}  baseline: {{precision: int8}}\n"
+    assert problems(text)[0].startswith(
+        "10:13: 2 cases fit the baseline of `infer resnet50 onnxruntime`: they differ in cal"
+    )
+
+
+def test_all_entries_together_are_bounded(problems: Problems) -> None:
+    entry = f"  - {{workload: noop, threads: {list(range(1, 101))}, iterations: {list(range(1, 61))}}}\n"
+    assert [said[:18] for said in problems(entry * 2)] == ["5:5: 6000 cells in"]
+
+
+def test_a_default_that_applies_nowhere_is_refused(problems: Problems) -> None:
+    text = "schema_version: 1\nname: x\ndefaults: {seq_len: 64}\nmatrix: [{workload: noop}]\n"
+    assert problems(text, whole=True)[0].startswith("3:12: `seq_len` applies to no entry of the matrix")
+
+
+def test_a_scalar_or_a_list_is_no_plan(problems: Problems) -> None:
+    assert problems("just text", whole=True) == ["1:1: the plan takes a mapping; not 'just text'"]
+    assert problems("[1]", whole=True) == ["1:1: the plan takes a mapping; not a list"]
+
+
+def test_missing_keys_are_all_named(problems: Problems) -> None:
+    found = problems("repetitions: 3", whole=True)
+    assert [said.split(" is missing")[0] for said in found] == ["1:1: `schema_version`", "1:1: `name`", "1:1: `matrix`"]
+
+
+def test_a_problem_in_a_merged_mapping_is_shown_where_it_is_written(problems: Problems) -> None:
+    text = "  - &first {workload: noop, threads: 0}\n  - {<<: *first, iterations: 5}\n"
+    assert problems(text) == ["4:38: `threads` takes an integer from 1 to 9007199254740992; not 0"]
+
+
+def test_a_case_twice_wrong_in_a_product_is_one_problem(problems: Problems) -> None:
+    assert len(problems("  - {workload: h2d, batch: [1, 2, 3], pinned: [true, false]}\n")) == 1
+
+
+def test_lists_that_are_written_twice_agree() -> None:
+    assert shape.REQUIRABLE == VALIDITIES
+    assert {name for name, factor in FACTORS.items() if factor.kind == "text"} == set(values._TEXTS)
+    assert set(_IDLE_BECAUSE) <= set(FACTORS)
+    assert SCHEMA_VERSION == 1
+    assert CALIBRATIONS[0] == FACTORS["calibration"].default
+
+
+def test_the_hint_for_a_metric_names_who_yields_it() -> None:
+    assert _who_yields("bandwidth_gb_per_s") == "it comes from workload h2d"
+
+
+def test_the_folder_of_the_plan_is_named_when_a_file_is_missing(problems: Problems, tmp_path: Path) -> None:
+    found = problems("  - {workload: infer, model: nothing.onnx, runtime: onnxruntime}\n")
+    assert len(found) == 1
+    assert found[0].startswith("4:30: `model`: no such file: nothing.onnx; built-in: resnet50, digits-cnn")
+    assert found[0].endswith(f"(paths are relative to the plan's folder, {tmp_path})")
