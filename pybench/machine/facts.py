@@ -46,6 +46,8 @@ def ask(names: Sequence[str]) -> Facts:
     except (json.JSONDecodeError, KeyError) as error:
         last = stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"exit status {process.returncode}"]
         raise PybenchError(f"the worker could not look at this machine: {last[0]}", hint="run `pybench doctor`") from error
+    if not facts.get("machine", {"available": True})["available"]:
+        raise PybenchError(f"pybench is not whole on this machine: {facts['machine']['why']}", hint="run `make`, or install pybench again")
     return facts
 
 

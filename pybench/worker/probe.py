@@ -32,7 +32,10 @@ def _asked(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def _machine() -> dict[str, Any]:
+    from pybench import measure
+
     return {
+        "native_build_id": measure.NATIVE_BUILD_ID,
         "cpu": environment.cpu_model(),
         "cpus": affinity.render(os.sched_getaffinity(0)),
         "cpu_count": len(os.sched_getaffinity(0)),
