@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The path `hf`: Hugging Face tokenizers, as a training script uses it, on the calling thread.
 
-Special tokens in the text become their id, and no token is added around a document (`add_special_tokens=False`).
+Special tokens in the text become their id; documents are taken whole: no token is added around one, and whatever the
+file says about truncation and padding is switched off.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class HfEncoder:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
         except Exception as error:  # the library raises nothing more precise
             raise malformed(tokenizer, str(error)) from error
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
         end_id = self._tokenizer.token_to_id(END_OF_TEXT)
         if end_id is None:
             raise no_end_of_text(tokenizer)

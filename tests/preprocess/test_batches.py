@@ -188,6 +188,13 @@ def test_what_a_path_does_not_implement_is_refused_with_a_way_out(
     assert "path hf" in str(caught.value)
 
 
+def test_the_judges_path_takes_documents_whole_whatever_the_file_says(tmp_path: Path, folder: Path) -> None:
+    truncation = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0}
+    mine, corpus = change(tmp_path, truncation=truncation), resolve_corpus(str(folder))
+    with open_batches("hf", mine, corpus, 1, 8) as cut, open_batches("rust", TOK32K, corpus, 1, 8) as whole:
+        assert [ids.tolist() for ids in cut] == [ids.tolist() for ids in whole]
+
+
 def test_readable_python_refuses_merges_out_of_order(tmp_path: Path, folder: Path) -> None:
     merges = json.loads(TOK32K.read_text("utf-8"))["model"]["merges"]
     mine = change(tmp_path, merges=merges[::-1])

@@ -28,7 +28,7 @@ typedef int32_t pbt_status;
 #define PBT_ERROR_ARGUMENT 1    /* null pointer, offsets out of order, a cache size out of range */
 #define PBT_ERROR_IO 2          /* the file cannot be read */
 #define PBT_ERROR_FORMAT 3      /* the file is not a well-formed tokenizer.json */
-#define PBT_ERROR_UNSUPPORTED 4 /* well formed, but asks for something this tokenizer does not implement; named in the message */
+#define PBT_ERROR_UNSUPPORTED 4 /* well formed, but asks for what is not implemented here; the message names it */
 #define PBT_ERROR_UTF8 5        /* the text is not UTF-8; *position tells where */
 #define PBT_ERROR_CAPACITY 6    /* the output buffer is too small; *count tells how much is needed at the most */
 #define PBT_ERROR_ID 7          /* an id outside the vocabulary */
@@ -51,7 +51,7 @@ void pbt_model_free(pbt_model *model);
 uint32_t pbt_model_vocab_size(const pbt_model *model);
 /* 2 or 4; 0 for a null model. */
 uint32_t pbt_model_id_bytes(const pbt_model *model);
-/* The id of a token given by its text (special tokens and tokens of the vocabulary); PBT_ERROR_ID when there is none. */
+/* The id of a token given as the file writes it, special tokens included; PBT_ERROR_ID when there is none. */
 pbt_status pbt_model_token_to_id(const pbt_model *model, const uint8_t *token, size_t token_bytes, uint32_t *id);
 
 /* cache_entries: 0 for no cache, else a power of two up to 2^24. */
@@ -61,10 +61,11 @@ void pbt_worker_free(pbt_worker *worker);
 size_t pbt_worker_bytes(const pbt_worker *worker);
 
 /* Encodes document_count documents that lie end to end in `text`: document i is text[offsets[i] .. offsets[i + 1]),
- * so `offsets` has document_count + 1 non-decreasing entries. The ids of all documents are written end to end to `ids`
- * (capacity counted in ids; offsets[document_count] - offsets[0] ids always suffice) and id_offsets, of
- * document_count + 1 entries, tells where each begins. Special tokens that occur in the text become their id, as in
- * Hugging Face tokenizers. *count: ids written. *position: byte offset in `text` of the first bad byte on PBT_ERROR_UTF8. */
+ * so `offsets` has document_count + 1 non-decreasing entries; a document is shorter than 2^32 - 1 bytes. The ids of all
+ * documents are written end to end to `ids` (capacity counted in ids; offsets[document_count] - offsets[0] ids always
+ * suffice) and id_offsets, of document_count + 1 entries, tells where each begins. Special tokens that occur in the text
+ * become their id, as in Hugging Face tokenizers. *count: ids written, or on PBT_ERROR_CAPACITY what always suffices.
+ * *position: byte offset in `text` of the first bad byte on PBT_ERROR_UTF8. */
 pbt_status pbt_encode_batch(pbt_worker *worker, const uint8_t *text, const uint64_t *offsets, size_t document_count,
                             void *ids, size_t ids_capacity, uint64_t *id_offsets, size_t *count, size_t *position);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A cache of fixed size from short words to their ids.
 //!
-//! Two entries of 32 bytes share a cache line of 64, so a probe costs one memory access. The whole word is compared: a hash
-//! collision costs time, never an id. A new word takes the first place of its line and pushes the old one to the second;
-//! a hit in the second place swaps the two, which keeps frequent words from being pushed out by rare ones. Nothing grows:
-//! a table that grows with the text is fast on text it has seen and slow on all other (gigatoken, from which the layout of
-//! one line a probe is taken, MIT licence, shows both).
+//! Two entries of 32 bytes share a cache line of 64, so a probe costs one memory access. The whole word is compared: a
+//! hash collision costs time, never an id. A new word takes the first place of its line and pushes the old one to the
+//! second; a hit in the second place swaps the two, which keeps frequent words from being pushed out by rare ones.
+//! Nothing grows: a table that grows with the text is fast on text it has seen and slow on all other (gigatoken, from
+//! which the layout of one line a probe is taken, MIT licence, shows both).
 
 use crate::encode::TokenId;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The C boundary, described by `include/pybench_tokenizer.h`: check the arguments, call, translate the result.
 //!
-//! No logic of the tokenizer lives here. Panics are caught; every buffer belongs to the caller. What the caller promises
-//! (and C cannot check) is that a pointer with a length points to that much memory, that output buffers overlap nothing
-//! else, that handles come from here and are freed once, and that no two threads use one worker at a time.
+//! No logic of the tokenizer lives here. Panics are caught; every buffer belongs to the caller. What the caller
+//! promises (and C cannot check) is that a pointer with a length points to that much memory, that output buffers
+//! overlap nothing else, that handles come from here and are freed once, and that no two threads use one worker at a
+//! time.
 
 #![allow(
     clippy::missing_safety_doc,
@@ -357,8 +358,8 @@ fn is_sound<T>(pointer: *const T, length: usize) -> bool {
     !pointer.is_null() && pointer.is_aligned() && fits
 }
 
-/// # Safety
-/// `pointer` points to `length` initialized values that nothing writes during the call; it may be null if `length` is 0.
+/// # Safety `pointer` points to `length` initialized values that nothing writes during the call; it may be null if
+/// `length` is 0.
 unsafe fn input<'call, T>(pointer: *const T, length: usize) -> Result<&'call [T], Failure> {
     if length == 0 {
         return Ok(&[]);
@@ -370,8 +371,8 @@ unsafe fn input<'call, T>(pointer: *const T, length: usize) -> Result<&'call [T]
     Ok(unsafe { std::slice::from_raw_parts(pointer, length) })
 }
 
-/// # Safety
-/// `pointer` points to room for `length` values that nothing else uses during the call; it may be null if `length` is 0.
+/// # Safety `pointer` points to room for `length` values that nothing else uses during the call; it may be null if
+/// `length` is 0.
 unsafe fn output<'call, T>(pointer: *mut T, length: usize) -> Result<&'call mut [MaybeUninit<T>], Failure> {
     if length == 0 {
         return Ok(&mut []);
@@ -381,4 +382,23 @@ unsafe fn output<'call, T>(pointer: *mut T, length: usize) -> Result<&'call mut 
     }
     // SAFETY: checked above, and by the contract of this function; MaybeUninit needs no values there.
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer.cast(), length) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_status() {
+        assert_eq!(status_of(|| panic!("expected by this test")), Failure::Internal as i32);
+        assert_eq!(status_of(|| Ok(())), 0);
+    }
+
+    #[test]
+    fn a_message_is_cut_between_characters_and_holds_no_nul() {
+        let mut place = [MaybeUninit::new(0); 4];
+        assert_eq!(write_message(&mut place, "a\0bé"), 3);
+        // SAFETY: every place was initialized above.
+        assert_eq!(place.map(|byte| unsafe { byte.assume_init() }), *b"a?b\0");
+    }
 }

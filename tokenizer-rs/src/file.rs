@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The shape of a Hugging Face `tokenizer.json`, as far as this tokenizer reads it.
 //!
-//! Source: the serialization code of Hugging Face tokenizers 0.23. Unknown fields are refused, not skipped: one could change
-//! the ids. Parts that may hold what is not implemented stay raw JSON, so that [`crate::model`] can refuse them by name.
+//! Source: the serialization code of Hugging Face tokenizers 0.23. Unknown fields are refused, not skipped: one could
+//! change the ids. Parts that may hold what is not implemented stay raw JSON, so that [`crate::model`] can refuse them
+//! by name.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};

@@ -11,8 +11,8 @@
 //! [`model`] builds the tables from a `tokenizer.json` ([`file`] is its shape) and refuses by name whatever it does not
 //! implement; [`encode`] runs the stages; [`ffi`] is the whole C boundary, described by `include/pybench_tokenizer.h`.
 //!
-//! Not here: other models than BPE, other splitting rules than GPT-2's, normalizers, training, and threads (callers give
-//! each thread a worker of its own).
+//! Not here: other models than BPE, other splitting rules than GPT-2's, normalizers, training, and threads (callers
+//! give each thread a worker of its own).
 
 pub mod cache;
 pub mod encode;

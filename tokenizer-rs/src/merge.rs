@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Merging the bytes of one word by rank: byte-pair encoding proper.
 //!
-//! Definition: of all neighbouring pairs that have a merge, the one of the lowest rank, leftmost among equals, is replaced
-//! by its product, until no neighbours have one. Where products are unique and their ids rise with the rank (the loader
-//! sees to both), the id of the product can stand for the rank.
+//! Definition: of all neighbouring pairs that have a merge, the one of the lowest rank, leftmost among equals, is
+//! replaced by its product, until no neighbours have one. Where products are unique and their ids rise with the rank
+//! (the loader sees to both), the id of the product can stand for the rank.
 //!
-//! Short words: the products lie in an array whose minimum is searched; quadratic, but in nanoseconds. Long words: a heap
-//! over a linked list, O(n log n), so that a megabyte of one letter is no trap.
+//! Short words: the products lie in an array whose minimum is searched; quadratic, but in nanoseconds. Long words: a
+//! heap over a linked list, O(n log n), so that a megabyte of one letter is no trap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

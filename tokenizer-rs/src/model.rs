@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The loader: from a `tokenizer.json` to the tables that encoding uses.
 //!
-//! Whatever this tokenizer does not implement is refused here, by name; a model that loads gives the ids of Hugging Face
-//! tokenizers for every text. Two conditions on the merges are what lets an id stand for its rank (see [`crate::merge`]): no
-//! two merges with one product, and ids that rise with the rank. Files that Hugging Face's trainer writes keep both.
+//! Whatever this tokenizer does not implement is refused here, by name; a model that loads gives the ids of Hugging
+//! Face tokenizers for every text. Two conditions on the merges are what lets an id stand for its rank (see
+//! [`crate::merge`]): no two merges with one product, and ids that rise with the rank. Files that Hugging Face's
+//! trainer writes keep both.
 
 use crate::file::{AddedToken, BpeModel, ByteLevel, Merge, ModelKind, TokenizerFile};
 use crate::merge::{ID_BITS, MergeTable};
@@ -331,8 +332,8 @@ fn special_passes(added: &[AddedToken]) -> Vec<SpecialTokens> {
         .collect()
 }
 
-/// The bytes of all tokens end to end, and where each ends. Added tokens that the vocabulary does not hold, or that are not
-/// written in byte-level characters, stand for their own text.
+/// The bytes of all tokens end to end, and where each ends. Added tokens that the vocabulary does not hold, or that are
+/// not written in byte-level characters, stand for their own text.
 fn decode_table(
     tokens: &[String],
     vocabulary_size: usize,

@@ -5,8 +5,8 @@
 //! '(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 //! ```
 //!
-//! Source: OpenAI's GPT-2 `encoder.py`; Hugging Face tokenizers' `ByteLevel` uses the same expression. Scalar: one character
-//! at a time with a fast way for ASCII. The words cover the text without gaps, so a word is given by its end.
+//! Source: OpenAI's GPT-2 `encoder.py`; Hugging Face tokenizers' `ByteLevel` uses the same expression. Scalar: one
+//! character at a time with a fast way for ASCII. The words cover the text without gaps, so a word is given by its end.
 
 use crate::unicode::{Class, ClassTable};
 

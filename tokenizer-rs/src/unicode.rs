@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The class of every code point, as the GPT-2 splitting rule sees it.
 //!
-//! The ranges come from Hugging Face tokenizers itself (see `unicode_ranges.py`). The Rust standard library cannot stand
-//! in: `char::is_alphabetic` holds more than `\p{L}`, and its Unicode version moves with the compiler.
+//! The ranges come from Hugging Face tokenizers itself (see `unicode_ranges.py`). The Rust standard library cannot
+//! stand in: `char::is_alphabetic` holds more than `\p{L}`, and its Unicode version moves with the compiler.
 
 use crate::unicode_ranges::{LETTERS, NUMBERS, WHITE_SPACE};
 
