@@ -178,6 +178,7 @@ void bind_sampler(py::module_& module) {
            py::arg("state_interval_ns"), py::arg("expected_ns"))
       .def("start", &PowerSampler::start, WithoutGil())
       .def("stop", &PowerSampler::stop, WithoutGil())
+      .def("read_counter", &PowerSampler::read_counter, WithoutGil())
       .def("driver_samples", &driver_samples)
       .def("polled", &polled)
       .def("counter", &counter)

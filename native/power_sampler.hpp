@@ -2,11 +2,13 @@
 // Samples one device from C++ threads at a fixed cadence, without the GIL, into memory reserved beforehand.
 //
 // Three threads, so that none delays another: power (the driver's sample buffer and the polled fields), the energy
-// counter (its call takes 3 to 16 ms) and the device's state. Each sleeps between its ticks and never spins. Everything
-// is kept as read, with NVML's codes; integrating is not done here.
+// counter and the device's state. Each blocks between its ticks and never spins. The counter's call takes 3 to 16 ms,
+// and on an H200 the driver spins for all of it, so it is made seldom, and once more whenever the caller asks.
+// Everything is kept as read, with NVML's codes; integrating is not done here.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -80,11 +82,13 @@ class PowerSampler {
   PowerSampler& operator=(const PowerSampler&) = delete;
 
   void start();
-  void stop();  // waits for the threads (at most one tick and one call), then drains the driver's buffer once more
+  void stop();  // wakes the threads, waits for a call in flight, then drains the driver's buffer once more
+
+  void read_counter();  // one more reading, now, from any thread
 
   std::vector<DriverSample> driver_samples() const { return driver_samples_.copy(); }
   std::vector<PolledPower> polled() const { return polled_.copy(); }
-  std::vector<CounterReading> counter() const { return counter_.copy(); }
+  std::vector<CounterReading> counter() const { return counter_.copy(); }  // calls never overlap
   std::vector<DeviceState> states() const { return states_.copy(); }
   std::int32_t samples_code() const { return samples_code_; }  // NVML's last code for the driver's buffer
   std::int64_t missed_ticks() const { return missed_ticks_; }  // ticks that a late thread skipped
@@ -92,6 +96,7 @@ class PowerSampler {
 
  private:
   void run_every(std::int64_t interval_ns, const std::function<void()>& tick);
+  bool wait_until(std::int64_t deadline_ns);  // false when it is time to stop
   void sample_power();
   void drain();
   void sample_state();
@@ -107,7 +112,10 @@ class PowerSampler {
   std::int64_t next_drain_ns_ = 0;
   std::atomic<std::int32_t> samples_code_ = nvml::kSuccess;
   std::atomic<std::int64_t> missed_ticks_ = 0;
-  std::atomic<bool> stopping_ = false;
+  std::mutex counter_mutex_;
+  std::mutex stop_mutex_;
+  std::condition_variable stop_wish_;
+  bool stopping_ = false;
   mutable std::mutex failure_mutex_;
   std::string failure_;
   std::vector<std::thread> threads_;

@@ -3,7 +3,7 @@
 
     from pybench import measure
 
-    with measure.Session(device_uuid, power_interval_s=0.02) as session:    # device_uuid None: no GPU is asked about
+    with measure.Session(device_uuid, power_interval_s=0.1) as session:     # device_uuid None: no GPU is asked about
         with session.window("timing") as window:
             times_ns = measure.time_calls(iterate, iterations=1000)          # int64 [n, 2]: begin, end of each call
             window.iterations = len(times_ns)
@@ -25,16 +25,15 @@
     None. `valid` is None where nothing could be measured, False where a value exists that must not be used.
     `quantity.scaled("gpu_energy_per_sample_j", 1 / samples)` gives the same quantity per something.
 
-`Session(device_uuid=None, *, power_interval_s=0.02, nvml_library=None, root=Path("/"))`
+`Session(device_uuid=None, *, power_interval_s=0.1, nvml_library=None, root=Path("/"))`
     Starts the sampler threads on entry (C++, without the GIL) and stops them on exit. A missing NVML, device or RAPL is
     no error: quantities are null with a reason, and `session.facts()` says what was found (for environment.json).
-    `session.window(name)` gives a context manager; names are unique in a session; what it reads (some tens of
-    microseconds) lies outside the measured interval. `session.windows` lists the closed
+    `session.window(name)` gives a context manager; names are unique in a session; what it reads at its edges (some tens
+    of microseconds; with a GPU 3 to 16 ms more) lies outside the measured interval. `session.windows` lists the closed
     `Window(name, begin_ns, end_ns, iterations)`; a window left by an exception is not kept.
     `session.energy(name)` returns `gpu_energy_j` (only if a device was asked for), `cpu_energy_j`, and, when that is
-    null or invalid, `cpu_energy_estimate_j`. It may wait up to 0.3 s for the counter's next reading: call it outside
-    windows. `session.memory()` returns `peak_host_bytes` and, with a device, `peak_device_bytes`, over all windows; the
-    host's peak is reset at the first window where the kernel allows it.
+    null or invalid, `cpu_energy_estimate_j`. `session.memory()` returns `peak_host_bytes` and, with a device,
+    `peak_device_bytes`, over all windows; the host's peak is reset at the first window where the kernel allows it.
     `session.write_channels(write)` calls `write(name, columns)` with `name` in `power_samples`, `power_polled`,
     `energy_counter`, `clocks`, and `columns` a dict of equally long arrays (times in seconds from `session.begin_ns`
     on CLOCK_MONOTONIC_RAW; missing is NaN). Channels without rows are not written.

@@ -4,12 +4,13 @@
 The counter (`nvmlDeviceGetTotalEnergyConsumption`) steps every T, about 0.1 s on an H200, and its call takes 3 to
 16 ms. At each edge the reading nearest in time is taken, so each edge misses up to T of power. Which power is not known
 (idle before the window, load in it), so the error in time of the difference is anywhere in [-T, T], standard deviation
-T / sqrt(3); a call of length c, and readings g apart, add (c + g) / sqrt(12) at each edge. With E / L the mean power:
+T / sqrt(3). A reading whose call of length c has its middle m away from the edge is somewhere in [-r, r] with
+r = m + c / 2, at either edge. With E / L the mean power in a window of length L:
 
-    u_within   = E / L * sqrt(T^2 / 3 + 2 * (c + g)^2 / 12)
+    u_within   = E / L * sqrt(T^2 / 3 + r1^2 / 3 + r2^2 / 3)
     u_absolute = sqrt(u_within^2 + (0.05 * E)^2 / 3)           the board's gain, +-5 %, rectangular (arXiv 2312.02741)
 
-Worked example: T = 0.1 s, c + g = 0.01 s, L = 2 s, E = 1000 J: u_within = 500 W * 0.0579 s = 28.9 J (2.9 %).
+Worked example: T = 0.1 s, r1 = r2 = 5 ms, L = 2 s, E = 1000 J: u_within = 500 W * 0.0579 s = 28.9 J (2.9 %).
 A window is valid when u_within / E <= 5 %: with these numbers from 1.16 s on. It corrects nothing: no sensor
 delay, no interpolation, no idle baseline, no other channel.
 """
@@ -51,16 +52,20 @@ class CounterChannel:
 
 
 def measure_tick_s(channel: CounterChannel) -> float | None:
-    """The time between two steps of the counter, in s: the median over the channel; None with too few steps."""
+    """The time between two steps of the counter, in s: the median over the channel.
+
+    None with too few steps, or when readings are so far apart that most of them see a new value: those do not show
+    the tick but their own distance.
+    """
     steps = np.flatnonzero(np.diff(channel.energy_j) > 0) + 1
-    if len(steps) < FEWEST_STEPS:
+    if len(steps) < FEWEST_STEPS or len(steps) > len(channel.energy_j) / 2:
         return None
     return float(np.median(np.diff(channel.return_ns[steps]))) / NANOSECONDS_PER_SECOND
 
 
 def minimum_window_s(tick_s: float, reading_s: float, wanted_relative: float = WANTED_RELATIVE) -> float:
-    """The shortest window whose relative standard uncertainty is `wanted_relative`; `reading_s` is c + g above."""
-    return _edge_time_s(tick_s, reading_s) / wanted_relative
+    """The shortest window whose relative standard uncertainty is `wanted_relative`; `reading_s` is r at either edge."""
+    return _edge_time_s(tick_s, reading_s, reading_s) / wanted_relative
 
 
 def counter_difference(window: Window, channel: CounterChannel) -> Quantity:
@@ -74,9 +79,11 @@ def counter_difference(window: Window, channel: CounterChannel) -> Quantity:
     energy_j = float(channel.energy_j[last] - channel.energy_j[first])
     measured_tick_s = measure_tick_s(channel)
     tick_s = ASSUMED_TICK_S if measured_tick_s is None else measured_tick_s
-    call_s = float(np.median(channel.return_ns - channel.call_ns)) / NANOSECONDS_PER_SECOND
-    gap_s = float(np.median(np.diff(middle_ns))) / NANOSECONDS_PER_SECOND
-    edge_s = _edge_time_s(tick_s, call_s + gap_s)
+    misses_s = [
+        (abs(int(middle_ns[index]) - edge_ns) + int(channel.return_ns[index] - channel.call_ns[index]) / 2) * 1e-9
+        for index, edge_ns in ((first, window.begin_ns), (last, window.end_ns))
+    ]
+    edge_s = _edge_time_s(tick_s, *misses_s)
 
     reasons = []
     if edge_s > WANTED_RELATIVE * window.duration_s:
@@ -89,18 +96,16 @@ def counter_difference(window: Window, channel: CounterChannel) -> Quantity:
         reasons.append("counter_reset: the energy counter went back inside the window")
     elif energy_j == 0:
         reasons.append("counter_stuck: the energy counter did not move in the window")
-    miss_ns = max(abs(int(middle_ns[first]) - window.begin_ns), abs(int(middle_ns[last]) - window.end_ns))
-    miss_s = miss_ns / NANOSECONDS_PER_SECOND
-    if miss_s > tick_s + call_s + gap_s:
-        reasons.append(f"counter_gap: the reading nearest to an edge is {miss_s:.3g} s away")
+    if max(misses_s) > tick_s:
+        reasons.append(f"counter_gap: the reading nearest to an edge is up to {max(misses_s):.3g} s away from it")
     valid = not reasons
     if measured_tick_s is None:
-        reasons.append(f"tick_assumed: too few steps to measure the counter's tick, {ASSUMED_TICK_S} s assumed")
+        reasons.append(f"tick_assumed: too few readings to measure the counter's tick, {ASSUMED_TICK_S} s assumed")
     within_j = abs(energy_j) / window.duration_s * edge_s
     absolute_j = sqrt(within_j**2 + (BOARD_GAIN * energy_j) ** 2 / 3)
     return Quantity(METRIC, window.name, energy_j, "J", within_j, absolute_j, METHOD, SCOPE, valid, tuple(reasons))
 
 
-def _edge_time_s(tick_s: float, reading_s: float) -> float:
+def _edge_time_s(tick_s: float, first_s: float, last_s: float) -> float:
     """Standard uncertainty of the difference as a time: both edges together."""
-    return sqrt(tick_s**2 / 3 + reading_s**2 / 6)
+    return sqrt((tick_s**2 + first_s**2 + last_s**2) / 3)

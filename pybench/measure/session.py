@@ -13,7 +13,7 @@ from typing import Any, Self
 from pybench.cautions import Caution, CautionCode
 from pybench.errors import UsageError
 from pybench.measure.build import NATIVE_BUILD_ID
-from pybench.measure.clock import NANOSECONDS_PER_SECOND, ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns
+from pybench.measure.clock import ClockAnchor, anchor_clock, monotonic_ns
 from pybench.measure.cpu_energy import CpuEnergy, CpuReading
 from pybench.measure.cpu_estimate import BusyTime, estimate_interval, read_busy_time
 from pybench.measure.gpu_energy import METHOD, METRIC, SCOPE, counter_difference
@@ -21,9 +21,6 @@ from pybench.measure.gpu_sampler import Columns, GpuSampler, Unavailable, open_g
 from pybench.measure.memory import read_peak_host_bytes, reset_peak_host
 from pybench.measure.quantity import Quantity, unmeasured
 from pybench.measure.windows import OpenWindow, Window
-
-COUNTER_WAIT_S = 0.3  # s: how long `energy` waits for a counter reading after the window: three ticks
-_WAIT_STEP_NS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ class Session:
         self,
         device_uuid: str | None = None,
         *,
-        power_interval_s: float = 0.02,
+        power_interval_s: float = 0.1,
         nvml_library: str | None = None,
         root: Path = Path("/"),
     ) -> None:
@@ -167,18 +164,15 @@ class Session:
         return self._windows[name]
 
     def _read_edge(self) -> _Edge:
+        if isinstance(self._gpu, GpuSampler):
+            self._gpu.read_counter()
         return _Edge(self._cpu.read(), read_busy_time(self._root))
 
 
 def _gpu_energy(gpu: GpuSampler | Unavailable, window: Window) -> Quantity:
     if isinstance(gpu, Unavailable):
         return unmeasured(METRIC, window.name, method=METHOD, scope=SCOPE, reasons=(gpu.reason,))
-    deadline_ns = window.end_ns + round(COUNTER_WAIT_S * NANOSECONDS_PER_SECOND)
-    channel = gpu.counter()
-    while not (len(channel.call_ns) and channel.call_ns[-1] > window.end_ns) and monotonic_ns() < deadline_ns:
-        sleep_until_ns(monotonic_ns() + _WAIT_STEP_NS)
-        channel = gpu.counter()
-    return counter_difference(window, channel)
+    return counter_difference(window, gpu.counter())
 
 
 def _device_memory(gpu: GpuSampler | Unavailable, windows: str) -> Quantity:

@@ -39,10 +39,10 @@ def test_constant_power_gives_power_times_time_and_the_uncertainty_of_the_worked
     energy = counter_difference(window_of(2.001, 4.001), channel_of(500.0))
     assert energy.value == pytest.approx(1000.0)
     assert energy.valid is True
-    # 500 W * sqrt(0.1^2 / 3 + 0.005^2 / 6)
-    assert energy.u_within == pytest.approx(28.885, rel=1e-3)
-    # that and 5 % of 1000 J as a rectangular bound, 28.87 J
-    assert energy.u_absolute == pytest.approx(40.84, rel=1e-3)
+    # 500 W * sqrt((0.1^2 + 0.001^2 + 0.001^2) / 3): the readings are 1 ms away from the edges
+    assert energy.u_within == pytest.approx(28.870, rel=1e-4)
+    # that and 5 % of 1000 J as a rectangular bound, 28.868 J
+    assert energy.u_absolute == pytest.approx(40.826, rel=1e-4)
     assert (energy.method, energy.scope, energy.unit) == ("nvml-counter-difference", "board", "J")
 
 
@@ -52,10 +52,16 @@ def test_the_tick_is_measured_from_the_steps() -> None:
     assert measure_tick_s(recorded_channel()) == pytest.approx(0.1, rel=0.05)
 
 
+def test_readings_far_apart_do_not_pass_for_the_tick() -> None:
+    channel = channel_of(500.0, duration_s=60.0)
+    sparse = CounterChannel(channel.call_ns[::200], channel.return_ns[::200], channel.energy_j[::200])
+    assert measure_tick_s(sparse) is None
+
+
 def test_the_minimum_window_follows_from_the_tick_and_the_wanted_uncertainty() -> None:
-    assert minimum_window_s(0.1, 0.01) == pytest.approx(1.158, rel=1e-3)
-    assert minimum_window_s(0.1, 0.01, wanted_relative=0.01) == pytest.approx(5.79, rel=1e-3)
-    assert minimum_window_s(0.02, 0.01) < 0.3
+    assert minimum_window_s(0.1, 0.005) == pytest.approx(1.158, rel=1e-3)
+    assert minimum_window_s(0.1, 0.005, wanted_relative=0.01) == pytest.approx(5.79, rel=1e-3)
+    assert minimum_window_s(0.02, 0.005) < 0.3
 
 
 def test_a_window_shorter_than_the_minimum_keeps_its_value_and_is_invalid() -> None:

@@ -21,7 +21,7 @@ FUNCTION_NOT_FOUND = 13
 
 
 def opened(library: str, interval_s: float = 0.02) -> GpuSampler:
-    gpu = open_gpu(UUID, interval_s, library)
+    gpu = open_gpu(UUID, interval_s, library, counter_interval_s=interval_s)
     assert isinstance(gpu, GpuSampler), gpu
     return gpu
 
@@ -114,6 +114,25 @@ def test_the_slow_counter_call_does_not_delay_the_other_channels(replay_library:
     assert len(channels["power_polled"]["call_s"]) >= 35
 
 
+def test_stopping_does_not_wait_for_the_next_tick(replayed_gpu: str) -> None:
+    gpu = opened(replayed_gpu, interval_s=30.0)
+    gpu.start()
+    time.sleep(0.05)
+    begin = time.monotonic()
+    gpu.stop()
+    assert time.monotonic() - begin < 0.5
+
+
+def test_the_counter_is_read_when_asked(replayed_gpu: str) -> None:
+    gpu = opened(replayed_gpu, interval_s=30.0)
+    gpu.start()
+    time.sleep(0.05)
+    for _ in range(5):
+        gpu.read_counter()
+    gpu.stop()
+    assert len(gpu.counter().call_ns) == 6
+
+
 def test_sampling_uses_little_of_a_core(replayed_gpu: str) -> None:
     gpu = opened(replayed_gpu)
     begin = time.process_time()
@@ -176,5 +195,5 @@ def test_throttling_foreign_processes_and_memory_are_seen(
 
 def test_an_interval_that_cannot_be_kept_is_refused(replayed_gpu: str) -> None:
     device = _native.open_nvml(replayed_gpu).devices()[0]
-    with pytest.raises(ValueError, match="between 1 ms and 1 s"):
+    with pytest.raises(ValueError, match="between 1 ms and 60 s"):
         _native.PowerSampler(device, 1000, 20_000_000, 100_000_000, 0)
