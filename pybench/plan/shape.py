@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from pybench.case import FACTORS, Factor
 from pybench.criteria import CRITERIA, threshold_problem
-from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, ValueProblem, check_value, describe
+from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, ValueProblem, check_value, describe, may_be_null
 
 SCHEMA_VERSION = 1  # of plans; a case and a run directory have versions of their own
 REQUIRABLE = ("timing", "energy", "precision", "accuracy")  # a run's validities (a test compares)
@@ -74,7 +74,7 @@ def _alternatives(factor: Factor) -> list[dict[str, Any]]:
         "text": {"type": ["string", "integer"] if factor.name == "affinity" else "string"},
     }
     names = [{"enum": list(factor.choices)}] if factor.kind == "file" and factor.choices else []
-    absent = [{"type": "null"}] if factor.default is None and factor.name != "workload" else []
+    absent = [{"type": "null"}] if may_be_null(factor) else []
     return [*names, by_kind[factor.kind], *absent]
 
 

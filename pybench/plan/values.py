@@ -42,7 +42,7 @@ def nearest(name: object, names: Iterable[str]) -> str | None:
 
 def check_value(factor: Factor, value: Any) -> Any:
     """The canonical form of a value; raises ValueProblem naming the valid range."""
-    if value is None and factor.default is None and factor.name != "workload":
+    if value is None and may_be_null(factor):
         return None
     match factor.kind:
         case "choice":
@@ -57,6 +57,11 @@ def check_value(factor: Factor, value: Any) -> Any:
             return _file(factor, value)
         case "text":
             return _TEXTS[factor.name](value)
+
+
+def may_be_null(factor: Factor) -> bool:
+    """Whether null is a value: where it is the default, save for what a case cannot be without."""
+    return factor.name in FACTORS and factor.default is None and factor.name != "workload"
 
 
 def describe(value: Any) -> str:

@@ -110,6 +110,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "{workload: train, model: tinylm-small, batch_tokens: 256, batch: 2}",
             "4:44: `batch_tokens` and `batch` say the same thing",
         ),
+        ("{workload: train, model: tinylm-small, batch_tokens: null}", "4:58: `batch_tokens` takes an integer from 2"),
         ("{workload: noop, threads: []}", "4:31: `threads` is an empty list"),
         ("{workload: noop, threads: true}", "4:31: `threads` takes an integer"),
         ("{workload: noop, affinity: 3-0}", "4:32: `affinity` has the span 3-0, which ends before it begins"),

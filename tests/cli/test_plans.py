@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench init`, `schema`, `validate` and `expand`, through `main`: what is printed where, and the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pybench.case import case_from_json
+from pybench.cli import main
+from pybench.errors import EXIT_OK, EXIT_USAGE
+from pybench.plan import plan_schema
+
+Captured = pytest.CaptureFixture[str]
+
+GRID = """\
+schema_version: 1
+name: grid
+repetitions: 3
+matrix:
+  - {workload: noop, threads: [1, 2], iterations: [5, 10]}
+criteria: {baseline: {threads: 1}}
+"""
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> str:
+    path = tmp_path / "grid.yaml"
+    path.write_text(GRID)
+    return str(path)
+
+
+def test_init_writes_a_plan_that_validates_and_says_so(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "mine.yaml"
+    assert main(["init", str(path)]) == EXIT_OK
+    assert capsys.readouterr().out == f"{path}\n"
+    assert f"pybench run {path}" in path.read_text()
+    assert main(["validate", str(path)]) == EXIT_OK
+    assert capsys.readouterr().out.startswith("first: 6 cases x 5 repetitions = 30 runs\n")
+
+
+def test_init_without_a_name_writes_plan_yaml(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init"]) == EXIT_OK
+    assert (tmp_path / "plan.yaml").exists()
+    assert main(["init", str(tmp_path)]) == EXIT_USAGE
+    assert "never overwrites" in capsys.readouterr().err
+
+
+def test_init_never_overwrites(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("mine")
+    assert main(["init", str(path)]) == EXIT_USAGE
+    assert path.read_text() == "mine"
+    assert "never overwrites" in capsys.readouterr().err
+
+
+def test_init_where_nothing_can_be_written_is_an_error_with_a_hint(tmp_path: Path, capsys: Captured) -> None:
+    assert main(["init", str(tmp_path / "nowhere" / "plan.yaml")]) == EXIT_USAGE
+    assert "hint: give a name in a folder that exists" in capsys.readouterr().err
+
+
+def test_schema_prints_the_schema(capsys: Captured) -> None:
+    assert main(["schema"]) == EXIT_OK
+    assert json.loads(capsys.readouterr().out) == plan_schema()
+
+
+def test_validate_says_what_varies_and_what_is_compared(grid: str, capsys: Captured) -> None:
+    assert main(["validate", grid]) == EXIT_OK
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "grid: 4 cases x 3 repetitions = 12 runs"
+    assert "  threads: 1, 2" in out
+    assert "  compared against threads=1" in out
+
+
+def test_validate_as_json(grid: str, capsys: Captured) -> None:
+    assert main(["validate", grid, "--json", "--set", "repetitions=2"]) == EXIT_OK
+    found = json.loads(capsys.readouterr().out)
+    assert (found["valid"], found["cases"], found["runs"]) == (True, 4, 8)
+
+
+def test_a_broken_plan_prints_every_problem_on_stderr_and_nothing_on_stdout(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text(GRID.replace("threads", "thread").replace("name: grid", "name: a b"))
+    assert main(["validate", str(path)]) == EXIT_USAGE
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert [line.split(": ")[0] for line in printed.err.splitlines()] == [
+        f"{path}:{n}" for n in ("2:7", "5:22", "6:23")
+    ]
+    assert "Traceback" not in printed.err
+
+
+def test_a_broken_plan_as_json_lists_problems_with_line_and_column(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text(GRID.replace("threads: [1", "thread: [1"))
+    assert main(["validate", str(path), "--json"]) == EXIT_USAGE
+    found = json.loads(capsys.readouterr().out)
+    assert found["valid"] is False
+    assert found["problems"] == [
+        {"line": 5, "column": 22, "what": "unknown key `thread`", "hint": "did you mean `threads`?"}
+    ]
+
+
+def test_a_missing_plan_is_one_line(tmp_path: Path, capsys: Captured) -> None:
+    assert main(["expand", str(tmp_path / "nothing.yaml")]) == EXIT_USAGE
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+
+
+def test_expand_prints_a_plain_table_with_short_ids(grid: str, capsys: Captured) -> None:
+    assert main(["expand", grid]) == EXIT_OK
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert lines[0].split() == ["case", "workload", "threads", "iterations"]
+    assert [line.split()[1:] for line in lines[1:]] == [["noop", n, i] for n in ("1", "2") for i in ("5", "10")]
+    assert all(len(line.split()[0]) == 12 for line in lines[1:])
+    assert printed.err == "4 cases x 3 repetitions = 12 runs\n"
+
+
+def test_expand_shows_a_dash_where_a_factor_means_nothing(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(
+        "schema_version: 1\nname: x\nmatrix:\n  - {workload: h2d, pinned: true}\n"
+        "  - {workload: train, model: tinylm-small, batch: 2}\n"
+    )
+    assert main(["expand", str(path)]) == EXIT_OK
+    rows = [line.split()[1:] for line in capsys.readouterr().out.splitlines()]
+    assert rows == [
+        ["workload", "model", "runtime", "batch", "pinned"],
+        ["h2d", "-", "-", "-", "true"],
+        ["train", "tinylm-small", "torch", "2", "-"],
+    ]
+
+
+def test_expand_as_json_holds_whole_cases(grid: str, capsys: Captured) -> None:
+    assert main(["expand", grid, "--json", "--filter", "threads=2", "--set", "matrix.0.iterations=7"]) == EXIT_OK
+    found = json.loads(capsys.readouterr().out)
+    cases = [case_from_json({k: v for k, v in stored.items() if k != "title"}) for stored in found["cases"]]
+    assert [(case.threads, case.iterations) for case in cases] == [(2, 7)]
+    assert found["cases"][0]["case_id"] == cases[0].id
+
+
+def test_a_filter_that_fits_nothing_or_cannot_be_read_is_a_usage_error(grid: str, capsys: Captured) -> None:
+    assert main(["expand", grid, "--filter", "threads>5"]) == EXIT_USAGE
+    assert "no case fits" in capsys.readouterr().err
+    assert main(["expand", grid, "--filter", "thread>5"]) == EXIT_USAGE
+    assert "did you mean `threads`?" in capsys.readouterr().err

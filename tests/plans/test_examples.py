@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plans that ship with pybench: each is without fault and asks for what its comments say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybench.criteria import pairs
+from pybench.plan import expand, load_plan, resolve
+from pybench.rundir import parse_resolved_plan
+
+ROOT = Path(__file__).parents[2]
+PLANS = sorted((ROOT / "plans").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.name)
+def test_every_plan_is_without_fault_and_named_after_its_file(path: Path) -> None:
+    plan = load_plan(path)
+    assert plan.name == path.stem
+    assert plan.description
+    assert parse_resolved_plan(resolve(plan, expand(plan))).cases == plan.cases
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.name)
+def test_every_comparison_of_every_plan_compares_something(path: Path) -> None:
+    plan = load_plan(path)
+    assert plan.contrasts
+    assert all(pairs(plan.cases, contrast) for contrast in plan.contrasts)
+
+
+def test_ones_own_onnx_file_takes_the_place_of_the_built_in_model(tmp_path: Path) -> None:
+    model = tmp_path / "mine.onnx"
+    model.write_bytes(b"an ONNX file")
+    plan = load_plan(ROOT / "plans/own-onnx.yaml", (f"defaults.model={model}",))
+    assert {case.model for case in plan.cases} == {str(model)}
+    assert all(dict(case.sources)["model"] == plan.files[str(model)].sha256 for case in plan.cases)
+
+
+def test_what_is_commented_out_in_the_plans_is_valid_too(tmp_path: Path) -> None:
+    """A reader who takes the comment signs away gets a plan that only lacks the files."""
+    for name, files in {"own-onnx": ["calibration", "validation"], "precision-cpu": ["path/to/validation"]}.items():
+        text = (ROOT / f"plans/{name}.yaml").read_text()
+        body = text.partition("matrix:")
+        opened = body[0] + body[1] + body[2].replace("  # - ", "  - ").replace("  #   ", "    ")
+        opened = opened.replace("    # data:", "    data:").replace("  # With images", "# With images")
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(opened)
+        for file in files:
+            (tmp_path / file / "class").mkdir(parents=True)
+            (tmp_path / file / "class" / "1.png").write_bytes(b"an image")
+        (tmp_path / "path").mkdir(exist_ok=True)
+        (tmp_path / "path/to").mkdir(exist_ok=True)
+        (tmp_path / "path/to/resnet50.pt").write_bytes(b"weights")
+        assert {case.workload for case in load_plan(path).cases} == {"infer", "accuracy"}
