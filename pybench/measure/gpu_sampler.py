@@ -19,8 +19,8 @@ from pybench.measure.gpu_energy import CounterChannel
 
 Columns = dict[str, NDArray[Any]]
 
-# CPU time of one call on an H200 (driver 580): energy counter 3.7 ms, which the driver spins; process list 0.07 ms; every
-# other 0.01 to 0.04 ms.
+# CPU time of one call on an H200 (driver 580): energy counter 3.7 ms, which the driver spins; process list 0.07 ms;
+# every other 0.01 to 0.04 ms.
 STATE_INTERVAL_NS = 200_000_000  # clocks, temperature and memory move slowly: 0.1 % of a core
 COUNTER_INTERVAL_S = 2.0  # 0.2 % of a core; windows read it at their edges, where it matters
 RESERVED_NS = 600_000_000_000  # 10 min of rows: a usual run; a longer one grows in the sampling thread
