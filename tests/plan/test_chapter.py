@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/plan.md: its tables are what the code says, its example is a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pybench.case import FACTORS, Factor
+from pybench.criteria import CRITERIA
+from pybench.plan import Plan, shape
+from pybench.plan.values import describe
+
+CHAPTER = (Path(__file__).parents[2] / "docs/plan.md").read_text(encoding="utf-8")
+
+
+def factor_row(factor: Factor) -> str:
+    values = ", ".join(f"`{choice}`" for choice in factor.choices) or factor.kind
+    if factor.kind == "file":
+        values = f"{values}, or a path" if factor.choices else "a path"
+    where = [name for name in FACTORS["workload"].choices if name in factor.workloads]
+    applies = "all" if len(where) == len(FACTORS["workload"].choices) else ", ".join(where)
+    default = "" if factor.name == "workload" else f"`{describe(factor.default)}`".replace("'", "")
+    return f"| `{factor.name}` | {factor.meaning} | {values} | {applies} | {default} |"
+
+
+def test_the_table_of_factors_is_the_list_of_factors() -> None:
+    rows = [line for line in section("Factors") if line.startswith("| `")]
+    assert rows == [factor_row(factor) for factor in FACTORS.values()], "\n".join(map(factor_row, FACTORS.values()))
+
+
+def test_the_table_of_criteria_is_the_list_of_criteria() -> None:
+    rows = [line for line in section("Criteria") if line.startswith("| `")]
+    expected = [f"| `{kind.name}` | {kind.meaning} | `{kind.metric}` |" for kind in CRITERIA.values()]
+    assert rows == expected, "\n".join(expected)
+
+
+def test_the_table_of_keys_names_every_key() -> None:
+    rows = [line.split("`")[1] for line in section("Keys") if line.startswith("| `")]
+    assert rows == list(shape.Plan.model_fields)
+
+
+def test_the_example_is_a_plan(load: Callable[..., Plan]) -> None:
+    example = CHAPTER.partition("```yaml\n")[2].partition("```")[0]
+    assert len(load(example, whole=True).cases) == 4
+
+
+def section(title: str) -> list[str]:
+    return CHAPTER.partition(f"\n## {title}\n")[2].partition("\n## ")[0].splitlines()
