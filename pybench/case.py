@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A case: one cell of the matrix with every factor fixed, and its identity.
 
-`FACTORS` is the closed list of factors; plans, run directories, tables and the JSON Schema all come from it. A case's id
-is the sha256 of its canonical JSON, in which factors at their default are left out: adding a factor later orphans no
+`FACTORS` is the closed list of factors; plans, run directories, tables and the JSON Schema all come from it. A case's
+id is the sha256 of its canonical JSON, in which factors at their default are left out: adding a factor later orphans no
 run, while changing the meaning of a default raises `SCHEMA_VERSION`.
 
 A factor that names a file of the user's (a model, a tokenizer, a corpus, images) is identified by that file's content
@@ -56,7 +56,11 @@ class Factor:
 _LIST = (
     Factor("workload", "choice", None, "what is measured", choices=WORKLOADS),
     Factor(
-        "model", "file", None, "a built-in model, or a path to your own ONNX file", _MODEL,
+        "model",
+        "file",
+        None,
+        "a built-in model, or a path to your own ONNX file",
+        _MODEL,
         (*IMAGE_MODELS, *LANGUAGE_MODELS),
     ),
     Factor("checkpoint", "file", None, "a file of torch weights for a built-in model", _MODEL),
@@ -69,13 +73,19 @@ _LIST = (
     Factor("path", "choice", "none", "how tokens reach the model; none: synthetic ids", _LANGUAGE, PATHS),
     Factor("tokenizer", "file", "tok32k", "the vocabulary, or a path to a tokenizer.json", _LANGUAGE, ("tok32k",)),
     Factor(
-        "corpus", "file", "python-stdlib", "text: the sources of Python's standard library, or a file or folder",
-        _LANGUAGE, ("python-stdlib",),
+        "corpus",
+        "file",
+        "python-stdlib",
+        "text: the sources of Python's standard library, or a file or folder",
+        _LANGUAGE,
+        ("python-stdlib",),
     ),
     Factor("corpus_limit_bytes", "integer", None, "take whole documents up to this many bytes", _LANGUAGE, minimum=1),
     Factor("images", "file", None, "scikit-learn's digits, or an ImageFolder tree", _IMAGES, ("digits",)),
     Factor("image_limit", "integer", None, "evaluate at most this many images", _IMAGES, minimum=1),
-    Factor("transfers", "boolean", False, "include the copies to and from the device in an iteration", frozenset({"infer"})),
+    Factor(
+        "transfers", "boolean", False, "include the copies to and from the device in an iteration", frozenset({"infer"})
+    ),
     Factor("transfer_bytes", "integer", 67108864, "bytes a copy", frozenset({"h2d"}), minimum=1),
     Factor("pinned", "boolean", False, "copy from page-locked memory", frozenset({"h2d"})),
     Factor("non_blocking", "boolean", False, "copy asynchronously", frozenset({"h2d"})),
@@ -84,7 +94,14 @@ _LIST = (
     Factor("device", "text", "auto", "auto: the first GPU, else the CPU; or cpu, cuda, a GPU's UUID"),
     Factor("warmup_iterations", "integer", 10, "iterations before the timing window", minimum=0, protocol=True),
     Factor("iterations", "integer", 100, "iterations in the timing window", minimum=1, protocol=True),
-    Factor("energy_window_s", "number", 0.0, "length of the energy window; 0: the timing window serves", minimum=0, protocol=True),
+    Factor(
+        "energy_window_s",
+        "number",
+        0.0,
+        "length of the energy window; 0: the timing window serves",
+        minimum=0,
+        protocol=True,
+    ),
 )
 
 FACTORS: dict[str, Factor] = {factor.name: factor for factor in _LIST}
@@ -138,7 +155,10 @@ class Case:
     def canonical_json(self) -> str:
         """The text whose sha256 is the id: sorted keys, no spaces, defaults left out, with the schema version."""
         return json.dumps(
-            {"schema_version": SCHEMA_VERSION, **self.chosen()}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+            {"schema_version": SCHEMA_VERSION, **self.chosen()},
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=False,
         )
 
     @property

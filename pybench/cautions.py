@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doubts about a result: a closed list of typed cautions, each with advice. They are stored with the run and shown beside the number.
+"""Doubts about a result: a closed list of typed cautions with advice, stored with the run, shown beside the number.
 
-A caution does not make a measurement invalid (that is `valid` in run.json); it tells the reader what could have moved it.
+A caution does not make a measurement invalid (that is `valid` in run.json); it says what could have moved it.
 Each has a test that provokes it. After hyperfine's typed warnings (`src/output/warnings.rs`).
 """
 
@@ -63,7 +63,7 @@ class CautionCode(Enum):
     ENERGY_PLAIN_DIFFERENCE = (
         "energy_plain_difference",
         "GPU energy is the plain difference of the driver's counter, which steps about every 100 ms",
-        "use long energy windows; the uncertainty beside the value holds for the counter's step, not for the board's gain",
+        "use long energy windows; the uncertainty shown is of the counter's step, not of the board's gain",
     )
     UNTRAINED_WEIGHTS = (
         "untrained_weights",
@@ -87,14 +87,14 @@ class CautionCode(Enum):
     )
     CORPUS_WRAPPED = (
         "corpus_wrapped",
-        "the corpus was shorter than the measurement and was read more than once: a tokenizer's cache is warm from the second time on",
+        "the corpus was shorter than the measurement and was read again: a tokenizer's cache is warm by then",
         "give a larger corpus",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """One doubt about one run. `detail` holds the facts (numbers, names) that raised it; `metric` the metric it concerns, if one."""
+    """One doubt about one run. `detail`: the facts that raised it; `metric`: the metric it concerns, if one."""
 
     code: CautionCode
     detail: str

@@ -5,7 +5,7 @@
     ├── UsageError                   2   the command line asks for something impossible
     │   ├── PlanError                2   a plan is malformed: all of its problems, each with file, line and column
     │   └── InputError               2   a file of the user's (model, tokenizer, corpus, images) is missing or malformed
-    ├── UnsupportedError             1   this machine, runtime or build cannot do that: the run's outcome is `unsupported`
+    ├── UnsupportedError             1   this machine or runtime cannot do that: the run's outcome is `unsupported`
     ├── DeviceMemoryError            1   memory ran out, by evidence: the run's outcome is `oom`
     ├── CoverageError                3   the runs do not cover the plan
     ├── CorruptError                 4   stored files are unreadable or contradict each other

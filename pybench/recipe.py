@@ -23,7 +23,9 @@ ONNX_FILE = "model.onnx"
 CHECKPOINT_FILE = "weights.pt"
 
 TRAINED_ON = {"digits-cnn": "digits"}  # built-in models that are trained when no checkpoint is given
-DEFAULT_IMAGES = {"digits-cnn": "digits"}  # images that a built-in model is calibrated and judged on, when none are given
+DEFAULT_IMAGES = {
+    "digits-cnn": "digits"
+}  # images that a built-in model is calibrated and judged on, when none are given
 
 
 @dataclass(frozen=True, slots=True)

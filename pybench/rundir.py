@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The campaign's directory: every file name, how files are written so that nothing is half there, and how they are read.
+"""The campaign's directory: every file name, how files are written so that nothing is half there, how they are read.
 
 The two halves of pybench meet only here (docs/rundir.md describes the format). A run's directory is written by its
 worker (case, environment, channels, summary) and closed by the runner (run.json, then `complete`). A directory without
@@ -113,7 +113,9 @@ def read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise CorruptError(f"{path} is missing", hint="the run says `complete`, so somebody removed it") from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise CorruptError(f"{path} cannot be read: {error}", hint="restore it, or remove its attempt and run again") from error
+        raise CorruptError(
+            f"{path} cannot be read: {error}", hint="restore it, or remove its attempt and run again"
+        ) from error
     if not isinstance(content, dict):
         raise CorruptError(f"{path} holds {type(content).__name__}, not an object")
     return content
@@ -144,7 +146,7 @@ class RunDirectory:
         return (self.path / COMPLETE).exists()
 
     def complete(self, run: Mapping[str, Any]) -> None:
-        """Writes run.json, makes every file of the run durable, then writes `complete`: the last thing in a run's life."""
+        """Writes run.json, makes every file of the run durable, then writes `complete`: the last of a run's life."""
         write_json(self.file(RUN), {"schema_version": SCHEMA_VERSION, **run})
         for entry in self.path.iterdir():
             if entry.is_file():
@@ -216,7 +218,7 @@ class CampaignDirectory:
         return self.path / REPORT
 
     def read_plan_text(self) -> str:
-        """plan.yaml as it was given, or the empty text when somebody removed it: what it means is in plan.resolved.json."""
+        """plan.yaml as it was given, or empty text when somebody removed it; plan.resolved.json has its meaning."""
         return self.plan.read_text(encoding="utf-8", errors="replace") if self.plan.is_file() else ""
 
     @property
@@ -272,8 +274,8 @@ class CampaignDirectory:
 class ResolvedPlan:
     """plan.resolved.json: what a plan means, in words that need no plan to be read.
 
-    `criteria`: as `pybench.criteria` stores them. `files`: value of a `file` factor -> absolute path (of what its sha256
-    is part of the case's identity). `unsupported` is not here: it depends on the machine and stands in each run.
+    `criteria`: as `pybench.criteria` stores them. `files`: value of a `file` factor -> absolute path (its
+    sha256 is part of the case's identity). `unsupported` is not here: it depends on the machine and stands in each run.
     """
 
     name: str
@@ -312,7 +314,8 @@ def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:
 def not_a_campaign(campaign: CampaignDirectory) -> UsageError:
     """A folder that holds something else: pybench writes nothing into it."""
     return UsageError(
-        f"{campaign.path} is not empty and not a campaign: it has no {PLAN_RESOLVED}", hint="choose another folder with --out"
+        f"{campaign.path} is not empty and not a campaign: it has no {PLAN_RESOLVED}",
+        hint="choose another folder with --out",
     )
 
 
@@ -321,5 +324,7 @@ def open_campaign(path: str | os.PathLike[str]) -> CampaignDirectory:
     campaign = CampaignDirectory(Path(path))
     if not campaign.plan_resolved.is_file():
         what = "is not a folder" if not campaign.path.is_dir() else f"is not a campaign: it has no {PLAN_RESOLVED}"
-        raise UsageError(f"{path} {what}", hint="give the folder that `pybench run` printed, such as results/quickstart")
+        raise UsageError(
+            f"{path} {what}", hint="give the folder that `pybench run` printed, such as results/quickstart"
+        )
     return campaign

@@ -34,9 +34,22 @@ _LIST = (
     Metric("latency_p99_ms", "ms", "lower", "99th percentile of iteration times, by trtexec's rule"),
     Metric("throughput_samples_per_s", "1/s", "higher", "samples finished in the timing window, over its length"),
     Metric("throughput_tokens_per_s", "1/s", "higher", "tokens finished in the timing window, over its length"),
-    Metric("text_mb_per_s", "MB/s", "higher", "bytes of text turned into ids, over the timing window (1 MB = 10^6 bytes)"),
-    Metric("bandwidth_gb_per_s", "GB/s", "higher", "bytes moved from host to device, over the copies' time (1 GB = 10^9 bytes)"),
-    Metric("wait_share_ratio", "1", "lower", "share of the timing window in which the consumer waited for the next batch", "difference"),
+    Metric(
+        "text_mb_per_s", "MB/s", "higher", "bytes of text turned into ids, over the timing window (1 MB = 10^6 bytes)"
+    ),
+    Metric(
+        "bandwidth_gb_per_s",
+        "GB/s",
+        "higher",
+        "bytes moved from host to device, over the copies' time (1 GB = 10^9 bytes)",
+    ),
+    Metric(
+        "wait_share_ratio",
+        "1",
+        "lower",
+        "share of the timing window in which the consumer waited for the next batch",
+        "difference",
+    ),
     # memory and size
     Metric("peak_host_bytes", "bytes", "lower", "largest resident set of the worker in the timing window"),
     Metric("peak_device_bytes", "bytes", "lower", "largest device memory held by the worker"),
@@ -48,7 +61,9 @@ _LIST = (
     Metric("gpu_energy_per_gb_j", "J/GB", "lower", "energy of the GPU board for 10^9 bytes copied"),
     Metric("gpu_tokens_per_s_per_w", "1/J", "higher", "tokens a second for one watt of the GPU board"),
     # energy of the CPU's packages
-    Metric("cpu_energy_j", "J", "none", "energy of the CPU packages (and their memory where counted) in the energy window"),
+    Metric(
+        "cpu_energy_j", "J", "none", "energy of the CPU packages (and their memory where counted) in the energy window"
+    ),
     Metric("cpu_energy_per_sample_j", "J", "lower", "energy of the CPU packages for one sample"),
     Metric("cpu_energy_per_token_j", "J", "lower", "energy of the CPU packages for one token"),
     Metric("cpu_tokens_per_s_per_w", "1/J", "higher", "tokens a second for one watt of the CPU packages"),
@@ -58,7 +73,13 @@ _LIST = (
     Metric("cpu_energy_per_token_estimate_j", "J", "none", "the same interval, for one token"),
     # accuracy
     Metric("top1_percent", "%", "higher", "share of images whose most probable class is right", "difference"),
-    Metric("top5_percent", "%", "higher", "share of images whose five most probable classes hold the right one", "difference"),
+    Metric(
+        "top5_percent",
+        "%",
+        "higher",
+        "share of images whose five most probable classes hold the right one",
+        "difference",
+    ),
     # training
     Metric("loss_first_nats", "nat", "none", "cross-entropy at the first timed step", "difference"),
     Metric("loss_last_nats", "nat", "lower", "cross-entropy at the last timed step", "difference"),

@@ -24,9 +24,13 @@ def test_another_calibration_is_another_artefact_on_the_same_export() -> None:
 
 
 def test_a_users_own_file_is_part_of_the_address() -> None:
-    own = Case(workload="infer", model="own.onnx", runtime="onnxruntime", precision="int8", sources=(("model", "a" * 64),))
+    own = Case(
+        workload="infer", model="own.onnx", runtime="onnxruntime", precision="int8", sources=(("model", "a" * 64),)
+    )
     assert recipes_of(own)["model"].files == ("model",)
-    assert recipes_of(own)["model"].digest != recipes_of(own.with_factors(sources=(("model", "b" * 64),)))["model"].digest
+    assert (
+        recipes_of(own)["model"].digest != recipes_of(own.with_factors(sources=(("model", "b" * 64),)))["model"].digest
+    )
     assert recipes_of(own.with_factors(precision="fp32")) == {}
 
 

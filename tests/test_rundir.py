@@ -68,7 +68,10 @@ def test_a_full_disk_is_one_error_with_a_hint_and_leaves_nothing(tmp_path: Path)
     """A real file system of 64 KiB."""
     small = tmp_path / "small"
     small.mkdir()
-    if os.getuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], check=False).returncode:
+    if (
+        os.getuid() != 0
+        or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], check=False).returncode
+    ):
         pytest.skip("SKIPPED: needs root to mount a small file system")
     try:
         with pytest.raises(UsageError, match="No space left on device") as caught:

@@ -13,11 +13,26 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("*.py", "*.rs", "*.go", "*.cpp", "*.hpp", "*.h", "Makefile", ".ci/*", "*.yaml", "*.toml")
-HEAVY = {"polars", "scipy", "matplotlib", "pydantic", "typer", "rich", "statsmodels", "torch", "onnx", "onnxruntime", "sklearn", "jinja2"}
+HEAVY = {
+    "polars",
+    "scipy",
+    "matplotlib",
+    "pydantic",
+    "typer",
+    "rich",
+    "statsmodels",
+    "torch",
+    "onnx",
+    "onnxruntime",
+    "sklearn",
+    "jinja2",
+}
 
 
 def tracked(*patterns: str) -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", "-z", "--", *patterns], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--", *patterns], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     return [ROOT / name for name in listed.split("\0") if name]
 
 
@@ -38,10 +53,13 @@ def _head(path: Path) -> str:
 
 
 def _is_exempt(path: Path) -> bool:
-    return path.suffix == ".yaml" and path.parent.name in ("plans", "data") or "data" in path.parts
+    return (path.suffix == ".yaml" and path.parent.name in ("plans", "data")) or "data" in path.parts
 
 
-@pytest.mark.parametrize("module", ["pybench", "pybench.worker.__main__", "pybench.worker.job", "pybench.runner", "pybench.machine", "pybench.rundir"])
+@pytest.mark.parametrize(
+    "module",
+    ["pybench", "pybench.worker.__main__", "pybench.worker.job", "pybench.runner", "pybench.machine", "pybench.rundir"],
+)
 def test_what_every_run_imports_is_light(module: str) -> None:
     assert _imported_by(f"import {module}") & HEAVY == set()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pyproject.toml's [tool.pybench.toolchain] is the one place that names toolchain versions; every other place agrees."""
+"""pyproject.toml's [tool.pybench.toolchain] is the one place that names toolchain versions; all others agree."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: the only part that prints. Results go to stdout, talk to stderr; exit codes are those of `pybench.errors`.
+"""The command line: the only part that prints. Results to stdout, talk to stderr; exit codes as in `pybench.errors`.
 
 Each module here offers `register(app)`, which adds its commands. Commands raise; `main` turns what pybench raises on
 purpose into text and an exit code. Anything else is a defect of pybench and keeps its traceback.
@@ -52,16 +52,18 @@ def _app() -> typer.Typer:
     return app
 
 
-def _options(
-    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True, callback=lambda given: _version(given)),
-) -> None:
-    """Benchmark campaigns for numeric precisions and runtimes, with numbers that a referee can trust."""
-
-
 def _version(given: bool) -> None:
     if given:
         print(f"pybench {__version__}")
         raise typer.Exit
+
+
+def _options(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and exit.", is_eager=True, callback=_version
+    ),
+) -> None:
+    """Benchmark campaigns for numeric precisions and runtimes, with numbers that a referee can trust."""
 
 
 def _say(text: str) -> None:

@@ -28,16 +28,31 @@ def register(app: typer.Typer) -> None:
 
 def run(
     plan: Annotated[Path, typer.Argument(help="The campaign's plan, a YAML file.")],
-    out: Annotated[Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/<name>].")] = None,
-    select: Annotated[Optional[str], typer.Option("--filter", "-k", metavar="EXPR", help="Only these cases, as in `precision=int8,batch>=8`.")] = None,
-    overrides: Annotated[Optional[list[str]], typer.Option("--set", metavar="A.B=V", help="Change the plan: `--set defaults.iterations=50`.")] = None,
+    out: Annotated[
+        Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/<name>].")
+    ] = None,
+    select: Annotated[
+        Optional[str],
+        typer.Option("--filter", "-k", metavar="EXPR", help="Only these cases, as in `precision=int8,batch>=8`."),
+    ] = None,
+    overrides: Annotated[
+        Optional[list[str]],
+        typer.Option("--set", metavar="A.B=V", help="Change the plan: `--set defaults.iterations=50`."),
+    ] = None,
     repetitions: Annotated[Optional[int], typer.Option(min=1, help="Instead of the plan's own number.")] = None,
     timeout: Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one run may take.")] = 3600.0,
     max_failures: Annotated[Optional[int], typer.Option(min=1, metavar="N", help="Stop after N failed runs.")] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Also repeat runs that crashed, timed out or failed to build.")] = False,
-    rerun: Annotated[Optional[list[str]], typer.Option("--rerun", metavar="CASE", help="Do every run of this case (an id's beginning) once more.")] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Also repeat runs that crashed, timed out or failed to build.")
+    ] = False,
+    rerun: Annotated[
+        Optional[list[str]],
+        typer.Option("--rerun", metavar="CASE", help="Do every run of this case (an id's beginning) once more."),
+    ] = None,
     shard: Annotated[str, typer.Option(metavar="I/N", help="Only every N-th block, beginning with the I-th.")] = "1/1",
-    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="List cases, artefacts, time and disk; start nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="List cases, artefacts, time and disk; start nothing.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
     """Run a plan, or continue it: what is missing, killed or interrupted is done, the rest is kept.
@@ -78,7 +93,7 @@ def status(
     plan = rundir.read_resolved_plan(campaign)
     rows = []
     for case in plan.cases:
-        planned = [run for run in runner.planned_runs([case], plan.seed, plan.repetitions)]
+        planned = list(runner.planned_runs([case], plan.seed, plan.repetitions))
         rows.append((case, runner.tally(campaign, plan, planned)))
     total = runner.tally(campaign, plan, list(runner.planned_runs(plan.cases, plan.seed, plan.repetitions)))
     if as_json:
@@ -114,23 +129,35 @@ def _case_id(plan: ResolvedPlan, prefix: str) -> str:
     fitting = [case.id for case in plan.cases if case.id.startswith(prefix)]
     if len(fitting) != 1:
         what = "fits no case" if not fitting else f"fits {len(fitting)} cases"
-        raise UsageError(f"--rerun {prefix} {what} of the plan", hint="`pybench expand PLAN` lists cases with their ids")
+        raise UsageError(
+            f"--rerun {prefix} {what} of the plan", hint="`pybench expand PLAN` lists cases with their ids"
+        )
     return fitting[0]
 
 
 def _name_changes(added: Sequence[Case], orphaned: Sequence[Case]) -> None:
-    for what, cases in (("the plan now also asks for", added), ("no longer in the plan, kept but not counted:", orphaned)):
+    for what, cases in (
+        ("the plan now also asks for", added),
+        ("no longer in the plan, kept but not counted:", orphaned),
+    ):
         for case in cases:
             print(f"{what} {case.id[:12]} {case.title()}", file=sys.stderr)
 
 
 def _print_dry_run(
-    campaign: CampaignDirectory, plan: ResolvedPlan, cases: Sequence[Case], facts: machine.Facts, options: runner.Options, as_json: bool
+    campaign: CampaignDirectory,
+    plan: ResolvedPlan,
+    cases: Sequence[Case],
+    facts: machine.Facts,
+    options: runner.Options,
+    as_json: bool,
 ) -> None:
     reasons = {case.id: machine.unsupported(case, facts) for case in cases}
     runnable = [case for case in cases if reasons[case.id] is None]
     named = {f"{case.id}/{role}": recipe for case in runnable for role, recipe in recipes_of(case).items()}
-    missing = [recipe for recipe in in_making_order(named) if not (campaign.artefact(recipe.digest) / rundir.COMPLETE).exists()]
+    missing = [
+        recipe for recipe in in_making_order(named) if not (campaign.artefact(recipe.digest) / rundir.COMPLETE).exists()
+    ]
     blocks = sum(options.shard.takes(block) for block in range(1, plan.repetitions + 1))
     known_s, done = _known(campaign, cases)
     guess = machine.estimate(runnable, blocks, len(missing), facts, known_s)
@@ -138,9 +165,14 @@ def _print_dry_run(
         _print_json(
             {
                 "directory": str(campaign.path),
-                "cases": [{"case_id": case.id, "title": case.title(), "unsupported": reasons[case.id]} for case in cases],
+                "cases": [
+                    {"case_id": case.id, "title": case.title(), "unsupported": reasons[case.id]} for case in cases
+                ],
                 "artefacts": [{"digest": recipe.digest, "title": recipe.title()} for recipe in missing],
-                "runs": blocks * len(cases), "done": done, "estimate_s": guess.seconds, "estimate_bytes": guess.bytes,
+                "runs": blocks * len(cases),
+                "done": done,
+                "estimate_s": guess.seconds,
+                "estimate_bytes": guess.bytes,
             }
         )
         return
@@ -149,8 +181,11 @@ def _print_dry_run(
         print(f"{case.id[:12]}  {case.title()}" + (f"  [unsupported: {reason[1]}]" if reason else ""))
     for recipe in missing:
         print(f"to make  {recipe.title()}")
-    basis = f"{guess.measured} of {len(runnable)} cases from their own runs, the rest nominal, wrong by up to a factor of three"
-    print(f"{len(cases)} cases x {blocks} blocks = {blocks * len(cases)} runs ({done} done), {len(missing)} artefacts to make, into {campaign.path}")
+    basis = f"{guess.measured} of {len(runnable)} cases from their own runs, the rest nominal: within a factor of three"
+    print(
+        f"{len(cases)} cases x {blocks} blocks = {blocks * len(cases)} runs ({done} done), "
+        f"{len(missing)} artefacts to make, into {campaign.path}"
+    )
     print(f"about {duration_text(guess.seconds)} and {guess.bytes / 1e6:.1f} MB for all of it ({basis})")
 
 

@@ -11,5 +11,13 @@ from pybench.machine.facts import EVERYTHING, Facts, ask, needed_facts
 from pybench.machine.support import unsupported
 
 __all__ = [
-    "EVERYTHING", "Estimate", "Facts", "Finding", "ask", "diagnose", "estimate", "needed_facts", "unsupported",
+    "EVERYTHING",
+    "Estimate",
+    "Facts",
+    "Finding",
+    "ask",
+    "diagnose",
+    "estimate",
+    "needed_facts",
+    "unsupported",
 ]

@@ -26,7 +26,9 @@ class Finding:
 def diagnose(facts: Facts) -> list[Finding]:
     """One finding a capability, in the order of a campaign: machine, models, text, energy."""
     machine = facts["machine"]
-    about = f"{machine['cpu']}, CPUs {machine['cpus']}, {machine['memory_bytes'] / GIB:.0f} GiB, Python {machine['python']}"
+    about = (
+        f"{machine['cpu']}, CPUs {machine['cpus']}, {machine['memory_bytes'] / GIB:.0f} GiB, Python {machine['python']}"
+    )
     return [
         Finding("this machine", "yes", about),
         *(_finding(facts, *row) for row in _ROWS),
@@ -39,7 +41,12 @@ def diagnose(facts: Facts) -> list[Finding]:
 Describe = Callable[[Any], str]
 _ROWS: tuple[tuple[str, str, Describe, str], ...] = (
     ("torch models, training", "torch", lambda fact: f"torch {fact['version']}", "install pybench[torch]"),
-    ("ONNX models on ONNX Runtime", "onnxruntime", lambda fact: f"onnxruntime {fact['version']}", "install pybench[onnx]"),
+    (
+        "ONNX models on ONNX Runtime",
+        "onnxruntime",
+        lambda fact: f"onnxruntime {fact['version']}",
+        "install pybench[onnx]",
+    ),
     ("export to ONNX", "onnxscript", lambda fact: f"onnxscript {fact['version']}", "install pybench[onnx]"),
     ("digits data", "digits", lambda fact: f"scikit-learn {fact['version']}", "install pybench[digits]"),
     ("tokens: hf", "hf", lambda fact: f"tokenizers {fact['version']}", "install pybench[hf]"),
@@ -58,7 +65,9 @@ def _gpu_torch(facts: Facts) -> Finding:
     if devices:
         return Finding("models on a GPU", "yes", "; ".join(f"{gpu['name']} {gpu['uuid']}" for gpu in devices))
     return Finding(
-        "models on a GPU", "no", "torch sees no CUDA device: h2d, tf32 and fp16 cells will be `unsupported`",
+        "models on a GPU",
+        "no",
+        "torch sees no CUDA device: h2d, tf32 and fp16 cells will be `unsupported`",
         "on a machine with an NVIDIA GPU, install its driver (580 or later for CUDA 13)",
     )
 
@@ -67,7 +76,9 @@ def _gpu_energy(facts: Facts) -> Finding:
     fact = facts["gpu"]
     if fact["available"] and fact["devices"]:
         return Finding("GPU energy", "yes", f"NVML, driver {fact['driver']}: the energy counter's difference")
-    return Finding("GPU energy", "no", fact.get("why", "NVML knows no GPU"), "needs an NVIDIA driver (libnvidia-ml.so.1)")
+    return Finding(
+        "GPU energy", "no", fact.get("why", "NVML knows no GPU"), "needs an NVIDIA driver (libnvidia-ml.so.1)"
+    )
 
 
 def _cpu_energy(facts: Facts) -> Finding:
@@ -75,6 +86,8 @@ def _cpu_energy(facts: Facts) -> Finding:
     if fact["available"]:
         return Finding("CPU energy", "yes", str(fact["source"]))
     return Finding(
-        "CPU energy", "no", f"{fact['why']}; runs carry an interval estimate under its own name instead",
+        "CPU energy",
+        "no",
+        f"{fact['why']}; runs carry an interval estimate under its own name instead",
         "on bare metal: sysctl kernel.perf_event_paranoid=0, or read access to /sys/class/powercap",
     )

@@ -26,14 +26,16 @@ RUN_BYTES = 12_000  # everything else of a run
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds and bytes of all runs together; `measured`: how many of the cases have a time of their own behind them."""
+    """Seconds and bytes of all runs together; `measured`: how many cases have a time of their own behind them."""
 
     seconds: float
     bytes: int
     measured: int
 
 
-def estimate(cases: Sequence[Case], repetitions: int, artefacts: int, facts: Facts, known_s: Mapping[str, float]) -> Estimate:
+def estimate(
+    cases: Sequence[Case], repetitions: int, artefacts: int, facts: Facts, known_s: Mapping[str, float]
+) -> Estimate:
     """`known_s`: case id -> mean seconds of its runs so far; `artefacts`: how many are still to be made."""
     seconds = sum(known_s.get(case.id, nominal_s(case, facts)) for case in cases) * repetitions + artefacts * ARTEFACT_S
     size = sum(RUN_BYTES + ITERATION_BYTES * case.iterations for case in cases) * repetitions

@@ -14,7 +14,17 @@ from pybench.case import Case
 from pybench.errors import PybenchError
 
 EVERYTHING = (
-    "machine", "torch", "onnxruntime", "onnx", "onnxscript", "digits", "hf", "rust", "go_rust", "gpu", "cpu_energy",
+    "machine",
+    "torch",
+    "onnxruntime",
+    "onnx",
+    "onnxscript",
+    "digits",
+    "hf",
+    "rust",
+    "go_rust",
+    "gpu",
+    "cpu_energy",
 )
 PROBE_TIMEOUT_S = 180.0  # a cold import of torch from a network file system takes minutes
 
@@ -22,7 +32,7 @@ Facts = Mapping[str, Mapping[str, Any]]
 
 
 def ask(names: Sequence[str]) -> Facts:
-    """Asks a worker for facts by name (see `pybench.worker.probe`). Raises `PybenchError` when it cannot answer at all."""
+    """Asks a worker for facts by name (see `pybench.worker.probe`). `PybenchError` when it cannot answer."""
     if not names:
         return {}
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
@@ -45,9 +55,14 @@ def ask(names: Sequence[str]) -> Facts:
         facts: Facts = json.loads(text)["facts"]
     except (json.JSONDecodeError, KeyError) as error:
         last = stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"exit status {process.returncode}"]
-        raise PybenchError(f"the worker could not look at this machine: {last[0]}", hint="run `pybench doctor`") from error
+        raise PybenchError(
+            f"the worker could not look at this machine: {last[0]}", hint="run `pybench doctor`"
+        ) from error
     if not facts.get("machine", {"available": True})["available"]:
-        raise PybenchError(f"pybench is not whole on this machine: {facts['machine']['why']}", hint="run `make`, or install pybench again")
+        raise PybenchError(
+            f"pybench is not whole on this machine: {facts['machine']['why']}",
+            hint="run `make`, or install pybench again",
+        )
     return facts
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a case can run on this machine, known before anything is started: its cells become `unsupported`, with a reason.
+"""Whether a case can run on this machine, known before anything is started: if not, its cells are `unsupported`.
 
 Rules state what the runtimes of this version of pybench do; facts say what is installed. Order: the most general
 obstacle first, so that the reason is the one to remove first.
@@ -42,7 +42,10 @@ def _packages(case: Case, facts: Facts) -> Reason | None:
         needed.append("onnx")
     for name in needed:
         if not facts[name]["available"]:
-            return f"no_{name}", f"{name} cannot be imported here ({facts[name]['why']}); install pybench[{_extra(name)}]"
+            return (
+                f"no_{name}",
+                f"{name} cannot be imported here ({facts[name]['why']}); install pybench[{_extra(name)}]",
+            )
     return None
 
 
@@ -68,7 +71,10 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
     table = ONNXRUNTIME if engine == "onnxruntime" else TORCH_TRAIN if case.workload == "train" else TORCH_INFER
     if case.precision not in table:
         does = ", ".join(table)
-        return f"no_{case.precision}_in_{engine}", f"{engine} does not {case.workload} in {case.precision} (it does {does})"
+        return (
+            f"no_{case.precision}_in_{engine}",
+            f"{engine} does not {case.workload} in {case.precision} (it does {does})",
+        )
     gpus = _gpus(case, facts) if case.device != "cpu" else []
     if table[case.precision] and not gpus:
         return "no_gpu", f"{case.precision} in {engine} needs a GPU, and there is none"
@@ -86,7 +92,11 @@ def _transfer(case: Case, facts: Facts) -> Reason | None:
 def _path(case: Case, facts: Facts) -> Reason | None:
     if case.path not in ("hf", "rust", "go_rust") or facts[case.path]["available"]:
         return None
-    hints = {"hf": "install pybench[hf]", "rust": "install pybench-tokenizer", "go_rust": "run `make`, or put pybench-orchestrator on PATH"}
+    hints = {
+        "hf": "install pybench[hf]",
+        "rust": "install pybench-tokenizer",
+        "go_rust": "run `make`, or put pybench-orchestrator on PATH",
+    }
     return f"no_{case.path}", f"the path {case.path} is not available ({facts[case.path]['why']}); {hints[case.path]}"
 
 

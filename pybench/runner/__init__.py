@@ -9,5 +9,13 @@ from pybench.runner.campaign import Listener, Options, Tally, open_for_running, 
 from pybench.runner.schedule import Shard, parse_shard, planned_runs
 
 __all__ = [
-    "Listener", "Options", "Shard", "Tally", "open_for_running", "parse_shard", "planned_runs", "run_campaign", "tally",
+    "Listener",
+    "Options",
+    "Shard",
+    "Tally",
+    "open_for_running",
+    "parse_shard",
+    "planned_runs",
+    "run_campaign",
+    "tally",
 ]

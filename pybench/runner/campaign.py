@@ -53,7 +53,7 @@ Support = Callable[[Case], tuple[str, str] | None]  # None: can run here; else (
 
 @dataclass(slots=True)
 class Tally:
-    """What the selected part of a campaign looks like after running. `invalid`: required validities that are not true."""
+    """What the selected part of a campaign looks like after running. `invalid`: required and not true."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     uncovered: int = 0
@@ -67,7 +67,9 @@ class Tally:
         return self.uncovered == 0 and self.outcomes["ok"] > 0 and not self.invalid
 
 
-def open_for_running(campaign: CampaignDirectory, content: Mapping[str, Any], plan_text: str) -> tuple[list[Case], list[Case]]:
+def open_for_running(
+    campaign: CampaignDirectory, content: Mapping[str, Any], plan_text: str
+) -> tuple[list[Case], list[Case]]:
     """Creates the directory or continues it with a plan that may have changed.
 
     Returns the cases that the plan adds and those it orphans (their runs stay and no longer count).
@@ -95,7 +97,9 @@ def run_campaign(
 ) -> Tally:
     """Does everything that is missing and selected; returns how the selected part then stands."""
     claimant = this_process()
-    planned = [run for run in planned_runs(plan.cases, plan.seed, plan.repetitions, options.shard) if _selected(run, options)]
+    planned = [
+        run for run in planned_runs(plan.cases, plan.seed, plan.repetitions, options.shard) if _selected(run, options)
+    ]
     pending = [run for run in planned if _is_wanted(campaign, run, options)]
     with Interruption() as interruption:
         listener.begin(len(pending), _outcomes(campaign, planned))
@@ -206,7 +210,8 @@ class _Runner:
     def _request(self, planned: PlannedRun, attempt: RunDirectory) -> dict[str, Any]:
         """The content of case.json; paths of artefacts are relative to the campaign's folder."""
         made = {
-            role: self.campaign.artefact(recipe.digest) / recipe.file for role, recipe in recipes_of(planned.case).items()
+            role: self.campaign.artefact(recipe.digest) / recipe.file
+            for role, recipe in recipes_of(planned.case).items()
         }
         factors = planned.case.factors()
         return {

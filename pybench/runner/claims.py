@@ -26,7 +26,7 @@ STALE_S = 300.0  # ten heartbeats: a claim from elsewhere that is older belongs 
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """A process, told from every other one: a pid alone is reused, and means nothing on another host or in a container."""
+    """A process, told from every other one: a pid alone is reused, and means nothing on another host."""
 
     host: str
     boot_id: str
@@ -87,7 +87,7 @@ def _age_s(path: Path) -> float:
 
 
 def _started(pid: int) -> int | None:
-    """Start time of a process in clock ticks since boot (field 22 of /proc/pid/stat), None when it is gone or a zombie."""
+    """Start time of a process in clock ticks since boot (field 22 of /proc/pid/stat), None when it is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

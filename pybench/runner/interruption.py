@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C once: finish the run at hand, then stop. Twice: stop it now. SIGTERM and SIGUSR1 (batch systems) mean the same.
+"""Ctrl-C once: finish the run at hand, then stop. Twice: stop it now. SIGTERM and SIGUSR1 are taken likewise.
 
 Signals are counted and wake a `select`, so waiting costs nothing and no request is missed.
 """
@@ -15,7 +15,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Interruption:
-    """Counts requests to stop while its context is open; `wakeup` is a file descriptor that becomes readable with each."""
+    """Counts requests to stop while its context is open; `wakeup`, a descriptor, becomes readable with each."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -29,7 +29,9 @@ class Interruption:
         self._former_wakeup = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         signal.set_wakeup_fd(self._former_wakeup)
         for number, handler in self._former.items():
             signal.signal(number, handler)

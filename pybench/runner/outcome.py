@@ -51,7 +51,7 @@ def judge(end: WorkerEnd) -> Outcome:
 def run_record(case_id: str, block: int, attempt: int, outcome: Outcome, end: WorkerEnd | None) -> dict[str, Any]:
     """The content of run.json (docs/rundir.md). Without a worker (`end` None) nothing was measured."""
     report = (end.report or {}) if end else {}
-    unknown = {name: {"value": None, "reasons": []} for name in rundir.VALIDITIES}
+    unknown: dict[str, Any] = {name: {"value": None, "reasons": []} for name in rundir.VALIDITIES}
     parts = dict(report.get("parts_s", {}))
     if end and parts:
         parts["harness"] = max(0.0, end.wall_s - sum(parts.values()))
@@ -74,7 +74,7 @@ def run_record(case_id: str, block: int, attempt: int, outcome: Outcome, end: Wo
 
 
 def input_error(end: WorkerEnd) -> InputError | None:
-    """The user's file that the worker could not use, as the error to show: the same for every run, so none is stored."""
+    """The user's file that the worker could not use, as the error to show: the same for every run, so not stored."""
     report = end.report or {}
     if report.get("outcome") != "input_error":
         return None

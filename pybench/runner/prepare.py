@@ -76,7 +76,10 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
     inputs = {role: maker.campaign.artefact(needed.digest) / needed.file for role, needed in recipe.needs}
     rundir.write_json(attempt.file(rundir.RECIPE), _request(recipe, inputs, maker))
     end = run_worker(
-        [str(attempt.path), "--campaign", str(maker.campaign.path)], attempt.path, maker.timeout_s, maker.interruption,
+        [str(attempt.path), "--campaign", str(maker.campaign.path)],
+        attempt.path,
+        maker.timeout_s,
+        maker.interruption,
         lambda: touch(attempt.claim),
     )
     outcome = judge(end)

@@ -47,7 +47,7 @@ class WorkerEnd:
 def run_worker(
     arguments: Sequence[str], folder: Path, timeout_s: float, interruption: Interruption, heartbeat: Callable[[], None]
 ) -> WorkerEnd:
-    """Starts `python -m pybench.worker ARGUMENTS`, waits for its end and returns it; output goes to logs in `folder`."""
+    """Starts `python -m pybench.worker ARGUMENTS`, waits for its end and returns it; logs go to `folder`."""
     kills_before = _oom_kills()
     started_utc, begin = _now(), time.monotonic()
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
@@ -81,14 +81,23 @@ def _start(arguments: Sequence[str], folder: Path, write_end: int) -> subprocess
     try:
         with open(folder / rundir.STDOUT, "wb") as stdout, open(folder / rundir.STDERR, "wb") as stderr:
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, pass_fds=(write_end,), start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=(write_end,),
+                start_new_session=True,
             )
     except OSError as error:
         raise rundir.storage_error(error, folder) from error
 
 
 def _wait(
-    process: subprocess.Popen[bytes], read_end: int, deadline: float, interruption: Interruption, heartbeat: Callable[[], None]
+    process: subprocess.Popen[bytes],
+    read_end: int,
+    deadline: float,
+    interruption: Interruption,
+    heartbeat: Callable[[], None],
 ) -> tuple[bytes, Stopped | None]:
     """Sleeps in `select` until the worker ends, its time is up, somebody insists, or a heartbeat is due."""
     os.set_blocking(read_end, False)
@@ -161,7 +170,9 @@ def _oom_kills() -> dict[str, int]:
     for name, path in (("cgroup memory.events", _cgroup_events()), ("kernel oom_kill", Path("/proc/vmstat"))):
         with contextlib.suppress(OSError, ValueError, TypeError):
             lines = path.read_text().splitlines() if path else []
-            counts[name] = next(int(line.split()[1]) for line in [*lines, "oom_kill 0"] if line.split()[0] == "oom_kill")
+            counts[name] = next(
+                int(line.split()[1]) for line in [*lines, "oom_kill 0"] if line.split()[0] == "oom_kill"
+            )
     return counts
 
 

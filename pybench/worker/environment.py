@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run ran on: enough to tell two machines, or two states of one, apart. Nothing personal beyond the host's name."""
+"""What a run ran on: enough to tell two machines, or two states of one, apart. Nothing personal but the host's name."""
 
 from __future__ import annotations
 

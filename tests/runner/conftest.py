@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.runner.listening import Quiet
-
 from pybench import rundir, runner
 from pybench.case import Case, case_to_json
 from pybench.rundir import CampaignDirectory
+from tests.runner.listening import Quiet
 
 
 def noop_cases(count: int, idle_s: float = 0.0) -> list[Case]:

@@ -13,16 +13,20 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.runner.conftest import Run, noop_cases, plan_content
 
 from pybench import rundir, runner
 from pybench.case import Case
 from pybench.errors import CorruptError, InputError, UsageError
 from pybench.rundir import CampaignDirectory
+from tests.runner.conftest import Run, noop_cases, plan_content
 
 
 def attempts(campaign: CampaignDirectory, case: Case, block: int = 1) -> list[str]:
-    return [f"{attempt.attempt} {attempt.read_run()['outcome']}" for attempt in campaign.attempts(case.id, block) if attempt.is_complete]
+    return [
+        f"{attempt.attempt} {attempt.read_run()['outcome']}"
+        for attempt in campaign.attempts(case.id, block)
+        if attempt.is_complete
+    ]
 
 
 def test_a_campaign_runs_every_case_in_every_block_once(campaign: CampaignDirectory, run: Run) -> None:
@@ -39,7 +43,15 @@ def test_a_run_directory_stands_alone(campaign: CampaignDirectory, run: Run) -> 
     run(plan_content(noop_cases(1), 1))
     found = next(campaign.runs())
     names = {entry.name for entry in found.path.iterdir()}
-    assert {"case.json", "environment.json", "run.json", "summary.json", "stdout.log", "stderr.log", "complete"} <= names
+    assert {
+        "case.json",
+        "environment.json",
+        "run.json",
+        "summary.json",
+        "stdout.log",
+        "stderr.log",
+        "complete",
+    } <= names
     assert found.read_case() == noop_cases(1)[0]
     record = found.read_run()
     assert record["outcome"] == "ok"
@@ -72,7 +84,9 @@ def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(campaign: 
     assert [entry.name for entry in campaign.path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_run_that_takes_too_long_is_a_timeout_and_is_repeated_only_when_asked(campaign: CampaignDirectory, run: Run) -> None:
+def test_a_run_that_takes_too_long_is_a_timeout_and_is_repeated_only_when_asked(
+    campaign: CampaignDirectory, run: Run
+) -> None:
     case = noop_cases(1, idle_s=30)[0]
     began = time.monotonic()
     tally, _ = run(plan_content([case], 1), timeout_s=1.5)
@@ -159,7 +173,9 @@ def test_a_bad_input_file_is_one_error_and_leaves_no_run(campaign: CampaignDirec
     assert not list(campaign.block(case.id, 1).iterdir())
 
 
-def test_interrupted_once_the_run_is_finished_and_twice_it_is_stopped(campaign: CampaignDirectory, tmp_path: Path) -> None:
+def test_interrupted_once_the_run_is_finished_and_twice_it_is_stopped(
+    campaign: CampaignDirectory, tmp_path: Path
+) -> None:
     cases = noop_cases(2, idle_s=3)
     for signals, outcomes in ((1, ["ok"]), (2, ["interrupted"])):
         where = CampaignDirectory(tmp_path / f"{signals}")
@@ -206,7 +222,9 @@ sys.exit(130 if tally.interrupted else 0 if tally.is_success else 1)
 def start_runner(campaign: CampaignDirectory, content: object) -> subprocess.Popen[bytes]:
     """A runner in a process of its own, as `pybench run` is, without the command line's imports."""
     root = Path(__file__).parents[2]
-    return subprocess.Popen([sys.executable, "-c", RUNNER, campaign.path, json.dumps(content)], env={**os.environ, "PYTHONPATH": str(root)})
+    return subprocess.Popen(
+        [sys.executable, "-c", RUNNER, campaign.path, json.dumps(content)], env={**os.environ, "PYTHONPATH": str(root)}
+    )
 
 
 def worker_pids(campaign: CampaignDirectory) -> list[int]:

@@ -26,7 +26,9 @@ def test_one_of_many_processes_wins_every_time(tmp_path: Path) -> None:
         "from pybench.runner.claims import claim, this_process\n"
         "print(*(n for n in range(40) if claim(pathlib.Path(sys.argv[1]) / f'{n}.claim', this_process())))\n"
     )
-    racers = [subprocess.Popen([sys.executable, "-c", script, tmp_path], stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    racers = [
+        subprocess.Popen([sys.executable, "-c", script, tmp_path], stdout=subprocess.PIPE, text=True) for _ in range(8)
+    ]
     won = [number for racer in racers for number in racer.communicate()[0].split()]
     assert sorted(won, key=int) == [str(number) for number in range(40)]
     assert not list(tmp_path.glob(".*"))

@@ -10,11 +10,11 @@ import time
 from collections import Counter
 
 import pytest
-from tests.runner.conftest import noop_cases, plan_content
-from tests.runner.test_campaign import start_runner, worker_pids
 
 from pybench import rundir, runner
 from pybench.rundir import CampaignDirectory
+from tests.runner.conftest import noop_cases, plan_content
+from tests.runner.test_campaign import start_runner, worker_pids
 
 KILLS = 50
 SEED = 20261121
@@ -50,7 +50,9 @@ def test_after_kills_at_fifty_random_moments_every_run_counts_once(campaign: Cam
     assert set(counted.values()) == {1}
     assert len(counted) == len(planned)
     for run in planned:
-        outcomes = [found.read_run()["outcome"] for found in campaign.attempts(run.case.id, run.block) if found.is_complete]
+        outcomes = [
+            found.read_run()["outcome"] for found in campaign.attempts(run.case.id, run.block) if found.is_complete
+        ]
         assert outcomes.count("ok") == 1, "a run that had succeeded was done again"
         assert set(outcomes) <= {"ok", "killed"}
     assert not worker_pids(campaign)

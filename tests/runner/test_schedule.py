@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.runner.conftest import noop_cases
 
 from pybench.errors import UsageError
 from pybench.runner.schedule import Shard, block_order, parse_shard, planned_runs, run_seed
+from tests.runner.conftest import noop_cases
 
 
 def test_every_block_holds_every_case_once() -> None:
@@ -37,8 +37,10 @@ def test_shards_keep_whole_blocks_and_share_all_of_them() -> None:
     cases = noop_cases(3)
     shards = [list(planned_runs(cases, 1, 7, Shard(index, 3))) for index in (1, 2, 3)]
     whole = list(planned_runs(cases, 1, 7))
-    assert sorted((run.case.id, run.block) for shard in shards for run in shard) == sorted((run.case.id, run.block) for run in whole)
-    assert not set(run.block for run in shards[0]) & set(run.block for run in shards[1])
+    assert sorted((run.case.id, run.block) for shard in shards for run in shard) == sorted(
+        (run.case.id, run.block) for run in whole
+    )
+    assert not {run.block for run in shards[0]} & {run.block for run in shards[1]}
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/2", ""])
