@@ -58,7 +58,7 @@ def codes(result: Result) -> set[str]:
 def write_classifier(
     path: Path, *, batch: int | str = "batch", side: int = 8, channels: int = 1, classes: int = 3
 ) -> Path:
-    """A small user's model: mean over the image, times a weight for each class. [batch, C, side, side] -> [batch, classes]"""
+    """A small user's model: one matrix product; [batch, channels, side, side] -> [batch, classes]."""
     from onnx import TensorProto, checker, helper, numpy_helper, save
 
     weight = np.linspace(-1, 1, channels * side * side * classes, dtype=np.float32).reshape(-1, classes)

@@ -20,6 +20,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
+from google.protobuf.message import DecodeError
+from onnx.checker import ValidationError
+from onnx.shape_inference import InferenceError
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -65,7 +68,7 @@ def quantise(source: Path, destination: Path, method: str, feeds: Sequence[Feed]
                 # Stride 1: a batch's activations are dropped before the next one runs.
                 extra_options={"ActivationSymmetric": False, "WeightSymmetric": True, "CalibStridedMinMax": 1},
             )  # fmt: skip
-    except (ValueError, RuntimeError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+    except (ValueError, RuntimeError, DecodeError, ValidationError, InferenceError) as error:
         text = " ".join(str(error).split())[:200]
         raise InputError(
             f"{source} cannot be quantised to int8 ({text})", hint="simplify the model, or run it in fp32"

@@ -52,12 +52,9 @@ class Graph:
 def read_graph(path: Path) -> Graph:
     """The main graph of an ONNX file. Raises InputError when the file is not one."""
     try:
-        with (
-            open(path, "rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
-            memoryview(mapped) as whole,
-        ):
-            return _graph(whole, path)
+        with open(path, "rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return _graph(memoryview(mapped), path)  # the mapping goes with the last view of it, also after an error
     except (OSError, ValueError, IndexError, UnicodeDecodeError) as error:  # ValueError: also mmap of an empty file
         raise InputError(f"{path} is not an ONNX file ({error})") from error
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch, eager: the module's operators one after the other, as PyTorch runs them without compilation.
 
-`fp32` has TF32 off everywhere, by the interface of torch >= 2.9 where it is there. On a GPU convolutions run in
+`fp32` has TF32 off everywhere, by both of torch's interfaces. On a GPU convolutions run in
 channels_last with cuDNN's benchmark; the callable waits for the device. Does not quantise, compile or capture graphs.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -143,15 +144,18 @@ def set_up(precision: str, threads: int, device: str, *, training: bool = False)
 
 
 def allow_tf32(allowed: bool) -> None:
-    """Sets TF32 for matrix products, convolutions and recurrent layers, on every backend, by one interface only.
+    """Sets TF32 for matrix products, convolutions and recurrent layers, on every backend.
 
-    torch >= 2.9 refuses a mixture of its two interfaces, so the old one is used only where the new one is absent.
+    First by the old interface, then by that of torch >= 2.9: after the new one alone, torch's own code that still reads
+    the old one (its exporter and compiler do) raises, because the two disagree.
     """
-    word = "tf32" if allowed else "ieee"
-    if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the old interface announces its end
         torch.backends.cuda.matmul.allow_tf32 = allowed
         torch.backends.cudnn.allow_tf32 = allowed
+    if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
         return
+    word = "tf32" if allowed else "ieee"
     torch.backends.cuda.matmul.fp32_precision = word
     for backend in (_cudnn("conv"), _cudnn("rnn")):
         backend.fp32_precision = word

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pybench.errors import InputError, UnsupportedError
+from pybench.runtimes import onnxruntime
+from pybench.runtimes.onnxruntime import OnnxRuntimeSession
+from tests.making import write_classifier
+
+
+def open_cpu(path: Path, precision: str = "fp32") -> OnnxRuntimeSession:
+    return onnxruntime.open_session(path, precision=precision, threads=1, device="cpu")
+
+
+def test_a_users_file_states_its_inputs_and_runs(tmp_path: Path) -> None:
+    session = open_cpu(write_classifier(tmp_path / "mine.onnx"))
+    (spec,) = session.inputs
+    assert (spec.name, spec.dtype, spec.shape) == ("pictures", np.float32, (None, 1, 8, 8))
+    pixels = np.ones((4, 1, 8, 8), np.float32)
+    weight = np.linspace(-1, 1, 192, dtype=np.float32).reshape(-1, 3)
+    assert np.allclose(session.run({"pictures": pixels})[0], pixels.reshape(4, -1) @ weight, atol=1e-5)
+    assert session.device == "cpu"
+    assert session.device_uuid is None
+    assert session.labels["providers"] == ["CPUExecutionProvider"]
+    assert session.model_bytes == (tmp_path / "mine.onnx").stat().st_size
+
+
+def test_a_bound_iteration_reads_the_arrays_where_they_lie(tmp_path: Path) -> None:
+    """Zero copy: the loop sees what the array holds when it runs."""
+    import onnxruntime as ort
+
+    session = open_cpu(write_classifier(tmp_path / "mine.onnx"))
+    pixels = np.zeros((2, 1, 8, 8), np.float32)
+    assert ort.OrtValue.ortvalue_from_numpy(pixels, "cpu", 0).data_ptr() == pixels.ctypes.data
+    iterate = session.bind({"pictures": pixels}, transfers=False)
+    for _ in range(3):
+        iterate()
+
+
+def test_transfers_are_refused_on_a_cpu(tmp_path: Path) -> None:
+    session = open_cpu(write_classifier(tmp_path / "mine.onnx"))
+    with pytest.raises(UnsupportedError) as caught:
+        session.bind({"pictures": np.zeros((1, 1, 8, 8), np.float32)}, transfers=True)
+    assert caught.value.code == "no_gpu"
+
+
+@pytest.mark.parametrize("precision", ["tf32", "fp16", "bf16", "amp-bf16"])
+def test_other_precisions_are_refused_by_name(tmp_path: Path, precision: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        open_cpu(write_classifier(tmp_path / "mine.onnx"), precision)
+    assert caught.value.code == f"no_{precision}_in_onnxruntime"
+
+
+def test_a_gpu_that_this_build_cannot_use_is_unsupported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnxruntime.onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    path = write_classifier(tmp_path / "mine.onnx")
+    for device in ("cuda", "GPU-00000000-0000-0000-0000-000000000000"):
+        with pytest.raises(UnsupportedError) as caught:
+            onnxruntime.open_session(path, precision="fp32", threads=1, device=device)
+        assert caught.value.code == "no_gpu"
+    assert onnxruntime.open_session(path, precision="fp32", threads=1, device="auto").device == "cpu"
+
+
+def test_a_file_that_is_not_onnx_is_named(tmp_path: Path) -> None:
+    for content in (b"", b"certainly not a model", b"\x00" * 100):
+        (tmp_path / "mine.onnx").write_bytes(content)
+        with pytest.raises(InputError, match=r"mine\.onnx is not a runnable ONNX model"):
+            open_cpu(tmp_path / "mine.onnx")
+
+
+def test_a_truncated_file_is_named(tmp_path: Path) -> None:
+    path = write_classifier(tmp_path / "mine.onnx")
+    path.write_bytes(path.read_bytes()[:-300])
+    with pytest.raises(InputError, match=r"mine\.onnx is not a runnable ONNX model"):
+        open_cpu(path)
+
+
+def test_inputs_that_the_model_refuses_are_an_input_error(tmp_path: Path) -> None:
+    session = open_cpu(write_classifier(tmp_path / "mine.onnx"))
+    with pytest.raises(InputError, match="does not run on these inputs"):
+        session.run({"pictures": np.zeros((1, 1, 9, 9), np.float32)})
+
+
+def test_a_fixed_batch_must_be_the_cases(tmp_path: Path) -> None:
+    session = open_cpu(write_classifier(tmp_path / "mine.onnx", batch=4))
+    assert session.inputs[0].resolved(4, 0, "mine.onnx") == (4, 1, 8, 8)
+    with pytest.raises(InputError, match="has 4 as its batch, the case 2") as caught:
+        session.inputs[0].resolved(2, 0, "mine.onnx")
+    assert caught.value.hint is not None
+    assert "set batch: 4" in caught.value.hint

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from pybench.errors import UnsupportedError
+from pybench.models.building import build
+from pybench.runtimes import torch as runtime
+from pybench.runtimes.torch import TorchSession
+
+PIXELS = np.random.default_rng(0).random((3, 1, 8, 8), np.float32)
+
+
+def open_cpu(precision: str) -> TorchSession:
+    kind = runtime.set_up(precision, threads=1, device="cpu")
+    spec = runtime.spec_of("images", (None, 1, 8, 8), language=False)
+    return runtime.open_session(build("digits-cnn"), spec, precision=precision, kind=kind)
+
+
+def test_fp32_gives_what_the_module_gives() -> None:
+    session = open_cpu("fp32")
+    with torch.inference_mode():
+        expected = build("digits-cnn")(torch.from_numpy(PIXELS)).numpy()
+    assert np.allclose(session.run({"images": PIXELS})[0], expected, atol=1e-6)
+    assert session.device == "cpu"
+    assert (
+        session.model_bytes == 4 * 25_978 + 4 * 2 * (16 + 32 + 64) + 8 * 3
+    )  # parameters, running statistics, counters
+
+
+def test_bf16_computes_in_bf16_and_answers_in_float32() -> None:
+    exact, session = open_cpu("fp32").run({"images": PIXELS})[0], open_cpu("bf16")
+    outputs = session.run({"images": PIXELS})[0]
+    assert outputs.dtype == np.float32
+    assert {parameter.dtype for parameter in session.module.parameters()} == {torch.bfloat16}
+    error = np.linalg.norm(outputs - exact) / np.linalg.norm(exact)
+    assert 1e-5 < error < 0.05
+
+
+@pytest.mark.parametrize(("allowed", "word"), [(True, "tf32"), (False, "ieee")])
+def test_tf32_is_set_by_both_interfaces_which_then_agree(allowed: bool, word: str) -> None:
+    runtime.allow_tf32(allowed)
+    assert set(runtime.flags().values()) == {word}
+    assert torch.backends.cuda.matmul.allow_tf32 is allowed  # raises where the two interfaces disagree
+    assert torch.backends.cudnn.allow_tf32 is allowed
+
+
+def test_the_old_interface_serves_where_the_new_one_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Old:
+        allow_tf32 = True
+
+    class OldCudnn:
+        allow_tf32 = True
+
+    monkeypatch.setattr(torch.backends.cuda, "matmul", Old)
+    monkeypatch.setattr(torch.backends, "cudnn", OldCudnn)
+    runtime.allow_tf32(False)
+    assert (Old.allow_tf32, OldCudnn.allow_tf32) == (False, False)
+    assert set(runtime.flags().values()) == {"ieee"}
+
+
+@pytest.mark.parametrize(
+    ("precision", "code"),
+    [("int8", "no_int8_in_torch"), ("amp-bf16", "no_amp-bf16_in_torch"), ("fp16", "no_gpu"), ("tf32", "no_tf32")],
+)
+def test_what_torch_does_not_do_on_a_cpu_is_unsupported_and_says_so(precision: str, code: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        open_cpu(precision)
+    assert caught.value.code == code
+
+
+def test_a_missing_gpu_is_unsupported() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(UnsupportedError) as caught:
+        runtime.set_up("fp32", threads=1, device="cuda")
+    assert caught.value.code == "no_gpu"
+
+
+def test_a_batch_that_may_only_be_read_is_fed_all_the_same() -> None:
+    session = open_cpu("fp32")
+    fixed = PIXELS.copy()
+    fixed.flags.writeable = False
+    session.bind_feed()({"images": fixed})
+    session.bind({"images": PIXELS}, transfers=False)()
+
+
+def test_transfers_are_refused_on_a_cpu() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        open_cpu("fp32").bind({"images": PIXELS}, transfers=True)
+    assert caught.value.code == "no_gpu"

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from pybench.case import Case
+from pybench.errors import DeviceMemoryError, InputError, UnsupportedError
+from tests.making import codes, run, write_classifier
+
+DIGITS = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", batch=4, threads=1, iterations=20)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "precision"), [("onnxruntime", "fp32"), ("onnxruntime", "int8"), ("torch", "fp32"), ("torch", "bf16")]
+)
+def test_a_small_network_runs_and_its_precision_is_proved(runtime: str, precision: str) -> None:
+    result = run(DIGITS.with_factors(runtime=runtime, precision=precision))
+    assert result.valid["precision"].value is True
+    assert result.valid["timing"].value is True
+    assert result.labels["device"] == "cpu"
+    assert result.labels["threads"] == 1
+    assert result.metrics["model_bytes"].value > 10_000
+    assert result.metrics["throughput_samples_per_s"].value > 0
+    assert "throughput_tokens_per_s" not in result.metrics
+    assert not codes(result) & {"untrained_weights", "small_calibration"}
+
+
+def test_int8_in_torch_is_unsupported_and_says_so() -> None:
+    with pytest.raises(UnsupportedError, match="not in int8") as caught:
+        run(DIGITS.with_factors(runtime="torch", precision="int8"))
+    assert caught.value.code == "no_int8_in_torch"
+
+
+def test_a_users_file_runs_and_a_wrong_batch_says_what_to_set(tmp_path: Path) -> None:
+    path = write_classifier(tmp_path / "mine.onnx", batch=2)
+    case = DIGITS.with_factors(model="mine.onnx", batch=2)
+    assert run(case, {"model": path}).valid["precision"].value is True
+    with pytest.raises(InputError, match=r"mine\.onnx: the input pictures has 2 as its batch, the case 4") as caught:
+        run(case.with_factors(batch=4), {"model": path})
+    assert caught.value.hint is not None
+    assert "batch: 2" in caught.value.hint
+
+
+def test_a_users_file_that_is_missing_or_no_model_is_named(tmp_path: Path) -> None:
+    case = DIGITS.with_factors(model="mine.onnx")
+    with pytest.raises(InputError, match=r"mine\.onnx does not exist"):
+        run(case, {"model": tmp_path / "mine.onnx"})
+    (tmp_path / "mine.onnx").write_bytes(b"PK\x03\x04")
+    with pytest.raises(InputError, match=r"mine\.onnx is not a runnable ONNX model"):
+        run(case, {"model": tmp_path / "mine.onnx"})
+
+
+def test_a_users_quantised_file_that_claims_fp32_is_invalid() -> None:
+    from tests.making import artefacts_of
+
+    quantised = artefacts_of(DIGITS.with_factors(precision="int8"))["model"]
+    result = run(DIGITS.with_factors(model="mine.onnx"), {"model": quantised})
+    assert (result.valid["precision"].value, result.valid["precision"].reasons) == (False, ("quantised_nodes",))
+
+
+def test_a_users_onnx_file_in_torch_is_unsupported(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        run(
+            DIGITS.with_factors(model="mine.onnx", runtime="torch"), {"model": write_classifier(tmp_path / "mine.onnx")}
+        )
+    assert caught.value.code == "onnx_in_torch"
+
+
+def test_random_weights_raise_a_caution_and_a_checkpoint_does_not(tmp_path: Path) -> None:
+    case = Case(workload="infer", model="tinylm-small", runtime="torch", seq_len=8, threads=1, iterations=2)
+    result = run(case)
+    assert "untrained_weights" in codes(result)
+    assert result.metrics["throughput_tokens_per_s"].value > 0
+    from pybench.models.building import build
+
+    torch.save(build("tinylm-small", seed=9).state_dict(), tmp_path / "weights.pt")
+    result = run(case.with_factors(checkpoint="weights.pt"), {"checkpoint": tmp_path / "weights.pt"})
+    assert "untrained_weights" not in codes(result)
+
+
+def test_tokenized_text_can_feed_the_model() -> None:
+    case = Case(
+        workload="infer", model="tinylm-small", runtime="torch", seq_len=16, batch=2, threads=1, iterations=3,
+        path="rust", corpus_limit_bytes=200_000,
+    )  # fmt: skip
+    result = run(case)
+    assert len(result.labels["ids_sha256"]) == 64
+    assert result.labels["path"] == "rust"
+
+
+def test_a_sequence_beyond_the_models_positions_is_refused() -> None:
+    case = Case(workload="infer", model="tinylm-small", runtime="torch", seq_len=4096, threads=1)
+    with pytest.raises(InputError, match="2048 positions"):
+        run(case)
+
+
+def test_memory_that_runs_out_is_told_by_evidence() -> None:
+    case = DIGITS.with_factors(runtime="torch", batch=1_000_000_000_000, iterations=1)
+    with pytest.raises(DeviceMemoryError) as caught:
+        run(case)
+    assert "MemoryError" in caught.value.evidence or "memory" in caught.value.evidence
+
+
+def test_equal_seeds_give_equal_inputs_and_other_seeds_others() -> None:
+    import numpy as np
+
+    from pybench.workloads.infer import random_inputs
+    from pybench.workloads.opening import open_model
+    from tests.making import request_of
+
+    opened = open_model(request_of(DIGITS))
+    one, same, other = (random_inputs(opened, 4, 128, seed)["images"] for seed in (1, 1, 2))
+    assert np.array_equal(one, same)
+    assert not np.array_equal(one, other)

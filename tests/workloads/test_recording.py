@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle
+
+import numpy as np
+import pytest
+
+from pybench.case import Case
+from pybench.measure.quantity import Quantity
+from pybench.units import METRICS
+from pybench.workloads.doubts import BusyWatch, judge_energy, judge_timing
+from pybench.workloads.recording import Amounts, measured, record
+from pybench.workloads.result import Result
+from tests.making import codes
+
+NOOP = Case(workload="noop", warmup_iterations=0)
+
+
+def rest(milliseconds: float) -> None:
+    time.sleep(milliseconds / 1e3)
+
+
+def test_every_metric_is_of_the_closed_list_and_names_a_window() -> None:
+    result = record(NOOP.with_factors(iterations=5, energy_window_s=0.05), lambda: rest(2), Amounts(4, 64, 1000), None)
+    assert set(result.metrics) <= set(METRICS)
+    windows = set(result.windows)
+    assert windows == {"timing", "energy"}
+    for metric in result.metrics.values():
+        assert metric.window in windows | {"timing+energy"}
+        assert metric.value is not None or metric.reason is not None
+
+
+def test_the_numbers_follow_from_the_times() -> None:
+    result = record(NOOP.with_factors(iterations=20), lambda: rest(2), Amounts(samples=3, tokens=12), None)
+    begin, end = (result.tables["iterations"][name] for name in ("begin_ns", "end_ns"))
+    assert len(begin) == 20
+    window_s = (end[-1] - begin[0]) * 1e-9
+    assert result.metrics["throughput_samples_per_s"].value == pytest.approx(60 / window_s)
+    assert result.metrics["throughput_tokens_per_s"].value == pytest.approx(240 / window_s)
+    assert result.metrics["latency_mean_ms"].value == pytest.approx((end - begin).mean() * 1e-6)
+    assert result.metrics["latency_p50_ms"].value >= 2
+    window = result.windows["timing"]
+    assert window["begin_ns"] <= begin[0] < end[-1] <= window["end_ns"]
+
+
+def test_the_energy_window_replays_the_work_for_as_long_as_asked() -> None:
+    calls = []
+    case = NOOP.with_factors(iterations=3, warmup_iterations=2, energy_window_s=0.1)
+    result = record(case, lambda: (calls.append(1), rest(5))[0], Amounts(samples=2), None)
+    energy = result.windows["energy"]
+    assert (energy["end_ns"] - energy["begin_ns"]) * 1e-9 >= 0.1
+    assert len(calls) == 2 + 3 + energy["iterations"]
+    assert result.metrics["cpu_energy_j"].window == "energy"
+
+
+def test_energy_that_cannot_be_measured_is_null_with_a_reason_and_estimated_under_its_own_name() -> None:
+    result = record(NOOP.with_factors(iterations=3), lambda: rest(1), Amounts(samples=2, tokens=8), None)
+    if result.valid["energy"].value is not None:
+        pytest.skip("this machine counts its CPU energy")
+    assert result.valid["energy"].reasons
+    for name in ("cpu_energy_j", "cpu_energy_per_sample_j", "cpu_energy_per_token_j", "cpu_tokens_per_s_per_w"):
+        assert result.metrics[name].value is None
+        assert result.metrics[name].reason
+    estimate = result.metrics["cpu_energy_estimate_j"]
+    assert estimate.value is None
+    assert estimate.interval is not None
+    each = result.metrics["cpu_energy_per_token_estimate_j"].interval
+    assert each is not None
+    assert each[1] == pytest.approx(estimate.interval[1] / (3 * 8))
+    assert not any(name.startswith("gpu_") for name in result.metrics)
+
+
+def test_a_gpu_that_nobody_can_ask_leaves_its_energy_null() -> None:
+    result = record(NOOP.with_factors(iterations=3), lambda: rest(1), Amounts(tokens=8), "GPU-0000")
+    assert result.valid["energy"].value is None
+    assert result.metrics["gpu_energy_per_token_j"].value is None
+    assert result.metrics["gpu_energy_per_token_j"].reason
+
+
+def test_a_measured_joule_gives_its_kin() -> None:
+    quantity = Quantity("gpu_energy_j", "energy", 50.0, "J", 0.5, 2.0, "counter", "board", True)
+    stored = measured(quantity.scaled("gpu_energy_per_sample_j", 1 / 100))
+    assert (stored.value, stored.u_standard, stored.interval) == (0.5, pytest.approx(0.005), None)
+    assert judge_energy([quantity], on_gpu=True).value is True
+    wrong = Quantity("gpu_energy_j", "energy", 50.0, "J", 0.5, 2.0, "counter", "board", False, ("channels: differ",))
+    verdict = judge_energy([wrong], on_gpu=True)
+    assert (verdict.value, verdict.reasons) == (False, ("channels",))
+    assert judge_energy([quantity], on_gpu=False).value is None
+
+
+def test_iterations_that_the_clock_cannot_resolve_are_no_valid_timing() -> None:
+    result = record(NOOP.with_factors(iterations=100), lambda: None, Amounts(), None)
+    assert result.valid["timing"].reasons == ("below_clock_resolution",)
+    assert judge_timing(1e-3).value is True
+
+
+def test_few_iterations_raise_a_caution() -> None:
+    assert "few_iterations" in codes(record(NOOP.with_factors(iterations=5), lambda: rest(1), Amounts(), None))
+    assert "few_iterations" not in codes(record(NOOP.with_factors(iterations=100), lambda: rest(0.1), Amounts(), None))
+
+
+def test_outliers_raise_a_caution() -> None:
+    pauses = cycle([5.0] * 19 + [60.0])
+    assert "outliers" in codes(record(NOOP.with_factors(iterations=20), lambda: rest(next(pauses)), Amounts(), None))
+
+
+def test_a_level_shift_raises_a_caution() -> None:
+    pauses = iter([15.0] * 20 + [3.0] * 20)
+    result = record(NOOP.with_factors(iterations=40), lambda: rest(next(pauses)), Amounts(), None)
+    assert result.labels["steady"] in ("warmup", "no_steady_state")
+    assert "not_steady" in codes(result)
+
+
+def test_more_threads_than_cpus_raise_a_caution() -> None:
+    many = len(os.sched_getaffinity(0)) + 1
+    assert "threads_exceed_cpus" in codes(record(NOOP.with_factors(threads=many), lambda: None, Amounts(), None))
+    assert "threads_exceed_cpus" not in codes(record(NOOP.with_factors(threads=1), lambda: None, Amounts(), None))
+
+
+@contextmanager
+def busy_neighbours() -> Iterator[None]:
+    """As many spinning processes as there are CPUs; grandchildren, so that they do not count as this process's own."""
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=spin, daemon=True) for _ in os.sched_getaffinity(0)]
+    for process in processes:
+        process.start()
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def test_busy_neighbours_raise_a_caution(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pybench.workloads.doubts._children", list)  # to this test they are strangers, not its helpers
+    with busy_neighbours():
+        time.sleep(0.5)
+        watch = BusyWatch()
+        time.sleep(0.5)
+        cautions = watch.cautions()
+    assert [caution.code.code for caution in cautions] == ["busy_machine"]
+
+
+def test_this_process_and_its_helpers_are_no_neighbours(tmp_path: object) -> None:
+    """Own work is subtracted: the time of a busy loop in a child does not count as other processes'."""
+    from pybench.workloads.doubts import _own_s
+
+    with busy_neighbours():
+        time.sleep(0.3)
+        before = _own_s()
+        time.sleep(0.5)
+        assert _own_s() - before > 0.1
+
+
+def test_a_machine_that_shows_no_cpu_times_is_not_doubted(tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert BusyWatch(tmp_path_factory.mktemp("empty")).cautions() == []
+
+
+def test_results_hold_equal_columns() -> None:
+    result: Result = record(NOOP.with_factors(iterations=7), lambda: None, Amounts(), None)
+    assert {len(np.asarray(column)) for column in result.tables["iterations"].values()} == {7}

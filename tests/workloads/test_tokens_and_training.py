@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybench.case import Case
+from pybench.errors import InputError, PybenchError, UnsupportedError
+from pybench.preprocess import packing, vocabulary
+from pybench.workloads import tokenize
+from tests.making import codes, run
+
+TEXT = Case(workload="tokenize", path="rust", batch=2, seq_len=32, threads=1, iterations=30, corpus="text")
+TRAIN = Case(workload="train", model="tinylm-small", runtime="torch", batch=2, seq_len=16, threads=1, iterations=6)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "text"
+    folder.mkdir()
+    for number in range(40):
+        (folder / f"{number:02d}.txt").write_text(f"Document {number}: the quick brown fox.\n" * (5 + number))
+    return folder
+
+
+def test_every_path_gives_the_same_ids_however_long_it_measures(corpus: Path) -> None:
+    hashes = {}
+    for path, iterations in (("python", 5), ("hf", 12), ("rust", 30), ("go_rust", 200)):
+        try:
+            result = run(TEXT.with_factors(path=path, iterations=iterations), {"corpus": corpus})
+        except PybenchError as error:
+            if path != "go_rust":
+                raise
+            pytest.skip(f"the orchestrator is not built: {error.message}")
+        hashes[path] = result.labels["ids_sha256"]
+        assert result.labels["ids_hashed_batches"] == (1 << 17) // 64
+    assert len(set(hashes.values())) == 1
+
+
+def test_the_hash_is_that_of_the_first_batches_of_the_text(corpus: Path) -> None:
+    import hashlib
+
+    from pybench.preprocess import find_tokenizer, open_batches, resolve_corpus
+
+    result = run(TEXT, {"corpus": corpus})
+    digest = hashlib.sha256()
+    resolved = resolve_corpus(str(corpus))
+    with open_batches("hf", find_tokenizer("tok32k"), resolved, 2, 32, epochs=0, hash_ids=False) as stream:
+        for _ in range(result.labels["ids_hashed_batches"]):
+            digest.update(packing.hashed_form(next(stream)))
+    assert result.labels["ids_sha256"] == digest.hexdigest()
+
+
+def test_draining_reports_tokens_text_and_waiting(corpus: Path) -> None:
+    result = run(TEXT.with_factors(iterations=400), {"corpus": corpus})
+    assert result.metrics["throughput_tokens_per_s"].value > 10_000
+    assert result.metrics["text_mb_per_s"].value > 0
+    assert 0 < result.metrics["wait_share_ratio"].value <= 1
+    assert result.labels["inputs"] == "drained"
+    assert "outliers" not in codes(result)
+
+
+def test_a_corpus_that_is_read_again_raises_a_caution(corpus: Path) -> None:
+    assert "corpus_wrapped" in codes(run(TEXT.with_factors(iterations=2000), {"corpus": corpus}))
+    assert "corpus_wrapped" not in codes(run(TEXT.with_factors(iterations=30), {"corpus": corpus}))
+
+
+def test_text_of_no_finished_document_has_no_rate() -> None:
+    assert tokenize._text_rate(0, 1.0).value is None
+    assert tokenize._text_rate(0, 1.0).reason
+    assert tokenize._text_rate(3_000_000, 2.0).value == 1.5
+
+
+def test_batches_can_feed_a_model(corpus: Path) -> None:
+    case = TEXT.with_factors(model="tinylm-small", runtime="torch", iterations=3)
+    result = run(case, {"corpus": corpus})
+    assert result.labels["inputs"] == "fed to tinylm-small"
+    assert result.labels["ids_sha256"] == run(TEXT, {"corpus": corpus}).labels["ids_sha256"]
+    assert result.valid["precision"].value is True
+    assert result.metrics["wait_share_ratio"].value < 0.9
+
+
+def test_a_corpus_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"\xff\xfe broken")
+    with pytest.raises(InputError, match=r"bad\.txt"):
+        run(TEXT, {"corpus": tmp_path / "bad.txt"})
+
+
+def test_training_learns_its_batches() -> None:
+    result = run(TRAIN.with_factors(warmup_iterations=0, iterations=24))
+    first, last = result.metrics["loss_first_nats"].value, result.metrics["loss_last_nats"].value
+    assert 10 < first < 11  # ln 32000 = 10.37: an untrained model knows nothing
+    assert last < first - 0.5
+    assert result.valid["precision"].value is True
+    assert result.labels["precision_realised"] == "parameters float32, TF32 off"
+    assert result.metrics["throughput_tokens_per_s"].value > 0
+    assert "untrained_weights" not in codes(result)
+
+
+def test_training_under_autocast_keeps_its_weights_in_fp32() -> None:
+    result = run(TRAIN.with_factors(precision="amp-bf16"))
+    assert result.labels["precision_realised"] == "parameters float32, autocast to bf16"
+    assert result.metrics["loss_last_nats"].value < 11
+
+
+def test_training_takes_tokenized_text(corpus: Path) -> None:
+    result = run(TRAIN.with_factors(path="hf", corpus="text", iterations=2), {"corpus": corpus})
+    assert result.labels["vocabulary"] == vocabulary.vocabulary_size(vocabulary.find_tokenizer("tok32k"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"runtime": "onnxruntime"}, "no_training"),
+        ({"model": "resnet50"}, "no_training"),
+        ({"precision": "int8"}, "no_int8_in_torch"),
+        ({"precision": "amp-fp16", "device": "cpu"}, "no_gpu"),
+    ],
+)
+def test_training_that_is_not_offered_is_unsupported(changes: dict[str, str], code: str) -> None:
+    from pybench import workloads
+    from pybench.workloads.result import Request
+
+    case = TRAIN.with_factors(**changes)
+    with pytest.raises(UnsupportedError) as caught:
+        workloads.run(Request(case=case, block=0, attempt=1, seed=0, artefacts={}, files={}))
+    assert caught.value.code == code
+
+
+def test_copies_to_a_gpu_that_is_not_there_are_unsupported() -> None:
+    with pytest.raises(UnsupportedError, match="a host copy would be another measurement") as caught:
+        run(Case(workload="h2d", device="cpu", threads=1))
+    assert caught.value.code == "no_gpu"
+
+
+def test_a_noop_times_nothing() -> None:
+    result = run(Case(workload="noop", iterations=10))
+    assert result.valid["timing"].value is None
+    assert result.labels["device"] == "cpu"
