@@ -17,7 +17,7 @@ from pybench.dataset import Dataset
 
 # What decides which ids a case reads; `path`, `model`, `runtime`, `precision` and `threads` must not.
 _DECIDES = (
-    "workload", "tokenizer", "corpus", "corpus_limit_bytes", "batch", "seq_len", 
+    "workload", "tokenizer", "corpus", "corpus_limit_bytes", "batch", "seq_len",
     "warmup_iterations", "iterations", "energy_window_s",
 )  # fmt: skip
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,8 +28,7 @@ _FEW_TICKS_FROM = 1000.0  # an axis that spans more gets powers of ten only
 WIDTH_INCH = 7.2  # two columns of a usual paper
 
 _STYLE: dict[str, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["Helvetica Neue", "Helvetica", "Arial", "Liberation Sans", "DejaVu Sans"],
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same layout, hence the same bytes, on every machine
     "font.size": 8.5,
     "axes.titlesize": 9,
     "axes.titleweight": "bold",
@@ -71,20 +71,13 @@ class Picture:
 @contextmanager
 def style() -> Iterator[None]:
     """Everything drawn inside has the report's style and needs no display."""
-    import logging
-
     import matplotlib as mpl
 
     mpl.use("agg")
-    # Which of the sans-serif fonts a machine has is no news to the reader of a report.
-    logger = logging.getLogger("matplotlib.font_manager")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with mpl.rc_context(cast(Any, _STYLE)):
-            yield
-    finally:
-        logger.setLevel(level)
+    with mpl.rc_context(cast(Any, _STYLE)), warnings.catch_warnings():
+        # A name may hold signs that the font lacks. The SVG keeps them as text; only the PDF shows a box.
+        warnings.filterwarnings("ignore", message="Glyph ")
+        yield
 
 
 def picture(name: str, title: str, caption: str, figure: Figure) -> Picture:

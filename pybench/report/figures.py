@@ -226,8 +226,8 @@ def _draw_order(dataset: Dataset, analysis: Analysis) -> list[Picture]:
     axes.set_xlabel("Minutes since the first run")
     axes.set_ylabel("Deviation from the case's mean (%)")
     caption = (
-        "Every timed run against the mean of its case, in the order of starting; colour and shape alternate from block to "
-        "block. A slope or a step is drift; it cancels in comparisons as far as it hits whole blocks."
+        "Every timed run against the mean of its case, in the order of starting; colour and shape alternate "
+        "from block to block. A slope or a step is drift; it cancels in comparisons as far as it hits whole blocks."
     )
     return [picture("order", "Runs in the order of time", caption, figure)]
 

@@ -17,7 +17,7 @@ from pybench.analysis.verdicts import CaseVerdict, Verdict
 from pybench.criteria import Criterion
 from pybench.report.canvas import BLUE, GREY, VERMILION, WIDTH_INCH, Picture, label_rows, picture, plain_log_ticks
 from pybench.report.contrast_tables import context_factors, subjects
-from pybench.report.labels import METRIC_LABELS, bound_text, criterion_label, pair_texts
+from pybench.report.labels import METRIC_LABELS, bound_text, case_text, criterion_label, pair_texts
 from pybench.units import METRICS
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _draw(number: int, contrast: ContrastFinding, verdicts: Sequence[CaseVerdict
 
     context = context_factors(contrast, subjects(verdicts))
     labels = [_row_label(verdict, contrast, context) for verdict in verdicts]
-    height = 0.95 + 0.3 * len(labels)
+    height = 1.05 + 0.27 * len(labels)
     figure, grid = plt.subplots(1, len(panels), figsize=(WIDTH_INCH, height), squeeze=False, sharey=True)
     for axes, panel in zip(grid[0], panels, strict=True):
         _draw_panel(axes, panel)
@@ -111,13 +111,15 @@ def _draw(number: int, contrast: ContrastFinding, verdicts: Sequence[CaseVerdict
         "Circles are accepted, crosses rejected, diamonds undecided"
     )
     reading = judged if contrast.contrast.accept else "the line is no effect"
-    caption = f"Each candidate against its baseline with 95 % intervals; {reading}."
+    baseline = case_text(verdicts[0].subject.baseline, contrast.contrast.baseline)
+    caption = f"Each candidate against its baseline ({baseline}) with 95 % intervals; {reading}."
     return picture(f"forest-{number}", contrast.contrast.title(), caption, figure)
 
 
 def _row_label(verdict: CaseVerdict, contrast: ContrastFinding, context: Sequence[str]) -> str:
-    candidate, baseline, where = pair_texts(verdict.subject, tuple(contrast.contrast.baseline), context)
-    return f"{candidate} / {baseline}" + (f"\n{where}" if where else "")
+    """One line: an SVG viewer with another font moves the lines of a text against each other."""
+    candidate, _, where = pair_texts(verdict.subject, tuple(contrast.contrast.baseline), context)
+    return ", ".join(part for part in (candidate, where) if part)
 
 
 def _draw_panel(axes: Axes, panel: _Panel) -> None:
@@ -164,7 +166,8 @@ def _draw_panel(axes: Axes, panel: _Panel) -> None:
         axes.axvspan(*kept, color=_SHADE, zorder=0, linewidth=0)
         axes.axvline(threshold, color="#333333", linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
         axes.set_xlim(low, high)
-        label = f"{label}\n{bound_text(panel.criterion)}"
+        axes.set_title(panel.title)
+        label = f"asked: {bound_text(panel.criterion)}"
     axes.set_xlabel(label)
 
 

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole campaign analysed: known truth recovered, verdicts right, everything left out counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pybench.analysis import Analysis, analyse
+from pybench.analysis.contrasts import PairEffect
+from pybench.analysis.measurements import collect, validity_of
+from pybench.analysis.verdicts import CaseVerdict, Verdict
+from pybench.case import Case
+from pybench.dataset import load
+from pybench.errors import CorruptError
+from pybench.units import METRICS
+from pybench.workloads.result import Measured
+from pybench.workloads.result import Verdict as Validity
+from tests.campaigns import (
+    IMAGES,
+    INT8_ONLY_RIGHT,
+    INT8_ONLY_WRONG,
+    TRUE_LATENCY_RATIO,
+    TRUE_TOKEN_RATE,
+    CampaignBuilder,
+    build_typical,
+    predictions_csv,
+)
+
+INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
+INT8 = INFER.with_factors(precision="int8")
+AGAINST_FP32 = {"baseline": {"precision": "fp32"}, "accept": {"speedup_min": 1.2}}
+
+
+@pytest.fixture(scope="module")
+def typical(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    return analyse(load(build_typical(tmp_path_factory.mktemp("typical"), repetitions=8).path))
+
+
+def _effect(analysis: Analysis, contrast: int, metric: str, wanted: Callable[[Case], bool]) -> PairEffect:
+    return next(pair.effects[metric] for pair in analysis.contrasts[contrast].pairs if wanted(pair.pair.case))
+
+
+def _verdict(analysis: Analysis, contrast: int, wanted: Callable[[Case], bool]) -> CaseVerdict:
+    return next(verdict for verdict in analysis.verdicts[contrast] if wanted(verdict.subject.case))
+
+
+def test_true_latency_ratios_lie_in_their_intervals(typical: Analysis) -> None:
+    for batch, truth in ((1, 1.0), (8, TRUE_LATENCY_RATIO["int8"])):
+        found = _effect(
+            typical,
+            0,
+            "latency_mean_ms",
+            lambda case, batch=batch: case.batch == batch and case.runtime == "onnxruntime",
+        )  # type: ignore[misc]
+        assert found.effect is not None
+        estimate = found.effect.estimate
+        assert estimate.lower is not None
+        assert estimate.upper is not None
+        assert estimate.lower <= truth <= estimate.upper
+        assert estimate.upper - estimate.lower < 0.12
+
+
+def test_true_token_rates_lie_in_their_intervals(typical: Analysis) -> None:
+    for path, rate in TRUE_TOKEN_RATE.items():
+        case = next(case for case in typical.cases if case.case.path == path)
+        estimate = case.metrics["throughput_tokens_per_s"].estimate
+        assert estimate is not None
+        assert estimate.lower is not None
+        assert estimate.upper is not None
+        assert estimate.lower <= rate <= estimate.upper
+
+
+def test_an_accuracy_difference_counts_the_images_that_changed_sides(typical: Analysis) -> None:
+    found = _effect(typical, 0, "top1_percent", lambda case: case.workload == "accuracy")
+    assert found.images is not None
+    assert found.effect is not None
+    pairs = found.images.pairs
+    assert (pairs.only_candidate, pairs.only_baseline, pairs.n) == (INT8_ONLY_RIGHT, INT8_ONLY_WRONG, IMAGES)
+    assert found.effect.estimate.value == pytest.approx(100 * (INT8_ONLY_RIGHT - INT8_ONLY_WRONG) / IMAGES)
+    assert found.effect.estimate.n == IMAGES
+    same = 100 * (IMAGES - INT8_ONLY_RIGHT - INT8_ONLY_WRONG) / IMAGES
+    assert found.images.agreement.value == pytest.approx(same)
+
+
+def test_verdicts_join_speed_with_accuracy(typical: Analysis) -> None:
+    fast = _verdict(
+        typical, 0, lambda case: case.workload == "infer" and case.batch == 8 and case.runtime == "onnxruntime"
+    )
+    assert fast.verdict is Verdict.ACCEPTED
+    assert [judgement.criterion.name for judgement in fast.judgements] == ["speedup_min", "top1_delta_pp_min"]
+    slow = _verdict(typical, 0, lambda case: case.workload == "infer" and case.batch == 1)
+    assert slow.verdict is Verdict.REJECTED
+
+
+def test_a_case_that_could_not_run_is_undecided_with_its_reason(typical: Analysis) -> None:
+    verdict = _verdict(typical, 0, lambda case: case.runtime == "torch")
+    assert verdict.verdict is Verdict.UNDECIDED
+    assert verdict.judgements[0].why == "the case: unsupported: no_int8_kernels"
+    assert "no accuracy case" in str(verdict.judgements[1].why)
+
+
+def test_a_contrast_without_criteria_is_compared_and_not_judged(typical: Analysis) -> None:
+    verdict = _verdict(typical, 2, lambda case: case.runtime == "torch" and case.precision == "fp32")
+    assert verdict.verdict is None
+    found = _effect(typical, 2, "latency_mean_ms", lambda case: case.precision == "fp32")
+    assert found.declared
+    assert found.effect is not None
+    assert found.effect.estimate.value == pytest.approx(1.4, rel=0.05)
+
+
+def test_holm_covers_what_is_declared_and_nothing_else(typical: Analysis) -> None:
+    effects = [effect for contrast in typical.contrasts for pair in contrast.pairs for effect in pair.effects.values()]
+    declared = [effect for effect in effects if effect.declared and effect.effect is not None]
+    assert declared
+    for effect in declared:
+        assert effect.effect is not None
+        if effect.effect.p_value is not None:
+            assert effect.p_adjusted is not None
+            assert effect.p_adjusted >= effect.effect.p_value
+    assert all(effect.p_adjusted is None for effect in effects if not effect.declared)
+
+
+def test_estimates_of_energy_stay_bounds(typical: Analysis) -> None:
+    finding = typical.cases[0].metrics["cpu_energy_per_sample_estimate_j"]
+    assert finding.estimate is None
+    assert finding.bounds is not None
+    assert finding.bounds[0] < finding.bounds[1]
+    assert typical.cases[0].metrics["cpu_energy_per_sample_j"].why_none == "no_rapl"
+
+
+def test_the_size_of_a_file_is_exact(typical: Analysis) -> None:
+    estimate = typical.cases[0].metrics["model_bytes"].estimate
+    assert estimate is not None
+    assert (estimate.method, estimate.lower, estimate.upper) == ("exact", 400_000.0, 400_000.0)
+
+
+def test_everything_can_be_stored_as_json(typical: Analysis) -> None:
+    stored = json.loads(json.dumps(typical.as_json(), allow_nan=False))
+    assert stored["confidence"] == 0.95
+    assert len(stored["cases"]) == 12
+
+
+def test_every_metric_rests_on_a_known_validity() -> None:
+    assert {validity_of(name) for name in METRICS} == {"timing", "energy", "accuracy", None}
+    assert validity_of("gpu_tokens_per_s_per_w") == "energy"
+
+
+# --- made to order ---------------------------------------------------------------------------------------------------
+
+
+def _pair(folder: Path, *, blocks: int = 4, declared: object = AGAINST_FP32) -> CampaignBuilder:
+    return CampaignBuilder(folder / "c", [INFER, INT8], repetitions=blocks, declared=declared)
+
+
+def test_invalid_values_are_excluded_and_counted_by_reason(tmp_path: Path) -> None:
+    builder = _pair(tmp_path)
+    for block in range(1, 5):
+        valid = {"timing": Validity(False, ("not_steady",))} if block == 2 else {}
+        builder.run(
+            INFER,
+            block,
+            {"latency_mean_ms": 10.0 if block == 2 else 2.0 + 0.01 * block, "peak_host_bytes": 1e8},
+            valid=valid,
+        )
+        builder.run(INT8, block, {"latency_mean_ms": 1.0 + 0.01 * block})
+    analysis = analyse(load(builder.path))
+    latency = analysis.cases[0].metrics["latency_mean_ms"]
+    assert latency.excluded == {"timing: not_steady": 1}
+    assert set(latency.points) == {1, 3, 4}
+    assert analysis.cases[0].metrics["peak_host_bytes"].excluded == {}  # memory does not rest on timing
+    effect = analysis.contrasts[0].pairs[0].effects["latency_mean_ms"].effect
+    assert effect is not None
+    assert (effect.pairing.blocks, effect.pairing.only_candidate, effect.pairing.only_baseline) == ((1, 3, 4), 1, 0)
+
+
+def test_a_run_of_the_wrong_precision_counts_for_nothing(tmp_path: Path) -> None:
+    builder = _pair(tmp_path, blocks=2)
+    for block in (1, 2):
+        builder.run(INFER, block, {"latency_mean_ms": 2.0})
+        builder.run(INT8, block, {"latency_mean_ms": 1.0}, valid={"precision": Validity(False, ("no_int8_nodes",))})
+    analysis = analyse(load(builder.path))
+    assert analysis.cases[1].metrics["latency_mean_ms"].why_none == "precision: no_int8_nodes"
+    assert analysis.verdicts[0][0].judgements[0].why == "the case: precision: no_int8_nodes"
+
+
+def test_null_validity_does_not_exclude(tmp_path: Path) -> None:
+    builder = _pair(tmp_path, blocks=1)
+    builder.run(INFER, 1, {"latency_mean_ms": 2.0}, valid={"timing": Validity(None)})
+    assert collect(load(builder.path)).cell(INFER.id, "latency_mean_ms").values == {1: 2.0}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "spread", "verdict"),
+    [(0.5, 0.01, Verdict.ACCEPTED), (0.95, 0.01, Verdict.REJECTED), (1 / 1.2, 0.05, Verdict.UNDECIDED)],
+)
+def test_a_verdict_follows_the_whole_interval(tmp_path: Path, ratio: float, spread: float, verdict: Verdict) -> None:
+    builder = _pair(tmp_path)
+    for block, sign in zip(range(1, 5), (1, -1, 1, -1), strict=True):
+        builder.run(INFER, block, {"latency_mean_ms": 2.0})
+        builder.run(INT8, block, {"latency_mean_ms": 2.0 * ratio * (1 + sign * spread)})
+    assert analyse(load(builder.path)).verdicts[0][0].verdict is verdict
+
+
+def test_one_repetition_decides_nothing(tmp_path: Path) -> None:
+    builder = _pair(tmp_path, blocks=1)
+    builder.run(INFER, 1, {"latency_mean_ms": 2.0})
+    builder.run(INT8, 1, {"latency_mean_ms": 0.1})
+    judgement = analyse(load(builder.path)).verdicts[0][0].judgements[0]
+    assert (judgement.verdict, judgement.why) == (Verdict.UNDECIDED, "one repetition gives no interval")
+
+
+def test_one_repetition_decides_about_the_size_of_a_file(tmp_path: Path) -> None:
+    builder = _pair(
+        tmp_path, blocks=1, declared={"baseline": {"precision": "fp32"}, "accept": {"model_bytes_ratio_max": 0.5}}
+    )
+    builder.run(INFER, 1, {"model_bytes": 400.0})
+    builder.run(INT8, 1, {"model_bytes": 110.0})
+    assert analyse(load(builder.path)).verdicts[0][0].verdict is Verdict.ACCEPTED
+
+
+def test_sides_on_different_devices_are_flagged(tmp_path: Path) -> None:
+    builder = _pair(tmp_path, blocks=2)
+    for block in (1, 2):
+        builder.run(INFER, block, {"latency_mean_ms": 2.0})
+        builder.run(INT8, block, {"latency_mean_ms": 1.0}, labels={"device": "GPU-1234"})
+    assert analyse(load(builder.path)).contrasts[0].pairs[0].same_device is False
+
+
+def test_a_value_of_zero_gives_no_ratio_and_says_so(tmp_path: Path) -> None:
+    builder = _pair(tmp_path, blocks=2)
+    for block in (1, 2):
+        builder.run(INFER, block, {"latency_mean_ms": 0.0})
+        builder.run(INT8, block, {"latency_mean_ms": 1.0})
+    assert "not positive" in str(analyse(load(builder.path)).contrasts[0].pairs[0].effects["latency_mean_ms"].why_none)
+
+
+def test_images_missing_or_relabelled_on_one_side_are_left_out_and_counted(tmp_path: Path) -> None:
+    cases = [case.with_factors(workload="accuracy") for case in (INFER, INT8)]
+    builder = CampaignBuilder(tmp_path / "c", cases, repetitions=1, declared={"baseline": {"precision": "fp32"}})
+    lines = predictions_csv("fp32").splitlines()
+    builder.run(cases[0], 1, {"top1_percent": 90.0}, predictions="\n".join(lines[:-10]) + "\n")
+    builder.run(
+        cases[1],
+        1,
+        {"top1_percent": 90.0},
+        predictions="\n".join([*lines[:1], "digits-0000,9,9,true", *lines[2:]]) + "\n",
+    )
+    images = analyse(load(builder.path)).contrasts[0].pairs[0].effects["top1_percent"].images
+    assert images is not None
+    assert (images.pairs.n, images.unmatched, images.relabelled) == (IMAGES - 11, 10, 1)
+
+
+def test_predictions_that_vary_between_repetitions_are_reported(tmp_path: Path) -> None:
+    case = INFER.with_factors(workload="accuracy")
+    builder = CampaignBuilder(tmp_path / "c", [case], repetitions=2)
+    for block, precision in ((1, "fp32"), (2, "int8")):
+        builder.run(case, block, {"top1_percent": 90.0}, predictions=predictions_csv(precision))
+    assert analyse(load(builder.path)).varying == {case.id: 2}
+
+
+def test_an_accuracy_without_predictions_has_an_interval_over_runs(tmp_path: Path) -> None:
+    cases = [case.with_factors(workload="accuracy") for case in (INFER, INT8)]
+    builder = CampaignBuilder(tmp_path / "c", cases, repetitions=3, declared={"baseline": {"precision": "fp32"}})
+    for block in (1, 2, 3):
+        builder.run(cases[0], block, {"top1_percent": 90.0 + 0.1 * block})
+        builder.run(cases[1], block, {"top1_percent": 89.0})
+    effect = analyse(load(builder.path)).contrasts[0].pairs[0].effects["top1_percent"].effect
+    assert effect is not None
+    assert (effect.estimate.n, effect.estimate.value) == (3, pytest.approx(-1.2))
+
+
+def test_tokenizer_paths_with_equal_ids_pass(typical: Analysis) -> None:
+    assert [(finding.equal, finding.blocks) for finding in typical.token_paths] == [(True, 8)]
+
+
+def test_tokenizer_paths_with_different_ids_are_caught_in_their_block(tmp_path: Path) -> None:
+    cases = [Case(workload="tokenize", model="tinylm-small", runtime="torch", path=path) for path in ("hf", "rust")]
+    builder = CampaignBuilder(tmp_path / "c", cases, repetitions=3)
+    for block in (1, 2, 3):
+        for case in cases:
+            digest = "bad" if (block, case.path) == (2, "rust") else f"good-{block}"
+            builder.run(case, block, {"throughput_tokens_per_s": 1e6}, labels={"ids_sha256": digest})
+    finding = analyse(load(builder.path)).token_paths[0]
+    assert (finding.equal, finding.differing, finding.blocks) == (False, (2,), 3)
+
+
+def test_paths_that_never_ran_in_one_block_cannot_be_compared(tmp_path: Path) -> None:
+    cases = [Case(workload="tokenize", model="tinylm-small", runtime="torch", path=path) for path in ("hf", "rust")]
+    builder = CampaignBuilder(tmp_path / "c", cases, repetitions=2)
+    for block, case in enumerate(cases, start=1):
+        builder.run(case, block, {"throughput_tokens_per_s": 1e6}, labels={"ids_sha256": "same"})
+    assert analyse(load(builder.path)).token_paths[0].equal is None
+
+
+def test_criteria_of_another_version_are_corrupt_not_a_traceback(tmp_path: Path) -> None:
+    builder = _pair(tmp_path)
+    plan = builder.campaign.plan_resolved
+    stored = json.loads(plan.read_text())
+    stored["criteria"][0]["accept"][0]["name"] = "beauty_min"
+    plan.write_text(json.dumps(stored))
+    with pytest.raises(CorruptError, match="beauty_min"):
+        analyse(load(builder.path))
+
+
+def test_a_metric_that_this_version_does_not_know_is_left_to_the_frame(tmp_path: Path) -> None:
+    builder = _pair(tmp_path, blocks=1)
+    run = builder.run(INFER, 1, {"latency_mean_ms": Measured(value=2.0)})
+    stored = json.loads(run.file("summary.json").read_text())
+    stored["metrics"]["beauty"] = {"value": 1.0, "unit": "1"}
+    run.file("summary.json").write_text(json.dumps(stored))
+    dataset = load(builder.path)
+    assert "beauty" in dataset.frame["metric"].to_list()
+    assert set(analyse(dataset).cases[0].metrics) == {"latency_mean_ms"}

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check, analyse, report and compare as a user meets them: exit codes, JSON on stdout, hints on stderr, no
+traceback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pybench.case import Case
+from pybench.errors import (
+    EXIT_CORRUPT,
+    EXIT_COVERAGE,
+    EXIT_OK,
+    EXIT_REGRESSION,
+    EXIT_USAGE,
+)
+from tests.campaigns import CampaignBuilder, build_typical
+
+INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
+
+
+def _pybench(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pybench.cli", *map(str, arguments)], capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.fixture(scope="module")
+def typical(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_typical(tmp_path_factory.mktemp("typical") / "c", repetitions=3).path
+
+
+def test_check_of_a_covered_campaign_is_zero(typical: Path) -> None:
+    result = _pybench("check", typical)
+    assert result.returncode == EXIT_OK
+    assert "36 of 36 planned runs are covered" in result.stdout
+
+
+def test_check_of_a_short_campaign_is_three_and_says_what_to_do(tmp_path: Path) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=2)
+    builder.run(INFER, 1, {"latency_mean_ms": 1.0})
+    result = _pybench("check", builder.path, "--json")
+    assert result.returncode == EXIT_COVERAGE
+    assert json.loads(result.stdout)["states"] == {"ok": 1, "missing": 1}
+    assert "hint: run the plan again" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "analyse", "report"])
+def test_a_truncated_summary_of_a_complete_run_is_four_without_a_traceback(tmp_path: Path, command: str) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
+    summary = builder.run(INFER, 1, {"latency_mean_ms": 1.0}).file("summary.json")
+    summary.write_bytes(summary.read_bytes()[:40])
+    result = _pybench(command, builder.path)
+    assert result.returncode == EXIT_CORRUPT
+    assert "summary.json" in result.stderr
+    assert "hint:" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("command", ["check", "analyse", "report"])
+def test_a_folder_that_is_no_campaign_is_two(tmp_path: Path, command: str) -> None:
+    result = _pybench(command, tmp_path)
+    assert result.returncode == EXIT_USAGE
+    assert "is not a campaign" in result.stderr
+
+
+def test_analyse_prints_findings_and_tables(typical: Path) -> None:
+    result = _pybench("analyse", typical)
+    assert result.returncode == EXIT_OK
+    for words in ("int8 instead of fp32", "How sure it is", "Verdicts: int8 in place of fp32", "equal ids"):
+        assert words in result.stdout
+
+
+def test_analyse_as_json_holds_estimates_with_intervals(typical: Path) -> None:
+    stored = json.loads(_pybench("analyse", typical, "--json").stdout)
+    effect = stored["contrasts"][0]["pairs"][0]["effects"]["latency_mean_ms"]
+    assert effect["lower"] < effect["value"] < effect["upper"]
+    assert effect["method"] == "Student t"
+    assert stored["coverage"]["full"] is True
+
+
+def test_report_prints_where_it_lies_last(typical: Path, tmp_path: Path) -> None:
+    result = _pybench("report", typical, "--out", tmp_path / "report")
+    assert result.returncode == EXIT_OK
+    page = Path(result.stdout.splitlines()[-1])
+    assert page == tmp_path / "report" / "index.html"
+    assert page.is_file()
+    assert result.stderr == ""
+
+
+def test_compare_with_itself_is_zero_and_with_a_slower_one_five(typical: Path, tmp_path: Path) -> None:
+    slower = build_typical(tmp_path / "slow", repetitions=3, seed=9, slowdown=1.5).path
+    assert _pybench("compare", typical, typical).returncode == EXIT_OK
+    result = _pybench("compare", typical, slower, "--json")
+    assert result.returncode == EXIT_REGRESSION
+    assert json.loads(result.stdout)["regressions"] > 0
+    assert "regressions" in result.stderr
+    assert _pybench("compare", typical, slower, "--tolerance", "2").returncode == EXIT_OK
+
+
+def test_compare_of_an_unknown_metric_is_two_and_names_the_nearest(typical: Path) -> None:
+    result = _pybench("compare", typical, typical, "--metric", "latency_p50")
+    assert result.returncode == EXIT_USAGE
+    assert "did you mean latency_p50_ms?" in result.stderr
+
+
+def test_compare_judges_only_the_metrics_named(typical: Path) -> None:
+    result = _pybench("compare", typical, typical, "--metric", "model_bytes", "--json")
+    assert {change["metric"] for change in json.loads(result.stdout)["changes"]} == {"model_bytes"}

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One table in its forms: full precision in CSV, reasons beside dashes, and nothing that a string could break out
+of."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pybench.analysis.estimate import Estimate
+from pybench.report.numbers import DisplayUnit
+from pybench.report.tables import (
+    Column,
+    Table,
+    estimate_cell,
+    estimate_fields,
+    number_cell,
+    text_cell,
+    to_csv,
+    to_latex,
+    to_markdown,
+    to_text,
+)
+
+NASTY = '<script>alert(1)</script> & 100% $x_1^2$ #{~} \\input{/etc/passwd} "q" `b` | a*b [c] \x00\n漢字 ñ'
+
+
+def _table() -> Table:
+    columns = (
+        Column("Case", ("case",)),
+        Column("Latency (ms)", estimate_fields("latency"), numeric=True),
+        Column("Runs", ("runs",), numeric=True),
+    )
+    rows = (
+        (
+            text_cell("int8"),
+            estimate_cell(Estimate(0.0012345678, 0.0012, 0.00127, 6, "Student t"), unit=DisplayUnit(1e-3, "ms")),
+            number_cell(6),
+        ),
+        (text_cell(NASTY), estimate_cell(None, why_none="oom: cgroup"), number_cell(0)),
+        (text_cell("[x]"), estimate_cell(Estimate(2.0, None, None, 1, "one value")), number_cell(1)),
+        (text_cell("*y"), estimate_cell(None, why_none="oom: cgroup"), number_cell(None)),
+    )
+    return Table("cases", "Cases & so on", columns, rows, ("In all rows: model_a.",))
+
+
+def test_csv_has_full_precision_and_empty_for_missing() -> None:
+    rows = list(csv.reader(io.StringIO(to_csv(_table()))))
+    assert rows[0] == ["case", "latency", "latency_lower", "latency_upper", "latency_n", "latency_method", "runs"]
+    assert rows[1] == ["int8", "0.0012345678", "0.0012", "0.00127", "6", "Student t", "6"]
+    assert rows[2][0] == NASTY
+    assert rows[2][1:] == ["", "", "", "", "", "0"]
+    assert rows[3][1:] == ["2.0", "", "", "1", "one value", "1"]
+
+
+def test_dashes_name_their_reason_once() -> None:
+    for form in (to_markdown, to_text):
+        text = form(_table())
+        assert text.count("oom: cgroup") == 1
+        assert "— (a)" in text
+        assert "one repetition: no interval" in text
+
+
+def test_markdown_lets_no_string_break_the_table() -> None:
+    lines = [line for line in to_markdown(_table()).splitlines() if line.startswith("|")]
+    assert len(lines) == 6
+    for line in lines:
+        assert line.replace("\\|", "").count("|") == 4
+    assert "<script>" not in to_markdown(_table()).replace("\\<", "")
+
+
+def test_latex_escapes_everything() -> None:
+    body = to_latex(_table()).split(r"\midrule")[1]
+    assert r"\input" not in body
+    assert r"100\% \$x\_1\textasciicircum{}2\$ \#\{\textasciitilde{}\}" in body
+    assert r"\texttt{U+6F22}" in body
+    assert "\x00" not in body
+
+
+def test_latex_comments_cannot_be_escaped_from() -> None:
+    table = Table("t", "a\n\\input{evil}", (Column("A", ("a",)),), ((text_cell("x"),),))
+    assert to_latex(table).splitlines()[0] == "% a \\input{evil}"
+
+
+def test_latex_compiles(tmp_path: Path) -> None:
+    compiler = shutil.which("pdflatex")
+    if compiler is None:
+        pytest.skip("pdflatex is not installed: LaTeX tables were not compiled")
+    document = r"\documentclass{article}\usepackage{booktabs}\begin{document}" + to_latex(_table()) + r"\end{document}"
+    (tmp_path / "t.tex").write_text(document)
+    result = subprocess.run(
+        [compiler, "-interaction=nonstopmode", "-halt-on-error", "t.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stdout[-2000:]
+
+
+def test_plain_text_is_aligned() -> None:
+    lines = to_text(_table()).splitlines()[1:6]
+    assert len({line.rstrip()[-1] for line in lines[1:3]}) == 2
+    assert lines[1].index("int8") == lines[3].index("[x]")
+
+
+def test_a_row_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="does not fit"):
+        Table("t", "t", (Column("A", ("a",)),), ((text_cell("x"), text_cell("y")),))
+
+
+def test_more_than_26_reasons_have_marks() -> None:
+    rows = tuple((estimate_cell(None, why_none=f"reason {index}"),) for index in range(30))
+    assert "(ad): reason 29" in to_text(Table("t", "t", (Column("A", estimate_fields("a")),), rows))

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Coverage: which planned cells have an answer, and what stands in the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybench.case import Case
+from pybench.coverage import measure
+from pybench.dataset import load
+from tests.campaigns import CampaignBuilder, build_typical
+
+INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
+OTHER = INFER.with_factors(batch=8)
+
+
+def test_a_finished_campaign_is_covered_unsupported_runs_included(tmp_path: Path) -> None:
+    coverage = measure(load(build_typical(tmp_path / "c", repetitions=2).path))
+    assert coverage.is_full
+    assert (coverage.planned, coverage.covered, coverage.states) == (24, 24, {"ok": 22, "unsupported": 2})
+
+
+@pytest.mark.parametrize(
+    ("outcome", "covers"),
+    [
+        ("oom", True),
+        ("unsupported", True),
+        ("timeout", False),
+        ("build_failed", False),
+        ("crashed", False),
+        ("killed", False),
+        ("interrupted", False),
+    ],
+)
+def test_which_outcomes_cover_a_cell(tmp_path: Path, outcome: str, covers: bool) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
+    builder.run(INFER, 1, outcome=outcome, reason="because")
+    coverage = measure(load(builder.path))
+    assert coverage.is_full is covers
+    assert coverage.cases[0].reasons == {"because": 1}
+
+
+def test_missing_and_unfinished_runs_are_told_apart(tmp_path: Path) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER, OTHER], repetitions=2)
+    builder.run(INFER, 1, {"latency_mean_ms": 1.0})
+    builder.run(INFER, 2, {"latency_mean_ms": 1.0}, complete=False)
+    coverage = measure(load(builder.path))
+    assert coverage.states == {"ok": 1, "unfinished": 1, "missing": 2}
+    assert (coverage.covered, coverage.planned, coverage.is_full) == (1, 4, False)
+
+
+def test_runs_that_the_plan_does_not_hold_are_orphans(tmp_path: Path) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
+    for case in (INFER, OTHER):
+        builder.run(case, 1, {"latency_mean_ms": 1.0})
+    coverage = measure(load(builder.path))
+    assert coverage.is_full
+    assert coverage.orphans == {OTHER.id: 1}
+
+
+def test_blocks_beyond_the_plan_neither_help_nor_hurt(tmp_path: Path) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
+    builder.run(INFER, 2, {"latency_mean_ms": 1.0})
+    assert measure(load(builder.path)).states == {"missing": 1}
