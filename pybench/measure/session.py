@@ -139,6 +139,7 @@ class Session:
             gpu = self._gpu.facts()
         return {
             "native_build_id": NATIVE_BUILD_ID,
+            "begin_ns": self.begin_ns,
             "clock_monotonic_raw_ns": self._anchor.monotonic_ns,
             "clock_realtime_ns": self._anchor.realtime_ns,
             "clock_anchor_uncertainty_ns": self._anchor.uncertainty_ns,

@@ -16,6 +16,7 @@ TABLES = {
     "iterations": rundir.ITERATIONS,
     "predictions": rundir.PREDICTIONS,
     "power_samples": rundir.POWER_SAMPLES,
+    "power_polled": rundir.POWER_POLLED,
     "energy_counter": rundir.ENERGY_COUNTER,
     "clocks": rundir.CLOCKS,
 }
