@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A headless Chromium driven over its debugging pipe: no driver, no package, nothing but the standard library.
+
+Messages of the DevTools protocol are JSON ended by a zero byte: commands go in on descriptor 3, replies and events come
+out on descriptor 4 (`--remote-debugging-pipe`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--remote-debugging-pipe",
+)
+TIMEOUT_S = 90.0
+
+
+class Browser:
+    """One page. `events` collects everything that the browser reported since the page was opened."""
+
+    def __init__(self, program: str, profile: Path) -> None:
+        inward, outward = os.pipe(), os.pipe()
+
+        # A shell puts the two ends where Chromium looks for them; doing it between fork and exec is unsafe with threads.
+        place = f'exec 3<&{inward[0]} 4>&{outward[1]}; exec "$@"'
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", place, "sh", program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(inward[0], outward[1]),
+        )
+        os.close(inward[0])
+        os.close(outward[1])
+        self._writing, self._reading = inward[1], outward[0]
+        self._rest = b""
+        self._number = 0
+        self._session: str | None = None
+        self.events: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._writing)
+        os.close(self._reading)
+        self._process.terminate()
+        self._process.wait(30)
+
+    def open(self, page: Path) -> None:
+        """Loads a file and waits until it and its scripts are done."""
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self._call(f"{domain}.enable")
+        self._call("Page.navigate", url=page.resolve().as_uri())
+        self._wait_for("Page.loadEventFired")
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression in the page."""
+        answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise ValueError(answer["exceptionDetails"])
+        return answer["result"].get("value")
+
+    def complaints(self) -> list[str]:
+        """Console errors and warnings, exceptions, and what the browser logged."""
+        found = []
+        for event in self.events:
+            if event["method"] == "Runtime.exceptionThrown" or (
+                event["method"] == "Runtime.consoleAPICalled" and event["params"]["type"] in ("error", "warning")
+            ):
+                found.append(json.dumps(event["params"]))
+            if event["method"] == "Log.entryAdded":
+                found.append(event["params"]["entry"]["text"])
+        return found
+
+    def requests(self) -> list[str]:
+        """Every address that the page asked for."""
+        return [
+            event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"
+        ]
+
+    def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        os.write(self._writing, json.dumps(message).encode() + b"\0")
+        while True:
+            received = self._receive()
+            if received.get("id") == self._number:
+                if "error" in received:
+                    raise ValueError(f"{method}: {received['error']}")
+                result: dict[str, Any] = received["result"]
+                return result
+            self._keep(received)
+
+    def _wait_for(self, method: str) -> None:
+        while not any(event["method"] == method for event in self.events):
+            self._keep(self._receive())
+
+    def _keep(self, received: dict[str, Any]) -> None:
+        if "method" in received:
+            self.events.append(received)
+
+    def _receive(self) -> dict[str, Any]:
+        deadline = time.monotonic() + TIMEOUT_S
+        while b"\0" not in self._rest:
+            ready, _, _ = select.select([self._reading], [], [], max(deadline - time.monotonic(), 0))
+            if not ready:
+                raise TimeoutError("Chromium said nothing")
+            received = os.read(self._reading, 1 << 16)
+            if not received:
+                raise EOFError("Chromium went away")
+            self._rest += received
+        message, self._rest = self._rest.split(b"\0", 1)
+        parsed: dict[str, Any] = json.loads(message)
+        return parsed
