@@ -265,25 +265,29 @@ def _known(given: Mapping[str, Any], names: Sequence[str], what: str) -> None:
 def idle_factors(case: Case) -> frozenset[str]:
     """Factors that change nothing about a case because of another factor's value. A plan resets them to their default.
 
-    A calibration without int8, a corpus with synthetic ids, a precision without a model. In `infer`, images are only
-    what int8 ranges are found on.
+    A calibration without int8, a corpus with synthetic ids, a precision without a model. `infer` judges no images: they
+    are only what int8 ranges are found on.
     """
     idle: set[str] = set()
     if case.precision != "int8":
         idle.update(("calibration", "calibration_images"))
         if case.workload == "infer":
-            idle.update(("images", "image_limit"))
+            idle.add("images")
+    if case.workload == "infer":
+        idle.add("image_limit")
     if case.workload == "tokenize" and case.model is None:
         idle.update(("runtime", "precision", "checkpoint"))
     if case.path == "none":
         idle.update(("corpus", "corpus_limit_bytes"))
+        if case.workload != "tokenize":  # which draws synthetic ids from the tokenizer's vocabulary
+            idle.add("tokenizer")
     return frozenset(idle)
 
 
 # Factors that follow another one: where a baseline fixes that, they may differ if they are idle in one of the cases.
 FOLLOWERS: dict[str, tuple[str, ...]] = {
-    "precision": ("calibration", "calibration_images", "images", "image_limit"),
-    "path": ("corpus", "corpus_limit_bytes"),
+    "precision": ("calibration", "calibration_images", "images"),
+    "path": ("tokenizer", "corpus", "corpus_limit_bytes"),
 }
 
 
@@ -400,7 +404,7 @@ _PER_TOKEN = (
 _TIMED = _LATENCIES + _PEAKS + _JOULES
 _YIELDS: dict[str, tuple[str, ...]] = {
     "infer": (*_TIMED, *_PER_SAMPLE, "model_bytes"),
-    "train": (*_TIMED, *_PER_SAMPLE, *_PER_TOKEN, "loss_first_nats", "loss_last_nats"),
+    "train": (*_TIMED, *_PER_SAMPLE, *_PER_TOKEN, "loss_first_nats", "loss_last_nats", "model_bytes"),
     "h2d": (*_TIMED, "bandwidth_gb_per_s", "gpu_energy_per_gb_j"),
     "tokenize": (*_TIMED, *_PER_SAMPLE, *_PER_TOKEN, "text_mb_per_s", "wait_share_ratio"),
     "accuracy": ("top1_percent", "top5_percent", "model_bytes", *_PEAKS),

@@ -118,7 +118,9 @@ def test_a_baseline_that_two_cases_fit_asks_for_the_factor_they_differ_in() -> N
 
 
 def test_a_followers_value_still_counts_where_both_cases_use_it() -> None:
-    cases = [Case(workload="tokenize", model="tinylm-small", path="hf", corpus=name) for name in ("python-stdlib", "mine")]
+    cases = [
+        Case(workload="tokenize", model="tinylm-small", path="hf", corpus=name) for name in ("python-stdlib", "mine")
+    ]
     cases.append(Case(workload="tokenize", model="tinylm-small", path="rust", corpus="mine"))
     cases.append(Case(workload="tokenize", model="tinylm-small"))
     assert [pair.baseline.corpus for pair in pairs(cases[:3], contrast({"baseline": {"path": "hf"}}))] == ["mine"]
@@ -155,3 +157,8 @@ def test_images_are_idle_in_infer_and_never_in_accuracy() -> None:
     assert "images" in idle_factors(infer())
     assert "images" not in idle_factors(infer(precision="int8"))
     assert "images" not in idle_factors(accuracy())
+
+
+def test_a_tokenizer_is_idle_with_synthetic_ids_unless_they_are_drawn_from_its_vocabulary() -> None:
+    assert "tokenizer" in idle_factors(infer(model="tinylm-small"))
+    assert "tokenizer" not in idle_factors(Case(workload="tokenize", model="tinylm-small"))

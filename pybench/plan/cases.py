@@ -24,6 +24,7 @@ _SETTABLE = {**FACTORS, **PSEUDO_FACTORS}
 LANGUAGE_FACTORS = frozenset(
     name for name, factor in _SETTABLE.items() if factor.workloads == FACTORS["seq_len"].workloads
 )
+TEXT_FACTORS = frozenset({"path", "tokenizer", "corpus", "corpus_limit_bytes"})  # of built-in language models
 IMAGE_FACTORS = frozenset({"images", "image_limit", "calibration_images"})
 BY_TORCH = ("train", "tokenize")  # workloads whose runtime needs no saying
 WITHOUT_MODEL = ("tokenize",)  # tokenizing may feed a model, or be measured alone
@@ -37,7 +38,8 @@ _IDLE_BECAUSE = {
     "calibration": "only int8 is calibrated",
     "calibration_images": "only int8 is calibrated",
     "images": "in infer they are what int8 ranges are found on",
-    "image_limit": "in infer it limits what int8 ranges are found on",
+    "image_limit": "infer judges no images; calibration_images limits those that int8 ranges are found on",
+    "tokenizer": "path none makes synthetic ids",
     "corpus": "path none makes synthetic ids",
     "corpus_limit_bytes": "path none makes synthetic ids",
 }
@@ -199,6 +201,13 @@ def _missing(settings: dict[str, Setting], workload: str, model: str | None) -> 
         found.append(("model", f"one of {', '.join(family)}"))
     if _value(settings, "runtime") is None and workload not in BY_TORCH:
         found.append(("runtime", f"one of {', '.join(FACTORS['runtime'].choices)}"))
+    if workload in WITHOUT_MODEL and model is None and _value(settings, "path") == "none":
+        found.append(
+            (
+                "path",
+                f"one of {', '.join(FACTORS['path'].choices[1:])}; without one and without a model nothing is done",
+            )
+        )
     has_images = _value(settings, "images") is not None or model in DEFAULT_IMAGES or model in LANGUAGE_MODELS
     if workload == "accuracy" and model is not None and not has_images:
         found.append(("images", "a folder with one folder of images a class"))
@@ -211,6 +220,8 @@ def _misplaced(name: str, workload: str | None, model: str | None) -> str | None
         return f"`{name}` means nothing for workload {workload}"
     if name in LANGUAGE_FACTORS and model in IMAGE_MODELS:
         return f"`{name}` means nothing for the image model {model}"
+    if name in TEXT_FACTORS and model is not None and model not in LANGUAGE_MODELS:
+        return f"`{name}` means nothing for an ONNX file of your own: its input is synthetic"
     if name in IMAGE_FACTORS and model in LANGUAGE_MODELS:
         return f"`{name}` means nothing for the language model {model}"
     return None

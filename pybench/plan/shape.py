@@ -33,8 +33,8 @@ _SETTABLE = {**FACTORS, **PSEUDO_FACTORS}
 # --- values ---------------------------------------------------------------------------------------------------------
 
 
-def _type(check: Callable[[Any], Any], schema: dict[str, Any]) -> Any:
-    """A type with a check whose ValueProblem becomes a pydantic error that keeps text and hint apart."""
+def _refusing(check: Callable[[Any], Any]) -> AfterValidator:
+    """A check whose ValueProblem becomes a pydantic error that keeps text and hint apart."""
 
     def validate(value: Any) -> Any:
         try:
@@ -42,7 +42,11 @@ def _type(check: Callable[[Any], Any], schema: dict[str, Any]) -> Any:
         except ValueProblem as problem:
             raise PydanticCustomError("value", "{what}", {"what": problem.what, "hint": problem.hint}) from problem
 
-    return Annotated[Any, AfterValidator(validate), WithJsonSchema(schema)]
+    return AfterValidator(validate)
+
+
+def _type(check: Callable[[Any], Any], schema: dict[str, Any]) -> Any:
+    return Annotated[Any, _refusing(check), WithJsonSchema(schema)]
 
 
 def _value_type(factor: Factor) -> Any:
@@ -57,10 +61,8 @@ def _values_type(factor: Factor) -> Any:
     one = _alternatives(factor)
     many = {"type": "array", "items": {"anyOf": one}, "minItems": 1}
     listed: Any = Annotated[_list_of(item), BeforeValidator(_as_list)]
-    full = _type(lambda values: _not_empty(factor.name, values), {})
-    return Annotated[
-        listed, *full.__metadata__[:1], WithJsonSchema({"anyOf": [*one, many], "description": said(factor)})
-    ]
+    check = _refusing(lambda values: _not_empty(factor.name, values))
+    return Annotated[listed, check, WithJsonSchema({"anyOf": [*one, many], "description": said(factor)})]
 
 
 def _alternatives(factor: Factor) -> list[dict[str, Any]]:
@@ -102,6 +104,12 @@ def _not_empty(name: str, values: list[Any]) -> list[Any]:
     if not values:
         raise ValueProblem(f"`{name}` is an empty list: no case is left", "give a value, or remove the key")
     return values
+
+
+def _some_factor(baseline: Any) -> Any:
+    if not baseline.model_fields_set:
+        raise ValueProblem("`baseline` names no factor", "as in {precision: fp32}")
+    return baseline
 
 
 def _version_type() -> Any:
@@ -199,6 +207,7 @@ def _or_single(schema: dict[str, Any]) -> None:
         schema.pop(key, None)
 
 
+_BASELINE = "the cases that others are compared with, as in {precision: fp32}"
 _REQUIRE = "what must be valid in every run for exit code 0"
 
 Cell = _model("Cell", "Factors with one value each.", _factors(_SETTABLE.values(), _value_type))
@@ -237,7 +246,10 @@ Contrast = _model(
             _text_type("name", "how the report calls this comparison"),
             Field(None, json_schema_extra=_no_default),
         ),
-        "baseline": (Baseline, Field(description="the cases that others are compared with, as in {precision: fp32}")),
+        "baseline": (
+            Annotated[Baseline, _refusing(_some_factor)],
+            Field(description=_BASELINE, json_schema_extra={"minProperties": 1}),
+        ),
         "where": _optional(Selection, "compare only these cases"),
         "accept": _optional(Accept, "bounds; without them the comparison is only reported"),
     },

@@ -56,6 +56,12 @@ def test_the_resolved_plan_says_where_each_file_is_and_what_was_in_it(load: Load
     assert resolve(plan, expand(plan)[1:])["files"] == {}
 
 
+def test_text_means_nothing_for_ones_own_onnx_file(tmp_path: Path, problems: Callable[..., list[str]]) -> None:
+    (tmp_path / "own.onnx").write_bytes(b"one")
+    found = problems("  - {workload: infer, model: own.onnx, runtime: onnxruntime, path: rust, seq_len: 8}\n")
+    assert [said[:53] for said in found] == ["4:62: `path` means nothing for an ONNX file of your ow"[:53]]
+
+
 def test_images_that_change_nothing_are_no_part_of_a_case(load: Load, tmp_path: Path) -> None:
     images(tmp_path / "images")
     entry = "  - {workload: infer, model: resnet50, runtime: onnxruntime, precision: [fp32, int8], images: images}\n"

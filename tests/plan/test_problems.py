@@ -111,6 +111,15 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "4:44: `batch_tokens` and `batch` say the same thing",
         ),
         ("{workload: train, model: tinylm-small, batch_tokens: null}", "4:58: `batch_tokens` takes an integer from 2"),
+        ("{workload: tokenize}", "4:5: `path` is missing: workload tokenize needs it (one of python, hf"),
+        (
+            "{workload: infer, model: tinylm-small, runtime: torch, tokenizer: tok32k}",
+            "4:60: `tokenizer` changes nothing in this entry (path none makes synthetic ids)",
+        ),
+        (
+            "{workload: infer, model: resnet50, runtime: torch, image_limit: 3}",
+            "4:56: `image_limit` changes nothing in this entry (infer judges no images",
+        ),
         ("{workload: noop, threads: []}", "4:31: `threads` is an empty list"),
         ("{workload: noop, threads: true}", "4:31: `threads` takes an integer"),
         ("{workload: noop, affinity: 3-0}", "4:32: `affinity` has the span 3-0, which ends before it begins"),
@@ -153,6 +162,7 @@ criteria:
     [
         ("{baseline: {precision: fp16}}", "10:26: no case has precision=fp16 (there is fp32, int8)"),
         ("{accept: {speedup_min: 1}}", "10:3: `baseline` is missing (the cases that others are compared with"),
+        ("{baseline: {}}", "10:14: `baseline` names no factor (as in {precision: fp32})"),
         ("{baseline: {batch: 1}}", "10:14: no case can be compared with this baseline"),
         (
             "{baseline: {precision: fp32}, accept: {top1_delta_pp_min: -1}}",
