@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import sys
 
-import click
 import typer
 
 from pybench import __version__
 from pybench.cli import campaigns, machine, plans, reading
 from pybench.errors import EXIT_INTERRUPTED, EXIT_USAGE, PybenchError
+
+
+# ClickException: of Click itself, or of the copy of Click that newer Typers carry and do not export.
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,10 +29,10 @@ def main(arguments: list[str] | None = None) -> int:
     except PybenchError as error:
         _say(f"error: {error}" if "\n" not in error.message else str(error))
         return error.exit_code
-    except click.ClickException as error:
-        error.show(sys.stderr)
+    except _USAGE_ERROR as error:
+        error.show(sys.stderr)  # type: ignore[attr-defined]
         return EXIT_USAGE
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         _say("interrupted")
         return EXIT_INTERRUPTED
     except BrokenPipeError:

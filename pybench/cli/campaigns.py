@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    plan: Annotated[Path, typer.Argument(help="The campaign's plan, a YAML file.")],
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file.")],
     out: Annotated[
         Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/<name>].")
     ] = None,

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`run`, `status` and `doctor` as a user meets them: output, exit codes, one clear error for each wrong input."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pybench.cli import main
+
+PLAN = """\
+schema_version: 1
+name: trial
+seed: 3
+repetitions: 2
+matrix:
+  - {workload: noop, iterations: [1, 2]}
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "plan.yaml"
+    path.write_text(PLAN)
+    return path
+
+
+def test_a_plan_runs_and_its_directory_is_named(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(plan)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "4 ok of 4 runs in results/trial\n"
+    assert "[4/4] 4 ok, 0 s left  ok" in printed.err
+    assert "\x1b" not in printed.err, "no colours or cursor movement where there is no terminal"
+
+
+def test_running_again_says_what_is_there_and_does_nothing(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", str(plan)])
+    capsys.readouterr()
+    assert main(["run", str(plan), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["outcomes"] == {"ok": 4}
+    assert "4 ok from before; 0 runs to do" in printed.err
+
+
+def test_status_tells_what_is_missing(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", str(plan), "--filter", "iterations=1"])
+    capsys.readouterr()
+    assert main(["status", "results/trial"]) == 0
+    assert "2 ok, 2 missing of 4 runs" in capsys.readouterr().out
+    assert main(["status", "results/trial", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outcomes"] == {"ok": 2, "missing": 2}
+
+
+def test_a_dry_run_lists_everything_and_starts_nothing(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(plan), "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "2 cases x 2 blocks = 4 runs (0 done), 0 artefacts to make, into results/trial" in printed
+    assert not Path("results").exists()
+
+
+def test_shards_together_are_the_whole(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(plan), "--shard", "1/2"]) == 0
+    assert main(["run", str(plan), "--shard", "2/2"]) == 0
+    capsys.readouterr()
+    main(["status", "results/trial"])
+    assert "4 ok of 4 runs" in capsys.readouterr().out
+
+
+def test_a_changed_plan_is_continued_and_its_changes_named(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", str(plan)])
+    plan.write_text(PLAN.replace("[1, 2]", "[2, 3]"))
+    assert main(["run", str(plan)]) == 0
+    said = capsys.readouterr().err
+    assert "the plan now also asks for" in said
+    assert "no longer in the plan, kept but not counted:" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "missing.yaml"], "missing.yaml"),
+        (["run", "plan.yaml", "--shard", "3/2"], "--shard 3/2: not of the form I/N"),
+        (["run", "plan.yaml", "--filter", "flavour=mint"], "flavour"),
+        (["run", "plan.yaml", "--filter", "iterations=99"], "no case fits"),
+        (["run", "plan.yaml", "--rerun", "zzz"], "--rerun zzz fits no case of the plan"),
+        (["run", "plan.yaml", "--timeout", "-1"], "--timeout"),
+        (["run", "plan.yaml", "--frobnicate"], "--frobnicate"),
+        (["run"], "PLAN"),
+        (["status", "nowhere"], "nowhere is not a folder"),
+        (["status", "."], "is not a campaign"),
+        (["frobnicate"], "frobnicate"),
+    ],
+)
+def test_wrong_usage_is_one_error_and_exit_code_2(
+    plan: Path, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert says in printed.err
+    assert "Traceback" not in printed.err
+    assert not Path("results").exists()
+
+
+def test_a_corrupt_run_is_exit_code_4(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", str(plan)])
+    next(Path("results/trial/runs").glob("*/*/*/run.json")).write_text("{")
+    capsys.readouterr()
+    assert main(["run", str(plan)]) == 4
+    assert main(["status", "results/trial"]) == 4
+    assert "run.json cannot be read" in capsys.readouterr().err
+
+
+def test_a_file_that_no_worker_can_use_is_exit_code_2_and_leaves_no_run(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan.write_text(PLAN.replace("iterations: [1, 2]", "affinity: 0-9999"))
+    assert main(["run", str(plan)]) == 2
+    assert "this process may use the CPUs" in capsys.readouterr().err
+    assert not list(Path("results/trial/runs").glob("*/*/attempt*"))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of 96 KiB, which fills up."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", folder]
+    if os.getuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("SKIPPED: needs root to mount a small file system")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_is_one_error_and_running_again_with_room_continues(
+    plan: Path, small_disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", str(plan), "--out", str(small_disk / "campaign"), "--repetitions", "10"]
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert "No space left on device" in said
+    assert "free some disk space" in said
+    assert "Traceback" not in said
+    subprocess.run(["mount", "-o", "remount,size=4m", small_disk], check=True)
+    assert main(arguments) == 0
+    assert "20 ok of 20 runs" in capsys.readouterr().out
+
+
+def test_on_a_terminal_the_progress_is_one_line(plan: Path) -> None:
+    """A real pseudo-terminal: the line is rewritten, and gone at the end."""
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "pybench.cli", "run", str(plan)]
+    process = subprocess.Popen(command, stderr=follower, stdout=subprocess.PIPE)
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(leader, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(leader)
+    out, _ = process.communicate()
+    assert process.returncode == 0
+    assert out == b"4 ok of 4 runs in results/trial\n"
+    assert b"\r\x1b[K" in shown
+    assert b"\n" not in shown
+
+
+def test_doctor_says_what_is_here_and_how_to_get_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert "this machine" in printed
+    assert "CPU energy" in printed
+    assert main(["doctor", "--json"]) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert all(finding["hint"] for finding in findings if finding["status"] == "no")
