@@ -15,7 +15,7 @@ from typing import Any
 
 from pybench.analysis.estimate import EXACT, Estimate, Sample
 from pybench.analysis.images import Images
-from pybench.analysis.intervals import estimate_mean
+from pybench.analysis.intervals import estimate_geometric_mean, estimate_mean
 from pybench.analysis.measurements import Cell, Measurements
 from pybench.case import Case
 from pybench.dataset import Dataset
@@ -55,6 +55,15 @@ class MetricFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class CautionFinding:
+    """A doubt about a case: in how many of its runs it was raised; `metric` None concerns all of them."""
+
+    code: str
+    metric: str | None
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
 class CaseFinding:
     """One case with everything that its runs say. `outcomes`: outcome -> runs; `reasons`: why runs failed -> runs;
     `folders`: block -> run directory, relative to the campaign."""
@@ -65,7 +74,11 @@ class CaseFinding:
     devices: frozenset[str]
     folders: Mapping[int, str]
     metrics: Mapping[str, MetricFinding]
-    cautions: Mapping[str, int]
+    cautions: tuple[CautionFinding, ...]
+
+    def cautions_about(self, metric: str | None) -> tuple[str, ...]:
+        """Codes of the doubts that concern one metric, or (None) the runs as a whole."""
+        return tuple(caution.code for caution in self.cautions if caution.metric == metric)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -76,7 +89,7 @@ class CaseFinding:
             "reasons": dict(self.reasons),
             "devices": sorted(self.devices),
             "metrics": {name: finding.as_json() for name, finding in self.metrics.items()},
-            "cautions": dict(self.cautions),
+            "cautions": [{"code": one.code, "metric": one.metric, "runs": one.runs} for one in self.cautions],
         }
 
 
@@ -85,11 +98,13 @@ def describe_cases(dataset: Dataset, measurements: Measurements, images: Images)
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in dataset.runs.iter_rows(named=True):
         rows.setdefault(row["case_id"], []).append(row)
-    cautions: dict[str, Counter[str]] = {}
-    for case_id, code in dataset.cautions.select("case_id", "code").iter_rows():
-        cautions.setdefault(case_id, Counter())[code] += 1
+    cautions: dict[str, Counter[tuple[str, str | None]]] = {}
+    for case_id, code, metric in dataset.cautions.select("case_id", "code", "metric").iter_rows():
+        cautions.setdefault(case_id, Counter())[code, metric] += 1
     return tuple(
-        _describe_case(case, rows.get(case.id, []), measurements, images, cautions.get(case.id, {}), dataset.plan.seed)
+        _describe_case(
+            case, rows.get(case.id, []), measurements, images, cautions.get(case.id, Counter()), dataset.plan.seed
+        )
         for case in dataset.plan.cases
     )
 
@@ -99,7 +114,7 @@ def _describe_case(
     rows: list[dict[str, Any]],
     measurements: Measurements,
     images: Images,
-    cautions: Mapping[str, int],
+    cautions: Mapping[tuple[str, str | None], int],
     seed: int,
 ) -> CaseFinding:
     metrics = {}
@@ -112,7 +127,7 @@ def _describe_case(
         devices=frozenset(row["device"] for row in rows if row["outcome"] == "ok" and row["device"] is not None),
         folders={row["block"]: row["folder"] for row in rows},
         metrics=metrics,
-        cautions=dict(cautions),
+        cautions=tuple(CautionFinding(code, metric, runs) for (code, metric), runs in cautions.items()),
     )
 
 
@@ -145,4 +160,6 @@ def _estimate(name: str, values: list[float], seed: int) -> Estimate | None:
     sample = Sample.of(values)
     if name in EXACT_METRICS and sample.is_constant:
         return Estimate(values[0], values[0], values[0], sample.n, EXACT)
+    if METRICS[name].scale == "ratio" and (sample.values > 0).all():
+        return estimate_geometric_mean(sample, seed)
     return estimate_mean(sample, seed)

@@ -37,6 +37,17 @@ def estimate_mean(sample: Sample, seed: int, confidence: float = CONFIDENCE) -> 
     return _bootstrap((sample.values,), _mean, value, sample.n, seed, confidence)
 
 
+def estimate_geometric_mean(sample: Sample, seed: int, confidence: float = CONFIDENCE) -> Estimate:
+    """The geometric mean of positive values, with the interval of the mean logarithm.
+
+    Noise of times and rates is multiplicative; this mean has the same answer for a latency and its rate, its ratios are
+    the ratios that are tested, and its interval never reaches zero.
+    """
+    if sample.is_constant:
+        return estimate_mean(sample, seed, confidence)
+    return estimate_mean(sample.log(), seed, confidence).exp()
+
+
 def estimate_difference(first: Sample, second: Sample, seed: int, confidence: float = CONFIDENCE) -> Estimate:
     """Mean of `second` minus mean of `first`, the two being independent; `n` is the smaller sample's size."""
     value = float(second.values.mean() - first.values.mean())

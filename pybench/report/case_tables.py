@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
@@ -115,7 +116,11 @@ def metrics_table(analysis: Analysis) -> Table:
                 (*cells, _finding_cell(finding, DisplayUnit(1.0, "")), number_cell(finding.median, text=median))
             )
     return Table(
-        "metrics", "Every metric of every case", columns, tuple(rows), ("Means over repetitions, in stored units.",)
+        "metrics",
+        "Every metric of every case",
+        columns,
+        tuple(rows),
+        ("In stored units; means of times, rates, sizes and energies are geometric.",),
     )
 
 
@@ -178,7 +183,15 @@ def _metric_cell(case: CaseFinding, name: str, unit: DisplayUnit) -> Cell:
     finding = case.metrics.get(name)
     if finding is None:
         return estimate_cell(None, why_none=why_nothing(case))
-    return _finding_cell(finding, unit)
+    return _doubted(_finding_cell(finding, unit), case.cautions_about(name))
+
+
+def _doubted(cell: Cell, codes: Sequence[str]) -> Cell:
+    """The cell with its cautions beside the number."""
+    if not codes:
+        return cell
+    doubt = "caution: " + ", ".join(code.replace("_", " ") for code in codes)
+    return replace(cell, note=f"{cell.note}; {doubt}" if cell.note else doubt)
 
 
 def _finding_cell(finding: MetricFinding, unit: DisplayUnit) -> Cell:
@@ -225,7 +238,8 @@ def _runs_cell(case: CaseFinding, run_link: str) -> Cell:
     tones = {OUTCOME_TONES.get(outcome, "bad") for outcome in case.outcomes}
     tone = next(tone for tone in ("bad", "neutral", "good") if tone in tones)
     reasons = "; ".join(case.reasons) or None
-    return text_cell(text, tone=tone, note=reasons, href=f"{run_link}/{case.case.id}/")
+    cell = text_cell(text, tone=tone, note=reasons, href=f"{run_link}/{case.case.id}/")
+    return _doubted(cell, case.cautions_about(None))
 
 
 # --- titles ----------------------------------------------------------------------------------------------------------
@@ -262,7 +276,7 @@ def _notes(workload: str, cases: Sequence[Case], shown: Sequence[str]) -> list[s
     notes = [f"In all rows: {same}."] if same else []
     if workload == "accuracy":
         return [*notes, "Shares with 95 % score intervals over images."]
-    notes.append("Means over repetitions with 95 % intervals; n is the number of repetitions.")
+    notes.append("Geometric means over repetitions with 95 % intervals; n is the number of repetitions.")
     if any(name.endswith("_estimate_j") for name in shown):
         notes.append("Bounds hold the CPU's energy if its power bounds do; they are no measurement.")
     return notes

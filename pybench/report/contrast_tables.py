@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from pybench.analysis import Analysis
 from pybench.analysis.contrasts import ContrastFinding, PairEffect, PairFinding
 from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
+from pybench.case import FACTORS
 from pybench.criteria import Criterion, Pair
-from pybench.report.labels import METRIC_LABELS, bound_text, criterion_label, pair_texts, varying_factors
+from pybench.report.labels import METRIC_LABELS, bound_text, case_text, criterion_label, pair_texts, varying_factors
 from pybench.report.numbers import format_p
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
 
@@ -30,9 +31,13 @@ def contrast_tables(analysis: Analysis) -> list[Table]:
 
 
 def context_factors(contrast: ContrastFinding, pairs: Iterable[Pair]) -> tuple[str, ...]:
-    """Factors that tell pairs of a contrast apart, besides those of its baseline."""
-    varying = varying_factors([pair.case for pair in pairs])
-    return tuple(name for name in varying if name not in contrast.contrast.baseline)
+    """Factors that tell pairs of a contrast apart, besides those of its baseline; of a protocol only if they must."""
+    cases = [pair.case for pair in pairs]
+    varying = [name for name in varying_factors(cases) if name not in contrast.contrast.baseline]
+    names = tuple(name for name in varying if not FACTORS[name].protocol)
+    # How long something was measured tells no two rows apart, unless nothing else does.
+    shown = (*contrast.contrast.baseline, *names)
+    return names if len({case_text(case, shown) for case in cases}) == len(cases) else tuple(varying)
 
 
 def subjects(verdicts: Iterable[CaseVerdict]) -> list[Pair]:

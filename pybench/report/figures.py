@@ -156,7 +156,7 @@ def _draw_model_plane(
                 axes.annotate(
                     case_text(speed.case, left),
                     (latency.value, top1.value),
-                    xytext=(5, 4),
+                    xytext=(5, 4 if position % 2 == 0 else -11),
                     textcoords="offset points",
                     fontsize=7.5,
                     color=colour,

@@ -11,7 +11,8 @@ _TEXT = """\
 The repetition is the unit: every run is a process of its own, and its iterations are nested in it. The plan asks for
 {repetitions} repetitions; each is a block in which all cases run once, in an order drawn from the seed {seed}.
 
-A mean over repetitions has a BCa bootstrap interval ({resamples} resamples) from {minimum} values on, and Student's t
+Times, rates, sizes and energies are averaged geometrically, other numbers arithmetically. A mean over repetitions has
+a BCa bootstrap interval ({resamples} resamples) from {minimum} values on, and Student's t
 interval below, because the bootstrap covers too little with few values. Repetitions that are all equal give a point
 and are marked.
 

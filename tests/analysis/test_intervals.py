@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from pybench.analysis.estimate import BCA, EQUAL, SINGLE, STUDENT, WELCH, Estimate, Sample
-from pybench.analysis.intervals import BOOTSTRAP_MINIMUM, estimate_difference, estimate_mean
+from pybench.analysis.intervals import BOOTSTRAP_MINIMUM, estimate_difference, estimate_geometric_mean, estimate_mean
 from tests.oracles.paired import bca_interval, student_interval
 
 
@@ -99,3 +99,13 @@ def test_a_sample_refuses_what_has_no_mean(values: list[float]) -> None:
 def test_a_ratio_refuses_zero() -> None:
     with pytest.raises(ValueError, match="positive"):
         Sample.of([1.0, 0.0]).log()
+
+
+def test_a_geometric_mean_by_hand_stays_positive_and_is_the_same_for_a_rate() -> None:
+    times = Sample.of([1.0, 10.0, 100.0])
+    found = estimate_geometric_mean(times, seed=1)
+    assert found.value == pytest.approx(10.0)
+    # logarithms -1, 0, 1 times ln 10: s = ln 10, half-width 4.302653 ln 10 / sqrt 3
+    assert found.lower == pytest.approx(10 ** (1 - 4.302653 / 3**0.5), rel=1e-5)
+    rate = estimate_geometric_mean(Sample.of(1 / times.values), seed=1)
+    assert (rate.lower, rate.upper) == pytest.approx((found.inverse().lower, found.inverse().upper))

@@ -11,6 +11,7 @@ import json
 import os
 import select
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +30,18 @@ FLAGS = (
 )
 TIMEOUT_S = 90.0
 
+# Puts the two ends where Chromium looks for them, in a process of its own: between fork and exec it is unsafe with
+# threads. Copies first, because either end may already be 3 or 4.
+_PLACE = """
+import os, sys
+reading, writing = (os.dup(int(end)) for end in sys.argv[1:3])
+os.dup2(reading, 3)
+os.dup2(writing, 4)
+for end in (3, 4):
+    os.set_inheritable(end, True)  # a copy that landed on its place by itself is not
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
 
 class Browser:
     """One page. `events` collects everything that the browser reported since the page was opened."""
@@ -36,10 +49,9 @@ class Browser:
     def __init__(self, program: str, profile: Path) -> None:
         inward, outward = os.pipe(), os.pipe()
 
-        # A shell puts the two ends where Chromium looks for them; doing it between fork and exec is unsafe with threads.
-        place = f'exec 3<&{inward[0]} 4>&{outward[1]}; exec "$@"'
+        command = [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", place, "sh", program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            [sys.executable, "-c", _PLACE, str(inward[0]), str(outward[1]), *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

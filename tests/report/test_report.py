@@ -221,3 +221,20 @@ def test_a_folder_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UsageError, match="cannot write"):
         write_report(load(builder.path), tmp_path / "file" / "report")
+
+
+def test_a_caution_stands_beside_its_number(tmp_path: Path) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER, INT8], repetitions=2)
+    for block in (1, 2):
+        for case in (INFER, INT8):
+            cautions = [Caution(CautionCode.NOT_STEADY, "0.4 to 0.6 ms", "latency_mean_ms")] if case == INT8 else []
+            builder.run(case, block, {"latency_mean_ms": 1.0 + block / 50, "latency_p99_ms": 2.0}, cautions=cautions)
+    rows = (
+        write_report(load(builder.path))
+        .read_text()
+        .split('id="table-cases-infer"')[1]
+        .split("</table>")[0]
+        .split("<tr>")
+    )
+    assert sum('title="caution: not steady"' in row for row in rows) == 1
+    assert sum("caution" in cell for cell in next(row for row in rows if "int8" in row).split("<td")) == 1
