@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError
+from onnxruntime.capi import onnxruntime_pybind11_state as errors
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -33,6 +34,19 @@ METHODS = {
     "entropy": CalibrationMethod.Entropy,
     "percentile": CalibrationMethod.Percentile,
 }
+
+# What the quantiser and the runs that it makes raise for a file or an input that they cannot take.
+_REFUSALS = (
+    ValueError,
+    RuntimeError,
+    DecodeError,
+    ValidationError,
+    InferenceError,
+    errors.Fail,
+    errors.InvalidArgument,
+    errors.InvalidGraph,
+    errors.NotImplemented,
+)
 
 Feed = Mapping[str, npt.NDArray[Any]]
 
@@ -68,7 +82,7 @@ def quantise(source: Path, destination: Path, method: str, feeds: Sequence[Feed]
                 # Stride 1: a batch's activations are dropped before the next one runs.
                 extra_options={"ActivationSymmetric": False, "WeightSymmetric": True, "CalibStridedMinMax": 1},
             )  # fmt: skip
-    except (ValueError, RuntimeError, DecodeError, ValidationError, InferenceError) as error:
+    except _REFUSALS as error:
         text = " ".join(str(error).split())[:200]
         raise InputError(
             f"{source} cannot be quantised to int8 ({text})", hint="simplify the model, or run it in fp32"

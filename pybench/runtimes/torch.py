@@ -69,7 +69,8 @@ class TorchSession:
             return iterate
         if self.kind == "cpu":
             raise UnsupportedError("there are no transfers on a CPU", code="no_gpu", hint="set transfers: false")
-        pinned = host.pin_memory()
+        # In the model's type before the loop: torch would convert on the host, in pageable memory, in each iteration.
+        pinned = (host.to(DTYPES[self.precision]) if host.is_floating_point() else host).pin_memory()
         with torch.inference_mode():
             landed = torch.empty_like(module(self._to_device(host)), device="cpu", pin_memory=True)
 

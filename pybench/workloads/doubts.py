@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pybench.case import Case
 from pybench.cautions import Caution, CautionCode
@@ -48,9 +49,9 @@ def thread_cautions(case: Case) -> list[Caution]:
 
 def calibration_cautions(metadata: Mapping[str, str], judged_on: str | None = None) -> list[Caution]:
     """Doubts about how an int8 file was calibrated. `judged_on`: identity of the images that judge accuracy."""
-    if CALIBRATION_KEY not in metadata:
+    calibration = _calibration(metadata)
+    if calibration is None:
         return []
-    calibration = json.loads(metadata[CALIBRATION_KEY])
     cautions = []
     samples, source = calibration["samples"], calibration["source"]
     if source == "random" or samples < ENOUGH_CALIBRATION_SAMPLES:
@@ -59,6 +60,16 @@ def calibration_cautions(metadata: Mapping[str, str], judged_on: str | None = No
         detail = f"{samples} images of {source}"
         cautions.append(Caution(CautionCode.CALIBRATED_ON_EVALUATION, detail, "top1_percent"))
     return cautions
+
+
+def _calibration(metadata: Mapping[str, str]) -> dict[str, Any] | None:
+    """What an int8 file says of its calibration; None when it says nothing, or was written by another version."""
+    try:
+        stored = json.loads(metadata.get(CALIBRATION_KEY, "null"))
+    except ValueError:
+        return None
+    known = isinstance(stored, dict) and {"samples", "source", "identity", "held_out"} <= set(stored)
+    return stored if known else None
 
 
 def images_identity(name: str | None, sha256: str | None) -> str | None:

@@ -7,19 +7,12 @@ iteration also fetches its batch. Outputs are not judged: `accuracy` does that.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-
 from pybench.models.catalogue import is_language
 from pybench.workloads.feeding import TokenFeed
+from pybench.workloads.inputs import random_arrays
 from pybench.workloads.opening import Opened, conclude, open_model
 from pybench.workloads.recording import Amounts, record
 from pybench.workloads.result import Request, Result
-
-# Ids, masks and token types of a user's model are all valid below this; its vocabulary is not known.
-INTEGERS_BELOW = 2
 
 
 def run(request: Request) -> Result:
@@ -27,7 +20,7 @@ def run(request: Request) -> Result:
     if case.path != "none" and is_language(case.model):
         return _run_on_text(request)
     opened = open_model(request)
-    inputs = random_inputs(opened, case.batch, case.seq_len, request.seed)
+    inputs = random_arrays(opened.session.inputs, opened.name, case.batch, case.seq_len, request.seed)
     iterate = opened.session.bind(inputs, transfers=case.transfers)
     result = record(case, iterate, amounts(opened, case.batch, case.seq_len), opened.session.device_uuid)
     result.labels["inputs"] = "seeded random: standard normal floats, uniform ids"
@@ -38,20 +31,6 @@ def run(request: Request) -> Result:
 def amounts(opened: Opened, batch: int, seq_len: int) -> Amounts:
     """What one pass of an opened model does."""
     return Amounts(samples=batch, tokens=batch * seq_len if opened.language else 0)
-
-
-def random_inputs(opened: Opened, batch: int, seq_len: int, seed: int) -> dict[str, npt.NDArray[Any]]:
-    """An array for each input; equal seeds give equal arrays. Raises InputError where the model's shape contradicts."""
-    generator = np.random.default_rng(seed)
-    below = opened.description.outputs if opened.description is not None and opened.language else INTEGERS_BELOW
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    for spec in opened.session.inputs:
-        shape = spec.resolved(batch, seq_len, opened.name)
-        if spec.dtype.kind == "f":
-            arrays[spec.name] = generator.standard_normal(shape, dtype=np.float32).astype(spec.dtype)
-        else:
-            arrays[spec.name] = generator.integers(0, below, shape).astype(spec.dtype)
-    return arrays
 
 
 def _run_on_text(request: Request) -> Result:

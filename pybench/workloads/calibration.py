@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The samples that int8 ranges are found on: images that train, where a model has some, else seeded random inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from pybench.errors import InputError
+from pybench.models.images import Images, has_splits, open_images
+from pybench.recipe import is_built_in
+from pybench.runtimes.session import TensorSpec
+from pybench.workloads.inputs import Arrays, random_arrays
+
+# Samples a calibration run, where the file leaves the batch free: bounds the memory of its activations.
+CALIBRATION_BATCH = 10
+CALIBRATION_TOKENS = 64  # of a language model's sequences
+
+
+class CalibrationSamples(Sequence[Arrays]):
+    """The inputs of the calibration runs, read when asked for. `source`: where they come from (`random`: the model
+    has no data); `held_out`: whether none of them judges accuracy; `total`: samples in all; `batch`: of one run."""
+
+    def __init__(self, specs: tuple[TensorSpec, ...], parameters: Mapping[str, Any], files: Mapping[str, Path]) -> None:
+        self._specs = specs
+        self._model: str = parameters["model"]
+        wanted: int = parameters["calibration_images"]
+        fixed = specs[0].shape[0] if specs[0].shape else None
+        self.batch = fixed or min(CALIBRATION_BATCH, wanted)
+        self._images = _calibration_images(specs, parameters, files)
+        self.source, self.held_out = "random", True
+        if self._images is not None:
+            built_in = is_built_in("images", parameters["images"])
+            self.source = parameters["images"] if built_in else files["images"].name
+            self.held_out = built_in or has_splits(files["images"])
+            wanted = len(self._images)
+        self._runs = wanted // self.batch
+        if self._runs == 0:
+            raise InputError(
+                f"{wanted} calibration images do not fill one batch of {self.batch}, which the model has fixed",
+                hint="raise calibration_images",
+            )
+        self.total = self._runs * self.batch
+
+    def __len__(self) -> int:
+        return self._runs
+
+    @overload
+    def __getitem__(self, index: int) -> Arrays: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Arrays]: ...
+    def __getitem__(self, index: int | slice) -> Arrays | list[Arrays]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not 0 <= index < self._runs:
+            raise IndexError(index)
+        if self._images is None:
+            return self._random(index)
+        first = index * self.batch
+        pixels = np.stack([self._images.read(i) for i in range(first, first + self.batch)])
+        return {self._specs[0].name: pixels.astype(self._specs[0].dtype)}
+
+    def _random(self, index: int) -> Arrays:
+        sizes = [spec.shape[1] for spec in self._specs if len(spec.shape) == 2]
+        tokens = next((size for size in sizes if size is not None), CALIBRATION_TOKENS)
+        return random_arrays(self._specs, self._model, self.batch, tokens, seed=index)
+
+
+def _calibration_images(
+    specs: tuple[TensorSpec, ...], parameters: Mapping[str, Any], files: Mapping[str, Path]
+) -> Images | None:
+    """Images of the training split, at most as many as asked for, evenly spaced; None when the model has no images."""
+    name = parameters["images"]
+    shape = specs[0].shape
+    if name is None or len(specs) != 1 or len(shape) != 4 or None in shape[1:]:
+        return None
+    source = name if is_built_in("images", name) else files["images"]
+    wanted = int(shape[1] or 0), int(shape[2] or 0), int(shape[3] or 0)
+    return open_images(source, "train", wanted).limited(parameters["calibration_images"])

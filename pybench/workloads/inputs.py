@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seeded random inputs for a model, by what it says that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pybench.models.catalogue import BUILT_IN, is_language
+from pybench.runtimes.session import TensorSpec
+
+# Ids, masks and token types of a user's model are all valid below this; its vocabulary is not known.
+INTEGERS_BELOW = 2
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def random_arrays(specs: Sequence[TensorSpec], model: str, batch: int, tokens: int, seed: int) -> Arrays:
+    """Standard normal floats and uniform integers, an array for each input; equal seeds give equal arrays.
+
+    `model`: a built-in name, whose ids are known, or how messages call a user's file. Raises InputError where a shape
+    contradicts `batch` or `tokens`.
+    """
+    generator = np.random.default_rng(seed)
+    below = BUILT_IN[model].outputs if is_language(model) else INTEGERS_BELOW
+    arrays: Arrays = {}
+    for spec in specs:
+        shape = spec.resolved(batch, tokens, model)
+        if spec.dtype.kind == "f":
+            arrays[spec.name] = generator.standard_normal(shape, dtype=np.float32).astype(spec.dtype)
+        else:
+            arrays[spec.name] = generator.integers(0, below, shape).astype(spec.dtype)
+    return arrays
