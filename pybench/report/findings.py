@@ -58,7 +58,7 @@ def describe(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> Findin
     if not groups:
         groups = [("What was measured", tuple(_case_sentences(analysis)))]
     return Findings(
-        headline=_headline(dataset, analysis, coverage),
+        headline=_token_alarm(analysis) + _headline(dataset, analysis, coverage),
         groups=tuple(group for group in groups if group[1]),
         doubts=tuple(_doubts(dataset, analysis, coverage)),
     )
@@ -75,6 +75,12 @@ def _headline(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> str:
         return f"The plan compares cases and sets no threshold, so nothing is accepted or rejected; {runs}."
     parts = [f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict]]
     return f"Of {verdicts.total()} candidates judged against their baseline, {_listed(parts)}; {runs}."
+
+
+def _token_alarm(analysis: Analysis) -> str:
+    """Nothing about tokenizer speeds is worth reading when the paths tokenize differently: that stands before all."""
+    wrong = any(finding.equal is False for finding in analysis.token_paths)
+    return "TOKENIZER PATHS GAVE DIFFERENT IDS: do not compare their speeds. " if wrong else ""
 
 
 # --- comparisons -----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers as people read them: as many digits as the interval warrants, a unit prefix that a whole column shares.
 
-The half-width of the interval is given two significant digits, and the value stops at the same place (GUM 7.2.6), but
+The shorter half of the interval is given two significant digits, and the value stops at the same place (GUM 7.2.6), but
 no value shows more than four digits unless its interval needs them.
 """
 
@@ -82,9 +82,8 @@ def format_estimate(estimate: Estimate, *, signed: bool = False) -> tuple[str, s
 
 
 def _shown_decimals(value: float, lower: float, upper: float) -> int:
-    """What the half-width warrants, but no more than `_PLAIN_DIGITS` of the value unless its bounds would look
-    alike."""
-    warranted = decimals_for((upper - lower) / 2)
+    """What the shorter half warrants, but no more than `_PLAIN_DIGITS` of the value unless its bounds look alike."""
+    warranted = decimals_for(min(half for half in (value - lower, upper - value) if half > 0))
     if value == 0:
         return warranted
     decimals = min(warranted, _PLAIN_DIGITS - 1 - math.floor(math.log10(abs(value))))

@@ -31,6 +31,7 @@ from pybench.units import METRICS
         (0.181802, 0.181714, 0.18189, ("0.1818", "[0.1817, 0.1819]")),
         (1.00007, 0.99968, 1.00047, ("1.0001", "[0.9997, 1.0005]")),
         (0.0, -1.1, 1.1, ("0.0", "[−1.1, 1.1]")),
+        (2370.0, 160.0, 35000.0, ("2,400", "[200, 35,000]")),
     ],
 )
 def test_digits_follow_the_interval(value: float, lower: float, upper: float, text: tuple[str, str]) -> None:

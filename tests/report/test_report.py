@@ -196,6 +196,7 @@ def test_doubts_are_loud(tmp_path: Path) -> None:
             )
     page = write_report(load(builder.path)).read_text()
     for words in (
+        "TOKENIZER PATHS GAVE DIFFERENT IDS",
         "TOKENIZER PATHS DISAGREE",
         "DIFFERENT IDS",
         "Different devices",

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes every table sortable by its columns: numbers by value, text by locale, missing cells always last.
 "use strict";
 for (const table of document.querySelectorAll("table.sortable")) {
