@@ -15,7 +15,6 @@ from pybench import __version__
 from pybench.cli import campaigns, machine, plans, reading
 from pybench.errors import EXIT_INTERRUPTED, EXIT_USAGE, PybenchError
 
-
 # ClickException: of Click itself, or of the copy of Click that newer Typers carry and do not export.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 

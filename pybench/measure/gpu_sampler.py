@@ -104,8 +104,17 @@ class GpuSampler:
         self._sampler.stop()
 
     def facts(self) -> dict[str, Any]:
-        """What was found, for environment.json."""
+        """What was found, for environment.json; power limit and clocks as first read, null where NVML gives none."""
+        states = self._sampler.states()
+
+        def first(name: str, factor: float) -> float | None:
+            column = states[name]
+            return float(column[0]) * factor if len(column) and np.isfinite(column[0]) else None
+
         return {
+            "power_limit_w": first("power_limit_mw", _MILLI),
+            "sm_clock_mhz": first("sm_clock_mhz", 1.0),
+            "memory_clock_mhz": first("memory_clock_mhz", 1.0),
             "uuid": self._device.uuid,
             "name": self._device.name,
             "driver_version": self._nvml.driver_version,

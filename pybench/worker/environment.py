@@ -19,8 +19,8 @@ PACKAGES = ("numpy", "torch", "onnx", "onnxruntime", "onnxruntime-gpu", "tokeniz
 IMAGE_DIGEST = "PYBENCH_IMAGE_DIGEST"  # set by whoever starts a container
 
 
-def collect(labels: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of environment.json. `labels` of the result add what the case ran on."""
+def collect(device: str | None, measuring: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of environment.json. `device`: what the case ran on; `measuring`: what measured it, and found."""
     from pybench import measure
 
     return {
@@ -37,7 +37,8 @@ def collect(labels: Mapping[str, Any]) -> dict[str, Any]:
         "pybench": __version__,
         "native_build_id": measure.NATIVE_BUILD_ID,
         "packages": {name: version for name in PACKAGES if (version := _loaded_version(name)) is not None},
-        "device": labels.get("device"),
+        "device": device,
+        "measuring": dict(measuring),
         "image_digest": os.environ.get(IMAGE_DIGEST),
     }
 

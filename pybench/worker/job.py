@@ -26,7 +26,7 @@ def do(folder: Path, campaign: Path, *, spawned_ns: int, started_ns: int) -> dic
     from pybench.worker import environment, storing
 
     storing.store(result, folder)
-    rundir.write_json(folder / rundir.ENVIRONMENT, environment.collect(result.labels))
+    rundir.write_json(folder / rundir.ENVIRONMENT, environment.collect(result.labels.get("device"), result.measuring))
     clock.mark("writing")
     return {
         "outcome": "ok",

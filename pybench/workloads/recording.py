@@ -103,7 +103,8 @@ class Recorder:
             window.name: {"begin_ns": window.begin_ns, "end_ns": window.end_ns, "iterations": window.iterations}
             for window in self._session.windows
         }
-        result.labels = {"steady": steady.label, "measure": self._session.facts()}
+        result.labels = {"steady": steady.label}
+        result.measuring = self._session.facts()
         result.valid = {
             "timing": judge_timing(latency.p50_s),
             "energy": judge_energy(self._energies, self.on_gpu),

@@ -66,12 +66,14 @@ class Verdict:
 @dataclass(slots=True)
 class Result:
     """Everything a workload found. `metrics` by name of `pybench.units.METRICS`; `windows`: name -> {begin_ns, end_ns,
-    iterations, ...}; `labels`: facts that are no numbers (device, ids_sha256, providers); `tables`: file stem
+    iterations, ...}; `labels`: facts that are no numbers (device, ids_sha256, providers); `measuring`: what measured and
+    what it found of the machine, for environment.json; `tables`: file stem
     (`iterations`, `predictions`, `power_samples`, `energy_counter`, `clocks`) -> column -> array, equal lengths."""
 
     metrics: dict[str, Measured] = field(default_factory=dict)
     windows: dict[str, dict[str, Any]] = field(default_factory=dict)
     labels: dict[str, Any] = field(default_factory=dict)
+    measuring: dict[str, Any] = field(default_factory=dict)
     valid: dict[Validity, Verdict] = field(default_factory=dict)
     cautions: list[Caution] = field(default_factory=list)
     tables: dict[str, Mapping[str, np.ndarray[Any, Any]]] = field(default_factory=dict)
