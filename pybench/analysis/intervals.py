@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy  # loads its parts on first use: commands that compute nothing stay quick
 from numpy.typing import NDArray
-from scipy import stats
 
 from pybench.analysis.estimate import BCA, CONFIDENCE, EQUAL, SINGLE, STUDENT, WELCH, Estimate, Sample
 
@@ -32,7 +32,7 @@ def estimate_mean(sample: Sample, seed: int, confidence: float = CONFIDENCE) -> 
     if sample.is_constant:
         return Estimate(value, value, value, sample.n, EQUAL, confidence)
     if sample.n < BOOTSTRAP_MINIMUM:
-        half = float(stats.t.ppf((1 + confidence) / 2, sample.n - 1)) * standard_error(sample)
+        half = float(scipy.stats.t.ppf((1 + confidence) / 2, sample.n - 1)) * standard_error(sample)
         return Estimate(value, value - half, value + half, sample.n, STUDENT, confidence)
     return _bootstrap((sample.values,), _mean, value, sample.n, seed, confidence)
 
@@ -72,13 +72,13 @@ def _welch_half_width(first: Sample, second: Sample, confidence: float) -> float
     parts = [standard_error(sample) ** 2 for sample in (first, second)]
     weights = [part**2 / (sample.n - 1) for part, sample in zip(parts, (first, second), strict=True)]
     freedom = sum(parts) ** 2 / sum(weights)
-    return float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(sum(parts))
+    return float(scipy.stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(sum(parts))
 
 
 def _bootstrap(
     samples: tuple[NDArray[np.float64], ...], statistic: Statistic, value: float, n: int, seed: int, confidence: float
 ) -> Estimate:
-    result: Any = stats.bootstrap(
+    result: Any = scipy.stats.bootstrap(
         samples,
         statistic,
         vectorized=True,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy import optimize, stats
+import scipy  # loads its parts on first use: commands that compute nothing stay quick
 
 from pybench.analysis.estimate import Estimate, Sample
 from pybench.analysis.intervals import estimate_mean, standard_error
@@ -122,15 +122,15 @@ def p_of_no_effect(differences: Sample) -> float | None:
     """Two-sided p of a zero mean (Student's paired t test); None for one pair or pairs without spread."""
     if differences.n < 2 or differences.is_constant:
         return None
-    return float(stats.ttest_1samp(differences.values, 0.0).pvalue)
+    return float(scipy.stats.ttest_1samp(differences.values, 0.0).pvalue)
 
 
 def p_of_no_equivalence(differences: Sample, margin: float) -> float | None:
     """p of a mean outside (-margin, margin): the larger of two one-sided t tests; None as in `p_of_no_effect`."""
     if differences.n < 2 or differences.is_constant:
         return None
-    above = stats.ttest_1samp(differences.values, -margin, alternative="greater").pvalue
-    below = stats.ttest_1samp(differences.values, margin, alternative="less").pvalue
+    above = scipy.stats.ttest_1samp(differences.values, -margin, alternative="greater").pvalue
+    below = scipy.stats.ttest_1samp(differences.values, margin, alternative="less").pvalue
     return float(max(above, below))
 
 
@@ -140,14 +140,14 @@ def smallest_detectable(differences: Sample, alpha: float = ALPHA, power: float 
     if differences.n < 2 or differences.is_constant:
         return None
     freedom = differences.n - 1
-    critical = float(stats.t.ppf(1 - alpha / 2, freedom))
+    critical = float(scipy.stats.t.ppf(1 - alpha / 2, freedom))
 
     def lack_of_power(noncentrality: float) -> float:
         # The far tail can underflow to nan for large noncentralities; its contribution is below 1e-9 there.
-        far = float(np.nan_to_num(stats.nct.cdf(-critical, freedom, noncentrality)))
-        return float(stats.nct.sf(critical, freedom, noncentrality)) + far - power
+        far = float(np.nan_to_num(scipy.stats.nct.cdf(-critical, freedom, noncentrality)))
+        return float(scipy.stats.nct.sf(critical, freedom, noncentrality)) + far - power
 
-    noncentrality = optimize.brentq(lack_of_power, 0.0, critical * 4 + 10)
+    noncentrality = scipy.optimize.brentq(lack_of_power, 0.0, critical * 4 + 10)
     return float(noncentrality) * standard_error(differences)
 
 

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from scipy import optimize, stats
+import scipy  # loads its parts on first use: commands that compute nothing stay quick
 
 from pybench.analysis.estimate import CONFIDENCE, TANGO, WILSON, Estimate
 
@@ -43,14 +43,14 @@ class ImagePairs:
 
 def estimate_share(hits: int, n: int, confidence: float = CONFIDENCE) -> Estimate:
     """hits/n with Wilson's score interval (1927), through scipy."""
-    interval = stats.binomtest(hits, n).proportion_ci(confidence_level=confidence, method="wilson")
+    interval = scipy.stats.binomtest(hits, n).proportion_ci(confidence_level=confidence, method="wilson")
     return Estimate(hits / n, float(interval.low), float(interval.high), n, WILSON, confidence)
 
 
 def estimate_paired_difference(pairs: ImagePairs, confidence: float = CONFIDENCE) -> Estimate:
     """Candidate's share minus baseline's, with Tango's score interval; in shares, not percent."""
     value = (pairs.only_candidate - pairs.only_baseline) / pairs.n
-    critical = float(stats.norm.ppf((1 + confidence) / 2))
+    critical = float(scipy.stats.norm.ppf((1 + confidence) / 2))
     lower = _bound(pairs, critical, -1.0, value)
     upper = _bound(pairs, -critical, value, 1.0)
     return Estimate(value, lower, upper, pairs.n, TANGO, confidence)
@@ -59,7 +59,7 @@ def estimate_paired_difference(pairs: ImagePairs, confidence: float = CONFIDENCE
 def p_of_no_difference(pairs: ImagePairs) -> float:
     """McNemar's exact test: two-sided binomial on the images that changed sides; 1 when none did."""
     changed = pairs.only_candidate + pairs.only_baseline
-    return 1.0 if changed == 0 else float(stats.binomtest(pairs.only_candidate, changed).pvalue)
+    return 1.0 if changed == 0 else float(scipy.stats.binomtest(pairs.only_candidate, changed).pvalue)
 
 
 def score(pairs: ImagePairs, difference: float) -> float:
@@ -93,4 +93,4 @@ def _bound(pairs: ImagePairs, target: float, low: float, high: float) -> float:
         return low
     if excess(high) >= 0:
         return high
-    return float(optimize.brentq(excess, low, high, xtol=1e-12))
+    return float(scipy.optimize.brentq(excess, low, high, xtol=1e-12))

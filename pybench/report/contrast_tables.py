@@ -11,7 +11,7 @@ from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.case import FACTORS
 from pybench.criteria import Criterion, Pair
 from pybench.report.labels import METRIC_LABELS, bound_text, case_text, criterion_label, pair_texts, varying_factors
-from pybench.report.numbers import format_p
+from pybench.report.numbers import format_p, percent_text
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
 
 TONES = {Verdict.ACCEPTED: "good", Verdict.REJECTED: "bad", Verdict.UNDECIDED: "neutral"}
@@ -197,5 +197,4 @@ def _p_cell(value: float | None) -> Cell:
 def _detectable_cell(value: float | None, scale: str) -> Cell:
     if value is None:
         return number_cell(None)
-    text = f"±{(value - 1) * 100:.2g} %" if scale == "ratio" else f"±{value:.2g}"
-    return number_cell(value, text=text)
+    return number_cell(value, text=f"±{percent_text(value)}" if scale == "ratio" else f"±{value:.2g}")

@@ -21,7 +21,7 @@ from pybench.coverage import Coverage
 from pybench.dataset import Dataset
 from pybench.report.contrast_tables import TONES, context_factors, subjects
 from pybench.report.labels import METRIC_LABELS, bound_text, case_text, criterion_label, pair_texts, varying_factors
-from pybench.report.numbers import display_unit, format_estimate, format_p
+from pybench.report.numbers import display_unit, format_estimate, format_p, percent_text
 from pybench.units import METRICS
 
 
@@ -132,7 +132,7 @@ def _effect_text(pair: PairFinding) -> str:
     seen = (
         ""
         if effect.detectable is None or not ratio
-        else f"; an effect of {(effect.detectable - 1) * 100:.2g} % would have been seen"
+        else f"; an effect of {percent_text(effect.detectable)} would have been seen"
     )
     equal = f", equivalent within ±5 % (p {format_p(effect.p_equivalence)})" if effect.is_equivalent else ""
     return f"{text}: no difference shown{equal}{seen}." + _device_text(pair)

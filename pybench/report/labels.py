@@ -89,8 +89,10 @@ def factor_text(name: str, value: object) -> str:
 
 
 def case_text(case: Case, names: Iterable[str]) -> str:
-    """The given factors of a case in one line."""
-    return ", ".join(factor_text(name, getattr(case, name)) for name in names)
+    """The given factors of a case in one line, without files that it does not name."""
+    values = {name: getattr(case, name) for name in names}
+    given = {name: value for name, value in values.items() if value is not None or FACTORS[name].kind != "file"}
+    return ", ".join(factor_text(name, value) for name, value in given.items())
 
 
 def pair_texts(pair: Pair, fixed: Sequence[str], context: Sequence[str]) -> tuple[str, str, str]:

@@ -99,6 +99,12 @@ def format_p(p_value: float | None) -> str:
     return "< 0.001" if p_value < 0.001 else f"{p_value:.2g}" if p_value < 0.995 else "1.0"
 
 
+def percent_text(ratio: float) -> str:
+    """How far a ratio above 1 is from it: `3.3 %`, `220 %`."""
+    percent = (ratio - 1) * 100
+    return f"{percent:.2g} %" if percent < 99.5 else f"{percent:,.0f} %"
+
+
 def format_bounds(bounds: tuple[float, float]) -> str:
     """Two ends of an interval that has no value: as many digits as its width warrants."""
     low, high = bounds

@@ -16,6 +16,7 @@ from pybench.report.numbers import (
     format_fixed,
     format_p,
     format_plain,
+    percent_text,
 )
 from pybench.units import METRICS
 
@@ -94,3 +95,8 @@ def test_durations(seconds: float, text: str) -> None:
 def test_every_metric_and_workload_has_a_label() -> None:
     assert set(METRIC_LABELS) == set(METRICS)
     assert set(WORKLOAD_LABELS) == set(WORKLOADS)
+
+
+@pytest.mark.parametrize(("ratio", "text"), [(1.0333, "3.3 %"), (1.00032, "0.032 %"), (3.2, "220 %"), (2.0, "100 %")])
+def test_a_ratio_in_percent(ratio: float, text: str) -> None:
+    assert percent_text(ratio) == text
