@@ -32,6 +32,8 @@ _IMAGES = frozenset({"infer", "accuracy"})
 _MODEL = frozenset({"infer", "train", "tokenize", "accuracy"})
 _ALL = frozenset(WORKLOADS)
 
+LONGEST_SEQUENCE = 2048  # positions that the built-in language models have learned
+
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pybench.case import LONGEST_SEQUENCE
+
 # Ids of the shipped tokenizer; TinyLM embeds as many unless a larger vocabulary is asked for.
 VOCABULARY = 32_000
 # Longest sequence that TinyLM has learned positions for.
-POSITIONS = 2_048
+POSITIONS = LONGEST_SEQUENCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pybench.case import FACTORS, IMAGE_MODELS, LANGUAGE_MODELS, Case
+from pybench.case import FACTORS, IMAGE_MODELS, LANGUAGE_MODELS, LONGEST_SEQUENCE, Case
 from pybench.criteria import idle_factors
 from pybench.errors import Problem
 from pybench.plan.cells import Cell, Path, Setting
@@ -134,6 +134,8 @@ class CaseBuilder:
         if workload in NEEDS_IMAGE_MODEL and model in LANGUAGE_MODELS:
             hint = f"one of {', '.join(IMAGE_MODELS)}, or your own ONNX file"
             self._say(path, f"workload {workload} takes an image model, not {model}", hint)
+        if model in LANGUAGE_MODELS and (_value(settings, "seq_len") or 0) > LONGEST_SEQUENCE:
+            self._say(settings["seq_len"].path, f"{model} takes sequences of up to {LONGEST_SEQUENCE} tokens")
         if _value(settings, "checkpoint") is not None and not is_built_in("model", model):
             self._say(
                 settings["checkpoint"].path, "`checkpoint` is for built-in models; an ONNX file holds its weights"
