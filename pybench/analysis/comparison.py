@@ -8,6 +8,7 @@ across campaigns, too. A regression is a metric that got worse by more than the 
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -161,7 +162,7 @@ def _compare_metric(
     cells = [side.measurements.cell(case.id, metric.name) for side in (before, after)]
     first, second = (list(cell.values.values()) for cell in cells)
     found = _find(case, metric, before, after, (first, second), seed, limits)
-    means = [sum(values) / len(values) if values else None for values in (first, second)]
+    means = [_mean(values, metric) for values in (first, second)]
     return MetricChange(case, metric, means[0], means[1], found.estimate, found.change, found.why)
 
 
@@ -188,6 +189,14 @@ def _find(
         return _Found(None, Change.NOT_COMPARED, "a value is not positive, so there is no ratio")
     ratio = estimate_difference(Sample.of(first).log(), Sample.of(second).log(), seed).exp()
     return _Found(_exact_or(ratio, metric), _judge_ratio(_exact_or(ratio, metric), metric, limits.ratio), None)
+
+
+def _mean(values: list[float], metric: Metric) -> float | None:
+    """Geometric on a ratio scale, so that B over A is the ratio printed beside them."""
+    if not values:
+        return None
+    geometric = metric.scale == "ratio" and min(values) > 0
+    return statistics.geometric_mean(values) if geometric else statistics.fmean(values)
 
 
 def _exact_or(estimate: Estimate, metric: Metric) -> Estimate:

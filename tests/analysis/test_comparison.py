@@ -100,3 +100,17 @@ def test_cases_of_one_side_are_listed(tmp_path: Path) -> None:
     found = compare(*sides)
     assert (found.only_before, found.only_after, found.changes) == ((INFER,), (other,), ())
     json.dumps(found.as_json(), allow_nan=False)
+
+
+def test_the_ratio_is_that_of_the_means_beside_it(tmp_path: Path) -> None:
+    sides = []
+    for name, values in (("a", (1.0, 4.0, 16.0)), ("b", (2.0, 2.5, 50.0))):
+        builder = CampaignBuilder(tmp_path / name, [INFER], repetitions=3)
+        for block, value in enumerate(values, start=1):
+            builder.run(INFER, block, {"latency_mean_ms": value})
+        sides.append(load(builder.path))
+    change = compare(*sides).changes[0]
+    assert change.before == pytest.approx(4.0)
+    assert change.after is not None
+    assert change.estimate is not None
+    assert change.estimate.value == pytest.approx(change.after / 4.0)
