@@ -67,9 +67,9 @@ class Verdict:
 class Result:
     """Everything a workload found.
 
-    `metrics`: by name of `pybench.units.METRICS`. `windows`: name -> {begin_ns, end_ns, iterations}. `labels`: facts that
-    are no numbers (device, ids_sha256, providers). `measuring`: what measured and what it found of the machine, for
-    environment.json. `tables`: file stem (`iterations`, `predictions`, `power_samples`, `power_polled`,
+    `metrics`: by name of `pybench.units.METRICS`. `windows`: name -> {begin_ns, end_ns, iterations}. `labels`: facts
+    that are no numbers (device, ids_sha256, providers). `measuring`: what measured and what it found of the machine,
+    for environment.json. `tables`: file stem (`iterations`, `predictions`, `power_samples`, `power_polled`,
     `energy_counter`, `clocks`) -> column -> array, equal lengths.
     """
 

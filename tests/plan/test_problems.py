@@ -84,7 +84,10 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("{workload: accuracy, model: resnet50, runtime: torch}", "4:5: `images` is missing"),
         ("{workload: noop, batch: 3}", "4:22: `batch` means nothing for workload noop (it applies to infer, train"),
         ("{workload: h2d, model: resnet50}", "4:21: `model` means nothing for workload h2d"),
-        ("{workload: train, model: tinylm-small, seq_len: [128, 4096]}", "tinylm-small takes sequences of up to 2048 tokens"),
+        (
+            "{workload: train, model: tinylm-small, seq_len: [128, 4096]}",
+            "4:60: tinylm-small takes sequences of up to 2048 tokens",
+        ),
         ("{workload: train, model: resnet50}", "4:30: workload train takes a language model, not resnet50"),
         (
             "{workload: accuracy, model: tinylm-small, runtime: torch}",
