@@ -86,7 +86,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("{workload: h2d, model: resnet50}", "4:21: `model` means nothing for workload h2d"),
         (
             "{workload: train, model: tinylm-small, seq_len: [128, 4096]}",
-            "4:60: tinylm-small takes sequences of up to 2048 tokens",
+            "4:59: tinylm-small takes sequences of up to 2048 tokens",
         ),
         ("{workload: train, model: resnet50}", "4:30: workload train takes a language model, not resnet50"),
         (
