@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -46,8 +48,9 @@ def request_of(case: Case, files: Mapping[str, Path] | None = None, seed: int = 
 
 
 def run(case: Case, files: Mapping[str, Path] | None = None, seed: int = 1) -> Result:
-    """What the worker does with a case."""
-    return workloads.run(request_of(case, files, seed))
+    """What the worker does with a case; what it changes of the environment is undone."""
+    with patch.dict(os.environ):
+        return workloads.run(request_of(case, files, seed))
 
 
 def codes(result: Result) -> set[str]:

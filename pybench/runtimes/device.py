@@ -17,8 +17,6 @@ def narrow(device: str) -> None:
     """
     if device not in ("auto", "cpu", "cuda"):
         os.environ[VISIBLE] = device
-    elif device == "cpu":
-        os.environ[VISIBLE] = ""
 
 
 def chosen(device: str, gpu_present: bool, runtime: str) -> str:

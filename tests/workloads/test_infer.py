@@ -13,7 +13,9 @@ from pybench.runtimes.session import TensorSpec
 from pybench.workloads.inputs import random_arrays
 from tests.making import codes, run, write_classifier
 
-DIGITS = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", batch=4, threads=1, iterations=20)
+DIGITS = Case(
+    workload="infer", model="digits-cnn", runtime="onnxruntime", batch=4, threads=1, iterations=20, device="cpu"
+)
 
 
 @pytest.mark.parametrize(

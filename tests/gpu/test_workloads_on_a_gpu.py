@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads on a real GPU: what torch offers there, copies, training under autocast, memory that ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pybench.case import Case  # noqa: E402
+from pybench.errors import DeviceMemoryError  # noqa: E402
+from tests.making import run  # noqa: E402
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")]
+
+INFER = Case(workload="infer", model="resnet50", runtime="torch", batch=8, iterations=30)
+TRAIN = Case(workload="train", model="tinylm-small", runtime="torch", batch=4, iterations=30, warmup_iterations=0)
+COPY = Case(workload="h2d", iterations=30)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16"])
+@pytest.mark.parametrize("transfers", [False, True])
+def test_each_precision_runs_where_and_as_it_says(precision: str, transfers: bool) -> None:
+    result = run(INFER.with_factors(precision=precision, transfers=transfers))
+    assert result.labels["device"].startswith("GPU-")
+    assert result.labels["layout"] == "channels_last"
+    assert result.valid["precision"].value is True
+    assert result.metrics["peak_device_bytes"].value > 100e6
+    assert "gpu_energy_j" in result.metrics
+
+
+def test_half_precision_halves_the_model() -> None:
+    full, half = (run(INFER.with_factors(precision=name, iterations=2)).metrics for name in ("fp32", "fp16"))
+    assert half["model_bytes"].value == pytest.approx(full["model_bytes"].value / 2, rel=0.01)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "amp-bf16", "amp-fp16"])
+def test_training_learns_in_each_precision(precision: str) -> None:
+    metrics = run(TRAIN.with_factors(precision=precision)).metrics
+    assert metrics["loss_last_nats"].value < metrics["loss_first_nats"].value - 0.5
+
+
+def test_page_locked_memory_is_copied_faster() -> None:
+    pageable, pinned = (run(COPY.with_factors(pinned=pinned)).metrics for pinned in (False, True))
+    assert pinned["bandwidth_gb_per_s"].value > pageable["bandwidth_gb_per_s"].value > 0.5
+
+
+def test_predictions_repeat_and_agree_with_the_cpu() -> None:
+    case = Case(workload="accuracy", model="digits-cnn", runtime="torch", batch=64)
+    one, same, cpu = run(case), run(case), run(case.with_factors(device="cpu"))
+    for name in ("top1", "top5_hit"):
+        assert np.array_equal(one.tables["predictions"][name], same.tables["predictions"][name])
+    assert one.metrics["top1_percent"].value == pytest.approx(cpu.metrics["top1_percent"].value, abs=0.5)
+
+
+def test_device_memory_that_runs_out_is_told_by_evidence() -> None:
+    case = Case(workload="infer", model="tinylm-small", runtime="torch", batch=1_000_000, seq_len=2048)
+    with pytest.raises(DeviceMemoryError) as caught:
+        run(case)
+    assert "OutOfMemoryError" in caught.value.evidence
