@@ -209,6 +209,7 @@ def test_two_runners_share_a_campaign_and_do_nothing_twice(campaign: CampaignDir
 
 RUNNER = """
 import json, sys, pathlib
+sys.path.append(sys.argv[3])
 from pybench import rundir, runner
 from tests.runner.listening import Quiet
 campaign = rundir.CampaignDirectory(pathlib.Path(sys.argv[1]))
@@ -221,10 +222,8 @@ sys.exit(130 if tally.interrupted else 0 if tally.is_success else 1)
 
 def start_runner(campaign: CampaignDirectory, content: object) -> subprocess.Popen[bytes]:
     """A runner in a process of its own, as `pybench run` is, without the command line's imports."""
-    root = Path(__file__).parents[2]
-    return subprocess.Popen(
-        [sys.executable, "-c", RUNNER, campaign.path, json.dumps(content)], env={**os.environ, "PYTHONPATH": str(root)}
-    )
+    command = [sys.executable, "-P", "-c", RUNNER, campaign.path, json.dumps(content), Path(__file__).parents[2]]
+    return subprocess.Popen(command)
 
 
 def worker_pids(campaign: CampaignDirectory) -> list[int]:
