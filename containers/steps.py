@@ -215,8 +215,8 @@ def write_oci(build: Build, rootfs_sha256: str) -> str:
 
 def write_squashfs(build: Build, chroot: Chroot) -> None:
     """Pack the tar with the builder's squashfs-tools, whose version decides the bytes (4.5 and 4.6 differ)."""
-    # gzip is what every site's kernel and squashfuse can read. Level 4 packs 4 % worse than the default 9, in a fifth of
-    # the time; sqfstar 4.5 cannot be told a level. Without -root-mode the top folder would be 0777.
+    # gzip is what every site's kernel and squashfuse can read. Level 4 packs 4 % worse than the default 9, in a fifth
+    # of the time; sqfstar 4.5 cannot be told a level. Without -root-mode the top folder would be 0777.
     options = "-tar -quiet -no-progress -exit-on-error -comp gzip -Xcompression-level 4 -root-uid 0 -root-gid 0"
     pack = f"mksquashfs - /work/{build.squashfs.name} {options} -root-mode 0755 < /work/{build.rootfs.name}"
     chroot.run(["sh", "-c", pack])
