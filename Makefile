@@ -58,8 +58,9 @@ python-test: setup ## the tests of everything else; ARGS="-k name" for some
 bench: setup ## measurements of pybench itself, not tests
 	@$(BIN)/python -P bench/harness/seconds_per_run.py
 
-container: setup ## the pinned image (OCI archive and SIF), checked by running the quickstart in it; TIER=slim for one without torch
-	@$(BIN)/python -P containers/build.py $(if $(TIER),--tier $(TIER))
+container: ## the pinned image (OCI archive and SIF), checked by running the quickstart in it; TIER=full for one with torch
+	@python3 containers/build.py $(if $(TIER),--tier $(TIER))
+	@containers/run $(if $(TIER),--tier $(TIER))
 
 clean: ## remove what was built; results/ stays
 	rm -rf .venv .bootstrap build dist tokenizer-rs/target .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -35,7 +35,15 @@ from debian_root import BuildError, Mirror, mirror_of_this_machine, packages_in,
 from steps import PROJECT, TIERS, Build
 
 SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-HOST_TOOLS = {"mmdebstrap": "mmdebstrap", "apt-config": "apt", "unshare": "util-linux", "chroot": "coreutils"}
+# The Debian package that brings each program or file; podman and runc are for containers/run.
+HOST_TOOLS = {
+    "mmdebstrap": "mmdebstrap",
+    "apt-config": "apt",
+    "unshare": "util-linux",
+    "/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring",
+    "podman": "podman",
+    "runc": "runc",
+}
 
 Result = TypeVar("Result")
 
@@ -96,7 +104,7 @@ def check_machine(asked: argparse.Namespace) -> None:
     """Refuse early what could only fail late; as root, install the tools that are missing."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise BuildError(f"cannot build on {sys.platform} {platform.machine()}", "the recipe is for Linux on x86_64")
-    missing = sorted({package for tool, package in HOST_TOOLS.items() if shutil.which(tool, path=SEARCH_PATH) is None})
+    missing = missing_packages()
     if os.geteuid() != 0:
         needs = f"; first: sudo apt-get install {' '.join(missing)}" if missing else ""
         raise BuildError("building a root file system needs root", f"sudo {sys.argv[0]} --tier {asked.tier}{needs}")
@@ -114,6 +122,15 @@ def check_machine(asked: argparse.Namespace) -> None:
         install = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", *missing]
         with (asked.output / "build.log").open("w") as log:
             run(install, log, {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, "apt-get failed to install tools")
+
+
+def missing_packages() -> list[str]:
+    """The Debian packages without which neither building nor running works here."""
+    return [
+        package
+        for needed, package in HOST_TOOLS.items()
+        if not Path(needed).exists() and shutil.which(needed, path=SEARCH_PATH) is None
+    ]
 
 
 @contextmanager
