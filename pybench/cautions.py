@@ -32,7 +32,7 @@ class CautionCode(Enum):
     )
     OUTLIERS = (
         "outliers",
-        "some iterations took more than three times the median",
+        "more than one iteration in a hundred took over three times the median",
         "close other programs, or pin threads with `affinity`",
     )
     BUSY_MACHINE = (

@@ -23,7 +23,7 @@ TF32_CAPABILITY = 8.0  # Ampere: the first tensor cores with TF32
 
 def unsupported(case: Case, facts: Facts) -> Reason | None:
     """None when the case can run here, else a short stable code and a sentence with what to do."""
-    for rule in (_packages, _device, _precision, _transfer, _path):
+    for rule in (_packages, _runtime, _device, _precision, _transfer, _path):
         reason = rule(case, facts)
         if reason is not None:
             return reason
@@ -46,6 +46,14 @@ def _packages(case: Case, facts: Facts) -> Reason | None:
                 f"no_{name}",
                 f"{name} cannot be imported here ({facts[name]['why']}); install pybench[{_extra(name)}]",
             )
+    return None
+
+
+def _runtime(case: Case, facts: Facts) -> Reason | None:
+    if case.workload == "train" and case.runtime == "onnxruntime":
+        return "no_training", "onnxruntime does not train; the runtime of train is torch"
+    if case.runtime == "torch" and case.model and not is_built_in("model", case.model):
+        return "onnx_in_torch", "torch runs built-in models; an ONNX file is run by onnxruntime"
     return None
 
 
@@ -86,6 +94,8 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
 def _transfer(case: Case, facts: Facts) -> Reason | None:
     if case.workload == "h2d" and not _gpus(case, facts):
         return "no_gpu", "h2d copies from host to GPU, and there is no GPU: a host copy would be another measurement"
+    if case.transfers and (case.device == "cpu" or not _gpus(case, facts)):
+        return "no_gpu", "transfers: true includes the copies to and from a GPU, and this case runs on the CPU"
     return None
 
 

@@ -21,6 +21,7 @@ from pybench.errors import UsageError
 
 FEWEST_FOR_P99 = 100  # below, the 99th percentile by this rule is the maximum
 OUTLIER_RATIO = 3.0  # times of the median; far beyond what jitter of a healthy machine gives
+OUTLIER_SHARE = 0.01  # up to one in a hundred is what any desktop does to a process; it is in the percentiles
 _NANOSECONDS = 1e-9
 
 
@@ -75,7 +76,7 @@ def latency_cautions(summary: LatencySummary) -> list[Caution]:
     cautions = []
     if summary.iterations < FEWEST_FOR_P99:
         cautions.append(Caution(CautionCode.FEW_ITERATIONS, f"{summary.iterations} iterations", "latency_p99_ms"))
-    if summary.outliers:
+    if summary.outliers > OUTLIER_SHARE * summary.iterations:
         detail = f"{summary.outliers} of {summary.iterations} iterations, the longest {summary.maximum_s * 1e3:.3g} ms"
         cautions.append(Caution(CautionCode.OUTLIERS, detail, "latency_mean_ms"))
     return cautions
