@@ -58,7 +58,7 @@ python-test: setup ## the tests of everything else; ARGS="-k name" for some
 bench: setup ## measurements of pybench itself, not tests
 	@$(BIN)/python -P bench/harness/seconds_per_run.py
 
-container: ## the pinned image (OCI archive and SIF), checked by running the quickstart in it; TIER=full for one with torch
+container: ## the pinned image (OCI archive and SIF), checked by running the quickstart in it; TIER=slim for a small one without torch
 	@python3 containers/build.py $(if $(TIER),--tier $(TIER))
 	@containers/run $(if $(TIER),--tier $(TIER))
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build pybench's image: one root file system, packed as an OCI archive and as a SIF, the same bytes on every build.
 
-    sudo containers/build.py [--tier slim|full]
+    sudo containers/build.py [--tier full|slim]
 
 The root file system is Debian's packages (debs.txt), the Python packages of uv.lock, and pybench's own C++, Rust and
 Go, compiled at fixed paths in a second Debian root, the builder, so that this machine's compilers do not matter. Its
@@ -29,6 +29,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # PYTHONSAFEPATH leaves it out
 import debs_lock
 import steps
 from debian_root import BuildError, Mirror, mirror_of_this_machine, packages_in, run
@@ -90,7 +91,7 @@ def main() -> int:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Build pybench's image as an OCI archive and a SIF.")
-    parser.add_argument("--tier", choices=sorted(TIERS), default="slim", help="full carries torch (default: slim)")
+    parser.add_argument("--tier", choices=sorted(TIERS), default="full", help="slim lacks torch (default: full)")
     parser.add_argument("--output", type=Path, default=PROJECT / "build" / "container", help="folder for the images")
     parser.add_argument("--fresh", action="store_true", help="use no cache: fetch and build everything again")
     parser.add_argument("--mirror", help="Debian mirror (default: the one in this machine's apt sources)")
@@ -115,7 +116,7 @@ def check_machine(asked: argparse.Namespace) -> None:
     if free < needed:
         raise BuildError(
             f"{asked.output} has {free / 2**30:.1f} GiB free, the {asked.tier} tier needs {needed / 2**30:.0f}",
-            "free some space, or choose another folder with --output",
+            "free some space, choose another folder with --output, or --tier slim, which needs little",
         )
     if missing:
         print(f"installing {' '.join(missing)}", flush=True)

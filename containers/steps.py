@@ -45,7 +45,7 @@ class Tier:
 
 TIERS = {
     "slim": Tier(("onnx", "digits", "hf"), ("image",), 6 << 30),
-    "full": Tier(("onnx", "digits", "hf", "torch"), ("image", "image-full"), 30 << 30),
+    "full": Tier(("onnx", "digits", "hf", "torch"), ("image", "image-full"), 20 << 30),
 }
 
 
@@ -194,7 +194,9 @@ def write_rootfs(build: Build, base: Path) -> str:
         passwd, group = (canonical_tar.text_of(members, f"etc/{name}") for name in ("passwd", "group"))
         members |= canonical_tar.from_tree(build.work / "opt", "opt")
         members |= image_content.own_files(passwd, group, build.tier)
-        return canonical_tar.write(members, build.rootfs, EPOCH_S)
+        sha256 = canonical_tar.write(members, build.rootfs, EPOCH_S)
+    shutil.rmtree(build.work / "opt" / "pybench")  # gigabytes in the full tier; the tar now holds it
+    return sha256
 
 
 def write_oci(build: Build, rootfs_sha256: str) -> str:
@@ -220,6 +222,7 @@ def write_squashfs(build: Build, chroot: Chroot) -> None:
     options = "-tar -quiet -no-progress -exit-on-error -comp gzip -Xcompression-level 4 -root-uid 0 -root-gid 0"
     pack = f"mksquashfs - /work/{build.squashfs.name} {options} -root-mode 0755 < /work/{build.rootfs.name}"
     chroot.run(["sh", "-c", pack])
+    build.rootfs.unlink()  # the OCI archive holds it
 
 
 def write_sif(build: Build, chroot: Chroot, rootfs_sha256: str) -> str:

@@ -83,18 +83,18 @@ def test_too_small_a_disk_is_said_before_anything_is_fetched(
         assert program.main() == 1
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert "has 0.0 GiB free, the slim tier needs 6" in capsys.readouterr().err
+    assert "has 0.0 GiB free, the full tier needs 20" in capsys.readouterr().err
 
 
 def test_running_an_image_that_was_not_built_names_the_command_that_builds_it(containers: Path, tmp_path: Path) -> None:
     answer = subprocess.run([containers / "run", "--images", tmp_path], capture_output=True, text=True)
     assert answer.returncode == 2
-    assert "there is no finished slim image" in answer.stderr
-    assert "hint: containers/build.py --tier slim makes one" in answer.stderr
+    assert "there is no finished full image" in answer.stderr
+    assert "hint: containers/build.py --tier full makes one" in answer.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unknown_option_of_run_is_an_error(containers: Path) -> None:
-    answer = subprocess.run([containers / "run", "--tires", "slim"], capture_output=True, text=True)
+    answer = subprocess.run([containers / "run", "--tires", "full"], capture_output=True, text=True)
     assert answer.returncode == 2
     assert "unknown option --tires" in answer.stderr
