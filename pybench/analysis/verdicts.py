@@ -58,6 +58,11 @@ class CaseVerdict:
     judgements: tuple[Judgement, ...]
     verdict: Verdict | None
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether there is a number behind the verdict. Without one it is undecided for good, not for want of runs."""
+        return self.verdict is None or any(judgement.estimate is not None for judgement in self.judgements)
+
     def as_json(self) -> dict[str, Any]:
         return {
             "case_id": self.subject.case.id,

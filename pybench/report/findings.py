@@ -65,16 +65,19 @@ def describe(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> Findin
 
 
 def _headline(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> str:
-    verdicts = Counter(one.verdict for found in analysis.verdicts for one in found if one.verdict is not None)
+    judged = [one for found in analysis.verdicts for one in found if one.verdict is not None]
+    verdicts = Counter(one.verdict for one in judged if one.is_measured and one.verdict is not None)
+    unmeasured = sum(not one.is_measured for one in judged)
     runs = f"{coverage.covered} of {coverage.planned} planned runs are covered"
     if not dataset.runs.filter(pl.col("outcome") == "ok").height:
         return f"No run gave a number: {runs}, and none of them is ok. The reasons stand below."
     if not analysis.contrasts:
         return f"The plan declares no criteria, so cases are described and not compared; {runs}."
-    if not verdicts:
+    if not judged:
         return f"The plan compares cases and sets no threshold, so nothing is accepted or rejected; {runs}."
     parts = [f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict]]
-    return f"Of {verdicts.total()} candidates judged against their baseline, {_listed(parts)}; {runs}."
+    missing = [f"{unmeasured} could not be measured"] if unmeasured else []
+    return f"Of {len(judged)} candidates against their baseline, {_listed([*parts, *missing])}; {runs}."
 
 
 def _token_alarm(analysis: Analysis) -> str:
@@ -89,16 +92,21 @@ def _token_alarm(analysis: Analysis) -> str:
 def _contrast_sentences(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[Sentence]:
     by_case = {pair.pair.case.id: pair for pair in contrast.pairs}
     context = context_factors(contrast, subjects(verdicts))
-    sentences = []
+    sentences, unmeasured = [], []
     for verdict in verdicts:
         pair = by_case[verdict.subject.case.id]
         candidate, baseline, where = pair_texts(pair.pair, tuple(contrast.contrast.baseline), context)
         subject = f"{candidate} instead of {baseline}" + (f" ({where})" if where else "")
-        if verdict.verdict is None:
+        if not verdict.is_measured:
+            reasons = dict.fromkeys(one.why for one in verdict.judgements if one.why and one.pair is not None)
+            unmeasured.append(f"{subject}: {', '.join(reasons) or 'nothing to compare'}")
+        elif verdict.verdict is None:
             sentences.append(Sentence(subject, _effect_text(pair), "neutral"))
         else:
             text = "; ".join(_judgement_text(one) for one in verdict.judgements) + "." + _device_text(pair)
             sentences.append(Sentence(subject, text, TONES[verdict.verdict], verdict.verdict.value))
+    if unmeasured:
+        sentences.append(Sentence("Not measured", "; ".join(unmeasured) + ".", "neutral"))
     return sentences
 
 

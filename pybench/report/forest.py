@@ -56,9 +56,10 @@ def draw_forests(analysis: Analysis) -> list[Picture]:
     """One figure a contrast that has anything to show."""
     shown = []
     for number, (contrast, verdicts) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1):
-        panels = _panels(contrast, verdicts)
+        measured = [verdict for verdict in verdicts if verdict.is_measured]
+        panels = _panels(contrast, measured)
         if any(mark and mark.estimate for panel in panels for mark in panel.marks):
-            shown.append(_draw(number, contrast, verdicts, panels))
+            shown.append(_draw(number, contrast, measured, panels))
     return shown
 
 

@@ -63,6 +63,14 @@ def test_every_table_and_figure_comes_in_every_form(typical: Path) -> None:
         assert (typical.parent / "figures" / f"{stem}.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_what_could_not_be_measured_is_one_sentence(typical: Path) -> None:
+    page = typical.read_text()
+    found = page[page.index('<section id="found"') : page.index('<section id="sure"')]
+    assert "1 could not be measured" in found
+    assert found.count("<b>Not measured</b>") == 1
+    assert "no_int8_kernels" in found
+
+
 def test_the_page_loads_nothing_from_anywhere(typical: Path) -> None:
     page = typical.read_text()
     links = _Links(page)
@@ -92,7 +100,7 @@ def test_what_was_found_comes_first_then_how_sure_then_the_rest(typical: Path) -
     places = [page.index(f'<section id="{name}"') for name in ("found", "sure", "behind")]
     assert places == sorted(places)
     found = page[places[0] : places[1]]
-    assert "Of 6 candidates judged against their baseline" in found
+    assert "Of 6 candidates against their baseline" in found
     assert re.search(r"int8 instead of fp32 \(onnxruntime, batch 8\)</b>: <span class=\"verdict\">accepted", found)
     assert re.search(r"Speed-up 1\.[78]\d*× \[", found)
 
