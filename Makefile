@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := setup
-.PHONY: help setup campaign test lint python-test rust-test go-test bench container clean
+.PHONY: help setup campaign test test-tools lint python-test rust-test go-test bench container clean
 
 # --- versions come from pyproject.toml, [tool.pybench.toolchain] ---
 version = $(shell sed -n '/^\[tool.pybench.toolchain\]/,/^\[/s/^$(1) *= *"\([^"]*\)".*/\1/p' pyproject.toml)
@@ -40,7 +40,10 @@ campaign: setup ## run plans/quickstart.yaml and write its report; PLAN=... for 
 	@$(BIN)/pybench run $(or $(PLAN),plans/quickstart.yaml)
 	@$(BIN)/pybench report results/$$(sed -n 's/^name: *//p' $(or $(PLAN),plans/quickstart.yaml))
 
-test: setup lint rust-test go-test python-test ## everything that CI checks
+test: test-tools lint rust-test go-test python-test ## everything that CI checks
+
+test-tools: setup # the real programs that tests drive, where they can be installed
+	@.ci/system-packages $(RUST_MINIMUM) tests
 
 lint: setup ## formatting, lint, types, import layers
 	@.ci/lint
