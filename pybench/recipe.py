@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import FACTORS, Case
@@ -31,17 +31,20 @@ DEFAULT_IMAGES = {
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How one artefact is made. `kind`: checkpoint, onnx or onnx-int8; `needs`: role -> the recipe it builds on;
-    `file`: the artefact's file inside its folder; `files`: factors whose user file the making reads."""
+    `file`: the artefact's file inside its folder; `files`: factor and value, a path of the user's that is read.
+
+    `files` is no part of the digest: the content's sha256 is among the parameters, and says more than where it lies.
+    """
 
     kind: str
     file: str
     parameters: tuple[tuple[str, Any], ...]
     needs: tuple[tuple[str, Recipe], ...] = ()
-    files: tuple[str, ...] = field(default=())
+    files: tuple[tuple[str, str], ...] = ()
 
     @property
     def digest(self) -> str:
-        """64 hexadecimal digits: the sha256 of the canonical JSON of everything above."""
+        """64 hexadecimal digits: the sha256 of the canonical JSON of `as_json`."""
         return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
@@ -114,7 +117,7 @@ def _onnx_of(case: Case) -> Recipe | None:
         ("images_sha256", sources.get("images")),
     )
     needs = () if exported is None else (("onnx", exported),)
-    files = tuple(name for name in ("model", "images") if name in sources)
+    files = tuple((name, str(getattr(case, name))) for name in ("model", "images") if name in sources)
     return Recipe("onnx-int8", ONNX_FILE, parameters, needs, files)
 
 
@@ -122,5 +125,5 @@ def _exported(case: Case) -> Recipe:
     checkpoint = _checkpoint_of(case)
     parameters = (("model", case.model), ("checkpoint_sha256", dict(case.sources).get("checkpoint")), ("seed", 0))
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
-    files = ("checkpoint",) if case.checkpoint is not None else ()
+    files = (("checkpoint", case.checkpoint),) if case.checkpoint is not None else ()
     return Recipe("onnx", ONNX_FILE, parameters, needs, files)

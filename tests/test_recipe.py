@@ -27,7 +27,7 @@ def test_a_users_own_file_is_part_of_the_address() -> None:
     own = Case(
         workload="infer", model="own.onnx", runtime="onnxruntime", precision="int8", sources=(("model", "a" * 64),)
     )
-    assert recipes_of(own)["model"].files == ("model",)
+    assert recipes_of(own)["model"].files == (("model", "own.onnx"),)
     assert (
         recipes_of(own)["model"].digest != recipes_of(own.with_factors(sources=(("model", "b" * 64),)))["model"].digest
     )
@@ -38,3 +38,17 @@ def test_torch_needs_weights_only_where_there_is_something_to_train() -> None:
     assert [*recipes_of(Case(workload="infer", model="digits-cnn", runtime="torch"))] == ["checkpoint"]
     assert recipes_of(Case(workload="infer", model="resnet50", runtime="torch")) == {}
     assert recipes_of(Case(workload="h2d")) == {}
+
+
+def test_a_users_checkpoint_is_read_from_its_path_and_addressed_by_its_content() -> None:
+    own = Case(
+        workload="infer",
+        model="digits-cnn",
+        runtime="onnxruntime",
+        checkpoint="mine/weights.pt",
+        sources=(("checkpoint", "a" * 64),),
+    )
+    recipe = recipes_of(own)["model"]
+    assert recipe.files == (("checkpoint", "mine/weights.pt"),)
+    assert recipe.digest == recipes_of(own.with_factors(checkpoint="copy.pt"))["model"].digest
+    assert recipe.digest != recipes_of(own.with_factors(sources=(("checkpoint", "b" * 64),)))["model"].digest

@@ -102,12 +102,11 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
 
 def _request(recipe: Recipe, inputs: Mapping[str, Path], maker: Maker) -> dict[str, object]:
     """The content of recipe.json; paths of inputs are relative to the campaign's folder."""
-    parameters = dict(recipe.parameters)
     return {
         "schema_version": rundir.SCHEMA_VERSION,
         "recipe": recipe.as_json(),
         "inputs": {role: str(path.relative_to(maker.campaign.path)) for role, path in inputs.items()},
-        "files": {factor: maker.files[str(parameters.get(factor, factor))] for factor in recipe.files},
+        "files": {factor: maker.files[value] for factor, value in recipe.files},
     }
 
 
