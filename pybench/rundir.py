@@ -46,6 +46,7 @@ STDOUT = "stdout.log"
 STDERR = "stderr.log"
 COMPLETE = "complete"
 CLAIM_SUFFIX = ".claim"
+TEMPORARY_SUFFIX = ".tmp"
 
 OUTCOMES = ("ok", "oom", "timeout", "unsupported", "build_failed", "crashed", "killed", "interrupted")
 COVERING = frozenset({"ok", "oom", "unsupported"})
@@ -53,6 +54,7 @@ VALIDITIES = ("timing", "energy", "precision", "accuracy")
 
 _BLOCK = re.compile(r"block-(\d{3,})")
 _ATTEMPT = re.compile(r"attempt-(\d{2,})")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 # --- writing -------------------------------------------------------------------------------------------------------
@@ -60,9 +62,9 @@ _ATTEMPT = re.compile(r"attempt-(\d{2,})")
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Writes a file whole or not at all: temporary name in the same folder, fsync, rename, fsync of the folder."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_name(path)
     try:
-        with open(temporary, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -74,14 +76,31 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise storage_error(error, path) from error
 
 
+def temporary_name(path: Path) -> Path:
+    """A hidden name beside `path`. Random: runners in containers often have the same process number."""
+    return path.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
+
+
 def write_text(path: Path, text: str) -> None:
     """`write_bytes` of UTF-8 text."""
     write_bytes(path, text.encode())
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """`write_bytes` of indented JSON. Raises ValueError on NaN or infinity: a missing number is null."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    """`write_bytes` of indented JSON. Raises ValueError on NaN or infinity: a missing number is null.
+
+    File names need not be UTF-8: what such a name holds is written as an escape, which reads back as the same name.
+    """
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(path, _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def make_folder(path: Path, *, exist_ok: bool = False) -> None:
+    """Makes a folder and those above it; `storage_error` where that cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=exist_ok)
+    except OSError as error:
+        raise storage_error(error, path) from error
 
 
 def sync_folder(folder: Path) -> None:
@@ -149,9 +168,12 @@ class RunDirectory:
     def complete(self, run: Mapping[str, Any]) -> None:
         """Writes run.json, makes every file of the run durable, then writes `complete`: the last of a run's life."""
         write_json(self.file(RUN), {"schema_version": SCHEMA_VERSION, **run})
-        for entry in self.path.iterdir():
-            if entry.is_file():
-                _sync_file(entry)
+        try:
+            for entry in self.path.iterdir():
+                if entry.is_file():
+                    _sync_file(entry)
+        except OSError as error:  # with delayed allocation a full disk shows only here
+            raise storage_error(error, self.path) from error
         write_bytes(self.file(COMPLETE), b"")
 
     def read_case(self) -> Case:
@@ -238,9 +260,9 @@ class CampaignDirectory:
     def attempts(self, case_id: str, block: int) -> list[RunDirectory]:
         """Every attempt at one run, oldest first, complete or not."""
         folder = self.block(case_id, block)
-        names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-        found = [(name, _ATTEMPT.fullmatch(name)) for name in names]
-        return [RunDirectory(folder / name, case_id, block, int(match[1])) for name, match in found if match]
+        names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+        numbers = sorted(int(match[1]) for name in names if (match := _ATTEMPT.fullmatch(name)))
+        return [self.attempt(case_id, block, number) for number in numbers]
 
     def latest(self, case_id: str, block: int) -> RunDirectory | None:
         """The attempt that counts: the latest complete one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,27 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
 def test_what_is_no_campaign_is_named_with_a_hint(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="give the folder that `pybench run` printed"):
         rundir.open_campaign(tmp_path / name)
+
+
+def test_writers_of_the_same_process_number_do_not_meet_in_one_temporary_file(tmp_path: Path) -> None:
+    """Two containers on one file system are likely to: threads, which share their number, stand in for them."""
+    with ThreadPoolExecutor(4) as writers:
+        list(writers.map(lambda _: rundir.write_text(tmp_path / "plan.yaml", "x" * 1000), range(400)))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["plan.yaml"]
+
+
+def test_a_file_name_that_is_not_utf_8_is_stored_and_read_back(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    rundir.write_json(tmp_path / "content.json", {"path": name})
+    assert rundir.read_json(tmp_path / "content.json") == {"path": name}
+
+
+def test_the_hundredth_attempt_is_later_than_the_ninety_ninth(tmp_path: Path) -> None:
+    campaign = CampaignDirectory(tmp_path)
+    for number in (2, 100, 99):
+        attempt = campaign.attempt("c", 1, number)
+        attempt.path.mkdir(parents=True)
+        attempt.file(rundir.COMPLETE).touch()
+    latest = campaign.latest("c", 1)
+    assert latest is not None
+    assert latest.attempt == 100
