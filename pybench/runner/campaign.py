@@ -75,17 +75,15 @@ def open_for_running(
     Returns the cases that the plan adds and those it orphans (their runs stay and no longer count).
     """
     plan = rundir.parse_resolved_plan(content)
-    former: tuple[Case, ...] | None = None
-    if campaign.plan_resolved.exists():
-        former = rundir.read_resolved_plan(campaign).cases
-    elif campaign.path.is_dir() and any(campaign.path.iterdir()):
+    rundir.make_folder(campaign.path, exist_ok=True)
+    # Looked at before the plan is looked for, which a runner that starts beside this one writes before all else.
+    holds_files = any(not entry.name.endswith(rundir.TEMPORARY_SUFFIX) for entry in campaign.path.iterdir())
+    former = rundir.read_resolved_plan(campaign).cases if campaign.plan_resolved.exists() else None
+    if holds_files and former is None:
         raise rundir.not_a_campaign(campaign)
-    try:
-        campaign.artefacts.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise rundir.storage_error(error, campaign.path) from error
-    rundir.write_text(campaign.plan, plan_text)
     rundir.write_json(campaign.plan_resolved, content)
+    rundir.write_text(campaign.plan, plan_text)
+    rundir.make_folder(campaign.artefacts, exist_ok=True)
     if former is None:
         return [], []
     old, new = {case.id for case in former}, {case.id for case in plan.cases}
@@ -178,7 +176,7 @@ class _Runner:
         self.listener.finished(planned, outcome, wall_s)
 
     def _attempt(self, planned: PlannedRun, attempt: RunDirectory) -> tuple[Outcome, float]:
-        attempt.path.mkdir()
+        rundir.make_folder(attempt.path)
         rundir.write_json(attempt.file(rundir.CASE), self._request(planned, attempt))
         outcome = self._known_beforehand(planned.case)
         end = None

@@ -2,8 +2,8 @@
 """Who may do a run: a claim beside each attempt, so that two runners (shards, array tasks) never do the same one.
 
 A claim is a small file that is linked into place whole: `link(2)` fails when the name exists, on NFS too, and nobody
-ever reads half of one. Claims are never removed or overwritten: a dead runner's work is taken over by claiming the next
-attempt, so two runners that find the same dead claim cannot both win.
+ever reads half of one. Claims are never overwritten, and only a living owner removes its own: a dead runner's work is
+taken over by claiming the next attempt, so two runners that find the same dead claim cannot both win.
 
 A claim is dead when its process is gone (same boot and process namespace), or when its heartbeat is old (elsewhere).
 """
@@ -18,7 +18,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pybench.rundir import storage_error
+from pybench.rundir import make_folder, storage_error, temporary_name
 
 HEARTBEAT_S = 30.0  # how often a runner touches its claim while it waits for a worker
 STALE_S = 300.0  # ten heartbeats: a claim from elsewhere that is older belongs to a dead runner
@@ -44,17 +44,18 @@ def this_process() -> Claimant:
 
 def claim(path: Path, claimant: Claimant) -> bool:
     """Claims `path` for `claimant`; False when somebody has claimed it before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{claimant.pid}.{claimant.pid_started}.tmp")
+    make_folder(path.parent, exist_ok=True)
+    temporary = temporary_name(path)
     try:
         temporary.write_text(json.dumps({"schema_version": 1, **asdict(claimant)}) + "\n")
         os.link(temporary, path)
     except FileExistsError:
-        return False
+        return temporary.samefile(path)  # NFS: the link was made, its answer lost, and the client asked again
     except OSError as error:
         raise storage_error(error, path) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # on a file system that has become read-only it cannot be removed
+            temporary.unlink()
     return True
 
 
@@ -71,8 +72,8 @@ def is_alive(path: Path, claimant: Claimant) -> bool:
         return False
     if (other.boot_id, other.pid_namespace) == (claimant.boot_id, claimant.pid_namespace):
         return other != claimant and _started(other.pid) == other.pid_started
-    if other.host == claimant.host and other.boot_id != claimant.boot_id:
-        return False  # the machine has been restarted since
+    if other.host == claimant.host and other.boot_id != claimant.boot_id and age_s > _seconds_since_boot():
+        return False  # this machine has been restarted since; a younger heartbeat is of a namesake's
     return age_s < STALE_S
 
 
@@ -84,6 +85,10 @@ def touch(path: Path) -> None:
 
 def _age_s(path: Path) -> float:
     return time.time() - path.stat().st_mtime
+
+
+def _seconds_since_boot() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _started(pid: int) -> int | None:

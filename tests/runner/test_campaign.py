@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -82,6 +83,31 @@ def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(campaign: 
     with pytest.raises(UsageError, match="is not empty and not a campaign"):
         runner.open_for_running(campaign, plan_content(noop_cases(1), 1), "")
     assert [entry.name for entry in campaign.path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_runner_killed_while_it_made_the_directory_leaves_one_that_can_be_continued(
+    campaign: CampaignDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each of its writes in turn: nothing after that write happens, and what it wrote halfway stays."""
+    content = plan_content(noop_cases(1), 1)
+    write = rundir.write_bytes
+    for survived in range(3):
+        where = CampaignDirectory(campaign.path.with_name(f"killed-{survived}"))
+        left = survived
+
+        def die(path: Path, data: bytes) -> None:
+            nonlocal left
+            if left == 0:
+                rundir.temporary_name(path).touch()
+                raise KeyboardInterrupt
+            left -= 1
+            write(path, data)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(rundir, "write_bytes", die)
+            with contextlib.suppress(KeyboardInterrupt):
+                runner.open_for_running(where, content, "")
+        assert runner.open_for_running(where, content, "") == ([], [])
 
 
 def test_a_run_that_takes_too_long_is_a_timeout_and_is_repeated_only_when_asked(

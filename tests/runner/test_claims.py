@@ -9,6 +9,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from pybench.runner.claims import STALE_S, Claimant, claim, is_alive, this_process
 
 
@@ -54,7 +56,27 @@ def test_a_reused_process_number_is_not_the_claimant(tmp_path: Path) -> None:
 def test_a_claim_from_before_a_restart_of_this_machine_is_dead(tmp_path: Path) -> None:
     me = this_process()
     claim(tmp_path / "before", replace(me, boot_id="another"))
+    before_boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) - 1
+    os.utime(tmp_path / "before", (before_boot, before_boot))
     assert not is_alive(tmp_path / "before", me)
+
+
+def test_a_claim_from_another_host_of_the_same_name_lives_as_long_as_its_heartbeat(tmp_path: Path) -> None:
+    me = this_process()
+    claim(tmp_path / "namesake", replace(me, boot_id="another"))
+    assert is_alive(tmp_path / "namesake", me)
+
+
+def test_a_claim_whose_answer_was_lost_on_the_network_is_won(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an NFS client does that asks again: the second link fails on the first one's success."""
+    link = os.link
+
+    def link_twice(source: Path, target: Path) -> None:
+        link(source, target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", link_twice)
+    assert claim(tmp_path / "mine", this_process())
 
 
 def test_a_claim_from_another_host_lives_as_long_as_its_heartbeat(tmp_path: Path) -> None:
