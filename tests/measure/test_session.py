@@ -126,13 +126,15 @@ def tasks() -> set[str]:
 
 def test_a_window_that_fails_is_not_kept_and_the_samplers_stop(replayed_gpu: str) -> None:
     before = tasks()  # C++ threads are known to the kernel only; other tests' frameworks have left some of their own
-    with (
-        pytest.raises(RuntimeError, match="the work failed"),
-        Session(UUID, nvml_library=replayed_gpu) as session,
-        session.window("timing"),
-    ):
-        assert len(tasks() - before) >= 2, "no sampler runs, so this test would prove nothing"
-        raise RuntimeError("the work failed")
+    session = Session(UUID, nvml_library=replayed_gpu)
+
+    def work_that_fails() -> None:
+        with session, session.window("timing"):
+            assert len(tasks() - before) >= 2, "no sampler runs, so this test would prove nothing"
+            raise RuntimeError("the work failed")
+
+    with pytest.raises(RuntimeError, match="the work failed"):
+        work_that_fails()
     assert session.windows == ()
     assert tasks() <= before
     with pytest.raises(UsageError, match="no window 'timing'"):
