@@ -19,7 +19,7 @@ from pybench.recipe import Recipe, in_making_order, recipes_of
 from pybench.rundir import CampaignDirectory, ResolvedPlan, RunDirectory
 from pybench.runner.claims import Claimant, claim, is_alive, this_process, touch
 from pybench.runner.interruption import Interruption
-from pybench.runner.outcome import Outcome, input_error, judge, run_record
+from pybench.runner.outcome import Outcome, judge, run_record, usage_error
 from pybench.runner.prepare import Maker, prepare
 from pybench.runner.process import run_worker
 from pybench.runner.schedule import WHOLE, PlannedRun, Shard, planned_runs
@@ -185,7 +185,7 @@ class _Runner:
             end = run_worker(
                 arguments, attempt.path, self.options.timeout_s, self.interruption, lambda: touch(attempt.claim)
             )
-            error = input_error(end)
+            error = usage_error(end)
             if error:
                 shutil.rmtree(attempt.path)
                 attempt.claim.unlink()

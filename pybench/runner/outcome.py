@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench import rundir
-from pybench.errors import InputError
+from pybench.errors import UsageError
 from pybench.runner.process import WorkerEnd
 
 KILLED_STATUS = 137  # 128 + SIGKILL: how a shell or a container reports it
@@ -43,8 +43,10 @@ def judge(end: WorkerEnd) -> Outcome:
         return Outcome("killed", end.signal)
     if end.signal is not None:
         return Outcome("crashed", end.signal, f"{end.signal}: see {rundir.STDERR}")
-    if end.exit_status == 0 and report.get("outcome") == "ok":
-        return Outcome("ok")
+    if report.get("outcome") == "ok":
+        if end.exit_status == 0:
+            return Outcome("ok")
+        return Outcome("crashed", "exit_status", f"exit status {end.exit_status} after its work: see {rundir.STDERR}")
     return Outcome("crashed", "no_report", f"exit status {end.exit_status} without a report: see {rundir.STDERR}")
 
 
@@ -73,9 +75,9 @@ def run_record(case_id: str, block: int, attempt: int, outcome: Outcome, end: Wo
     }
 
 
-def input_error(end: WorkerEnd) -> InputError | None:
-    """The user's file that the worker could not use, as the error to show: the same for every run, so not stored."""
+def usage_error(end: WorkerEnd) -> UsageError | None:
+    """What the worker says is for the user to change, as the error to show: a file, or room on the disk. Not stored."""
     report = end.report or {}
-    if report.get("outcome") != "input_error":
+    if report.get("outcome") != "usage_error":
         return None
-    return InputError(report["message"], hint=report.get("hint"))
+    return UsageError(report["message"], hint=report.get("hint"))

@@ -19,7 +19,7 @@ from pybench.recipe import Recipe
 from pybench.rundir import CampaignDirectory, RunDirectory
 from pybench.runner.claims import Claimant, claim, is_alive, touch
 from pybench.runner.interruption import Interruption
-from pybench.runner.outcome import Outcome, input_error, judge, run_record
+from pybench.runner.outcome import Outcome, judge, run_record, usage_error
 from pybench.runner.process import run_worker
 
 WAIT_S = 0.5  # between two looks at an artefact that another runner is making
@@ -54,14 +54,12 @@ def _made(recipe: Recipe, maker: Maker) -> Outcome:
     folder = maker.campaign.artefact(recipe.digest)
     number = 1
     while not maker.interruption.asked:
-        if (folder / rundir.COMPLETE).exists():
-            outcome = _stored_outcome(folder)
-            if outcome.name in rundir.COVERING or not maker.retry_failed:
-                return outcome
-            os.rename(folder, _free_name(folder))
+        outcome = _usable(folder, maker)
+        if outcome is not None:
+            return outcome
         attempt = RunDirectory(folder.with_name(f".{recipe.digest}.attempt-{number:02d}"), recipe.digest, 0, number)
         if claim(attempt.claim, maker.claimant):
-            return _make(recipe, attempt, maker)
+            return _make_claimed(recipe, attempt, maker)
         if not is_alive(attempt.claim, maker.claimant):
             shutil.rmtree(attempt.path, ignore_errors=True)
             number += 1
@@ -70,9 +68,24 @@ def _made(recipe: Recipe, maker: Maker) -> Outcome:
     return Outcome("interrupted", "asked_to_stop")
 
 
+def _make_claimed(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
+    """Makes what is still missing now. The claim stands only meanwhile: its owner lives on, and nobody waits for it."""
+    folder = maker.campaign.artefact(recipe.digest)
+    try:
+        outcome = _usable(folder, maker)  # another runner may have finished between the look and the claim
+        if outcome is not None:
+            return outcome
+        if folder.exists():
+            os.rename(folder, _free_name(folder))
+        shutil.rmtree(attempt.path, ignore_errors=True)
+        return _make(recipe, attempt, maker)
+    finally:
+        attempt.claim.unlink(missing_ok=True)
+
+
 def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
     maker.announce(recipe)
-    attempt.path.mkdir()
+    rundir.make_folder(attempt.path)
     inputs = {role: maker.campaign.artefact(needed.digest) / needed.file for role, needed in recipe.needs}
     rundir.write_json(attempt.file(rundir.RECIPE), _request(recipe, inputs, maker))
     end = run_worker(
@@ -83,7 +96,7 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
         lambda: touch(attempt.claim),
     )
     outcome = judge(end)
-    error = input_error(end)
+    error = usage_error(end)
     if error or outcome.name in ("interrupted", "killed"):
         shutil.rmtree(attempt.path)
     if error:
@@ -95,8 +108,19 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
     if outcome.name == "ok" and not attempt.file(recipe.file).is_file():
         outcome = Outcome("build_failed", "no_file", f"the maker reported success but left no {recipe.file}")
     attempt.complete(run_record(recipe.digest, 0, attempt.attempt, outcome, end))
-    os.rename(attempt.path, maker.campaign.artefact(recipe.digest))
-    rundir.sync_folder(maker.campaign.artefacts)
+    return _publish(attempt, maker.campaign.artefact(recipe.digest), outcome)
+
+
+def _publish(attempt: RunDirectory, folder: Path, outcome: Outcome) -> Outcome:
+    """Renames an attempt to its address. Who was taken for dead finds another's there: that one stays."""
+    try:
+        os.rename(attempt.path, folder)
+        rundir.sync_folder(folder.parent)
+    except OSError as error:
+        if not (folder / rundir.COMPLETE).exists():
+            raise rundir.storage_error(error, folder) from error
+        shutil.rmtree(attempt.path, ignore_errors=True)
+        return _stored_outcome(folder)
     return outcome
 
 
@@ -108,6 +132,14 @@ def _request(recipe: Recipe, inputs: Mapping[str, Path], maker: Maker) -> dict[s
         "inputs": {role: str(path.relative_to(maker.campaign.path)) for role, path in inputs.items()},
         "files": {factor: maker.files[value] for factor, value in recipe.files},
     }
+
+
+def _usable(folder: Path, maker: Maker) -> Outcome | None:
+    """The outcome of an artefact that is complete, unless it failed and is to be tried again."""
+    if not (folder / rundir.COMPLETE).exists():
+        return None
+    outcome = _stored_outcome(folder)
+    return outcome if outcome.name in rundir.COVERING or not maker.retry_failed else None
 
 
 def _stored_outcome(folder: Path) -> Outcome:

@@ -53,6 +53,9 @@ def run_worker(
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     try:
         process = _start(arguments, folder, write_end)
+    except BaseException:
+        os.close(read_end)
+        raise
     finally:
         os.close(write_end)
     try:
@@ -63,7 +66,7 @@ def run_worker(
     code = process.returncode
     return WorkerEnd(
         exit_status=code if code >= 0 else None,
-        signal=signal.Signals(-code).name if code < 0 else None,
+        signal=_signal_name(-code) if code < 0 else None,
         report=_parsed(text),
         stopped=stopped,
         started_utc=started_utc,
@@ -148,6 +151,14 @@ def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> N
         os.killpg(process.pid, number)
 
 
+def _signal_name(number: int) -> str:
+    """Real-time signals have no names but the first and last."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN+{number - signal.SIGRTMIN}"
+
+
 def _parsed(text: bytes) -> dict[str, Any] | None:
     """The worker's report; None when it died before it finished writing one."""
     try:
@@ -165,21 +176,24 @@ def _now() -> str:
 
 
 def _oom_kills() -> dict[str, int]:
-    """Where the kernel counts processes it killed for memory: this cgroup (v2) and the whole machine."""
-    counts = {}
+    """Where the kernel counts processes it killed for memory: this cgroup (v2), or else the whole machine.
+
+    The cgroup's counter has every kill of its own, whoever's limit was met; the machine's has other people's too.
+    """
     for name, path in (("cgroup memory.events", _cgroup_events()), ("kernel oom_kill", Path("/proc/vmstat"))):
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            lines = path.read_text().splitlines() if path else []
-            counts[name] = next(
-                int(line.split()[1]) for line in [*lines, "oom_kill 0"] if line.split()[0] == "oom_kill"
-            )
-    return counts
+        with contextlib.suppress(OSError, ValueError):
+            fields = [line.split() for line in path.read_text().splitlines()] if path else []
+            for key, value in fields:
+                if key == "oom_kill":
+                    return {name: int(value)}
+    return {}
 
 
 def _cgroup_events() -> Path | None:
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        if line.startswith("0::"):
-            return Path("/sys/fs/cgroup") / line[3:].lstrip("/") / "memory.events"
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            if line.startswith("0::"):
+                return Path("/sys/fs/cgroup") / line[3:].lstrip("/") / "memory.events"
     return None
 
 

@@ -18,7 +18,7 @@ import traceback  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
-from pybench.errors import DeviceMemoryError, InputError, UnsupportedError  # noqa: E402
+from pybench.errors import DeviceMemoryError, UnsupportedError, UsageError  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 SIGKILL = 9
@@ -30,8 +30,8 @@ def main(arguments: list[str]) -> int:
     _die_with(int(given["--parent"]))
     try:
         report = _probe(given["--probe"]) if "--probe" in given else _work(given)
-    except InputError as error:
-        report = {"outcome": "input_error", "message": error.message, "hint": error.hint}
+    except UsageError as error:  # a user's file that cannot be used, or a disk that is full: no result of this case
+        report = {"outcome": "usage_error", "message": error.message, "hint": error.hint}
     except UnsupportedError as error:
         report = {"outcome": "unsupported", "reason": error.code, "detail": str(error)}
     except DeviceMemoryError as error:

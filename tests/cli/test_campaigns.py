@@ -154,6 +154,19 @@ def test_a_full_disk_is_one_error_and_running_again_with_room_continues(
     assert "20 ok of 20 runs" in capsys.readouterr().out
 
 
+def test_a_disk_too_full_for_what_a_worker_writes_is_no_result_of_the_case(
+    plan: Path, small_disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The iterations do not fit, the few bytes of run.json would."""
+    plan.write_text(PLAN.replace("[1, 2]", "[9000]"))
+    arguments = ["run", str(plan), "--out", str(small_disk / "campaign")]
+    assert main(arguments) == 2
+    assert "iterations.csv: No space left on device" in capsys.readouterr().err
+    subprocess.run(["mount", "-o", "remount,size=4m", small_disk], check=True)
+    assert main(arguments) == 0
+    assert "2 ok of 2 runs" in capsys.readouterr().out
+
+
 def test_on_a_terminal_the_progress_is_one_line(plan: Path) -> None:
     """A real pseudo-terminal: the line is rewritten, and gone at the end."""
     leader, follower = pty.openpty()

@@ -17,7 +17,7 @@ import pytest
 
 from pybench import rundir, runner
 from pybench.case import Case
-from pybench.errors import CorruptError, InputError, UsageError
+from pybench.errors import CorruptError, UsageError
 from pybench.rundir import CampaignDirectory
 from tests.runner.conftest import Run, noop_cases, plan_content
 
@@ -194,7 +194,7 @@ def test_corrupt_files_of_a_complete_run_stop_everything(campaign: CampaignDirec
 
 def test_a_bad_input_file_is_one_error_and_leaves_no_run(campaign: CampaignDirectory, run: Run) -> None:
     case = Case(workload="noop", affinity="0-99999")
-    with pytest.raises(InputError, match="affinity 0-99999"):
+    with pytest.raises(UsageError, match="affinity 0-99999"):
         run(plan_content([case], 1))
     assert not list(campaign.block(case.id, 1).iterdir())
 

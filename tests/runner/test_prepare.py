@@ -4,17 +4,26 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pybench import rundir
 from pybench.case import Case
-from pybench.recipe import recipes_of
+from pybench.recipe import Recipe, recipes_of
 from pybench.rundir import CampaignDirectory
+from pybench.runner.claims import Claimant, claim, this_process
+from pybench.runner.interruption import Interruption
+from pybench.runner.prepare import Maker, prepare
 from tests.runner.conftest import Run, plan_content
 
 
+@pytest.mark.slow
 def test_a_users_checkpoint_becomes_an_onnx_file_of_its_weights(
     campaign: CampaignDirectory, run: Run, tmp_path: Path
 ) -> None:
@@ -36,3 +45,80 @@ def test_a_users_checkpoint_becomes_an_onnx_file_of_its_weights(
     assert dict(tally.outcomes) == {"ok": 1}
     made = campaign.artefact(recipes_of(case)["model"].digest)
     assert json.loads((made / rundir.RECIPE).read_text())["files"] == {"checkpoint": str(tmp_path / "weights.pt")}
+
+
+# Without any parameter its maker crashes in a moment, and trains nothing.
+BROKEN = Recipe("onnx-int8", "model.onnx", ())
+
+
+@pytest.fixture
+def maker(campaign: CampaignDirectory) -> Maker:
+    campaign.artefacts.mkdir(parents=True)
+    return Maker(campaign, this_process(), Interruption(), 60.0, True, {}, lambda recipe: None)
+
+
+def outcome_of(maker: Maker, limit_s: float = 20.0) -> str:
+    """What becomes of the broken recipe; a failure when that takes too long, as for another runner to end."""
+    found: list[str] = []
+    asker = threading.Thread(target=lambda: found.append(prepare([BROKEN], maker)[BROKEN.digest].name), daemon=True)
+    asker.start()
+    asker.join(limit_s)
+    maker.interruption.requests += 1  # a runner that still waits stops
+    asker.join()
+    return found[0]
+
+
+def other_runner(maker: Maker) -> Maker:
+    """One that lives: this process, seen from a sibling."""
+    return replace(maker, claimant=replace(maker.claimant, pid=1, pid_started=started_of(1)))
+
+
+def started_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def test_an_artefact_that_failed_is_tried_again_although_the_runner_that_failed_lives_on(maker: Maker) -> None:
+    assert outcome_of(other_runner(maker)) == "build_failed"
+    assert outcome_of(replace(maker, interruption=Interruption())) == "build_failed"
+    folders = sorted(entry.name for entry in maker.campaign.artefacts.iterdir())
+    assert folders == [BROKEN.digest, f"{BROKEN.digest}.failed-01"]
+
+
+def test_an_artefact_that_another_runner_finished_meanwhile_is_taken_and_not_made_twice(
+    maker: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one's folder comes to its address while this runner's worker is at work: neither may be lost."""
+    from pybench.runner import prepare as module
+
+    assert outcome_of(maker) == "build_failed"
+    folder = maker.campaign.artefact(BROKEN.digest)
+    work = module.run_worker
+
+    def overtaken(*arguments: object) -> object:
+        end = work(*arguments)  # type: ignore[arg-type]
+        shutil.copytree(folder.with_name(f"{folder.name}.failed-01"), folder)
+        record = json.loads((folder / rundir.RUN).read_text())
+        (folder / rundir.RUN).write_text(json.dumps({**record, "outcome": "ok"}))
+        return end
+
+    monkeypatch.setattr(module, "run_worker", overtaken)
+    assert outcome_of(replace(maker, interruption=Interruption())) == "ok"
+    assert not [entry for entry in maker.campaign.artefacts.iterdir() if "attempt" in entry.name]
+
+
+def test_runners_that_retry_a_failed_artefact_at_once_do_not_trip_over_each_other(maker: Maker) -> None:
+    assert outcome_of(maker) == "build_failed"
+    runners = [replace(maker, interruption=Interruption()) for _ in range(2)]
+    others = [runners[0], other_runner(runners[1])]
+    with ThreadPoolExecutor(2) as pool:
+        assert set(pool.map(outcome_of, others)) == {"build_failed"}
+
+
+def test_a_dead_runners_half_made_artefact_is_removed_and_made(maker: Maker) -> None:
+    folder = maker.campaign.artefacts / f".{BROKEN.digest}.attempt-01"
+    folder.mkdir()
+    (folder / "half").write_text("of it")
+    assert claim(folder.with_name(folder.name + ".claim"), Claimant("gone", "", "", 1, 1))
+    os.utime(folder.with_name(folder.name + ".claim"), (0, 0))
+    assert outcome_of(maker) == "build_failed"
+    assert not folder.exists()

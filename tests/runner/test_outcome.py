@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pybench.runner import process
+from pybench.runner.interruption import Interruption
+from pybench.runner.outcome import judge
+from pybench.runner.process import WorkerEnd, run_worker
+
+OK = WorkerEnd(0, None, {"outcome": "ok"}, None, "", "", 1.0, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "reason"),
+    [
+        ({}, "ok", None),
+        ({"exit_status": None, "signal": "SIGSEGV"}, "crashed", "SIGSEGV"),  # at its end, after its report
+        ({"exit_status": 120}, "crashed", "exit_status"),
+        ({"report": None}, "crashed", "no_report"),
+        ({"report": None, "exit_status": None, "signal": "SIGKILL"}, "killed", "SIGKILL"),
+        ({"report": None, "exit_status": 137}, "killed", "SIGKILL"),
+        ({"report": None, "exit_status": 137, "oom_evidence": "cgroup"}, "oom", "killed_for_memory"),
+        ({"report": None, "exit_status": 1, "oom_evidence": "cgroup"}, "crashed", "no_report"),
+        ({"report": {"outcome": "oom", "reason": "torch"}, "exit_status": 1}, "oom", "torch"),
+        ({"stopped": "timeout"}, "timeout", "timeout"),
+        ({"stopped": "interrupted", "signal": "SIGTERM", "exit_status": None}, "interrupted", "asked_to_stop"),
+    ],
+)
+def test_an_end_is_judged_by_its_strongest_evidence(changes: dict[str, Any], name: str, reason: str | None) -> None:
+    outcome = judge(replace(OK, **changes))
+    assert (outcome.name, outcome.reason) == (name, reason)
+
+
+def test_another_peoples_kills_are_no_evidence_where_the_cgroup_counts_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine's counter rises whenever anybody's process is killed for memory."""
+    events = tmp_path / "memory.events"
+    events.write_text("low 0\noom 0\noom_kill 2\noom_group_kill 0\n")
+    monkeypatch.setattr(process, "_cgroup_events", lambda: events)
+    assert process._oom_kills() == {"cgroup memory.events": 2}
+
+
+def test_a_worker_ended_by_a_signal_without_a_name_has_crashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = subprocess.Popen
+
+    def signal_itself(command: object, **options: Any) -> subprocess.Popen[bytes]:
+        return start([sys.executable, "-c", "import os; os.kill(os.getpid(), 40)"], **options)
+
+    monkeypatch.setattr(subprocess, "Popen", signal_itself)
+    with Interruption() as interruption:
+        end = run_worker([], tmp_path, 20.0, interruption, lambda: None)
+    assert judge(end).name == "crashed"
+    assert end.signal == "SIGRTMIN+6"
