@@ -78,8 +78,12 @@ def run(
         return
     _name_changes(*runner.open_for_running(campaign, content, text))
     progress = Progress(sys.stderr)
-    result = runner.run_campaign(campaign, resolved, options, lambda case: machine.unsupported(case, facts), progress)
-    progress.close()
+    try:
+        result = runner.run_campaign(
+            campaign, resolved, options, lambda case: machine.unsupported(case, facts), progress
+        )
+    finally:
+        progress.close()
     _print_result(campaign, result, as_json)
     raise typer.Exit(EXIT_INTERRUPTED if result.interrupted else EXIT_OK if result.is_success else EXIT_FAILED)
 
@@ -159,7 +163,9 @@ def _print_dry_run(
         recipe for recipe in in_making_order(named) if not (campaign.artefact(recipe.digest) / rundir.COMPLETE).exists()
     ]
     blocks = sum(options.shard.takes(block) for block in range(1, plan.repetitions + 1))
-    known_s, done = _known(campaign, cases)
+    planned = list(runner.planned_runs(cases, plan.seed, plan.repetitions, options.shard))
+    done = len(planned) - runner.tally(campaign, plan, planned).uncovered
+    known_s = _known(campaign, cases)
     guess = machine.estimate(runnable, blocks, len(missing), facts, known_s)
     if as_json:
         _print_json(
@@ -189,15 +195,15 @@ def _print_dry_run(
     print(f"about {duration_text(guess.seconds)} and {guess.bytes / 1e6:.1f} MB for all of it ({basis})")
 
 
-def _known(campaign: CampaignDirectory, cases: Sequence[Case]) -> tuple[dict[str, float], int]:
-    """Mean seconds by case of the runs that exist, and how many there are."""
+def _known(campaign: CampaignDirectory, cases: Sequence[Case]) -> dict[str, float]:
+    """Mean seconds by case of the runs that exist."""
     ids = {case.id for case in cases}
     durations: dict[str, list[float]] = {}
     for attempt in campaign.runs():
         duration = attempt.read_run().get("duration_s") if attempt.case_id in ids else None
         if duration is not None:
             durations.setdefault(attempt.case_id, []).append(duration)
-    return {case_id: sum(found) / len(found) for case_id, found in durations.items()}, sum(map(len, durations.values()))
+    return {case_id: sum(found) / len(found) for case_id, found in durations.items()}
 
 
 def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bool) -> None:

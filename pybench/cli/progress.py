@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections import Counter
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ class Progress:
         self._is_terminal = stream.isatty()
         self._pending = 0
         self._finished = 0
-        self._seconds: dict[str, list[float]] = {}
+        self._spent_s = 0.0
         self._counts: Counter[str] = Counter()
         self._is_open = False
 
@@ -42,18 +43,21 @@ class Progress:
     def finished(self, planned: PlannedRun, outcome: Outcome, wall_s: float) -> None:
         self._finished += 1
         self._counts[outcome.name] += 1
-        self._seconds.setdefault(planned.case.id, []).append(wall_s)
+        self._spent_s += wall_s
         text = f"{self._state()}  {outcome.name} {wall_s:.1f} s  {planned.case.title()}, block {planned.block}"
         if outcome.name not in ("ok", "unsupported"):
             self._line(f"{text}: {outcome.detail or outcome.reason or ''}")
         elif not self._is_terminal:
             self._line(text)
 
+    def skipped(self) -> None:
+        """Another runner does, or did, one of the runs that were to do here."""
+        self._pending -= 1
+
     def close(self) -> None:
         """Leaves the terminal on a fresh line."""
         if self._is_open:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+            self._write("\r\x1b[K")
             self._is_open = False
 
     def _state(self) -> str:
@@ -61,19 +65,23 @@ class Progress:
 
     def _remaining(self) -> str:
         """Mean over the runs of this call, times what is left; randomised order makes that fair after one block."""
-        spent = [seconds for found in self._seconds.values() for seconds in found]
-        if not spent:
+        if not self._finished:
             return "?"
-        return duration_text(sum(spent) / len(spent) * (self._pending - self._finished))
+        return duration_text(self._spent_s / self._finished * (self._pending - self._finished))
 
     def _line(self, text: str, stays: bool = True) -> None:
         if self._is_terminal:
             width = shutil.get_terminal_size().columns
-            self._stream.write("\r\x1b[K" + (text if stays else text[: width - 1]) + ("\n" if stays else ""))
+            self._write("\r\x1b[K" + (text if stays else text[: width - 1]) + ("\n" if stays else ""))
             self._is_open = not stays
         else:
-            self._stream.write(text + "\n")
-        self._stream.flush()
+            self._write(text + "\n")
+
+    def _write(self, text: str) -> None:
+        """Nobody may be reading any more (`| head`, a terminal that was closed): the campaign goes on."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()
 
 
 def counts_text(outcomes: Mapping[str, int]) -> str:

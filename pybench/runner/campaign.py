@@ -40,12 +40,13 @@ class Options:
 
 
 class Listener(Protocol):
-    """Who is told what happens, in the order it happens."""
+    """Who is told what happens, in the order it happens. `done`: outcomes of the runs that are not done again."""
 
     def begin(self, pending: int, done: Mapping[str, int]) -> None: ...
     def preparing(self, recipe: Recipe) -> None: ...
     def running(self, planned: PlannedRun) -> None: ...
     def finished(self, planned: PlannedRun, outcome: Outcome, wall_s: float) -> None: ...
+    def skipped(self) -> None: ...
 
 
 Support = Callable[[Case], tuple[str, str] | None]  # None: can run here; else (reason code, sentence)
@@ -100,7 +101,9 @@ def run_campaign(
     ]
     pending = [run for run in planned if _is_wanted(campaign, run, options)]
     with Interruption() as interruption:
-        listener.begin(len(pending), _outcomes(campaign, planned))
+        to_do = {(run.case.id, run.block) for run in pending}
+        kept = [run for run in planned if (run.case.id, run.block) not in to_do]
+        listener.begin(len(pending), _outcomes(campaign, kept))
         unsupported = {run.case.id: support(run.case) for run in pending}
         maker = Maker(
             campaign, claimant, interruption, options.timeout_s, options.retry_failed, plan.files, listener.preparing
@@ -153,7 +156,9 @@ class _Runner:
                 self.too_many_failures = True
                 return
             attempt = self._claim(planned)
-            if attempt is not None:
+            if attempt is None:
+                self.listener.skipped()
+            else:
                 self._run(planned, attempt)
 
     def _claim(self, planned: PlannedRun) -> RunDirectory | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -13,7 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from pybench.case import Case
 from pybench.cli import main
+from pybench.cli.progress import Progress
+from pybench.runner.outcome import Outcome
+from pybench.runner.schedule import PlannedRun
 
 PLAN = """\
 schema_version: 1
@@ -64,6 +69,31 @@ def test_a_dry_run_lists_everything_and_starts_nothing(plan: Path, capsys: pytes
     printed = capsys.readouterr().out
     assert "2 cases x 2 blocks = 4 runs (0 done), 0 artefacts to make, into results/trial" in printed
     assert not Path("results").exists()
+
+
+def test_a_dry_run_of_a_shard_counts_its_own_runs(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", str(plan)])
+    capsys.readouterr()
+    assert main(["run", str(plan), "--dry-run", "--shard", "1/2"]) == 0
+    assert "2 cases x 1 blocks = 2 runs (2 done)" in capsys.readouterr().out
+
+
+def test_a_campaign_goes_on_when_nobody_reads_its_progress(plan: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "pybench.cli", "run", str(plan)]
+    done = subprocess.run(command, stderr=writing, stdout=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stdout) == (0, b"4 ok of 4 runs in results/trial\n")
+
+
+def test_progress_counts_a_run_once_and_what_another_runner_does_not_at_all() -> None:
+    said = io.StringIO()
+    progress = Progress(said)
+    progress.begin(3, {"ok": 1})
+    progress.skipped()
+    progress.finished(PlannedRun(Case(workload="noop"), 1, 0), Outcome("ok"), 5.0)
+    assert "[1/2] 2 ok, 5 s left" in said.getvalue()
 
 
 def test_shards_together_are_the_whole(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:

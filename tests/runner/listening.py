@@ -12,9 +12,11 @@ class Quiet:
     def __init__(self) -> None:
         self.outcomes: list[tuple[str, int, str]] = []
         self.pending = 0
+        self.done: dict[str, int] = {}
 
     def begin(self, pending: int, done: Any) -> None:
         self.pending = pending
+        self.done = dict(done)
 
     def preparing(self, recipe: Any) -> None:
         return
@@ -24,3 +26,6 @@ class Quiet:
 
     def finished(self, planned: Any, outcome: Any, wall_s: float) -> None:
         self.outcomes.append((planned.case.id, planned.block, outcome.name))
+
+    def skipped(self) -> None:
+        self.pending -= 1

@@ -170,7 +170,8 @@ def test_a_killed_worker_is_killed_and_done_again_without_being_asked(campaign: 
     tally, _ = run(plan_content([case], 1))
     killer.join()
     assert dict(tally.outcomes) == {"killed": 1}
-    run(plan_content([case], 1))
+    _, listener = run(plan_content([case], 1))
+    assert listener.done == {}, "what is done again is not counted among what was done before"
     assert attempts(campaign, case) == ["1 killed", "2 ok"]
 
 
