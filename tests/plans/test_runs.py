@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every plan that ships with pybench is run: each of its cases once, with few iterations, then checked and reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from pybench.cli import main
+from pybench.dataset import load
+
+ROOT = Path(__file__).parents[2]
+PLANS = sorted((ROOT / "plans").glob("*.yaml"))
+FEW = {"warmup_iterations": 1, "iterations": 3}
+
+
+def shortened(path: Path) -> list[str]:
+    """`--set` options that cut every iteration count of a plan, wherever it stands."""
+    plan = YAML(typ="safe", pure=True).load(path)
+    places = [
+        ("defaults", plan.get("defaults", {})),
+        *((f"matrix.{i}", entry) for i, entry in enumerate(plan["matrix"])),
+    ]
+    return [
+        word
+        for place, entry in places
+        for name, count in FEW.items()
+        if name in entry
+        for word in ("--set", f"{place}.{name}={count}")
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_every_plan_runs_covers_itself_and_is_reported(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = str(tmp_path / "campaign")
+    assert main(["run", str(path), "--out", where, "--repetitions", "1", *shortened(path)]) == 0, capsys.readouterr()
+    outcomes = set(load(where).runs["outcome"])
+    assert "ok" in outcomes
+    assert outcomes <= {"ok", "unsupported"}
+    assert main(["check", where]) == 0
+    assert main(["report", where]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == str(Path(where) / "report" / "index.html")
