@@ -14,6 +14,7 @@ import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -21,6 +22,7 @@ import polars as pl
 from pybench.case import FACTORS, Case
 from pybench.errors import CorruptError
 from pybench.rundir import (
+    ITERATIONS,
     PREDICTIONS,
     VALIDITIES,
     CampaignDirectory,
@@ -179,6 +181,7 @@ def _read_run(directory: RunDirectory) -> _Run:
         directory.read_environment(),
     )
     _check_run(run)
+    _check_tables(run)
     return run
 
 
@@ -192,12 +195,37 @@ def _check_run(run: _Run) -> None:
         raise CorruptError(f"{place}: `valid` and `metrics` have to be objects")
     if not isinstance(run.summary["labels"], dict):
         raise CorruptError(f"{place}: `labels` has to be an object")
+    windows = run.summary["windows"]
+    if not isinstance(windows, dict) or not all(isinstance(window, dict) for window in windows.values()):
+        raise CorruptError(f"{place}: `windows` has to be an object of objects")
     for name, metric in run.summary["metrics"].items():
         if not isinstance(metric, dict) or not _is_number_or_none(metric.get("value")):
             raise CorruptError(f"{place}: metric {name} is malformed in summary.json")
     for name, verdict in run.run["valid"].items():
         if not isinstance(verdict, dict) or verdict.get("value") not in (True, False, None):
             raise CorruptError(f"{place}: validity {name} is malformed in run.json")
+
+
+def _check_tables(run: _Run) -> None:
+    """Whether the tables of an `ok` run hold what its summary counts; raises `CorruptError`. A file cut at the end of a
+    line would otherwise pass for a shorter measurement."""
+    if run.run["outcome"] != "ok":
+        return
+    images = run.summary["metrics"].get("top1_percent", {}).get("samples")
+    timed = run.summary["windows"].get("timing", {}).get("iterations")
+    for name, rows in ((ITERATIONS, timed), (PREDICTIONS, images)):
+        if rows is not None:
+            _check_rows(run.directory.file(name), rows)
+
+
+def _check_rows(file: Path, rows: int) -> None:
+    """Whether a table is there and has `rows` whole lines below its header."""
+    try:
+        found = file.read_bytes().count(b"\n") - 1
+    except OSError as error:
+        raise CorruptError(f"{file} cannot be read: {error.strerror}") from error
+    if found != rows:
+        raise CorruptError(f"{file} holds {max(found, 0)} whole rows, its summary.json counts {rows}")
 
 
 def _is_number_or_none(value: object) -> bool:

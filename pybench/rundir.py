@@ -132,13 +132,18 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_bytes())
     except FileNotFoundError as error:
         raise CorruptError(f"{path} is missing", hint="the run says `complete`, so somebody removed it") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise CorruptError(
-            f"{path} cannot be read: {error}", hint="restore it, or remove its attempt and run again"
-        ) from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise CorruptError(f"{path} cannot be read: {error}", hint=_restore_hint(path)) from error
     if not isinstance(content, dict):
-        raise CorruptError(f"{path} holds {type(content).__name__}, not an object")
+        raise CorruptError(f"{path} holds {type(content).__name__}, not an object", hint=_restore_hint(path))
     return content
+
+
+def _restore_hint(path: Path) -> str:
+    """What to do about a stored file that is damaged: a plan's is not remade by running, a run's is."""
+    if path.name == PLAN_RESOLVED:
+        return f"restore it; or run {path.with_name(PLAN)} again with another --out: nothing here was changed"
+    return f"restore it, or remove its folder {path.parent} and run again"
 
 
 # --- one run -------------------------------------------------------------------------------------------------------
@@ -204,10 +209,13 @@ def _checked(path: Path, required: tuple[str, ...]) -> dict[str, Any]:
     content = read_json(path)
     if content.get("schema_version") != SCHEMA_VERSION:
         found = content.get("schema_version")
-        raise CorruptError(f"{path} has schema version {found}, this pybench reads {SCHEMA_VERSION}")
+        raise CorruptError(
+            f"{path} has schema version {found}, this pybench reads {SCHEMA_VERSION}",
+            hint=_restore_hint(path) if found is None else "read it with the pybench that wrote it",
+        )
     absent = [name for name in required if name not in content]
     if absent:
-        raise CorruptError(f"{path} lacks {', '.join(absent)}")
+        raise CorruptError(f"{path} lacks {', '.join(absent)}", hint=_restore_hint(path))
     return content
 
 
@@ -317,7 +325,7 @@ def read_resolved_plan(campaign: CampaignDirectory) -> ResolvedPlan:
     try:
         return parse_resolved_plan(content)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CorruptError(f"{campaign.plan_resolved}: {error}") from error
+        raise CorruptError(f"{campaign.plan_resolved}: {error}", hint=_restore_hint(campaign.plan_resolved)) from error
 
 
 def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:

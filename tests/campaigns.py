@@ -21,6 +21,7 @@ from pybench.cautions import Caution
 from pybench.rundir import (
     CASE,
     ENVIRONMENT,
+    ITERATIONS,
     PLAN,
     PLAN_RESOLVED,
     PREDICTIONS,
@@ -35,6 +36,8 @@ from pybench.rundir import (
 )
 from pybench.workloads.result import Measured, Verdict
 
+TIMED = 100  # iterations of every timing window
+ITERATIONS_CSV = "\n".join(["begin_ns,end_ns", *(f"{i * 10**7},{(i + 1) * 10**7}" for i in range(TIMED))]) + "\n"
 START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 ENVIRONMENT_CONTENT = {
     "schema_version": SCHEMA_VERSION,
@@ -167,10 +170,11 @@ class CampaignBuilder:
             {
                 "schema_version": SCHEMA_VERSION,
                 "metrics": {name: value.as_json(name) for name, value in measured.items()},
-                "windows": {"timing": {"begin_ns": 0, "end_ns": 10**9, "iterations": 100}},
+                "windows": {"timing": {"begin_ns": 0, "end_ns": 10**9, "iterations": TIMED}},
                 "labels": {"device": "cpu", **labels},
             },
         )
+        write_text(directory.file(ITERATIONS), ITERATIONS_CSV)
         write_json(directory.file(ENVIRONMENT), environment)
 
     def _run_json(

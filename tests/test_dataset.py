@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -16,9 +17,9 @@ from pybench.case import FACTORS, Case
 from pybench.cautions import Caution, CautionCode
 from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
-from pybench.rundir import COMPLETE, PREDICTIONS, RUN, SUMMARY
+from pybench.rundir import COMPLETE, ITERATIONS, PREDICTIONS, RUN, SUMMARY
 from pybench.workloads.result import Measured, Verdict
-from tests.campaigns import CampaignBuilder, build_typical, predictions_csv
+from tests.campaigns import IMAGES, CampaignBuilder, build_typical, predictions_csv
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 
@@ -98,6 +99,12 @@ def test_every_corrupt_run_is_named_at_once(tmp_path: Path) -> None:
     assert caught.value.hint
 
 
+def _cut(file: Path) -> None:
+    """Half of a table, cut at the end of a line: what is left still reads as one."""
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[: len(lines) // 2]))
+
+
 def test_many_corrupt_runs_are_counted_not_listed(tmp_path: Path) -> None:
     builder = build_typical(tmp_path / "c", repetitions=2)
     for file in builder.path.rglob(RUN):
@@ -112,6 +119,7 @@ def test_many_corrupt_runs_are_counted_not_listed(tmp_path: Path) -> None:
         lambda stored: stored["metrics"].update(latency_mean_ms={"value": "fast"}),
         lambda stored: stored.update(metrics=[]),
         lambda stored: stored.update(labels=None),
+        lambda stored: stored.update(windows=[1]),
         lambda stored: stored.update(schema_version=99),
     ],
 )
@@ -148,6 +156,24 @@ def test_malformed_predictions_are_corrupt(tmp_path: Path, text: str) -> None:
     case = INFER.with_factors(workload="accuracy")
     builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
     builder.run(case, 1, {"top1_percent": 90.0}, predictions=text)
+    with pytest.raises(CorruptError, match=PREDICTIONS):
+        load(builder.path)
+
+
+@pytest.mark.parametrize("damage", [lambda file: file.write_bytes(b"\x00\xff"), lambda file: file.unlink(), _cut])
+def test_iterations_that_are_missing_or_cut_are_corrupt(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
+    damage(builder.run(INFER, 1, {"latency_mean_ms": 5.0}).file(ITERATIONS))
+    with pytest.raises(CorruptError, match=ITERATIONS):
+        load(builder.path)
+
+
+@pytest.mark.parametrize("damage", [lambda file: file.unlink(), _cut])
+def test_predictions_that_are_missing_or_cut_are_corrupt(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    case = INFER.with_factors(workload="accuracy")
+    builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
+    top1 = Measured(value=90.0, samples=IMAGES)
+    damage(builder.run(case, 1, {"top1_percent": top1}, predictions=predictions_csv("fp32")).file(PREDICTIONS))
     with pytest.raises(CorruptError, match=PREDICTIONS):
         load(builder.path)
 

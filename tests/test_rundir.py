@@ -106,6 +106,18 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
     os.close(descriptor)
 
 
+@pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b"{}", b"[" * 100_000])
+@pytest.mark.parametrize(("name", "hint"), [(rundir.RUN, "remove its"), (rundir.PLAN_RESOLVED, "another --out")])
+def test_a_damaged_file_is_one_error_with_a_hint_that_fits_it(
+    tmp_path: Path, content: bytes, name: str, hint: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    read = RunDirectory(tmp_path, "c", 1, 1).read_run if name == rundir.RUN else None
+    with pytest.raises(CorruptError, match=hint):
+        read() if read else rundir.read_resolved_plan(CampaignDirectory(tmp_path))
+
+
 @pytest.mark.parametrize("name", ["nowhere", "."])
 def test_what_is_no_campaign_is_named_with_a_hint(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="give the folder that `pybench run` printed"):
