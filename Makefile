@@ -14,6 +14,9 @@ BOOTSTRAP := .bootstrap/uv-$(UV_VERSION)
 UV := $(BOOTSTRAP)/bin/uv
 BIN := $(CURDIR)/.venv/bin
 
+PLAN := plans/quickstart.yaml
+CAMPAIGN = results/$(basename $(notdir $(PLAN)))
+
 # Nothing fetches a toolchain of its own, and uv builds wheels rather than links into this folder.
 export UV_NO_EDITABLE := 1
 export UV_PYTHON_DOWNLOADS := never
@@ -37,8 +40,8 @@ $(UV):
 	@$(BOOTSTRAP)/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
 campaign: setup ## run plans/quickstart.yaml and write its report; PLAN=... for another plan
-	@$(BIN)/pybench run $(or $(PLAN),plans/quickstart.yaml)
-	@$(BIN)/pybench report results/$$(sed -n 's/^name: *//p' $(or $(PLAN),plans/quickstart.yaml))
+	@$(BIN)/pybench run $(PLAN) --out $(CAMPAIGN); status=$$?; \
+	  [ $$status -ge 2 ] || $(BIN)/pybench report $(CAMPAIGN) || exit; exit $$status
 
 test: test-tools lint rust-test go-test python-test ## everything that CI checks
 

@@ -119,7 +119,7 @@ def prepare_builder(build: Build, root: Path) -> Chroot:
         build.uv_cache: "/cache/uv",
         build.cache / "cargo": "/cache/cargo",
         build.cache / "go": "/cache/go",
-        build.work: "/work",
+        build.work: "/build",
     }
     chroot = Chroot(root, mounts, builder_variables(), build.log)
     uv = toolchain()["uv"]
@@ -172,8 +172,8 @@ def install_python_packages(build: Build, chroot: Chroot) -> None:
 def install_wheels(build: Build, chroot: Chroot) -> None:
     """Compile pybench and its tokenizer into wheels at a fixed path, and install them."""
     for package in ("pybench-tokenizer", "pybench"):
-        chroot.run(["uv", "build", "--wheel", "--package", package, "--out-dir", "/work/wheels"], "/src")
-    wheels = [f"/work/wheels/{wheel.name}" for wheel in sorted((build.work / "wheels").glob("*.whl"))]
+        chroot.run(["uv", "build", "--wheel", "--package", package, "--out-dir", "/build/wheels"], "/src")
+    wheels = [f"/build/wheels/{wheel.name}" for wheel in sorted((build.work / "wheels").glob("*.whl"))]
     # No cache: it knows a wheel by its path and time, which an older build of other sources shares.
     install = ["uv", "pip", "install", "--no-cache", "--no-deps", "--no-index", *wheels]
     chroot.run(install, "/src", VIRTUAL_ENV=f"{image_content.PREFIX}/.venv", UV_PYTHON="")
@@ -183,7 +183,7 @@ def build_go(build: Build, chroot: Chroot) -> None:
     """Build the orchestrator into the image, and the SIF writer (a module of its own) into the work folder."""
     target = f"{image_content.PREFIX}/bin/pybench-orchestrator"
     chroot.run(["go", *_GO_BUILD, "-o", target, "."], "/src/orchestrator-go")
-    chroot.run(["go", *_GO_BUILD, "-o", "/work/sif", "."], "/src/containers/sif")
+    chroot.run(["go", *_GO_BUILD, "-o", "/build/sif", "."], "/src/containers/sif")
 
 
 def write_rootfs(build: Build, base: Path) -> str:
@@ -220,7 +220,7 @@ def write_squashfs(build: Build, chroot: Chroot) -> None:
     # gzip is what every site's kernel and squashfuse can read. Level 4 packs 4 % worse than the default 9, in a fifth
     # of the time; sqfstar 4.5 cannot be told a level. Without -root-mode the top folder would be 0777.
     options = "-tar -quiet -no-progress -exit-on-error -comp gzip -Xcompression-level 4 -root-uid 0 -root-gid 0"
-    pack = f"mksquashfs - /work/{build.squashfs.name} {options} -root-mode 0755 < /work/{build.rootfs.name}"
+    pack = f"mksquashfs - /build/{build.squashfs.name} {options} -root-mode 0755 < /build/{build.rootfs.name}"
     chroot.run(["sh", "-c", pack])
     build.rootfs.unlink()  # the OCI archive holds it
 
@@ -230,8 +230,8 @@ def write_sif(build: Build, chroot: Chroot, rootfs_sha256: str) -> str:
     (build.work / "inspect.json").write_text(image_content.inspect_metadata(build.tier))
     target = build.work / f"pybench-{build.tier}.sif"
     chroot.run(
-        ["/work/sif", "-squashfs", f"/work/{build.squashfs.name}", "-metadata", "/work/inspect.json",
-         "-identity", f"sha256:{rootfs_sha256}", "-epoch", str(EPOCH_S), "-output", f"/work/{target.name}"]
+        ["/build/sif", "-squashfs", f"/build/{build.squashfs.name}", "-metadata", "/build/inspect.json",
+         "-identity", f"sha256:{rootfs_sha256}", "-epoch", str(EPOCH_S), "-output", f"/build/{target.name}"]
     )  # fmt: skip
     return canonical_tar.sha256_of(target)
 

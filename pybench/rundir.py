@@ -191,7 +191,11 @@ class RunDirectory:
         return case
 
     def read_run(self) -> dict[str, Any]:
-        return _checked(self.file(RUN), ("outcome", "valid", "case_id", "block", "attempt"))
+        record = _checked(self.file(RUN), ("outcome", "valid", "case_id", "block", "attempt"))
+        absent = [name for name in VALIDITIES if not isinstance(record["valid"], dict) or name not in record["valid"]]
+        if absent:
+            raise CorruptError(f"{self.file(RUN)} says nothing of the validity of {', '.join(absent)}")
+        return record
 
     def read_summary(self) -> dict[str, Any]:
         """summary.json; an `ok` run must have one, other outcomes may not: then the metrics are empty."""

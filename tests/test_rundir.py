@@ -15,7 +15,8 @@ from pybench.errors import CorruptError, UsageError
 from pybench.rundir import CampaignDirectory, RunDirectory
 
 CASE = Case(workload="noop")
-RUN = {"case_id": CASE.id, "block": 1, "attempt": 1, "outcome": "ok", "valid": {}}
+VALID = {name: {"value": None, "reasons": []} for name in rundir.VALIDITIES}
+RUN = {"case_id": CASE.id, "block": 1, "attempt": 1, "outcome": "ok", "valid": VALID}
 
 
 @pytest.fixture

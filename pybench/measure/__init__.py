@@ -45,7 +45,6 @@
 `monotonic_ns()` is CLOCK_MONOTONIC_RAW, the one clock of every time here. `sleep_until_ns` blocks, never spins.
 `NATIVE_BUILD_ID` is the sha256 of the C++ sources that the loaded object was built from, checked at import against the
 sources beside this package (or, installed without them, against what the build wrote down); store it with each run.
-`read_memory_kills(root=Path("/"))` counts the cgroup's OOM kills, the evidence that memory ran out.
 `gpus()` lists `Gpu(uuid, name)` with the driver's version, or none with the reason. `cpu_energy_source()` says what
 counts the CPU's energy, or raises UnsupportedError with why nothing does.
 
@@ -59,7 +58,6 @@ from pybench.measure.clock import ClockAnchor, anchor_clock, monotonic_ns, sleep
 from pybench.measure.cpu_energy import cpu_energy_source
 from pybench.measure.gpu_sampler import Gpu, Gpus, gpus
 from pybench.measure.latency import LatencySummary, latency_cautions, summarise_latency
-from pybench.measure.memory import read_memory_kills
 from pybench.measure.quantity import Quantity
 from pybench.measure.session import Session
 from pybench.measure.steady import Segment, Steadiness, judge_steadiness
@@ -83,7 +81,6 @@ __all__ = [
     "judge_steadiness",
     "latency_cautions",
     "monotonic_ns",
-    "read_memory_kills",
     "sleep_until_ns",
     "summarise_latency",
     "time_calls",

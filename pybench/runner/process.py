@@ -24,6 +24,7 @@ from typing import Any, Literal
 from pybench import rundir
 from pybench.runner.claims import HEARTBEAT_S
 from pybench.runner.interruption import Interruption
+from pybench.runner.memory_kills import evidence, read_memory_kills
 
 GRACE_S = 5.0  # between SIGTERM and SIGKILL of a worker that has to stop
 
@@ -48,7 +49,7 @@ def run_worker(
     arguments: Sequence[str], folder: Path, timeout_s: float, interruption: Interruption, heartbeat: Callable[[], None]
 ) -> WorkerEnd:
     """Starts `python -m pybench.worker ARGUMENTS`, waits for its end and returns it; logs go to `folder`."""
-    kills_before = _oom_kills()
+    kills_before = read_memory_kills()
     started_utc, begin = _now(), time.monotonic()
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     try:
@@ -72,7 +73,7 @@ def run_worker(
         started_utc=started_utc,
         finished_utc=_now(),
         wall_s=time.monotonic() - begin,
-        oom_evidence=_oom_evidence(kills_before),
+        oom_evidence=evidence(kills_before, read_memory_kills()),
     )
 
 
@@ -170,33 +171,3 @@ def _parsed(text: bytes) -> dict[str, Any] | None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-# --- evidence that memory ran out -----------------------------------------------------------------------------------
-
-
-def _oom_kills() -> dict[str, int]:
-    """Where the kernel counts processes it killed for memory: this cgroup (v2), or else the whole machine.
-
-    The cgroup's counter has every kill of its own, whoever's limit was met; the machine's has other people's too.
-    """
-    for name, path in (("cgroup memory.events", _cgroup_events()), ("kernel oom_kill", Path("/proc/vmstat"))):
-        with contextlib.suppress(OSError, ValueError):
-            fields = [line.split() for line in path.read_text().splitlines()] if path else []
-            for key, value in fields:
-                if key == "oom_kill":
-                    return {name: int(value)}
-    return {}
-
-
-def _cgroup_events() -> Path | None:
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            if line.startswith("0::"):
-                return Path("/sys/fs/cgroup") / line[3:].lstrip("/") / "memory.events"
-    return None
-
-
-def _oom_evidence(before: dict[str, int]) -> str | None:
-    after = _oom_kills()
-    return next((name for name, count in before.items() if after.get(name, count) > count), None)

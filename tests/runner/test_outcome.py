@@ -38,16 +38,6 @@ def test_an_end_is_judged_by_its_strongest_evidence(changes: dict[str, Any], nam
     assert (outcome.name, outcome.reason) == (name, reason)
 
 
-def test_another_peoples_kills_are_no_evidence_where_the_cgroup_counts_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The machine's counter rises whenever anybody's process is killed for memory."""
-    events = tmp_path / "memory.events"
-    events.write_text("low 0\noom 0\noom_kill 2\noom_group_kill 0\n")
-    monkeypatch.setattr(process, "_cgroup_events", lambda: events)
-    assert process._oom_kills() == {"cgroup memory.events": 2}
-
-
 def test_a_worker_ended_by_a_signal_without_a_name_has_crashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start = subprocess.Popen
 
