@@ -106,6 +106,11 @@ def compare(
         _print_json(comparison.as_json())
     else:
         _print_tables(comparison_tables(comparison))
+    if not comparison.changes:
+        raise UsageError(
+            f"{before} and {after} share no case with a number on both sides: nothing was compared",
+            hint="a case is the same only with every factor equal, iterations too; `pybench status DIR` lists cases",
+        )
     if comparison.regressions:
         first = comparison.regressions[0]
         raise RegressionError(

@@ -104,6 +104,13 @@ def test_compare_with_itself_is_zero_and_with_a_slower_one_five(typical: Path, t
     assert _pybench("compare", typical, slower, "--tolerance", "2").returncode == EXIT_OK
 
 
+def test_compare_of_campaigns_that_share_no_number_is_two_and_says_so(typical: Path, tmp_path: Path) -> None:
+    other = CampaignBuilder(tmp_path / "other", [Case(workload="noop")], repetitions=1).path
+    result = _pybench("compare", typical, other)
+    assert result.returncode == EXIT_USAGE
+    assert "nothing was compared" in result.stderr
+
+
 def test_compare_of_an_unknown_metric_is_two_and_names_the_nearest(typical: Path) -> None:
     result = _pybench("compare", typical, typical, "--metric", "latency_p50")
     assert result.returncode == EXIT_USAGE
