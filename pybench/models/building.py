@@ -82,5 +82,7 @@ def _difference(model: nn.Module, state: dict[str, torch.Tensor]) -> str:
 
 
 def _first_line(error: Exception) -> str:
+    if isinstance(error, UnpicklingError):
+        return "it holds other things than tensors"  # torch's own text goes on to advise running the file's code
     text = str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__
