@@ -64,7 +64,7 @@ def run(
     resolved = rundir.parse_resolved_plan(content)
     campaign = CampaignDirectory(out or RESULTS / resolved.name)
     options = runner.Options(
-        shard=runner.parse_shard(shard),
+        shard=_shard(resolved, shard),
         selected=_selected(resolved, select),
         rerun=frozenset(_case_id(resolved, prefix) for prefix in rerun or []),
         timeout_s=timeout,
@@ -127,6 +127,16 @@ def _selected(plan: ResolvedPlan, expression: str | None) -> frozenset[str] | No
     if not selected:
         raise UsageError(f"--filter {expression}: no case fits", hint="`pybench expand PLAN` lists the cases")
     return selected
+
+
+def _shard(plan: ResolvedPlan, text: str) -> runner.Shard:
+    shard = runner.parse_shard(text)
+    if not any(shard.takes(block) for block in range(1, plan.repetitions + 1)):
+        raise UsageError(
+            f"--shard {text}: has no block, as the plan has {plan.repetitions} (one a repetition)",
+            hint=f"take at most {plan.repetitions} shards",
+        )
+    return shard
 
 
 def _case_id(plan: ResolvedPlan, prefix: str) -> str:

@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 
 def init(
-    path: Annotated[Path, typer.Argument(metavar="[PATH]", help="Where to write it.")] = Path("plan.yaml"),
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Where to write it.")] = Path("plan.yaml"),
 ) -> None:
     """Write a first plan, with comments. Never overwrites."""
     target = path / "plan.yaml" if path.is_dir() else path

@@ -25,6 +25,7 @@ class Progress:
         self._finished = 0
         self._spent_s = 0.0
         self._counts: Counter[str] = Counter()
+        self._explained: set[str] = set()
         self._is_open = False
 
     def begin(self, pending: int, done: Mapping[str, int]) -> None:
@@ -45,10 +46,18 @@ class Progress:
         self._counts[outcome.name] += 1
         self._spent_s += wall_s
         text = f"{self._state()}  {outcome.name} {wall_s:.1f} s  {planned.case.title()}, block {planned.block}"
-        if outcome.name not in ("ok", "unsupported"):
+        if self._is_news(planned, outcome):
             self._line(f"{text}: {outcome.detail or outcome.reason or ''}")
         elif not self._is_terminal:
             self._line(text)
+
+    def _is_news(self, planned: PlannedRun, outcome: Outcome) -> bool:
+        """Whether to say why: of every failure, and once a case of what this machine cannot do, as all blocks agree."""
+        if outcome.name != "unsupported":
+            return outcome.name != "ok"
+        is_first = planned.case.id not in self._explained
+        self._explained.add(planned.case.id)
+        return is_first
 
     def skipped(self) -> None:
         """Another runner does, or did, one of the runs that were to do here."""

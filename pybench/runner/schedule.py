@@ -66,7 +66,9 @@ def parse_shard(text: str) -> Shard:
     """`2/5` -> the second of five. Raises `UsageError`."""
     index, _, count = text.partition("/")
     if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
-        raise UsageError(f"--shard {text}: not of the form I/N", hint="the second of five shards is 2/5")
+        raise UsageError(
+            f"--shard {text}: not of the form I/N, with I from 1 to N", hint="the second of five shards is 2/5"
+        )
     return Shard(int(index), int(count))
 
 

@@ -96,6 +96,18 @@ def test_progress_counts_a_run_once_and_what_another_runner_does_not_at_all() ->
     assert "[1/2] 2 ok, 5 s left" in said.getvalue()
 
 
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_why_a_case_is_unsupported_is_said_once(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = io.StringIO()
+    monkeypatch.setattr(said, "isatty", lambda: is_terminal)
+    progress = Progress(said)
+    progress.begin(2, {})
+    for block in (1, 2):
+        progress.finished(PlannedRun(Case(workload="h2d"), block, 0), Outcome("unsupported", "no_gpu", "no GPU"), 0.0)
+    assert said.getvalue().count("block 1: no GPU\n") == 1
+    assert said.getvalue().count("no GPU") == 1
+
+
 def test_shards_together_are_the_whole(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(plan), "--shard", "1/2"]) == 0
     assert main(["run", str(plan), "--shard", "2/2"]) == 0
@@ -118,6 +130,7 @@ def test_a_changed_plan_is_continued_and_its_changes_named(plan: Path, capsys: p
     [
         (["run", "missing.yaml"], "missing.yaml"),
         (["run", "plan.yaml", "--shard", "3/2"], "--shard 3/2: not of the form I/N"),
+        (["run", "plan.yaml", "--shard", "3/3"], "--shard 3/3: has no block"),
         (["run", "plan.yaml", "--filter", "flavour=mint"], "flavour"),
         (["run", "plan.yaml", "--filter", "iterations=99"], "no case fits"),
         (["run", "plan.yaml", "--rerun", "zzz"], "--rerun zzz fits no case of the plan"),
