@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pybench.runner import process
 from pybench.runner.interruption import Interruption
 from pybench.runner.outcome import judge
 from pybench.runner.process import WorkerEnd, run_worker
