@@ -193,6 +193,9 @@ def _check_run(run: _Run) -> None:
         raise CorruptError(f"{place}: run.json is of case {str(stored[0])[:12]}, block {stored[1]}")
     if not isinstance(run.run["valid"], dict) or not isinstance(run.summary["metrics"], dict):
         raise CorruptError(f"{place}: `valid` and `metrics` have to be objects")
+    cautions = run.run.get("cautions", [])
+    if not isinstance(cautions, list) or not all(isinstance(caution, dict) for caution in cautions):
+        raise CorruptError(f"{place}: `cautions` has to be a list of objects")
     if not isinstance(run.summary["labels"], dict):
         raise CorruptError(f"{place}: `labels` has to be an object")
     windows = run.summary["windows"]

@@ -195,6 +195,10 @@ class RunDirectory:
         absent = [name for name in VALIDITIES if not isinstance(record["valid"], dict) or name not in record["valid"]]
         if absent:
             raise CorruptError(f"{self.file(RUN)} says nothing of the validity of {', '.join(absent)}")
+        if record["outcome"] not in OUTCOMES:
+            raise CorruptError(
+                f"{self.file(RUN)}: no outcome is {record['outcome']!r}", hint=_restore_hint(self.file(RUN))
+            )
         return record
 
     def read_summary(self) -> dict[str, Any]:

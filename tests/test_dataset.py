@@ -133,6 +133,17 @@ def test_a_summary_of_the_wrong_shape_is_corrupt(tmp_path: Path, edit: object) -
         load(builder.path)
 
 
+@pytest.mark.parametrize(
+    "damage", [{"outcome": None}, {"outcome": "fine"}, {"outcome": ["ok"]}, {"cautions": 5}, {"cautions": [5]}]
+)
+def test_a_run_record_of_the_wrong_shape_is_corrupt(tmp_path: Path, damage: dict[str, object]) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
+    file = builder.run(INFER, 1, {"latency_mean_ms": 5.0}).file(RUN)
+    file.write_text(json.dumps(json.loads(file.read_text()) | damage))
+    with pytest.raises(CorruptError, match=r"outcome|cautions"):
+        load(builder.path)
+
+
 def test_a_run_moved_into_another_block_is_corrupt(tmp_path: Path) -> None:
     builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=2)
     folder = builder.run(INFER, 1, {"latency_mean_ms": 5.0}).path.parent

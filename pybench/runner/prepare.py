@@ -143,7 +143,7 @@ def _usable(folder: Path, maker: Maker) -> Outcome | None:
 
 
 def _stored_outcome(folder: Path) -> Outcome:
-    run = rundir.read_json(folder / rundir.RUN)
+    run = RunDirectory(folder, folder.name, 0, 1).read_run()
     return Outcome(run["outcome"], run.get("reason"), run.get("detail"))
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from pybench import rundir
 from pybench.case import Case
+from pybench.errors import CorruptError
 from pybench.recipe import Recipe, recipes_of
 from pybench.rundir import CampaignDirectory
 from pybench.runner.claims import Claimant, claim, this_process
@@ -82,6 +83,16 @@ def test_an_artefact_that_failed_is_tried_again_although_the_runner_that_failed_
     assert outcome_of(replace(maker, interruption=Interruption())) == "build_failed"
     folders = sorted(entry.name for entry in maker.campaign.artefacts.iterdir())
     assert folders == [BROKEN.digest, f"{BROKEN.digest}.failed-01"]
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"schema_version": 1}'])
+def test_an_artefact_whose_record_is_damaged_is_corrupt(maker: Maker, content: str) -> None:
+    made = maker.campaign.artefact(BROKEN.digest)
+    made.mkdir()
+    rundir.write_text(made / rundir.RUN, content)
+    rundir.write_text(made / rundir.COMPLETE, "")
+    with pytest.raises(CorruptError, match="remove its folder"):
+        prepare([BROKEN], maker)
 
 
 def test_an_artefact_that_another_runner_finished_meanwhile_is_taken_and_not_made_twice(
