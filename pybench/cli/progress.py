@@ -63,6 +63,9 @@ class Progress:
         """Another runner does, or did, one of the runs that were to do here."""
         self._pending -= 1
 
+    def stopping(self) -> None:
+        self._line("finishing the run at hand, then stopping; once more stops it now")
+
     def close(self) -> None:
         """Leaves the terminal on a fresh line."""
         if self._is_open:

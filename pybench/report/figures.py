@@ -17,7 +17,7 @@ from pybench.analysis.estimate import Estimate
 from pybench.dataset import Dataset
 from pybench.report.canvas import GREY, WIDTH_INCH, Picture, label_rows, pick, picture, plain_log_ticks, style
 from pybench.report.forest import draw_forests
-from pybench.report.labels import METRIC_LABELS, WORKLOAD_LABELS, case_text, varying_factors
+from pybench.report.labels import METRIC_LABELS, WORKLOAD_LABELS, case_text, naming_factors, varying_factors
 from pybench.report.numbers import DisplayUnit, display_unit
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _draw_headlines(analysis: Analysis) -> list[Picture]:
 def _draw_cases(workload: str, name: str, cases: Sequence[CaseFinding]) -> Picture:
     import matplotlib.pyplot as plt
 
-    factors = varying_factors([case.case for case in cases])
+    factors = naming_factors([case.case for case in cases])
     findings = [case.metrics[name] for case in cases]
     unit = display_unit(findings[0].metric.unit, [value for finding in findings for value in finding.points.values()])
     figure, axes = plt.subplots(figsize=(WIDTH_INCH, 0.75 + 0.27 * len(cases)))

@@ -69,9 +69,24 @@ def bound_text(criterion: Criterion) -> str:
     return f"at {'least' if criterion.sense == 'min' else 'most'} {format_plain(criterion.threshold)}"
 
 
+# Limits and settings of how a case is measured, beside which other factors tell cases apart for a reader.
+_MINOR = frozenset({"calibration_images", "corpus_limit_bytes", "image_limit", "threads"})
+
+
 def varying_factors(cases: Sequence[Case]) -> tuple[str, ...]:
     """Factors that are not the same in all cases, in the order of `FACTORS`."""
     return tuple(name for name in FACTORS if len({repr(getattr(case, name)) for case in cases}) > 1)
+
+
+def naming_factors(cases: Sequence[Case]) -> tuple[str, ...]:
+    """The varying factors that a figure's label needs: those of `_MINOR` are left out as far as no two cases then share
+    a name. Tables show them all."""
+    names = list(varying_factors(cases))
+    for minor in [name for name in names if FACTORS[name].protocol or name in _MINOR]:
+        fewer = [name for name in names if name != minor]
+        if len({case_text(case, fewer) for case in cases}) == len({case_text(case, names) for case in cases}):
+            names = fewer
+    return tuple(names)
 
 
 def constant_factors(cases: Sequence[Case]) -> dict[str, object]:

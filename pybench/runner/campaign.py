@@ -47,6 +47,7 @@ class Listener(Protocol):
     def running(self, planned: PlannedRun) -> None: ...
     def finished(self, planned: PlannedRun, outcome: Outcome, wall_s: float) -> None: ...
     def skipped(self) -> None: ...
+    def stopping(self) -> None: ...
 
 
 Support = Callable[[Case], tuple[str, str] | None]  # None: can run here; else (reason code, sentence)
@@ -147,6 +148,7 @@ class _Runner:
     failures: int = 0
     busy: int = 0
     too_many_failures: bool = False
+    said_stopping: bool = False
 
     def run_all(self, pending: Sequence[PlannedRun]) -> None:
         for planned in pending:
@@ -188,7 +190,7 @@ class _Runner:
         if outcome is None:
             arguments = [str(attempt.path), "--campaign", str(self.campaign.path)]
             end = run_worker(
-                arguments, attempt.path, self.options.timeout_s, self.interruption, lambda: touch(attempt.claim)
+                arguments, attempt.path, self.options.timeout_s, self.interruption, lambda: self._beat(attempt)
             )
             error = usage_error(end)
             if error:
@@ -198,6 +200,13 @@ class _Runner:
             outcome = judge(end)
         attempt.complete(run_record(planned.case.id, planned.block, attempt.attempt, outcome, end))
         return outcome, end.wall_s if end else 0.0
+
+    def _beat(self, attempt: RunDirectory) -> None:
+        """Each time the wait for a worker wakes up: the heartbeat, and the answer to whoever asked to stop."""
+        touch(attempt.claim)
+        if self.interruption.asked and not self.said_stopping:
+            self.said_stopping = True
+            self.listener.stopping()
 
     def _known_beforehand(self, case: Case) -> Outcome | None:
         """What needs no worker to be known: the machine cannot do it, or an artefact could not be made."""

@@ -7,8 +7,10 @@ import io
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -231,6 +233,21 @@ def test_on_a_terminal_the_progress_is_one_line(plan: Path) -> None:
     assert out == b"4 ok of 4 runs in results/trial\n"
     assert b"\r\x1b[K" in shown
     assert b"\n" not in shown
+
+
+def test_ctrl_c_is_answered_at_once_and_the_run_at_hand_is_finished(plan: Path) -> None:
+    plan.write_text(PLAN.replace("iterations: [1, 2]", "energy_window_s: 3"))
+    command = [sys.executable, "-m", "pybench.cli", "run", str(plan)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    until = time.monotonic() + 30
+    while not list(Path("results").glob("trial/runs/*/*/attempt-01/case.json")) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert said.splitlines()[0] == "finishing the run at hand, then stopping; once more stops it now"
+    assert "1 ok, 1 missing of 2 runs" in out
+    assert "run the same command again to continue" in out
 
 
 def test_doctor_says_what_is_here_and_how_to_get_the_rest(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ class Quiet:
     def __init__(self) -> None:
         self.outcomes: list[tuple[str, int, str]] = []
         self.pending = 0
+        self.was_asked_to_stop = False
         self.done: dict[str, int] = {}
 
     def begin(self, pending: int, done: Any) -> None:
@@ -29,3 +30,6 @@ class Quiet:
 
     def skipped(self) -> None:
         self.pending -= 1
+
+    def stopping(self) -> None:
+        self.was_asked_to_stop = True
