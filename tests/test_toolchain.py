@@ -26,9 +26,9 @@ def test_go_is_the_locked_wheel_of_that_version() -> None:
 
 
 def test_no_go_module_asks_for_a_newer_go() -> None:
-    for module in ROOT.glob("*/**/go.mod"):
-        if ".venv" in module.parts:
-            continue
+    listed = subprocess.run(["git", "ls-files", "*go.mod"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert listed.split()
+    for module in (ROOT / name for name in listed.split()):
         asked = re.search(r"^go (\S+)$", module.read_text(), re.MULTILINE)
         assert asked, module
         assert _numbers(asked[1]) <= _numbers(TOOLCHAIN["go"]), module
