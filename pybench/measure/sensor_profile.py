@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of a board's power sensor: its delays, periods and noise, each in SI units, with where it came from.
+
+Profiles belong to one board under one driver, (UUID, driver version), never to a product name: Yang et al. (SC'24)
+found different averaging windows on boards of one product. `ASSUMED` stands in where nothing was measured; its
+uncertainties span what was published for data-centre boards, and everything computed with it says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from pybench.errors import InputError
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SensorProfile:
+    """The model: a sample stamped t reads y(t) = first-order lag (time constant `response_s`) of the board's power,
+    `sample_delay_s` late. The counter steps every `counter_tick_s` to the energy spent until `counter_delay_s` before.
+
+    `u_...` are standard uncertainties of the value they are named after. None: that channel or property was not there.
+    """
+
+    uuid: str | None = None
+    driver: str | None = None
+    name: str | None = None
+    origin: Literal["measured", "trace", "assumed"]
+    measured_at: str | None = None  # UTC, ISO 8601
+
+    # The driver's sample buffer (nvmlDeviceGetSamples, TOTAL_POWER).
+    sample_period_s: float = 0.020
+    sample_delay_s: float
+    u_sample_delay_s: float
+    response_s: float
+    u_response_s: float
+    stamp_jitter_s: float  # root mean square of how much older a sample can be than its stamp says
+    sample_noise_w: float  # standard deviation at constant load
+
+    # The energy counter.
+    counter_tick_s: float
+    counter_tick_jitter_s: float  # standard deviation of a tick around its grid
+    counter_delay_s: float
+    u_counter_delay_s: float
+    counter_call_s: float | None = None  # median length of one call
+
+    # The polled fields: update period of both, and the length over which the "average" one averages.
+    instant_period_s: float | None = None
+    instant_delay_s: float | None = None
+    average_period_s: float | None = None
+    average_window_s: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
+
+
+def profile_from_json(stored: Mapping[str, Any], source: str) -> SensorProfile:
+    """The inverse of `as_json`. Raises InputError, naming `source`, for anything that is not such a profile."""
+    if stored.get("schema_version") != SCHEMA_VERSION:
+        raise InputError(
+            f"{source}: a sensor profile of schema version {stored.get('schema_version')}, not {SCHEMA_VERSION}",
+            hint="measure it again with `pybench sensor`",
+        )
+    known = {field.name: field for field in fields(SensorProfile)}
+    values = {name: value for name, value in stored.items() if name != "schema_version"}
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise InputError(f"{source}: unknown entries {', '.join(unknown)}", hint="it should be what `pybench sensor` wrote")
+    for name, value in values.items():
+        if name.endswith(("_s", "_w")) and not (value is None or (isinstance(value, int | float) and value >= 0)):
+            raise InputError(f"{source}: {name} is {json.dumps(value)}", hint="it must be a number of at least 0")
+    try:
+        return SensorProfile(**values)
+    except TypeError as error:
+        raise InputError(f"{source}: not a whole sensor profile ({error})") from error
+
+
+ASSUMED = SensorProfile(
+    origin="assumed",
+    sample_delay_s=0.005,
+    u_sample_delay_s=0.005,
+    response_s=0.013,
+    u_response_s=0.006,
+    stamp_jitter_s=0.003,
+    sample_noise_w=3.0,
+    counter_tick_s=0.1,
+    counter_tick_jitter_s=0.003,
+    counter_delay_s=0.010,
+    u_counter_delay_s=0.005,
+)
