@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When the energy counter stepped: its grid in time, found from readings that see it only between calls.
+
+A counter that is updated on a fixed grid (every 100.00 ms on an H200) needs few readings: the phase of the grid comes
+from those readings between which it moved, and then every reading tells the energy at the last grid time before it. A
+counter without a grid gives only what each pair of readings brackets. Values are not corrected for the counter's delay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pybench.measure.trace import CounterChannel
+
+FEWEST_BRACKETS = 4  # steps seen between two near readings; fewer say nothing of a grid
+BRACKET_SHARE = 0.6  # of a tick: a wider bracket may hold a tick anywhere, or two
+GUARD_S = 0.003  # s: a reading so near to a tick may show it or not
+SMOOTHED = 25  # brackets on either side that the grid's phase is averaged over: 5 s, over which two clocks drift 0.1 ms
+PERIOD_TOLERANCE = 0.002  # 1: how far a fitted tick may lie from the expected one
+DISAGREEING = 0.02  # 1: share of readings that contradict a true grid by chance (preempted threads)
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSteps:
+    """Steps in order of time: float64 [n] s since the origin, its standard deviation in s, the counter's value in J,
+    and a number that changes where the counter was reset. `tick_s`: the grid's period, None without a grid;
+    `u_phase_s`: standard uncertainty of the whole grid's place."""
+
+    time_s: NDArray[np.float64]
+    u_time_s: NDArray[np.float64]
+    energy_j: NDArray[np.float64]
+    segment: NDArray[np.int64]
+    tick_s: float | None
+    u_phase_s: float
+
+
+def find_steps(channel: CounterChannel, origin_ns: int, tick_s: float, jitter_s: float) -> CounterSteps:
+    """The counter's steps. `tick_s`, `jitter_s`: the period that is expected, and how far ticks lie off their grid."""
+    channel = channel.readable()
+    call_s, return_s = ((times - origin_ns) * 1e-9 for times in (channel.call_ns, channel.return_ns))
+    energy_j = channel.energy_j
+    segment = np.concatenate(([0], np.cumsum(np.diff(energy_j) < 0))) if len(energy_j) else np.empty(0, np.int64)
+    moved = np.flatnonzero((np.diff(energy_j) != 0) & (np.diff(segment) == 0))
+    width_s = return_s[moved + 1] - call_s[moved]
+    tight = moved[width_s < BRACKET_SHARE * tick_s]
+    # The value may be latched anywhere in a call, so a bracket reaches from the old reading's call to the new one's end.
+    middle_s = (call_s[tight] + return_s[tight] + call_s[tight + 1] + return_s[tight + 1]) / 4
+    grid = _fit_grid(middle_s, return_s[tight + 1] - call_s[tight], tick_s)
+    if grid is not None:
+        steps = _on_grid(grid, call_s, return_s, energy_j, segment, jitter_s)
+        if steps is not None:
+            return steps
+    # Without a grid a value is as old as one tick at most, or as the bracket says.
+    u_s = np.full(len(energy_j), tick_s / np.sqrt(12))
+    time_s = (call_s + return_s) / 2 - tick_s / 2
+    time_s[tight + 1], u_s[tight + 1] = middle_s, (return_s[tight + 1] - call_s[tight]) / np.sqrt(12)
+    new = np.concatenate(([True], (np.diff(energy_j) != 0))) if len(energy_j) else np.empty(0, bool)
+    order = np.argsort(time_s[new], kind="stable")
+    return CounterSteps(time_s[new][order], u_s[new][order], energy_j[new][order], segment[new][order], None, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Tick `n` is at begin_s + n * tick_s + the drift interpolated over `drift_at` (tick numbers)."""
+
+    begin_s: float
+    tick_s: float
+    drift_at: NDArray[np.float64]
+    drift_s: NDArray[np.float64]
+    u_phase_s: float
+
+    def time_s(self, number: NDArray[np.float64]) -> NDArray[np.float64]:
+        drift_s: NDArray[np.float64] = np.interp(number, self.drift_at, self.drift_s)
+        return self.begin_s + number * self.tick_s + drift_s
+
+    def number(self, time_s: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The last tick at or before each time."""
+        rough = (time_s - self.begin_s) / self.tick_s
+        return np.floor((time_s - self.begin_s - np.interp(rough, self.drift_at, self.drift_s)) / self.tick_s)
+
+
+def _fit_grid(middle_s: NDArray[np.float64], width_s: NDArray[np.float64], tick_s: float) -> _Grid | None:
+    """The grid through the brackets' middles; None where there are too few, or they do not lie on one."""
+    if len(middle_s) < FEWEST_BRACKETS:
+        return None
+    # Numbers are counted from bracket to bracket, so that a period off by 0.1 % does not lose count over an hour.
+    number = np.concatenate(([0.0], np.cumsum(np.round(np.diff(middle_s) / tick_s))))
+    period_s = tick_s
+    for _ in range(3):
+        if number[-1] == 0:
+            return None
+        weight = 1 / np.maximum(width_s, 1e-4)  # numpy weighs residuals, not their squares
+        period_s, begin_s = np.polyfit(number, middle_s, 1, w=weight)
+        number = np.round((middle_s - begin_s) / period_s)
+    residual_s = middle_s - (begin_s + number * period_s)
+    expected_s = float(np.sqrt(np.mean(width_s**2) / 12))
+    if abs(period_s / tick_s - 1) > PERIOD_TOLERANCE or np.sqrt(np.mean(residual_s**2)) > 2 * expected_s + 0.002:
+        return None
+    if len(middle_s) > 4 * SMOOTHED:
+        window = np.ones(2 * SMOOTHED + 1)
+        count = np.convolve(np.ones_like(residual_s), window, "same")
+        drift_s = np.convolve(residual_s, window, "same") / count
+        used = 2.0 * SMOOTHED
+    else:
+        drift_s, used = np.zeros_like(residual_s), float(len(middle_s))
+    return _Grid(float(begin_s), float(period_s), number, drift_s, expected_s / np.sqrt(used))
+
+
+def _on_grid(
+    grid: _Grid,
+    call_s: NDArray[np.float64],
+    return_s: NDArray[np.float64],
+    energy_j: NDArray[np.float64],
+    segment: NDArray[np.int64],
+    jitter_s: float,
+) -> CounterSteps | None:
+    """One step for each tick that a reading shows beyond doubt; None where readings contradict the grid."""
+    number = grid.number(call_s - GUARD_S)
+    sure = number == grid.number(return_s + GUARD_S)
+    number, value_j, part = number[sure], energy_j[sure], segment[sure]
+    if len(number) == 0:
+        return None
+    same_tick = np.diff(number) == 0
+    contradicting = np.count_nonzero(same_tick & (np.diff(value_j) != 0) & (np.diff(part) == 0))
+    if contradicting > DISAGREEING * len(number) + 1:
+        return None
+    first = np.concatenate(([True], ~same_tick | (np.diff(part) != 0)))
+    time_s = grid.time_s(number[first])
+    u_s = np.full(len(time_s), jitter_s)
+    return CounterSteps(time_s, u_s, value_j[first], part[first], grid.tick_s, grid.u_phase_s)

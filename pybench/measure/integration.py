@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The board's energy in any window of a trace, with two standard uncertainties, their parts, and reasons for doubt.
+
+`fused`, the method of pybench: the driver's samples give the shape, with the sensor's delay and lag taken off; the energy
+counter gives the long-run truth (native/energy_integrator.hpp has the model, docs/method.md the equations). Each
+parameter of the sensor that is itself uncertain is moved by its standard uncertainty, both ways, and the larger change
+of the energy is that part. Without samples the counter alone is used, without a counter the samples, and both are said.
+The plain methods of other tools stay available by name (`plain_methods`).
+
+Two uncertainties: `u_within_j` is what a ratio on one board carries; `u_absolute_j` adds the board's unknown gain.
+It does not average over repetitions and knows nothing of what ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pybench import _native
+from pybench.errors import UsageError
+from pybench.measure.counter_steps import CounterSteps, find_steps
+from pybench.measure.plain_methods import (
+    PLAIN_METHODS,
+    TRAPEZOIDS,
+    WANTED_RELATIVE,
+    counter_difference,
+    counter_interpolated_j,
+    trapezoid_j,
+)
+from pybench.measure.sensor_profile import SensorProfile
+from pybench.measure.trace import Numbers, SampleChannel, Times, Trace
+
+FUSED = "fused"
+METHODS = (FUSED, *PLAIN_METHODS)
+SCOPE = "board"
+
+BOARD_GAIN = 0.05  # 1: bound of a board's gain error, Yang et al.; rectangular, so u = 5 % / sqrt(3)
+COUNTER_NOISE_J = 0.03  # J: counter against samples from tick to tick at constant power, two H200 recordings
+TRANSIENT_S = 0.003  # s: how well a tick's time is known where power changes around it (same recordings)
+GAP_PERIODS = 4.0  # of the sample period: stamps of an H200 lie up to 2.4 periods apart
+DISAGREEING_SIGMAS = 3.0
+DISAGREEING_RELATIVE = 0.01  # 1: samples and counter of an H200 differ by up to 0.4 % in the long run
+THROTTLING = 0x04 | 0x08 | 0x20 | 0x40 | 0x80  # NVML's clocks event reasons that lower clocks for heat or power
+FEWEST_SAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WindowEnergies:
+    """One entry for each window, in the order asked: float64 [m] J (NaN: not measured), `valid` (False: not to be used),
+    `reasons` (`code: detail` each). `parts`: standard uncertainties in J that add in squares to `u_within_j`."""
+
+    method: str
+    energy_j: Numbers
+    u_within_j: Numbers
+    u_absolute_j: Numbers
+    valid: NDArray[np.bool_]
+    reasons: list[tuple[str, ...]]
+    parts: Mapping[str, Numbers]
+
+
+def integrate(
+    trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile, method: str = FUSED
+) -> WindowEnergies:
+    """The energy of every window [begin, end): int64 [m] ns on the trace's clock, in any order, overlapping or not.
+
+    Raises UsageError for an unknown method or a window that ends before it begins.
+    """
+    begin_ns, end_ns = np.asarray(begin_ns, np.int64), np.asarray(end_ns, np.int64)
+    if method not in METHODS:
+        raise UsageError(f"no method {method!r}", hint=f"choose one of {', '.join(METHODS)}")
+    empty = np.flatnonzero(end_ns <= begin_ns)
+    if len(empty):
+        raise UsageError(f"window {empty[0] + 1} ends before it begins, or has no length")
+    if method == FUSED:
+        energies = _fused(trace, begin_ns, end_ns, profile)
+    else:
+        energies = _plain(trace, begin_ns, end_ns, method)
+    return _with_states(energies, trace, begin_ns, end_ns)
+
+
+def _plain(trace: Trace, begin_ns: Times, end_ns: Times, method: str) -> WindowEnergies:
+    if method == "counter-difference":
+        energy_j, u_j, reasons, valid = counter_difference(trace.counter, begin_ns, end_ns)
+        return WindowEnergies(method, energy_j, u_j, _absolute(energy_j, u_j), valid, reasons, {"counter_edges": u_j})
+    by_trapezoid = method in TRAPEZOIDS
+    energy_j = (
+        trapezoid_j(method, trace, begin_ns, end_ns)
+        if by_trapezoid
+        else counter_interpolated_j(trace.counter, begin_ns, end_ns)
+    )
+    known = np.isfinite(energy_j)
+    reasons = [
+        ("plain_method: the error of this method is not known",)
+        if each
+        else ("not_covered: the channel was not recorded over the whole window",)
+        for each in known
+    ]
+    unknown = np.full(len(begin_ns), np.nan)
+    return WindowEnergies(method, energy_j, unknown, unknown, known, reasons, {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One pass of the integrator over all windows."""
+
+    energy_j: Numbers
+    samples_j: Numbers
+    interior_variance_j2: Numbers
+    fused_variance_j2: Numbers
+    edge_variance_j2: Numbers
+    doubts: NDArray[np.uint32]
+
+
+def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile) -> WindowEnergies:
+    samples = trace.samples.ordered()
+    by_samples = len(samples.time_ns) >= FEWEST_SAMPLES
+    origin_ns = int(samples.time_ns[0]) if by_samples else int(begin_ns[0]) if len(begin_ns) else 0
+    steps = find_steps(trace.counter, origin_ns, profile.counter_tick_s, profile.counter_tick_jitter_s)
+    if not by_samples:
+        samples, steps_delay_s = _from_counter(steps, origin_ns), profile.counter_delay_s
+        profile = replace(
+            profile, sample_delay_s=steps_delay_s, u_sample_delay_s=profile.u_counter_delay_s,
+            response_s=1e-6, u_response_s=0.0, stamp_jitter_s=profile.counter_tick_s / np.sqrt(12),
+            sample_period_s=profile.counter_tick_s,
+        )  # fmt: skip
+        if len(samples.time_ns) < FEWEST_SAMPLES:
+            return _nothing(len(begin_ns))
+
+    def run(moved: SensorProfile) -> _Run:
+        return _integrate_once(samples, steps, origin_ns, begin_ns, end_ns, moved)
+
+    base = run(profile)
+    parts = {"sampling": np.sqrt(base.fused_variance_j2), "edges": np.sqrt(base.edge_variance_j2)}
+    u_counter_s = float(np.hypot(profile.u_counter_delay_s, steps.u_phase_s))
+    for part, name, u_s in (
+        ("sensor_delay", "sample_delay_s", profile.u_sample_delay_s),
+        ("sensor_response", "response_s", profile.u_response_s),
+        ("counter_delay", "counter_delay_s", u_counter_s),
+    ):
+        parts[part] = np.zeros(len(begin_ns))
+        for sign in (1, -1) if u_s > 0 else ():
+            moved_s = max(getattr(profile, name) + sign * u_s, 1e-6)
+            change_j = run(replace(profile, **{name: moved_s})).energy_j - base.energy_j
+            parts[part] = np.maximum(parts[part], np.abs(change_j))
+    parts["board_state"] = profile.state_ratio * np.abs(np.nan_to_num(base.energy_j))
+    u_within_j = np.sqrt(sum((part**2 for part in parts.values()), np.zeros(len(begin_ns))))
+    u_within_j[~np.isfinite(base.energy_j)] = np.nan
+    reasons = _doubt(base, u_within_j, parts, (end_ns - begin_ns) * 1e-9, profile)
+    if not by_samples:
+        reasons = [(*why, "samples_unreadable: the driver gave no power samples, the counter alone is used")
+                   for why in reasons]  # fmt: skip
+    _compare_instant(reasons, trace, begin_ns, end_ns, base.energy_j)
+    valid = np.array([not any(_invalidates(reason) for reason in why) for why in reasons], bool)
+    return WindowEnergies(
+        FUSED, base.energy_j, u_within_j, _absolute(base.energy_j, u_within_j), valid, reasons, parts
+    )
+
+
+def _integrate_once(
+    samples: SampleChannel, steps: CounterSteps, origin_ns: int, begin_ns: Times, end_ns: Times, profile: SensorProfile
+) -> _Run:
+    model = _native.SensorModel(
+        delay_s=profile.sample_delay_s,
+        response_s=profile.response_s,
+        stamp_jitter_s=profile.stamp_jitter_s,
+        sample_noise_w=profile.sample_noise_w,
+        counter_noise_j=COUNTER_NOISE_J,
+        transient_s=TRANSIENT_S,
+        longest_gap_s=GAP_PERIODS * profile.sample_period_s,
+    )
+    table = _native.integrate_energy(
+        (samples.time_ns - origin_ns) * 1e-9,
+        samples.power_w,
+        steps.time_s - profile.counter_delay_s,
+        steps.u_time_s,
+        steps.energy_j,
+        steps.segment,
+        model,
+        (begin_ns - origin_ns) * 1e-9,
+        (end_ns - origin_ns) * 1e-9,
+    )
+    return _Run(**table)
+
+
+def _from_counter(steps: CounterSteps, origin_ns: int) -> SampleChannel:
+    """Mean power between ticks as if it were sampled: sample k holds from tick k - 1 to tick k, with no lag at all."""
+    length_s = np.diff(steps.time_s)
+    usable = (length_s > 0) & (np.diff(steps.segment) == 0)
+    power_w = np.diff(steps.energy_j)[usable] / length_s[usable]
+    time_ns = origin_ns + np.round(steps.time_s[1:][usable] * 1e9).astype(np.int64)
+    return SampleChannel(time_ns, power_w).ordered()
+
+
+def _doubt(
+    run: _Run, u_within_j: Numbers, parts: Mapping[str, Numbers], length_s: Numbers, profile: SensorProfile
+) -> list[tuple[str, ...]]:
+    """Reasons of each window; those of `_INVALID` make its energy unusable."""
+    correction_j = run.energy_j - run.samples_j
+    systematic_j2 = sum((parts[name] ** 2 for name in ("sensor_delay", "sensor_response", "counter_delay")), 0.0)
+    expected_j = np.sqrt(run.interior_variance_j2 + run.fused_variance_j2 + systematic_j2)
+    disagree = np.abs(correction_j) > DISAGREEING_SIGMAS * expected_j + DISAGREEING_RELATIVE * np.abs(run.energy_j)
+    short = u_within_j > WANTED_RELATIVE * np.abs(run.energy_j)
+    columns = (
+        (run.doubts & _native.DOUBT_NOT_COVERED != 0, lambda i: "not_covered: power was not recorded over the window"),
+        (run.doubts & _native.DOUBT_GAP != 0, lambda i: "gap: samples of the driver are missing inside the window"),
+        (
+            run.doubts & _native.DOUBT_COUNTER_RESET != 0,
+            lambda i: "counter_reset: the energy counter went back inside the window",
+        ),
+        (
+            short,
+            lambda i: f"window_too_short: {length_s[i]:.3g} s, and 5 % standard uncertainty need about "
+            f"{length_s[i] * u_within_j[i] / (WANTED_RELATIVE * abs(run.energy_j[i])):.3g} s",
+        ),
+        (
+            disagree,
+            lambda i: f"channels_disagree: samples say {run.samples_j[i]:.5g} J, with the counter "
+            f"{run.energy_j[i]:.5g} J, and {expected_j[i]:.2g} J is their joint uncertainty",
+        ),
+        (
+            run.doubts & _native.DOUBT_NO_COUNTER != 0,
+            lambda i: "counter_unreadable: no step of the energy counter is near, the samples alone are used",
+        ),
+    )
+    reasons: list[list[str]] = [[] for _ in length_s]
+    for flags, text in columns:
+        for index in np.flatnonzero(flags):
+            reasons[index].append(text(index))
+    if profile.origin == "assumed":
+        for why in reasons:
+            why.append("sensor_assumed: this board's sensor was not characterised (`pybench sensor`)")
+    return [tuple(why) for why in reasons]
+
+
+_INVALID = frozenset(
+    {"not_covered", "gap", "counter_reset", "window_too_short", "channels_disagree", "instant_disagrees",
+     "foreign_process"}
+)  # fmt: skip
+
+
+def _invalidates(reason: str) -> bool:
+    return reason.partition(":")[0] in _INVALID
+
+
+def _compare_instant(
+    reasons: list[tuple[str, ...]], trace: Trace, begin_ns: Times, end_ns: Times, energy_j: Numbers
+) -> None:
+    """Adds a reason where field 186 contradicts: a check of windows that are long against its update period."""
+    instant_j = trapezoid_j("instant-trapezoid", trace, begin_ns, end_ns)
+    known_w = trace.polled.instant_w[np.isfinite(trace.polled.instant_w)]
+    if len(known_w) == 0:
+        return
+    # Two edges, each off by up to three update periods of 0.1 s (seen on an H200), at the largest change of power.
+    edges_j = 0.3 * float(np.ptp(known_w))
+    off = np.abs(instant_j - energy_j) > WANTED_RELATIVE * np.abs(energy_j) + edges_j
+    for index in np.flatnonzero(off):
+        reasons[index] += (f"instant_disagrees: the instantaneous field says {instant_j[index]:.5g} J",)
+
+
+def _with_states(energies: WindowEnergies, trace: Trace, begin_ns: Times, end_ns: Times) -> WindowEnergies:
+    """Adds what the board's state says: lowered clocks (a reason only) and other processes (not our energy)."""
+    states = trace.states
+    if len(states.time_ns) == 0:
+        return energies
+    # One reading either side, so that a short window sees one too.
+    first = np.maximum(np.searchsorted(states.time_ns, begin_ns) - 1, 0)
+    last = np.minimum(np.searchsorted(states.time_ns, end_ns) + 1, len(states.time_ns))
+    mask = np.nan_to_num(states.throttle_reasons).astype(np.int64) & THROTTLING
+    throttled = np.concatenate(([0], np.cumsum(mask != 0)))
+    foreign = np.concatenate(([0], np.cumsum(np.nan_to_num(states.process_count) > 1)))
+    reasons, valid = list(energies.reasons), energies.valid.copy()
+    for index in np.flatnonzero(throttled[last] > throttled[first]):
+        reasons[index] += ("throttled: the GPU lowered its clocks for heat or power during the window",)
+    for index in np.flatnonzero(foreign[last] > foreign[first]):
+        reasons[index] += ("foreign_process: another process held the GPU during the window",)
+        valid[index] = False
+    return replace(energies, reasons=reasons, valid=valid)
+
+
+def _absolute(energy_j: Numbers, u_within_j: Numbers) -> Numbers:
+    absolute_j: Numbers = np.sqrt(u_within_j**2 + (BOARD_GAIN * energy_j) ** 2 / 3)
+    return absolute_j
+
+
+def _nothing(count: int) -> WindowEnergies:
+    unknown = np.full(count, np.nan)
+    why = ("power_unreadable: neither samples nor enough counter readings were recorded",)
+    return WindowEnergies(FUSED, unknown, unknown, unknown, np.zeros(count, bool), [why] * count, {})

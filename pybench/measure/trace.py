@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was read of one board's power over time: every channel as it came, on one clock.
+
+`read_trace` opens a folder of recorded channels (CSV, times in microseconds from a common origin):
+
+    samples.csv   t_us, power_w                                driver's sample buffer (nvmlDeviceGetSamples)
+    counter.csv   t_call_us, t_return_us, energy_j             energy counter, both ends of the call
+    polled.csv    t_us, power_average_w, power_instant_w       fields 185 and 186
+    clocks.csv    t_us, sm_mhz, temperature_c, event_reasons   NVML's clocks event bit mask
+
+Any of them may be absent. It corrects nothing; what cannot be used at all (repeated time stamps, failed reads) is left
+out by the readers of a channel.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pybench.errors import InputError
+
+Times = NDArray[np.int64]
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleChannel:
+    """The driver's own samples: int64 [n] ns of one clock, as stamped; float64 [n] W."""
+
+    time_ns: Times
+    power_w: Numbers
+
+    def ordered(self) -> SampleChannel:
+        """In order of time, finite, and each stamp once: the driver repeats a sample now and then."""
+        order = np.argsort(self.time_ns, kind="stable")
+        time_ns, power_w = self.time_ns[order], self.power_w[order]
+        kept = np.isfinite(power_w)
+        time_ns, power_w = time_ns[kept], power_w[kept]
+        first = np.concatenate(([True], np.diff(time_ns) > 0)) if len(time_ns) else np.empty(0, bool)
+        return SampleChannel(time_ns[first], power_w[first])
+
+
+@dataclass(frozen=True, slots=True)
+class CounterChannel:
+    """The energy counter as read: arrays of one length, in order of time; energy in J is NaN where the read failed."""
+
+    call_ns: Times
+    return_ns: Times
+    energy_j: Numbers
+
+    def readable(self) -> CounterChannel:
+        """Without the failed reads."""
+        good = np.isfinite(self.energy_j)
+        return CounterChannel(self.call_ns[good], self.return_ns[good], self.energy_j[good])
+
+
+@dataclass(frozen=True, slots=True)
+class PolledChannel:
+    """Power fields as polled: int64 [n] ns in order; float64 [n] W each, NaN where a field was not there."""
+
+    time_ns: Times
+    instant_w: Numbers
+    average_w: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class StateChannel:
+    """The board's state: int64 [n] ns in order; NVML's clocks event reasons as a bit mask, processes on the board (NaN:
+    not told)."""
+
+    time_ns: Times
+    throttle_reasons: Numbers
+    process_count: Numbers
+
+
+_NO_TIMES, _NO_NUMBERS = np.empty(0, np.int64), np.empty(0, np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """All channels of one board. A channel that was not recorded is empty."""
+
+    samples: SampleChannel = SampleChannel(_NO_TIMES, _NO_NUMBERS)
+    counter: CounterChannel = CounterChannel(_NO_TIMES, _NO_TIMES, _NO_NUMBERS)
+    polled: PolledChannel = PolledChannel(_NO_TIMES, _NO_NUMBERS, _NO_NUMBERS)
+    states: StateChannel = StateChannel(_NO_TIMES, _NO_NUMBERS, _NO_NUMBERS)
+
+
+def read_trace(folder: Path) -> Trace:
+    """The channels of a recorded folder. Raises InputError, naming file and line, for what cannot be read."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder", hint="give a folder with samples.csv and counter.csv")
+    samples = read_columns(folder / "samples.csv", ("t_us", "power_w"))
+    counter = read_columns(folder / "counter.csv", ("t_call_us", "t_return_us", "energy_j"))
+    polled = read_columns(folder / "polled.csv", ("t_us", "power_average_w", "power_instant_w"))
+    clocks = read_columns(folder / "clocks.csv", ("t_us", "event_reasons"))
+    if samples is None and counter is None and polled is None:
+        raise InputError(
+            f"{folder}: no power was recorded here", hint="it needs samples.csv, counter.csv or polled.csv"
+        )
+    channels: dict[str, SampleChannel | CounterChannel | PolledChannel | StateChannel] = {}
+    if samples is not None:
+        channels["samples"] = SampleChannel(to_ns(samples["t_us"]), samples["power_w"])
+    if counter is not None:
+        channels["counter"] = CounterChannel(
+            to_ns(counter["t_call_us"]), to_ns(counter["t_return_us"]), counter["energy_j"]
+        )
+    if polled is not None:
+        channels["polled"] = PolledChannel(
+            to_ns(polled["t_us"]), polled["power_instant_w"], polled["power_average_w"]
+        )
+    if clocks is not None:
+        unknown = np.full(len(clocks["t_us"]), np.nan)
+        channels["states"] = StateChannel(to_ns(clocks["t_us"]), clocks["event_reasons"], unknown)
+    return Trace(**channels)  # type: ignore[arg-type]
+
+
+def to_ns(microseconds: Numbers) -> Times:
+    """Whole nanoseconds."""
+    return np.round(microseconds * 1000).astype(np.int64)
+
+
+def read_columns(path: Path, names: tuple[str, ...]) -> dict[str, Numbers] | None:
+    """Columns of a CSV file as float64, NaN for an empty cell; None without the file.
+
+    Raises InputError for a missing column, a row of another length, a cell that is no number, or a first column (the
+    time) that is empty or goes back.
+    """
+    if not path.is_file():
+        return None
+    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        rows = csv.reader(file)
+        header = [name.strip() for name in next(rows, [])]
+        missing = [name for name in names if name not in header]
+        if missing:
+            raise InputError(
+                f"{path}: no column {', '.join(missing)}", hint=f"the columns needed are {', '.join(names)}"
+            )
+        places = [header.index(name) for name in names]
+        values: list[list[float]] = []
+        for row in rows:
+            if not row:
+                continue
+            try:
+                if len(row) != len(header):
+                    raise ValueError(f"{len(row)} cells under {len(header)} columns")
+                values.append([float(row[place]) if row[place].strip() else np.nan for place in places])
+            except ValueError as error:
+                raise InputError(f"{path}:{rows.line_num}: {error}", hint="every cell must be a number") from error
+    table = np.array(values, np.float64).reshape(-1, len(names))
+    bad = np.flatnonzero(~np.isfinite(table[:, 0]) | np.concatenate(([False], np.diff(table[:, 0]) < 0)))
+    if len(bad):
+        raise InputError(f"{path}: {names[0]} is empty or goes back in row {bad[0] + 1}", hint="sort the file by time")
+    return {name: table[:, index] for index, name in enumerate(names)}
