@@ -96,6 +96,36 @@ class PowerSampler:
     @property
     def failure(self) -> str: ...
 
+class SensorModel:
+    def __init__(
+        self,
+        *,
+        delay_s: float,
+        response_s: float,
+        stamp_jitter_s: float,
+        sample_noise_w: float,
+        counter_noise_j: float,
+        transient_s: float,
+        longest_gap_s: float,
+    ) -> None: ...
+
+def integrate_energy(
+    times_s: NDArray[np.float64],
+    power_w: NDArray[np.float64],
+    step_times_s: NDArray[np.float64],
+    step_u_times_s: NDArray[np.float64],
+    step_energies_j: NDArray[np.float64],
+    step_segments: NDArray[np.int64],
+    model: SensorModel,
+    begins_s: NDArray[np.float64],
+    ends_s: NDArray[np.float64],
+) -> dict[str, NDArray[Any]]: ...
+
+DOUBT_NOT_COVERED: int
+DOUBT_GAP: int
+DOUBT_COUNTER_RESET: int
+DOUBT_NO_COUNTER: int
+
 class PerfCounter:
     def __init__(self, type_number: int, config: int, cpu: int) -> None: ...
     def read(self) -> int: ...

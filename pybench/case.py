@@ -104,6 +104,14 @@ _LIST = (
         minimum=0,
         protocol=True,
     ),
+    Factor(
+        "idle_window_s",
+        "number",
+        0.5,
+        "rest before the warm-up and after the energy window, for a GPU's idle power; 0: none",
+        minimum=0,
+        protocol=True,
+    ),
 )
 
 FACTORS: dict[str, Factor] = {factor.name: factor for factor in _LIST}
@@ -141,6 +149,7 @@ class Case:
     warmup_iterations: int = 10
     iterations: int = 100
     energy_window_s: float = 0.0
+    idle_window_s: float = 0.5
     sources: tuple[tuple[str, str], ...] = ()
 
     def factors(self) -> dict[str, Any]:

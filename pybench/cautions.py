@@ -60,10 +60,10 @@ class CautionCode(Enum):
         "peak device memory counts what other processes held too",
         "reserve the GPU",
     )
-    ENERGY_PLAIN_DIFFERENCE = (
-        "energy_plain_difference",
-        "GPU energy is the plain difference of the driver's counter, which steps about every 100 ms",
-        "use long energy windows; the uncertainty shown is of the counter's step, not of the board's gain",
+    SENSOR_ASSUMED = (
+        "sensor_assumed",
+        "the delay and lag of this board's power sensor were assumed, not measured",
+        "run `pybench sensor` once on this machine; short windows gain most",
     )
     UNTRAINED_WEIGHTS = (
         "untrained_weights",

@@ -57,13 +57,20 @@ from pybench.measure.build import NATIVE_BUILD_ID
 from pybench.measure.clock import ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns, time_calls
 from pybench.measure.cpu_energy import cpu_energy_source
 from pybench.measure.gpu_sampler import Gpu, Gpus, gpus
+from pybench.measure.integration import METHODS, WindowEnergies, integrate
 from pybench.measure.latency import LatencySummary, latency_cautions, summarise_latency
 from pybench.measure.quantity import Quantity
-from pybench.measure.session import Session
+from pybench.measure.sensor_profile import ASSUMED, SensorProfile, profile_from_json
+from pybench.measure.session import IDLE_AFTER, IDLE_BEFORE, Session
 from pybench.measure.steady import Segment, Steadiness, judge_steadiness
+from pybench.measure.trace import Trace, read_trace
 from pybench.measure.windows import OpenWindow, Window
 
 __all__ = [
+    "ASSUMED",
+    "IDLE_AFTER",
+    "IDLE_BEFORE",
+    "METHODS",
     "NATIVE_BUILD_ID",
     "ClockAnchor",
     "Gpu",
@@ -72,15 +79,21 @@ __all__ = [
     "OpenWindow",
     "Quantity",
     "Segment",
+    "SensorProfile",
     "Session",
     "Steadiness",
+    "Trace",
     "Window",
+    "WindowEnergies",
     "anchor_clock",
     "cpu_energy_source",
     "gpus",
+    "integrate",
     "judge_steadiness",
     "latency_cautions",
     "monotonic_ns",
+    "profile_from_json",
+    "read_trace",
     "sleep_until_ns",
     "summarise_latency",
     "time_calls",

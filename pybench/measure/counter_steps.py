@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.measure.trace import CounterChannel
+from pybench.measure.trace import CounterChannel, seconds_since
 
 FEWEST_BRACKETS = 4  # steps seen between two near readings; fewer say nothing of a grid
 BRACKET_SHARE = 0.6  # of a tick: a wider bracket may hold a tick anywhere, or two
@@ -40,13 +40,14 @@ class CounterSteps:
 def find_steps(channel: CounterChannel, origin_ns: int, tick_s: float, jitter_s: float) -> CounterSteps:
     """The counter's steps. `tick_s`, `jitter_s`: the period that is expected, and how far ticks lie off their grid."""
     channel = channel.readable()
-    call_s, return_s = ((times - origin_ns) * 1e-9 for times in (channel.call_ns, channel.return_ns))
+    call_s = seconds_since(origin_ns, channel.call_ns)
+    return_s = seconds_since(origin_ns, channel.return_ns)
     energy_j = channel.energy_j
     segment = np.concatenate(([0], np.cumsum(np.diff(energy_j) < 0))) if len(energy_j) else np.empty(0, np.int64)
     moved = np.flatnonzero((np.diff(energy_j) != 0) & (np.diff(segment) == 0))
     width_s = return_s[moved + 1] - call_s[moved]
     tight = moved[width_s < BRACKET_SHARE * tick_s]
-    # The value may be latched anywhere in a call, so a bracket reaches from the old reading's call to the new one's end.
+    # A value may be latched anywhere in its call: a bracket reaches from the old reading's begin to the new one's end.
     middle_s = (call_s[tight] + return_s[tight] + call_s[tight + 1] + return_s[tight + 1]) / 4
     grid = _fit_grid(middle_s, return_s[tight + 1] - call_s[tight], tick_s)
     if grid is not None:

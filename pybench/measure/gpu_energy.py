@@ -1,111 +1,166 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Energy of the GPU board in a window: the plain difference of NVML's energy counter, labelled as such.
+"""What a session says of its GPU board: energy of a window, idle power around it, net and tail energy, and the budget.
 
-The counter (`nvmlDeviceGetTotalEnergyConsumption`) steps every T, about 0.1 s on an H200, and its call takes 3 to
-16 ms. At each edge the reading nearest in time is taken, so each edge misses up to T of power. Which power is not known
-(idle before the window, load in it), so the error in time of the difference is anywhere in [-T, T], standard deviation
-T / sqrt(3). A reading whose call of length c has its middle m away from the edge is somewhere in [-r, r] with
-r = m + c / 2, at either edge. With E / L the mean power in a window of length L:
-
-    u_within   = E / L * sqrt(T^2 / 3 + r1^2 / 3 + r2^2 / 3)
-    u_absolute = sqrt(u_within^2 + (0.05 * E)^2 / 3)           the board's gain, +-5 %, rectangular (arXiv 2312.02741)
-
-Worked example: T = 0.1 s, r1 = r2 = 5 ms, L = 2 s, E = 1000 J: u_within = 500 W * 0.0579 s = 28.9 J (2.9 %).
-A window is valid when u_within / E <= 5 %: with these numbers from 1.16 s on. It corrects nothing: no sensor
-delay, no interpolation, no idle baseline, no other channel.
+Idle power is that of two windows without work, one before and one after; their difference is tested for drift. Net
+energy is the window's less the mean idle power over its length, signed, never clipped. Tail energy is what the board
+spends above the idle power after the window, until the idle window begins: memory and clocks settle, the sensor's own
+lag is removed. The budget says where each joule and each part of its uncertainty comes from, and what the plain methods
+say.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import hypot, isfinite, sqrt
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pybench.measure.clock import NANOSECONDS_PER_SECOND
+from pybench.measure.integration import FUSED, SCOPE, WindowEnergies, integrate
+from pybench.measure.plain_methods import PLAIN_METHODS
 from pybench.measure.quantity import Quantity, unmeasured
+from pybench.measure.sensor_profile import SensorProfile
+from pybench.measure.trace import Trace
 from pybench.measure.windows import Window
 
 METRIC = "gpu_energy_j"
-METHOD = "nvml-counter-difference"
-SCOPE = "board"
-
-WANTED_RELATIVE = 0.05  # 1: a standard uncertainty above 5 % says little about precisions that differ by 15 %
-ASSUMED_TICK_S = 0.1  # s: H200 (median of two recordings 0.100), as Zeus reports for other parts
-FEWEST_STEPS = 5  # steps of the counter from which its tick is measured instead of assumed
-BOARD_GAIN = 0.05  # 1: bound of a board's gain error, Yang et al.
+DRIFT_SIGMAS = 2.0
+DRIFT_RELATIVE = 0.02  # 1: an idle board wanders by 1 % between two windows of a second (H200)
+_STATE = "board_state"
 
 
 @dataclass(frozen=True, slots=True)
-class CounterChannel:
-    """The energy counter as read: arrays of one length, in order of time; energy is NaN where the read failed."""
+class BoardEnergy:
+    """`quantities` for the metrics, `budget` for energy.json."""
 
-    call_ns: NDArray[np.int64]
-    return_ns: NDArray[np.int64]
-    energy_j: NDArray[np.float64]
-
-    def readable(self) -> CounterChannel:
-        """Without the failed reads."""
-        good = np.isfinite(self.energy_j)
-        return CounterChannel(self.call_ns[good], self.return_ns[good], self.energy_j[good])
+    quantities: list[Quantity]
+    budget: dict[str, Any]
 
 
-def measure_tick_s(channel: CounterChannel) -> float | None:
-    """The time between two steps of the counter, in s: the median over the channel.
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """Mean power of a window without work; `u_w` without the board's state, which the drift test looks at."""
 
-    None with too few steps, or when readings are so far apart that most of them see a new value: those do not show
-    the tick but their own distance.
-    """
-    steps = np.flatnonzero(np.diff(channel.energy_j) > 0) + 1
-    if len(steps) < FEWEST_STEPS or len(steps) > len(channel.energy_j) / 2:
+    power_w: float
+    u_w: float
+    begin_ns: int
+
+
+def board_energy(
+    trace: Trace, window: Window, before: Window | None, after: Window | None, profile: SensorProfile, origin_ns: int
+) -> BoardEnergy:
+    """All of it for one window; `before`, `after`: windows without work around it. Times in the budget are seconds
+    after `origin_ns`."""
+    energies = _integrate(trace, [window], profile)
+    quantity = to_quantity(energies, 0, METRIC, window.name)
+    idles = [None if idle is None else _idle_power(trace, idle, profile) for idle in (before, after)]
+    quantities = [quantity, *_idle_quantities(idles, (before, after))]
+    budget: dict[str, Any] = {
+        "window": window.name,
+        "begin_s": (window.begin_ns - origin_ns) * 1e-9,
+        "end_s": (window.end_ns - origin_ns) * 1e-9,
+        "iterations": window.iterations,
+        **describe(energies, 0),
+        "plain_j": _plain(trace, window, profile),
+        "idle_before_w": idles[0].power_w if idles[0] else None,
+        "idle_after_w": idles[1].power_w if idles[1] else None,
+    }
+    first, last = idles
+    if first is not None and last is not None:
+        net = _net(quantity, window, first, last)
+        tail = _tail(trace, window, last, profile)
+        quantities += [net, tail]
+        budget |= {"net_j": net.value, "u_net_j": net.u_within, "tail_j": tail.value, "u_tail_j": tail.u_within}
+        budget |= {"tail_end_s": (last.begin_ns - origin_ns) * 1e-9}
+    return BoardEnergy(quantities, budget)
+
+
+def describe(energies: WindowEnergies, index: int) -> dict[str, Any]:
+    """One window's energy for JSON: numbers, null where there is none."""
+    return {
+        "method": energies.method,
+        "scope": SCOPE,
+        "energy_j": _known(energies.energy_j[index]),
+        "u_within_j": _known(energies.u_within_j[index]),
+        "u_absolute_j": _known(energies.u_absolute_j[index]),
+        "parts_j": {name: _known(part[index]) for name, part in energies.parts.items()},
+        "valid": bool(energies.valid[index]),
+        "reasons": list(energies.reasons[index]),
+    }
+
+
+def to_quantity(energies: WindowEnergies, index: int, metric: str, window: str) -> Quantity:
+    """One window's energy as a metric."""
+    energy_j, reasons = _known(energies.energy_j[index]), energies.reasons[index]
+    if energy_j is None:
+        return unmeasured(metric, window, method=energies.method, scope=SCOPE, reasons=reasons)
+    within_j, absolute_j = _known(energies.u_within_j[index]), _known(energies.u_absolute_j[index])
+    valid = bool(energies.valid[index])
+    return Quantity(metric, window, energy_j, "J", within_j, absolute_j, energies.method, SCOPE, valid, reasons)
+
+
+def _integrate(trace: Trace, windows: list[Window], profile: SensorProfile, method: str = FUSED) -> WindowEnergies:
+    begins, ends = ([getattr(window, edge) for window in windows] for edge in ("begin_ns", "end_ns"))
+    return integrate(trace, np.array(begins, np.int64), np.array(ends, np.int64), profile, method)
+
+
+def _plain(trace: Trace, window: Window, profile: SensorProfile) -> dict[str, float | None]:
+    return {name: _known(_integrate(trace, [window], profile, name).energy_j[0]) for name in PLAIN_METHODS}
+
+
+def _idle_power(trace: Trace, window: Window, profile: SensorProfile) -> _Idle | None:
+    energies = _integrate(trace, [window], profile)
+    energy_j = _known(energies.energy_j[0])
+    if energy_j is None:
         return None
-    return float(np.median(np.diff(channel.return_ns[steps]))) / NANOSECONDS_PER_SECOND
+    u_j = sqrt(sum(float(part[0]) ** 2 for name, part in energies.parts.items() if name != _STATE))
+    return _Idle(energy_j / window.duration_s, u_j / window.duration_s, window.begin_ns)
 
 
-def minimum_window_s(tick_s: float, reading_s: float, wanted_relative: float = WANTED_RELATIVE) -> float:
-    """The shortest window whose relative standard uncertainty is `wanted_relative`; `reading_s` is r at either edge."""
-    return _edge_time_s(tick_s, reading_s, reading_s) / wanted_relative
-
-
-def counter_difference(window: Window, channel: CounterChannel) -> Quantity:
-    """The energy of the board in `window`, in J, with its uncertainties; invalid, with reasons, if not to be used."""
-    channel = channel.readable()
-    if len(channel.energy_j) < 2:
-        reason = "counter_unreadable: the energy counter gave fewer than two values"
-        return unmeasured(METRIC, window.name, method=METHOD, scope=SCOPE, reasons=(reason,))
-    middle_ns = (channel.call_ns + channel.return_ns) // 2
-    first, last = (int(np.argmin(np.abs(middle_ns - edge))) for edge in (window.begin_ns, window.end_ns))
-    energy_j = float(channel.energy_j[last] - channel.energy_j[first])
-    measured_tick_s = measure_tick_s(channel)
-    tick_s = ASSUMED_TICK_S if measured_tick_s is None else measured_tick_s
-    misses_s = [
-        (abs(int(middle_ns[index]) - edge_ns) + int(channel.return_ns[index] - channel.call_ns[index]) / 2) * 1e-9
-        for index, edge_ns in ((first, window.begin_ns), (last, window.end_ns))
+def _idle_quantities(idles: list[_Idle | None], windows: tuple[Window | None, ...]) -> list[Quantity]:
+    names = ("gpu_idle_power_before_w", "gpu_idle_power_after_w")
+    return [
+        Quantity(name, window.name, idle.power_w, "W", idle.u_w, None, FUSED, SCOPE, True)
+        for name, idle, window in zip(names, idles, windows, strict=True)
+        if idle is not None and window is not None
     ]
-    edge_s = _edge_time_s(tick_s, *misses_s)
-
-    reasons = []
-    if edge_s > WANTED_RELATIVE * window.duration_s:
-        shortest = edge_s / WANTED_RELATIVE
-        reasons.append(
-            f"window_too_short: {window.duration_s:.3g} s, and 5 % standard uncertainty need {shortest:.3g} s"
-        )
-    between = channel.energy_j[first : last + 1]
-    if np.any(np.diff(between) < 0):
-        reasons.append("counter_reset: the energy counter went back inside the window")
-    elif energy_j == 0:
-        reasons.append("counter_stuck: the energy counter did not move in the window")
-    if max(misses_s) > tick_s:
-        reasons.append(f"counter_gap: the reading nearest to an edge is up to {max(misses_s):.3g} s away from it")
-    valid = not reasons
-    if measured_tick_s is None:
-        reasons.append(f"tick_assumed: too few readings to measure the counter's tick, {ASSUMED_TICK_S} s assumed")
-    within_j = abs(energy_j) / window.duration_s * edge_s
-    absolute_j = sqrt(within_j**2 + (BOARD_GAIN * energy_j) ** 2 / 3)
-    return Quantity(METRIC, window.name, energy_j, "J", within_j, absolute_j, METHOD, SCOPE, valid, tuple(reasons))
 
 
-def _edge_time_s(tick_s: float, first_s: float, last_s: float) -> float:
-    """Standard uncertainty of the difference as a time: both edges together."""
-    return sqrt((tick_s**2 + first_s**2 + last_s**2) / 3)
+def _net(gross: Quantity, window: Window, before: _Idle, after: _Idle) -> Quantity:
+    """Signed. The idle power in between is taken as somewhere between the two, rectangular."""
+    metric = "gpu_net_energy_j"
+    if gross.value is None or gross.u_within is None:
+        return unmeasured(metric, window.name, method=FUSED, scope=SCOPE, reasons=gross.reasons)
+    difference_w = after.power_w - before.power_w
+    idle_w = (before.power_w + after.power_w) / 2
+    u_idle_w = sqrt((before.u_w**2 + after.u_w**2) / 4 + difference_w**2 / 12)
+    reasons = gross.reasons
+    if abs(difference_w) > DRIFT_SIGMAS * hypot(before.u_w, after.u_w) + DRIFT_RELATIVE * idle_w:
+        reasons += (f"idle_drift: {before.power_w:.4g} W idle before and {after.power_w:.4g} W after",)
+    u_j = hypot(gross.u_within, u_idle_w * window.duration_s)
+    value_j = gross.value - idle_w * window.duration_s
+    gain_j = 0.0 if gross.u_absolute is None else sqrt(max(gross.u_absolute**2 - gross.u_within**2, 0.0))
+    # A gain scales the idle power as well, so of the gross gain's part only the net share stays.
+    absolute_j = hypot(u_j, gain_j * abs(value_j / gross.value) if gross.value else 0.0)
+    return Quantity(metric, window.name, value_j, "J", u_j, absolute_j, FUSED, SCOPE, gross.valid, reasons)
+
+
+def _tail(trace: Trace, window: Window, idle: _Idle, profile: SensorProfile) -> Quantity:
+    metric = "gpu_tail_energy_j"
+    if idle.begin_ns <= window.end_ns:
+        reason = "no_tail: the idle window begins where the window ends"
+        return unmeasured(metric, window.name, method=FUSED, scope=SCOPE, reasons=(reason,))
+    rest = Window("tail", window.end_ns, idle.begin_ns, 0)
+    energies = _integrate(trace, [rest], profile)
+    energy_j = _known(energies.energy_j[0])
+    if energy_j is None:
+        return unmeasured(metric, window.name, method=FUSED, scope=SCOPE, reasons=energies.reasons[0])
+    # What makes a joule doubtful (too short for 5 % of it) is no doubt about a difference near zero: its u says it.
+    u_j = hypot(float(energies.u_within_j[0]), idle.u_w * rest.duration_s)
+    value_j = energy_j - idle.power_w * rest.duration_s
+    return Quantity(metric, window.name, value_j, "J", u_j, None, FUSED, SCOPE, True)
+
+
+def _known(value: Any) -> float | None:
+    number = float(value)
+    return number if isfinite(number) else None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pybench import _native
 from pybench.measure.clock import NANOSECONDS_PER_SECOND
-from pybench.measure.gpu_energy import CounterChannel
+from pybench.measure.trace import CounterChannel, PolledChannel, SampleChannel, StateChannel, Trace
 
 Columns = dict[str, NDArray[Any]]
 
@@ -97,6 +97,10 @@ class GpuSampler:
         self._device = device
         self._sampler = _native.PowerSampler(device, power_ns, counter_ns, STATE_INTERVAL_NS, RESERVED_NS)
 
+    @property
+    def uuid(self) -> str:
+        return str(self._device.uuid)
+
     def start(self) -> None:
         self._sampler.start()
 
@@ -128,9 +132,20 @@ class GpuSampler:
         """One reading of the energy counter, now: 3 to 16 ms, for the edges of windows."""
         self._sampler.read_counter()
 
-    def counter(self) -> CounterChannel:
-        rows = self._sampler.counter()
-        return CounterChannel(rows["begin_ns"], rows["end_ns"], rows["energy_mj"] * _MILLI)
+    def trace(self) -> Trace:
+        """Everything read so far that energy is computed from."""
+        samples, polled = self._sampler.driver_samples(), self._sampler.polled()
+        counter, states = self._sampler.counter(), self._sampler.states()
+        return Trace(
+            samples=SampleChannel(samples["time_ns"], samples["power_mw"] * _MILLI),
+            counter=CounterChannel(counter["begin_ns"], counter["end_ns"], counter["energy_mj"] * _MILLI),
+            polled=PolledChannel(
+                (polled["begin_ns"] + polled["end_ns"]) // 2,
+                polled["instant_mw"] * _MILLI,
+                polled["average_mw"] * _MILLI,
+            ),
+            states=StateChannel(states["time_ns"], states["throttle_reasons"], states["process_count"]),
+        )
 
     def channels(self, origin_ns: int) -> Mapping[str, Columns]:
         """Every channel as read, in SI units, times in s after `origin_ns` of the raw clock. Missing is NaN."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The board's energy in any window of a trace, with two standard uncertainties, their parts, and reasons for doubt.
 
-`fused`, the method of pybench: the driver's samples give the shape, with the sensor's delay and lag taken off; the energy
-counter gives the long-run truth (native/energy_integrator.hpp has the model, docs/method.md the equations). Each
+`fused`, the method of pybench: the driver's samples give the shape, with the sensor's delay and lag taken off; the
+energy counter gives the long-run truth (native/energy_integrator.hpp has the model, docs/method.md the equations). Each
 parameter of the sensor that is itself uncertain is moved by its standard uncertainty, both ways, and the larger change
-of the energy is that part. Without samples the counter alone is used, without a counter the samples, and both are said.
+of the energy is that part. Without samples the counter alone is used, without a counter the samples; both are said.
 The plain methods of other tools stay available by name (`plain_methods`).
 
 Two uncertainties: `u_within_j` is what a ratio on one board carries; `u_absolute_j` adds the board's unknown gain.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from pybench.measure.plain_methods import (
     trapezoid_j,
 )
 from pybench.measure.sensor_profile import SensorProfile
-from pybench.measure.trace import Numbers, SampleChannel, Times, Trace
+from pybench.measure.trace import Numbers, SampleChannel, Times, Trace, seconds_since
 
 FUSED = "fused"
 METHODS = (FUSED, *PLAIN_METHODS)
@@ -49,8 +50,8 @@ FEWEST_SAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class WindowEnergies:
-    """One entry for each window, in the order asked: float64 [m] J (NaN: not measured), `valid` (False: not to be used),
-    `reasons` (`code: detail` each). `parts`: standard uncertainties in J that add in squares to `u_within_j`."""
+    """One entry for each window, in the order asked: float64 [m] J (NaN: not measured), `valid` (False: not to be
+    used), `reasons` (`code: detail` each). `parts`: standard uncertainties in J that add in squares to `u_within_j`."""
 
     method: str
     energy_j: Numbers
@@ -74,10 +75,8 @@ def integrate(
     empty = np.flatnonzero(end_ns <= begin_ns)
     if len(empty):
         raise UsageError(f"window {empty[0] + 1} ends before it begins, or has no length")
-    if method == FUSED:
-        energies = _fused(trace, begin_ns, end_ns, profile)
-    else:
-        energies = _plain(trace, begin_ns, end_ns, method)
+    fused = method == FUSED
+    energies = _fused(trace, begin_ns, end_ns, profile) if fused else _plain(trace, begin_ns, end_ns, method)
     return _with_states(energies, trace, begin_ns, end_ns)
 
 
@@ -148,15 +147,13 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
     parts["board_state"] = profile.state_ratio * np.abs(np.nan_to_num(base.energy_j))
     u_within_j = np.sqrt(sum((part**2 for part in parts.values()), np.zeros(len(begin_ns))))
     u_within_j[~np.isfinite(base.energy_j)] = np.nan
-    reasons = _doubt(base, u_within_j, parts, (end_ns - begin_ns) * 1e-9, profile)
+    reasons = _doubt(base, u_within_j, parts, np.asarray((end_ns - begin_ns) * 1e-9, np.float64), profile)
     if not by_samples:
         reasons = [(*why, "samples_unreadable: the driver gave no power samples, the counter alone is used")
                    for why in reasons]  # fmt: skip
     _compare_instant(reasons, trace, begin_ns, end_ns, base.energy_j)
     valid = np.array([not any(_invalidates(reason) for reason in why) for why in reasons], bool)
-    return WindowEnergies(
-        FUSED, base.energy_j, u_within_j, _absolute(base.energy_j, u_within_j), valid, reasons, parts
-    )
+    return WindowEnergies(FUSED, base.energy_j, u_within_j, _absolute(base.energy_j, u_within_j), valid, reasons, parts)
 
 
 def _integrate_once(
@@ -172,15 +169,15 @@ def _integrate_once(
         longest_gap_s=GAP_PERIODS * profile.sample_period_s,
     )
     table = _native.integrate_energy(
-        (samples.time_ns - origin_ns) * 1e-9,
+        seconds_since(origin_ns, samples.time_ns),
         samples.power_w,
         steps.time_s - profile.counter_delay_s,
         steps.u_time_s,
         steps.energy_j,
         steps.segment,
         model,
-        (begin_ns - origin_ns) * 1e-9,
-        (end_ns - origin_ns) * 1e-9,
+        seconds_since(origin_ns, begin_ns),
+        seconds_since(origin_ns, end_ns),
     )
     return _Run(**table)
 
@@ -202,39 +199,43 @@ def _doubt(
     systematic_j2 = sum((parts[name] ** 2 for name in ("sensor_delay", "sensor_response", "counter_delay")), 0.0)
     expected_j = np.sqrt(run.interior_variance_j2 + run.fused_variance_j2 + systematic_j2)
     disagree = np.abs(correction_j) > DISAGREEING_SIGMAS * expected_j + DISAGREEING_RELATIVE * np.abs(run.energy_j)
-    short = u_within_j > WANTED_RELATIVE * np.abs(run.energy_j)
-    columns = (
-        (run.doubts & _native.DOUBT_NOT_COVERED != 0, lambda i: "not_covered: power was not recorded over the window"),
-        (run.doubts & _native.DOUBT_GAP != 0, lambda i: "gap: samples of the driver are missing inside the window"),
-        (
-            run.doubts & _native.DOUBT_COUNTER_RESET != 0,
-            lambda i: "counter_reset: the energy counter went back inside the window",
-        ),
-        (
-            short,
-            lambda i: f"window_too_short: {length_s[i]:.3g} s, and 5 % standard uncertainty need about "
-            f"{length_s[i] * u_within_j[i] / (WANTED_RELATIVE * abs(run.energy_j[i])):.3g} s",
-        ),
-        (
-            disagree,
-            lambda i: f"channels_disagree: samples say {run.samples_j[i]:.5g} J, with the counter "
-            f"{run.energy_j[i]:.5g} J, and {expected_j[i]:.2g} J is their joint uncertainty",
-        ),
-        (
-            run.doubts & _native.DOUBT_NO_COUNTER != 0,
-            lambda i: "counter_unreadable: no step of the energy counter is near, the samples alone are used",
-        ),
-    )
+
+    def text(code: str, index: Any) -> str:
+        energy_j, samples_j, long_s = run.energy_j[index], run.samples_j[index], length_s[index]
+        if code == "window_too_short":
+            needed_s = long_s * u_within_j[index] / (WANTED_RELATIVE * abs(energy_j)) if energy_j else np.inf
+            return f"{long_s:.3g} s, and 5 % standard uncertainty need about {needed_s:.3g} s"
+        if code == "channels_disagree":
+            return (
+                f"samples say {samples_j:.5g} J, with the counter {energy_j:.5g} J, and {expected_j[index]:.2g} J is "
+                "their joint uncertainty"
+            )
+        return _TEXTS[code]
+
+    flags = {
+        "not_covered": run.doubts & _native.DOUBT_NOT_COVERED != 0,
+        "gap": run.doubts & _native.DOUBT_GAP != 0,
+        "counter_reset": run.doubts & _native.DOUBT_COUNTER_RESET != 0,
+        "window_too_short": u_within_j > WANTED_RELATIVE * np.abs(run.energy_j),
+        "channels_disagree": disagree,
+        "counter_unreadable": run.doubts & _native.DOUBT_NO_COUNTER != 0,
+    }
     reasons: list[list[str]] = [[] for _ in length_s]
-    for flags, text in columns:
-        for index in np.flatnonzero(flags):
-            reasons[index].append(text(index))
+    for code, flagged in flags.items():
+        for index in np.flatnonzero(flagged):
+            reasons[index].append(f"{code}: {text(code, index)}")
     if profile.origin == "assumed":
         for why in reasons:
             why.append("sensor_assumed: this board's sensor was not characterised (`pybench sensor`)")
     return [tuple(why) for why in reasons]
 
 
+_TEXTS = {
+    "not_covered": "power was not recorded over the window",
+    "gap": "samples of the driver are missing inside the window",
+    "counter_reset": "the energy counter went back inside the window",
+    "counter_unreadable": "no step of the energy counter is near, the samples alone are used",
+}
 _INVALID = frozenset(
     {"not_covered", "gap", "counter_reset", "window_too_short", "channels_disagree", "instant_disagrees",
      "foreign_process"}

@@ -48,9 +48,9 @@ class SensorProfile:
     u_counter_delay_s: float
     counter_call_s: float | None = None  # median length of one call
 
-    # What the board's own state (temperature, leakage, clocks) adds to a ratio of two windows with the same work: in two
-    # H200 recordings the counter's power falls short by up to 1.5 % in a load's first second, and windows of 10 s of the
-    # same kernel differ by up to 0.9 %.
+    # What the board's own state (temperature, leakage, clocks) adds to a ratio of two windows with the same work: in
+    # two H200 recordings the counter's power falls short by up to 1.5 % in a load's first second, and windows of 10 s
+    # of the same kernel differ by up to 0.9 %.
     state_ratio: float = 0.01
 
     # The polled fields: update period of both, and the length over which the "average" one averages.
@@ -74,7 +74,9 @@ def profile_from_json(stored: Mapping[str, Any], source: str) -> SensorProfile:
     values = {name: value for name, value in stored.items() if name != "schema_version"}
     unknown = sorted(set(values) - set(known))
     if unknown:
-        raise InputError(f"{source}: unknown entries {', '.join(unknown)}", hint="it should be what `pybench sensor` wrote")
+        raise InputError(
+            f"{source}: unknown entries {', '.join(unknown)}", hint="it should be what `pybench sensor` wrote"
+        )
     for name, value in values.items():
         if name.endswith(("_s", "_w")) and not (value is None or (isinstance(value, int | float) and value >= 0)):
             raise InputError(f"{source}: {name} is {json.dumps(value)}", hint="it must be a number of at least 0")

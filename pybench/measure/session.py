@@ -13,14 +13,20 @@ from typing import Any, Self
 from pybench.cautions import Caution, CautionCode
 from pybench.errors import UsageError
 from pybench.measure.build import NATIVE_BUILD_ID
-from pybench.measure.clock import ClockAnchor, anchor_clock, monotonic_ns
+from pybench.measure.clock import NANOSECONDS_PER_SECOND, ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns
 from pybench.measure.cpu_energy import CpuEnergy, CpuReading
 from pybench.measure.cpu_estimate import BusyTime, estimate_interval, read_busy_time
-from pybench.measure.gpu_energy import METHOD, METRIC, SCOPE, counter_difference
+from pybench.measure.gpu_energy import METRIC, BoardEnergy, board_energy
 from pybench.measure.gpu_sampler import Columns, GpuSampler, Unavailable, open_gpu
+from pybench.measure.integration import FUSED, SCOPE
 from pybench.measure.memory import read_peak_host_bytes, reset_peak_host
 from pybench.measure.quantity import Quantity, unmeasured
+from pybench.measure.sensor_profile import ASSUMED, SensorProfile
 from pybench.measure.windows import OpenWindow, Window
+
+IDLE_BEFORE, IDLE_AFTER = "idle_before", "idle_after"
+TAIL_S = 0.3  # s: between the last window and the idle one after it; clocks and memory of an H200 settle in 0.1 s
+SETTLE_S = 0.15  # s: until the driver's samples reach over the last window's end, with their lag
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +46,15 @@ class Session:
         *,
         power_interval_s: float = 0.1,
         nvml_library: str | None = None,
+        profile: SensorProfile = ASSUMED,
         root: Path = Path("/"),
     ) -> None:
         if not 0.001 <= power_interval_s <= 1:
             raise UsageError(f"a power interval of {power_interval_s} s", hint="choose between 0.001 and 1 s")
         self._root = root
+        self._profile = profile
+        self._board: dict[str, BoardEnergy] = {}
+        self._ended = False
         self._gpu = None if device_uuid is None else open_gpu(device_uuid, power_interval_s, nvml_library)
         self._cpu = CpuEnergy(root)
         self._anchor: ClockAnchor = anchor_clock()
@@ -66,8 +76,11 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._gpu is not None and not isinstance(self._gpu, Unavailable):
+            if error is None and self._windows:
+                sleep_until_ns(self._last_end_ns() + round(SETTLE_S * NANOSECONDS_PER_SECOND))
             self._gpu.stop()
         self._cpu.stop()
+        self._ended = True
 
     @property
     def windows(self) -> tuple[Window, ...]:
@@ -90,16 +103,38 @@ class Session:
         self._windows[name] = Window(name, begin_ns, end_ns, window.iterations)
         self._peak_host_bytes = read_peak_host_bytes(self._root)
 
+    def idle(self, name: str, seconds: float) -> None:
+        """A window without work, for the board's idle power: `IDLE_BEFORE` or `IDLE_AFTER` the others.
+
+        The one after begins `TAIL_S` after the last window's end, so that the tail between them can be told. Without a
+        sampled GPU, or for 0 seconds, nothing happens.
+        """
+        if seconds <= 0 or not isinstance(self._gpu, GpuSampler):
+            return
+        if name == IDLE_AFTER and self._windows:
+            sleep_until_ns(self._last_end_ns() + round(TAIL_S * NANOSECONDS_PER_SECOND))
+        with self.window(name):
+            sleep_until_ns(monotonic_ns() + round(seconds * NANOSECONDS_PER_SECOND))
+
     def energy(self, name: str) -> list[Quantity]:
-        """The energies of the window `name`: GPU (where asked for), CPU, and the estimate where the CPU's is no use."""
+        """The energies of the window `name`: GPU (where asked for), CPU, and the estimate where the CPU's is no use.
+
+        Known once the session has ended: a GPU's last samples come after its window.
+        """
         window = self._closed(name)
         before, after = self._edges[name]
-        quantities = [] if self._gpu is None else [_gpu_energy(self._gpu, window)]
+        quantities = list(self._board_energy(window).quantities) if self._gpu is not None else []
         cpu = self._cpu.difference(window, before.cpu, after.cpu)
         quantities.append(cpu)
         if cpu.value is None or not cpu.valid:
             quantities.append(estimate_interval(window, before.busy, after.busy))
         return quantities
+
+    def energy_budget(self, name: str) -> dict[str, Any] | None:
+        """Where the GPU's joules in the window come from and how sure each part is; None without a sampled GPU."""
+        if not isinstance(self._gpu, GpuSampler):
+            return None
+        return {"sensor": self._profile.as_json(), "windows": [self._board_energy(self._closed(name)).budget]}
 
     def memory(self) -> list[Quantity]:
         """Peak memory over all windows: of this process, and of the device where one was asked for."""
@@ -116,7 +151,9 @@ class Session:
         window = self._closed(name)
         if self._gpu is None or isinstance(self._gpu, Unavailable):
             return []
-        cautions = [Caution(CautionCode.ENERGY_PLAIN_DIFFERENCE, METHOD, METRIC)]
+        cautions = []
+        if self._profile.origin == "assumed":
+            cautions.append(Caution(CautionCode.SENSOR_ASSUMED, self._gpu.uuid, METRIC))
         throttled = self._gpu.throttled(window.begin_ns, window.end_ns)
         if throttled:
             cautions.append(Caution(CautionCode.THROTTLED, ", ".join(throttled)))
@@ -136,7 +173,7 @@ class Session:
         if isinstance(self._gpu, Unavailable):
             gpu = {"unavailable": self._gpu.reason}
         elif self._gpu is not None:
-            gpu = self._gpu.facts()
+            gpu = {**self._gpu.facts(), "sensor": self._profile.as_json()}
         return {
             "native_build_id": NATIVE_BUILD_ID,
             "begin_ns": self.begin_ns,
@@ -164,16 +201,25 @@ class Session:
             raise UsageError(f"no window {name!r} was measured", hint=f"measured: {', '.join(self._windows) or 'none'}")
         return self._windows[name]
 
+    def _last_end_ns(self) -> int:
+        return max(window.end_ns for window in self._windows.values())
+
+    def _board_energy(self, window: Window) -> BoardEnergy:
+        """Computed once a window."""
+        if isinstance(self._gpu, Unavailable):
+            null = unmeasured(METRIC, window.name, method=FUSED, scope=SCOPE, reasons=(self._gpu.reason,))
+            return BoardEnergy([null], {})
+        if self._gpu is None or not self._ended:
+            raise UsageError("the energy of a GPU is known once the session has ended", hint="ask after the with block")
+        if window.name not in self._board:
+            idles = (self._windows.get(IDLE_BEFORE), self._windows.get(IDLE_AFTER))
+            self._board[window.name] = board_energy(self._gpu.trace(), window, *idles, self._profile, self.begin_ns)
+        return self._board[window.name]
+
     def _read_edge(self) -> _Edge:
         if isinstance(self._gpu, GpuSampler):
             self._gpu.read_counter()
         return _Edge(self._cpu.read(), read_busy_time(self._root))
-
-
-def _gpu_energy(gpu: GpuSampler | Unavailable, window: Window) -> Quantity:
-    if isinstance(gpu, Unavailable):
-        return unmeasured(METRIC, window.name, method=METHOD, scope=SCOPE, reasons=(gpu.reason,))
-    return counter_difference(window, gpu.counter())
 
 
 def _device_memory(gpu: GpuSampler | Unavailable, windows: str) -> Quantity:

@@ -110,13 +110,16 @@ def read_trace(folder: Path) -> Trace:
             to_ns(counter["t_call_us"]), to_ns(counter["t_return_us"]), counter["energy_j"]
         )
     if polled is not None:
-        channels["polled"] = PolledChannel(
-            to_ns(polled["t_us"]), polled["power_instant_w"], polled["power_average_w"]
-        )
+        channels["polled"] = PolledChannel(to_ns(polled["t_us"]), polled["power_instant_w"], polled["power_average_w"])
     if clocks is not None:
         unknown = np.full(len(clocks["t_us"]), np.nan)
         channels["states"] = StateChannel(to_ns(clocks["t_us"]), clocks["event_reasons"], unknown)
     return Trace(**channels)  # type: ignore[arg-type]
+
+
+def seconds_since(origin_ns: int, times_ns: Times) -> Numbers:
+    """Times of the clock as seconds after `origin_ns`."""
+    return np.asarray((times_ns - origin_ns) * 1e-9, np.float64)
 
 
 def to_ns(microseconds: Numbers) -> Times:

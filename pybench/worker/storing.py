@@ -23,7 +23,10 @@ TABLES = {
 
 
 def store(result: Result, folder: Path) -> None:
-    """Writes every table, then summary.json. Raises KeyError for a table or metric that is not of the closed lists."""
+    """Writes every table, then summary.json and energy.json.
+
+    Raises KeyError for a table or metric that is not of the closed lists.
+    """
     for stem, columns in result.tables.items():
         rundir.write_text(folder / TABLES[stem], csv_text(columns))
     summary = {
@@ -33,6 +36,9 @@ def store(result: Result, folder: Path) -> None:
         "labels": result.labels,
     }
     rundir.write_json(folder / rundir.SUMMARY, summary)
+    if result.energy_budget is not None:
+        stored = {"schema_version": rundir.SCHEMA_VERSION, **result.energy_budget}
+        rundir.write_json(folder / rundir.ENERGY, stored)
 
 
 def csv_text(columns: Mapping[str, np.ndarray[Any, Any]]) -> str:

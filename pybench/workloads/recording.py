@@ -30,6 +30,8 @@ from pybench.workloads.doubts import BusyWatch, judge_energy, judge_timing, thre
 from pybench.workloads.result import Measured, Result, Verdict
 
 TIMING, ENERGY = "timing", "energy"
+ENERGIES = ("gpu_energy", "gpu_net_energy", "cpu_energy")  # what is also told for one sample, token, GB
+RATED = ("gpu_energy", "cpu_energy")  # what tokens are also told for a joule of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,15 @@ class Recorder:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if error is None:
-            self._energies = self._session.energy(self._energy_window)  # while the samplers still run
-            self._cautions += self._session.cautions(self._energy_window)
+            self._session.idle(measure.IDLE_AFTER, self.case.idle_window_s)
         self._session.__exit__(kind, error, traceback)
+        if error is None:
+            self._energies = self._session.energy(self._energy_window)
+            self._cautions += self._session.cautions(self._energy_window)
 
     def warm_up(self, iterate: Callable[[], None]) -> None:
-        """The case's warm-up iterations, unmeasured."""
+        """Idle power with everything loaded, then the case's warm-up iterations, unmeasured."""
+        self._session.idle(measure.IDLE_BEFORE, self.case.idle_window_s)
         for _ in range(self.case.warmup_iterations):
             iterate()
 
@@ -105,6 +110,7 @@ class Recorder:
         }
         result.labels = {"steady": steady.label}
         result.measuring = self._session.facts()
+        result.energy_budget = self._session.energy_budget(self._energy_window)
         result.valid = {
             "timing": judge_timing(latency.p50_s),
             "energy": judge_energy(self._energies, self.on_gpu),
@@ -153,10 +159,10 @@ class Recorder:
             if stem.endswith("_estimate"):
                 stem, estimate = stem.removesuffix("_estimate"), "_estimate"
             for unit, count in done.items():
-                if count and (unit != "gb" or stem == "gpu_energy"):
+                if count and stem in ENERGIES and (unit != "gb" or stem.startswith("gpu")):
                     name = f"{stem}_per_{unit}{estimate}_j"
                     metrics[name] = measured(quantity.scaled(name, 1 / count))
-            if done["token"] and not estimate:
+            if done["token"] and not estimate and stem in RATED:
                 name = f"{stem.removesuffix('_energy')}_tokens_per_s_per_w"
                 metrics[name] = _tokens_per_joule(quantity, done["token"])
         return metrics

@@ -69,7 +69,8 @@ class Result:
 
     `metrics`: by name of `pybench.units.METRICS`. `windows`: name -> {begin_ns, end_ns, iterations}. `labels`: facts
     that are no numbers (device, ids_sha256, providers). `measuring`: what measured and what it found of the machine,
-    for environment.json. `tables`: file stem (`iterations`, `predictions`, `power_samples`, `power_polled`,
+    for environment.json. `energy_budget`: where the GPU's joules come from, for energy.json; None without a GPU.
+    `tables`: file stem (`iterations`, `predictions`, `power_samples`, `power_polled`,
     `energy_counter`, `clocks`) -> column -> array, equal lengths.
     """
 
@@ -77,6 +78,7 @@ class Result:
     windows: dict[str, dict[str, Any]] = field(default_factory=dict)
     labels: dict[str, Any] = field(default_factory=dict)
     measuring: dict[str, Any] = field(default_factory=dict)
+    energy_budget: dict[str, Any] | None = None
     valid: dict[Validity, Verdict] = field(default_factory=dict)
     cautions: list[Caution] = field(default_factory=list)
     tables: dict[str, Mapping[str, np.ndarray[Any, Any]]] = field(default_factory=dict)

@@ -130,7 +130,7 @@ def test_the_counter_is_read_when_asked(replayed_gpu: str) -> None:
     for _ in range(5):
         gpu.read_counter()
     gpu.stop()
-    assert len(gpu.counter().call_ns) == 6
+    assert len(gpu.trace().counter.call_ns) == 6
 
 
 def test_sampling_uses_little_of_a_core(replayed_gpu: str) -> None:
