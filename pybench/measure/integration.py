@@ -46,6 +46,7 @@ DISAGREEING_SIGMAS = 3.0
 DISAGREEING_RELATIVE = 0.01  # 1: samples and counter of an H200 differ by up to 0.4 % in the long run
 THROTTLING = 0x04 | 0x08 | 0x20 | 0x40 | 0x80  # NVML's clocks event reasons that lower clocks for heat or power
 FEWEST_SAMPLES = 3
+SETTLING_S = 2.0  # s: in which the power of a constant load settles after rest (H200, counter: 1.5 to 3 s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,8 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
             moved_s = max(getattr(profile, name) + sign * u_s, 1e-6)
             change_j = run(replace(profile, **{name: moved_s})).energy_j - base.energy_j
             parts[part] = np.maximum(parts[part], np.abs(change_j))
-    parts["board_state"] = profile.state_ratio * np.abs(np.nan_to_num(base.energy_j))
+    share = state_share(seconds_since(0, end_ns - begin_ns))
+    parts["board_state"] = profile.state_ratio * share * np.abs(np.nan_to_num(base.energy_j))
     u_within_j = np.sqrt(sum((part**2 for part in parts.values()), np.zeros(len(begin_ns))))
     u_within_j[~np.isfinite(base.energy_j)] = np.nan
     reasons = _doubt(base, u_within_j, parts, np.asarray((end_ns - begin_ns) * 1e-9, np.float64), profile)
@@ -279,6 +281,18 @@ def _with_states(energies: WindowEnergies, trace: Trace, begin_ns: Times, end_ns
         reasons[index] += ("foreign_process: another process held the GPU during the window",)
         valid[index] = False
     return replace(energies, reasons=reasons, valid=valid)
+
+
+def state_share(length_s: Numbers) -> Numbers:
+    """How much of `SensorProfile.state_ratio` a window of that length carries: 1 for the shortest, 1/2 for the longest.
+
+    Three quarters of the variance are the mean of an exponential settling over the window, one quarter (where the board
+    stood before) stays however long it is.
+    """
+    settling = length_s / SETTLING_S
+    mean = -np.expm1(-settling) / np.maximum(settling, 1e-9)
+    share: Numbers = np.sqrt(0.25 + 0.75 * mean**2)
+    return share
 
 
 def _absolute(energy_j: Numbers, u_within_j: Numbers) -> Numbers:

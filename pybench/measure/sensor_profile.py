@@ -48,10 +48,10 @@ class SensorProfile:
     u_counter_delay_s: float
     counter_call_s: float | None = None  # median length of one call
 
-    # What the board's own state (temperature, leakage, clocks) adds to a ratio of two windows with the same work: in
-    # two H200 recordings the counter's power falls short by up to 1.5 % in a load's first second, and windows of 10 s
-    # of the same kernel differ by up to 0.9 %.
-    state_ratio: float = 0.01
+    # What the board's own state (temperature, leakage, clocks) adds to a ratio of two short windows with the same work;
+    # longer windows carry less (`integration.state_share`). In two H200 recordings the counter's power is off by 0.5 to
+    # 1.5 % in a load's first second, and windows of 10 s of the same kernel differ by 0.1 to 0.9 %.
+    state_ratio: float = 0.011
 
     # The polled fields: update period of both, and the length over which the "average" one averages.
     instant_period_s: float | None = None

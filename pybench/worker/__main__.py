@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m pybench.worker --report FD --parent PID --spawned-ns T FOLDER --campaign ROOT`, or `... --probe NAMES`.
+"""`python -m pybench.worker --report FD --parent PID --spawned-ns T FOLDER --campaign ROOT`, `... --probe NAMES`,
+or `... --sensor REQUEST`.
 
 Reads case.json (or recipe.json) in FOLDER, does it, stores what was found, and reports how it went as one JSON object
 on descriptor FD. What is printed goes to the run's logs and means nothing.
@@ -29,7 +30,7 @@ def main(arguments: list[str]) -> int:
     descriptor = int(given["--report"])
     _die_with(int(given["--parent"]))
     try:
-        report = _probe(given["--probe"]) if "--probe" in given else _work(given)
+        report = _report(given)
     except UsageError as error:  # a user's file that cannot be used, or a disk that is full: no result of this case
         report = {"outcome": "usage_error", "message": error.message, "hint": error.hint}
     except UnsupportedError as error:
@@ -45,6 +46,16 @@ def main(arguments: list[str]) -> int:
     sys.stderr.flush()
     _send(descriptor, report)
     return 0 if report.get("outcome", "ok") == "ok" else 1
+
+
+def _report(given: dict[str, str]) -> dict[str, Any]:
+    if "--probe" in given:
+        return _probe(given["--probe"])
+    if "--sensor" in given:
+        from pybench.worker import sensor
+
+        return sensor.do(Path(given["--sensor"]))
+    return _work(given)
 
 
 def _work(given: dict[str, str]) -> dict[str, Any]:

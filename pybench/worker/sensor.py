@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `pybench sensor` asks of a worker: one JSON request in, one JSON answer beside it.
+
+`integrate`: the energy of windows of a recorded trace, {trace, windows, method, profile} -> {profile, windows}.
+Answers are files because 1e5 windows do not fit into the report's pipe.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pybench import measure, rundir
+from pybench.errors import InputError
+from pybench.measure.gpu_energy import describe
+from pybench.measure.trace import read_columns, to_ns
+
+ANSWER = "answer.json"
+
+
+def do(request_file: Path) -> dict[str, Any]:
+    """Does the request and writes its answer into the same folder. Raises what the job raises."""
+    request = json.loads(request_file.read_bytes())
+    rundir.write_json(request_file.with_name(ANSWER), _JOBS[request["job"]](request))
+    return {"outcome": "ok"}
+
+
+def _integrate(request: dict[str, Any]) -> dict[str, Any]:
+    trace = measure.read_trace(Path(request["trace"]))
+    file = Path(request["windows"])
+    columns = read_columns(file, ("start_us", "end_us"))
+    if columns is None:
+        raise InputError(f"{file}: no such file", hint="a CSV file with the columns start_us and end_us")
+    begin_ns, end_ns = to_ns(columns["start_us"]), to_ns(columns["end_us"])
+    for row in np.flatnonzero(end_ns <= begin_ns):
+        raise InputError(f"{file}: the window in row {row + 1} ends before it begins", hint="start_us < end_us")
+    profile = _profile(request["profile"])
+    energies = measure.integrate(trace, begin_ns, end_ns, profile, request["method"])
+    windows = [
+        {"start_us": begin_ns[index] / 1000, "end_us": end_ns[index] / 1000, **describe(energies, index)}
+        for index in range(len(begin_ns))
+    ]
+    return {"schema_version": rundir.SCHEMA_VERSION, "sensor": profile.as_json(), "windows": windows}
+
+
+def _profile(path: str | None) -> measure.SensorProfile:
+    if path is None:
+        return measure.ASSUMED
+    try:
+        stored = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {error}", hint="give a file that `pybench sensor` wrote") from error
+    if not isinstance(stored, dict):
+        raise InputError(f"{path}: not a sensor profile", hint="give a file that `pybench sensor` wrote")
+    return measure.profile_from_json(stored, path)
+
+
+_JOBS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"integrate": _integrate}
