@@ -221,6 +221,8 @@ py::dict integrate_energy(const Doubles& times_s, const Doubles& power_w, const 
   add_column(table, "samples_j", windows, &WindowEnergy::samples_j);
   add_column(table, "interior_variance_j2", windows, &WindowEnergy::interior_variance_j2);
   add_column(table, "fused_variance_j2", windows, &WindowEnergy::fused_variance_j2);
+  add_column(table, "drift_w", windows, &WindowEnergy::drift_w);
+  add_column(table, "drift_variance_w2", windows, &WindowEnergy::drift_variance_w2);
   add_column(table, "edge_variance_j2", windows, &WindowEnergy::edge_variance_j2);
   add_column(table, "doubts", windows, &WindowEnergy::doubts);
   return table;

@@ -15,6 +15,7 @@ constexpr std::size_t kLeftIntervals = 2;    // averaged to continue p up to an 
                                              // many more would follow a changing load too late
 constexpr std::size_t kSpreadIntervals = 4;  // whose differences say how far p wanders in one interval
 constexpr double kGapShare = 0.29;           // standard deviation of a uniform value, as a share of its range
+constexpr std::size_t kFewestForTrend = 5;   // intervals: three degrees of freedom
 constexpr double kReach_s = 0.1;             // how far an edge may lie outside the samples
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
@@ -46,12 +47,17 @@ void EnergyIntegrator::integrate_samples() {
   const auto [least, most] = std::ranges::minmax(sensed_w_);
   power_w_.resize(count - 1);
   until_j_.assign(count, 0);
+  moments_.assign(count, {});
   walked_j2_.assign(count, 0);
   for (std::size_t i = 0; i + 1 < count; ++i) {
     const double length_s = knots_s_[i + 1] - knots_s_[i];
     const double kept = std::exp(-length_s / model_.response_s);
     power_w_[i] = (sensed_w_[i + 1] - sensed_w_[i] * kept) / (1 - kept);
     until_j_[i + 1] = until_j_[i] + power_w_[i] * length_s;
+    const double middle_s = (knots_s_[i] + knots_s_[i + 1]) / 2 - knots_s_[0];
+    moments_[i + 1] = {moments_[i].time2_s2 + square(middle_s) * length_s, moments_[i].power_w + power_w_[i] * length_s,
+                       moments_[i].power_time_ws + power_w_[i] * middle_s * length_s,
+                       moments_[i].power2_w2 + square(power_w_[i]) * length_s};
     double variance_j2 =
         square(model_.sample_noise_w * length_s) + square(model_.stamp_jitter_s * (sensed_w_[i + 1] - sensed_w_[i]));
     if (length_s > model_.longest_gap_s) {
@@ -183,13 +189,29 @@ double EnergyIntegrator::difference_variance(const Place& begin, const Place& en
   return std::max(variance_j2, 0.0);
 }
 
+// Least squares line through p over the whole intervals between two knots, in constant time from the moments.
+void EnergyIntegrator::fit_trend(std::size_t first, std::size_t last, WindowEnergy& into) const {
+  if (last < first + kFewestForTrend) return;
+  const Moments &low = moments_[first], &high = moments_[last];
+  const double begin_s = knots_s_[first] - knots_s_[0], end_s = knots_s_[last] - knots_s_[0];
+  const double length_s = end_s - begin_s, mean_s = (begin_s + end_s) / 2;
+  const double mean_w = (high.power_w - low.power_w) / length_s;
+  const double spread_s2 = (high.time2_s2 - low.time2_s2) / length_s - square(mean_s);
+  const double together = (high.power_time_ws - low.power_time_ws) / length_s - mean_s * mean_w;
+  const double slope = together / spread_s2;
+  const double left_w2 = (high.power2_w2 - low.power2_w2) / length_s - square(mean_w) - slope * together;
+  const double freedom = static_cast<double>(last - first) - 2;
+  into.drift_w = slope * length_s;
+  into.drift_variance_w2 = std::max(left_w2, 0.0) / (freedom * spread_s2) * square(length_s);
+}
+
 bool EnergyIntegrator::gap_between(std::size_t first, std::size_t last) const {
   const auto gap = std::ranges::lower_bound(gaps_, first);
   return gap != gaps_.end() && *gap <= last;
 }
 
 WindowEnergy EnergyIntegrator::energy(double begin_s, double end_s) const {
-  WindowEnergy result{kNothing, kNothing, 0, 0, 0, 0};
+  WindowEnergy result{kNothing, kNothing, 0, 0, 0, 0, 0, 0};
   if (begin_s < knots_s_.front() - kReach_s || end_s > knots_s_.back() + kReach_s || begin_s > end_s) {
     result.doubts = kNotCovered;
     return result;
@@ -208,6 +230,7 @@ WindowEnergy EnergyIntegrator::energy(double begin_s, double end_s) const {
         rest_s / -std::expm1(-rest_s / model_.response_s) * (sensed_w_[begin.knot + 1] - state_w * kept);
     result.samples_j = rest_j + end.until_j - until_j_[begin.knot + 1];
   }
+  if (end.knot > begin.knot) fit_trend(begin.knot + 1, end.knot, result);
   result.interior_variance_j2 = walked_j2_[end.knot] - walked_j2_[begin.knot];
   result.fused_variance_j2 = result.interior_variance_j2;
   result.edge_variance_j2 = begin.variance_j2 + end.variance_j2;

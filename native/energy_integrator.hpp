@@ -49,6 +49,8 @@ struct WindowEnergy {
   double samples_j;             // F(b) - F(a): what the samples alone say
   double interior_variance_j2;  // of the samples' own integral, before the counter
   double fused_variance_j2;     // after it
+  double drift_w;               // linear trend of p from the window's begin to its end; 0 for fewer than 5 intervals
+  double drift_variance_w2;     // of that trend, from what the line leaves
   double edge_variance_j2;      // of p's continuation up to the two edges
   std::uint32_t doubts;
 };
@@ -88,6 +90,7 @@ class EnergyIntegrator {
   double covariance(std::size_t i, std::size_t j) const;
   double difference_variance(const Place& begin, const Place& end) const;
   double at(const Place& place) const;
+  void fit_trend(std::size_t first, std::size_t last, WindowEnergy& into) const;
   bool gap_between(std::size_t first, std::size_t last) const;
 
   SensorModel model_;
@@ -96,6 +99,10 @@ class EnergyIntegrator {
   std::vector<double> power_w_;    // p right of each knot, one fewer
   std::vector<double> until_j_;    // F at each knot
   std::vector<double> walked_j2_;  // variance of the walk since the first knot
+  struct Moments {                 // of p over time since the first knot, each interval weighing its length
+    double time2_s2, power_w, power_time_ws, power2_w2;
+  };
+  std::vector<Moments> moments_;   // integrals up to each knot
   std::vector<std::size_t> gaps_;  // knots at which an interval longer than a gap begins
   std::vector<CounterStep> steps_;
   std::vector<double> step_walked_j2_;  // the walk's variance at each step

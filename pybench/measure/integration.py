@@ -46,6 +46,8 @@ DISAGREEING_SIGMAS = 3.0
 DISAGREEING_RELATIVE = 0.01  # 1: samples and counter of an H200 differ by up to 0.4 % in the long run
 THROTTLING = 0x04 | 0x08 | 0x20 | 0x40 | 0x80  # NVML's clocks event reasons that lower clocks for heat or power
 FEWEST_SAMPLES = 3
+TREND_SIGMAS = 2.0
+DRIFTING_RELATIVE = 0.02  # 1: more than a board's own state does; a kernel that runs into the power cap is at 5 %
 SETTLING_S = 2.0  # s: in which the power of a constant load settles after rest (H200, counter: 1.5 to 3 s)
 
 
@@ -111,6 +113,8 @@ class _Run:
     interior_variance_j2: Numbers
     fused_variance_j2: Numbers
     edge_variance_j2: Numbers
+    drift_w: Numbers
+    drift_variance_w2: Numbers
     doubts: NDArray[np.uint32]
 
 
@@ -147,9 +151,13 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
             parts[part] = np.maximum(parts[part], np.abs(change_j))
     share = state_share(seconds_since(0, end_ns - begin_ns))
     parts["board_state"] = profile.state_ratio * share * np.abs(np.nan_to_num(base.energy_j))
+    # Where power drifts through the window, its mean is not what the work costs later on: the level meant lies
+    # anywhere between the line's two ends. What noise or bursts alone would show is taken off.
+    drifted_w2 = np.maximum(base.drift_w**2 - TREND_SIGMAS**2 * base.drift_variance_w2, 0)
+    parts["drift"] = np.sqrt(drifted_w2 / 12) * seconds_since(0, end_ns - begin_ns)
     u_within_j = np.sqrt(sum((part**2 for part in parts.values()), np.zeros(len(begin_ns))))
     u_within_j[~np.isfinite(base.energy_j)] = np.nan
-    reasons = _doubt(base, u_within_j, parts, np.asarray((end_ns - begin_ns) * 1e-9, np.float64), profile)
+    reasons = _doubt(base, parts, np.asarray((end_ns - begin_ns) * 1e-9, np.float64), profile)
     if not by_samples:
         reasons = [(*why, "samples_unreadable: the driver gave no power samples, the counter alone is used")
                    for why in reasons]  # fmt: skip
@@ -193,10 +201,10 @@ def _from_counter(steps: CounterSteps, origin_ns: int) -> SampleChannel:
     return SampleChannel(time_ns, power_w).ordered()
 
 
-def _doubt(
-    run: _Run, u_within_j: Numbers, parts: Mapping[str, Numbers], length_s: Numbers, profile: SensorProfile
-) -> list[tuple[str, ...]]:
+def _doubt(run: _Run, parts: Mapping[str, Numbers], length_s: Numbers, profile: SensorProfile) -> list[tuple[str, ...]]:
     """Reasons of each window; those of `_INVALID` make its energy unusable."""
+    # How short a window the sensor allows has nothing to do with what the board did in it.
+    u_sensor_j = np.sqrt(sum((part**2 for name, part in parts.items() if name not in _OF_THE_BOARD), 0.0))
     correction_j = run.energy_j - run.samples_j
     systematic_j2 = sum((parts[name] ** 2 for name in ("sensor_delay", "sensor_response", "counter_delay")), 0.0)
     expected_j = np.sqrt(run.interior_variance_j2 + run.fused_variance_j2 + systematic_j2)
@@ -205,7 +213,7 @@ def _doubt(
     def text(code: str, index: Any) -> str:
         energy_j, samples_j, long_s = run.energy_j[index], run.samples_j[index], length_s[index]
         if code == "window_too_short":
-            needed_s = long_s * u_within_j[index] / (WANTED_RELATIVE * abs(energy_j)) if energy_j else np.inf
+            needed_s = long_s * u_sensor_j[index] / (WANTED_RELATIVE * abs(energy_j)) if energy_j else np.inf
             return f"{long_s:.3g} s, and 5 % standard uncertainty need about {needed_s:.3g} s"
         if code == "channels_disagree":
             return (
@@ -218,7 +226,8 @@ def _doubt(
         "not_covered": run.doubts & _native.DOUBT_NOT_COVERED != 0,
         "gap": run.doubts & _native.DOUBT_GAP != 0,
         "counter_reset": run.doubts & _native.DOUBT_COUNTER_RESET != 0,
-        "window_too_short": u_within_j > WANTED_RELATIVE * np.abs(run.energy_j),
+        "drifting": parts["drift"] > DRIFTING_RELATIVE * np.abs(run.energy_j),
+        "window_too_short": u_sensor_j > WANTED_RELATIVE * np.abs(run.energy_j),
         "channels_disagree": disagree,
         "counter_unreadable": run.doubts & _native.DOUBT_NO_COUNTER != 0,
     }
@@ -232,7 +241,9 @@ def _doubt(
     return [tuple(why) for why in reasons]
 
 
+_OF_THE_BOARD = ("board_state", "drift")
 _TEXTS = {
+    "drifting": "power drifts through the window: the same work costs another energy later on",
     "not_covered": "power was not recorded over the window",
     "gap": "samples of the driver are missing inside the window",
     "counter_reset": "the energy counter went back inside the window",
