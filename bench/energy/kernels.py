@@ -24,7 +24,21 @@ BURST_50_S = 0.05
 BURST_50_PIECES = 5  # so that a mark every 10 ms is possible
 CALIBRATION_S = 1.5  # long enough for clocks to settle under most loads; also warms the board up
 
-Steps = tuple[torch.cuda.CUDAGraph, ...]
+
+
+class CapturedWork:
+    """A CUDA graph together with the work it was captured from.
+
+    A graph knows its tensors by address only, and each capture hands the caching allocator's free memory back to the
+    driver: without the reference, a replay would run on freed memory (and can crash inside the driver).
+    """
+
+    def __init__(self, graph: torch.cuda.CUDAGraph, work: Callable[[], object]) -> None:
+        self.replay = graph.replay
+        self._kept = (graph, work)
+
+
+Steps = tuple[CapturedWork, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +103,7 @@ class Load:
         ]
 
 
-def capture(work: Callable[[], object], repeats: int = 1) -> torch.cuda.CUDAGraph:
+def capture(work: Callable[[], object], repeats: int = 1) -> CapturedWork:
     """A graph of `repeats` calls of `work`, after some on a side stream that allocate and choose algorithms."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -102,7 +116,7 @@ def capture(work: Callable[[], object], repeats: int = 1) -> torch.cuda.CUDAGrap
         for _ in range(repeats):
             work()
     torch.cuda.synchronize()
-    return graph
+    return CapturedWork(graph, work)
 
 
 def seconds_per_pass(steps: Steps) -> float:

@@ -202,6 +202,7 @@ def run_windows(
             break
         peer = TimedPeer(others[planned.peer]) if planned.peer in others else None
         load = loads[planned.kernel]
+        say(f"{number} {planned.kernel} {planned.nominal_s:g} s {planned.peer}")
         sleep_until_ns(idle_since_ns + round(planned.idle_s * 1e9))
         if peer is not None:
             peer.begin(f"window {number}")
