@@ -13,6 +13,7 @@
 #include "clock.hpp"
 #include "energy_integrator.hpp"
 #include "nvml.hpp"
+#include "nvml_settings.hpp"
 #include "perf_counter.hpp"
 #include "power_sampler.hpp"
 #include "timer.hpp"
@@ -168,6 +169,27 @@ void bind_nvml(py::module_& module) {
   module.attr("FIELD_POWER_INSTANT") = nvml::kFieldPowerInstant;
 }
 
+void bind_settings(py::module_& module) {
+  py::class_<PowerRange>(module, "PowerRange")
+      .def_readonly("code", &PowerRange::code)
+      .def_readonly("minimum_mw", &PowerRange::minimum_mw)
+      .def_readonly("maximum_mw", &PowerRange::maximum_mw);
+  py::class_<Frequencies>(module, "Frequencies")
+      .def_readonly("code", &Frequencies::code)
+      .def_readonly("list_mhz", &Frequencies::list_mhz);
+  py::class_<NvmlSettings>(module, "NvmlSettings")
+      .def(py::init<NvmlDevice>(), py::arg("device"))
+      .def("power_limit_mw", &NvmlSettings::power_limit_mw, WithoutGil())
+      .def("power_range", &NvmlSettings::power_range, WithoutGil())
+      .def("memory_clocks_mhz", &NvmlSettings::memory_clocks_mhz, WithoutGil())
+      .def("sm_clocks_mhz", &NvmlSettings::sm_clocks_mhz, py::arg("memory_clock_mhz"), WithoutGil())
+      .def("set_power_limit_mw", &NvmlSettings::set_power_limit_mw, py::arg("limit_mw"), WithoutGil())
+      .def("lock_sm_clock_mhz", &NvmlSettings::lock_sm_clock_mhz, py::arg("mhz"), WithoutGil())
+      .def("reset_sm_clock", &NvmlSettings::reset_sm_clock, WithoutGil())
+      .def("lock_memory_clock_mhz", &NvmlSettings::lock_memory_clock_mhz, py::arg("mhz"), WithoutGil())
+      .def("reset_memory_clock", &NvmlSettings::reset_memory_clock, WithoutGil());
+}
+
 void bind_sampler(py::module_& module) {
   py::class_<PowerSampler>(module, "PowerSampler")
       .def(py::init([](const NvmlDevice& device, std::int64_t power_ns, std::int64_t counter_ns, std::int64_t state_ns,
@@ -255,6 +277,7 @@ PYBIND11_MODULE(_native, module) {
   });
   bind_clock_and_timer(module);
   bind_nvml(module);
+  bind_settings(module);
   bind_sampler(module);
   bind_integrator(module);
   py::class_<PerfCounter>(module, "PerfCounter")

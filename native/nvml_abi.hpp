@@ -12,7 +12,9 @@ using Device = void*;  // nvmlDevice_t, opaque
 
 // nvmlReturn_t; the codes that this project produces or tells apart.
 constexpr int kSuccess = 0;
+constexpr int kInvalidArgument = 2;
 constexpr int kNotSupported = 3;
+constexpr int kNoPermission = 4;
 constexpr int kNotFound = 6;
 constexpr int kInsufficientSize = 7;
 constexpr int kFunctionNotFound = 13;

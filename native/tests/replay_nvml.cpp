@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for libnvidia-ml.so.1 in tests: plays a recorded trace through the NVML entry points that pybench calls.
 //
-// The folder PYBENCH_REPLAY_TRACE has the columns of a recording (times in microseconds from a common origin):
+// PYBENCH_REPLAY_TRACE names a folder for each device, separated by ':'; the devices' UUIDs count up from 7e1a. A
+// folder has the columns of a recording (times in microseconds from a common origin):
 //   samples.csv t_us,power_w · polled.csv t_us,power_average_w,power_instant_w · counter.csv
 //   t_call_us,t_return_us,energy_j clocks.csv t_us,sm_mhz,temperature_c,event_reasons · memory.csv
 //   t_us,used_bytes,process_count
 // A file that is absent makes its readings NOT_SUPPORTED. PYBENCH_REPLAY_SPEED (default 1) plays faster or slower:
 // power stays as recorded and energy is scaled with time, so the two still agree. At its end the trace begins again,
-// and the energy counter goes on from where it was. The counter's call takes as long as it took then. One device;
-// nothing can be set.
+// and the energy counter goes on from where it was. The counter's call takes as long as it took then. What can be
+// set, and how that is made to fail, is in replay_settings.hpp.
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "nvml_abi.hpp"
+#include "replay_settings.hpp"
 
 using pybench::nvml::Device;
 using namespace pybench::nvml;
@@ -34,10 +36,9 @@ using Row = std::vector<double>;
 using Table = std::vector<Row>;
 
 constexpr int kUninitialised = 1;
-constexpr int kInvalidArgument = 2;
 constexpr int kUnknown = 999;
 constexpr std::size_t kBufferedSamples = 120;  // how many the driver keeps
-constexpr char kUuid[] = "GPU-00000000-0000-0000-0000-000000007e1a";
+constexpr unsigned kFirstUuid = 0x7e1a;
 
 Table read_table(const std::string& path, std::size_t columns) {
   std::ifstream file(path);
@@ -56,10 +57,8 @@ Table read_table(const std::string& path, std::size_t columns) {
 
 class Replay {
  public:
-  bool load() {
-    const char* folder = std::getenv("PYBENCH_REPLAY_TRACE");
-    if (folder == nullptr) return false;
-    const std::string prefix = std::string(folder) + "/";
+  bool load(const std::string& folder) {
+    const std::string prefix = folder + "/";
     samples_ = read_table(prefix + "samples.csv", 2);
     polled_ = read_table(prefix + "polled.csv", 3);
     counter_ = read_table(prefix + "counter.csv", 3);
@@ -131,8 +130,21 @@ class Replay {
   double speed_ = 1, begin_us_ = 0, end_us_ = 0, started_us_ = 0;
 };
 
-Replay replay;
-bool loaded = false;
+std::vector<Replay> replays;  // one a device; a device's handle is its address
+
+const Replay& of(Device device) { return *static_cast<const Replay*>(device); }
+
+bool load_all() {
+  replays.clear();
+  const char* named = std::getenv("PYBENCH_REPLAY_TRACE");
+  std::istringstream folders(named != nullptr ? named : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (!replays.emplace_back().load(folder)) return false;
+  }
+  return !replays.empty();
+}
+
+int users = 0;  // inits without their shutdown: as with NVML, only the first of them starts anything
 
 int copy_text(const char* text, char* into, unsigned bytes) {
   if (std::strlen(text) >= bytes) return kInsufficientSize;
@@ -140,10 +152,10 @@ int copy_text(const char* text, char* into, unsigned bytes) {
   return kSuccess;
 }
 
-// The cell of the current row as a whole number of `scale` parts.
+// The cell of the current row of one of the device's tables, as a whole number of `scale` parts.
 template <typename Number>
-int cell(const Table& table, std::size_t column, double scale, Number* into) {
-  const Row* row = replay.current(table);
+int cell(Device device, const Table& (Replay::*table)() const, std::size_t column, double scale, Number* into) {
+  const Row* row = of(device).current((of(device).*table)());
   if (row == nullptr) return kNotSupported;
   *into = static_cast<Number>(std::llround((*row)[column] * scale));
   return kSuccess;
@@ -154,11 +166,15 @@ int cell(const Table& table, std::size_t column, double scale, Number* into) {
 extern "C" {
 
 int nvmlInit_v2() {
-  loaded = replay.load();
-  return loaded ? kSuccess : kUnknown;
+  if (users == 0 && !load_all()) return kUnknown;
+  ++users;
+  return kSuccess;
 }
 
-int nvmlShutdown() { return kSuccess; }
+int nvmlShutdown() {
+  --users;
+  return kSuccess;
+}
 
 const char* nvmlErrorString(int code) {
   switch (code) {
@@ -166,8 +182,12 @@ const char* nvmlErrorString(int code) {
       return "Success";
     case kUninitialised:
       return "Uninitialized";
+    case kInvalidArgument:
+      return "Invalid Argument";
     case kNotSupported:
       return "Not Supported";
+    case kNoPermission:
+      return "Insufficient Permissions";
     case kNotFound:
       return "Not Found";
     default:
@@ -178,37 +198,45 @@ const char* nvmlErrorString(int code) {
 int nvmlSystemGetDriverVersion(char* into, unsigned bytes) { return copy_text("replay", into, bytes); }
 
 int nvmlDeviceGetCount_v2(unsigned* count) {
-  *count = 1;
-  return loaded ? kSuccess : kUninitialised;
+  *count = static_cast<unsigned>(replays.size());
+  return users > 0 ? kSuccess : kUninitialised;
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
-  *device = &replay;
-  return index == 0 ? kSuccess : kInvalidArgument;
+  if (index >= replays.size()) return kInvalidArgument;
+  *device = &replays[index];
+  return kSuccess;
 }
 
-int nvmlDeviceGetUUID(Device, char* into, unsigned bytes) { return copy_text(kUuid, into, bytes); }
+int nvmlDeviceGetUUID(Device device, char* into, unsigned bytes) {
+  char text[96];
+  const auto number = kFirstUuid + static_cast<unsigned>(&of(device) - replays.data());
+  std::snprintf(text, sizeof text, "GPU-00000000-0000-0000-0000-%012x", number);
+  return copy_text(text, into, bytes);
+}
 
 int nvmlDeviceGetName(Device, char* into, unsigned bytes) { return copy_text("Replayed trace", into, bytes); }
 
-int nvmlDeviceGetTotalEnergyConsumption(Device, unsigned long long* energy_mj) { return replay.counter(energy_mj); }
+int nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* energy_mj) {
+  return of(device).counter(energy_mj);
+}
 
-int nvmlDeviceGetFieldValues(Device, int count, FieldValue* values) {
+int nvmlDeviceGetFieldValues(Device device, int count, FieldValue* values) {
   for (FieldValue* value = values; value != values + count; ++value) {
     const bool average = value->field == kFieldPowerAverage;
     value->value = {};
     value->value_type = kTypeUnsignedInt;
     value->code = average || value->field == kFieldPowerInstant
-                      ? cell(replay.polled(), average ? 1 : 2, 1000, &value->value.as_unsigned)
+                      ? cell(device, &Replay::polled, average ? 1 : 2, 1000, &value->value.as_unsigned)
                       : kNotSupported;
   }
   return kSuccess;
 }
 
-int nvmlDeviceGetSamples(Device, int type, unsigned long long after_us, int* value_type, unsigned* count,
+int nvmlDeviceGetSamples(Device device, int type, unsigned long long after_us, int* value_type, unsigned* count,
                          Sample* samples) {
   std::vector<Sample> found;
-  const int code = type == kTotalPowerSamples ? replay.samples(after_us, found) : kNotSupported;
+  const int code = type == kTotalPowerSamples ? of(device).samples(after_us, found) : kNotSupported;
   if (code != kSuccess) return code;
   if (found.empty()) return kNotFound;
   *value_type = kTypeUnsignedInt;
@@ -222,17 +250,19 @@ int nvmlDeviceGetSamples(Device, int type, unsigned long long after_us, int* val
   return kSuccess;
 }
 
-int nvmlDeviceGetMemoryInfo(Device, Memory* memory) { return cell(replay.memory(), 1, 1, &memory->used_bytes); }
+int nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
+  return cell(device, &Replay::memory, 1, 1, &memory->used_bytes);
+}
 
-int nvmlDeviceGetComputeRunningProcesses_v3(Device, unsigned* count, ProcessInfo* infos) {
+int nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count, ProcessInfo* infos) {
   unsigned running = 0;
-  const int code = cell(replay.memory(), 2, 1, &running);
+  const int code = cell(device, &Replay::memory, 2, 1, &running);
   if (code != kSuccess) return code;
   const bool fits = infos != nullptr && *count >= running;
   *count = running;
   if (!fits) return running == 0 ? kSuccess : kInsufficientSize;
   unsigned long long used_bytes = 0;
-  cell(replay.memory(), 1, 1, &used_bytes);
+  cell(device, &Replay::memory, 1, 1, &used_bytes);
   // The first is the caller itself, with all of the memory; the others are strangers.
   for (unsigned index = 0; index < running; ++index) {
     infos[index] = {index == 0 ? static_cast<unsigned>(getpid()) : index, index == 0 ? used_bytes : 0, 0, 0};
@@ -240,14 +270,17 @@ int nvmlDeviceGetComputeRunningProcesses_v3(Device, unsigned* count, ProcessInfo
   return kSuccess;
 }
 
-int nvmlDeviceGetClockInfo(Device, int clock, unsigned* mhz) {
-  return clock == kClockSm ? cell(replay.clocks(), 1, 1, mhz) : kNotSupported;
+int nvmlDeviceGetClockInfo(Device device, int clock, unsigned* mhz) {
+  const int recorded = clock == kClockSm ? cell(device, &Replay::clocks, 1, 1, mhz) : kNotSupported;
+  return replayed_clock_mhz(device, clock, recorded, mhz);
 }
 
-int nvmlDeviceGetTemperature(Device, int, unsigned* celsius) { return cell(replay.clocks(), 2, 1, celsius); }
+int nvmlDeviceGetTemperature(Device device, int, unsigned* celsius) {
+  return cell(device, &Replay::clocks, 2, 1, celsius);
+}
 
-int nvmlDeviceGetCurrentClocksThrottleReasons(Device, unsigned long long* reasons) {
-  return cell(replay.clocks(), 3, 1, reasons);
+int nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long long* reasons) {
+  return cell(device, &Replay::clocks, 3, 1, reasons);
 }
 
 }  // extern "C"
