@@ -31,6 +31,9 @@ _LANGUAGE = frozenset({"infer", "train", "tokenize"})
 _IMAGES = frozenset({"infer", "accuracy"})
 _MODEL = frozenset({"infer", "train", "tokenize", "accuracy"})
 _ALL = frozenset(WORKLOADS)
+_MEASURED = _ALL - {"accuracy"}  # which times nothing
+
+BOARD_SETTINGS = ("power_limit_w", "sm_clock_mhz", "memory_clock_mhz")
 
 LONGEST_SEQUENCE = 2048  # positions that the built-in language models have learned
 
@@ -94,6 +97,30 @@ _LIST = (
     Factor("threads", "integer", None, "threads inside an operator; null: one for each CPU allowed", minimum=1),
     Factor("affinity", "text", None, "CPUs the worker may use, as in `0-3,8`"),
     Factor("device", "text", "auto", "auto: the first GPU, else the CPU; or cpu, cuda, a GPU's UUID"),
+    Factor(
+        "power_limit_w",
+        "integer",
+        None,
+        "power limit of the GPU's board during the run; null: as it is",
+        _MEASURED,
+        minimum=1,
+    ),
+    Factor(
+        "sm_clock_mhz",
+        "integer",
+        None,
+        "clock that the GPU's multiprocessors are locked to; null: as they are",
+        _MEASURED,
+        minimum=1,
+    ),
+    Factor(
+        "memory_clock_mhz",
+        "integer",
+        None,
+        "clock that the GPU's memory is locked to; null: as it is",
+        _MEASURED,
+        minimum=1,
+    ),
     Factor("warmup_iterations", "integer", 10, "iterations before the timing window", minimum=0, protocol=True),
     Factor("iterations", "integer", 100, "iterations in the timing window", minimum=1, protocol=True),
     Factor(
@@ -146,6 +173,9 @@ class Case:
     threads: int | None = None
     affinity: str | None = None
     device: str = "auto"
+    power_limit_w: int | None = None
+    sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
     warmup_iterations: int = 10
     iterations: int = 100
     energy_window_s: float = 0.0

@@ -65,6 +65,26 @@ class CautionCode(Enum):
         "the delay and lag of this board's power sensor were assumed, not measured",
         "run `pybench sensor` once on this machine; short windows gain most",
     )
+    SETTING_NOT_HELD = (
+        "setting_not_held",
+        "the board did not hold the power limit or clock that the case asks for",
+        "lock a clock that it holds under this load, or cap its power instead",
+    )
+    SETTING_NOT_RESTORED = (
+        "setting_not_restored",
+        "a setting of the board could not be put back after a run: what runs there next runs with it",
+        "run the command in the detail as root, then look at the board with `nvidia-smi -q -d POWER,CLOCK`",
+    )
+    SETTINGS_LEFT_BEHIND = (
+        "settings_left_behind",
+        "a killed run had left this board with changed settings; they were put back before this run",
+        "whatever else ran on this board since that kill ran with changed settings",
+    )
+    SETTINGS_OF_ANOTHER_RUN = (
+        "settings_of_another_run",
+        "another run of pybench held this board with changed settings during this run",
+        "run one campaign at a time on a board",
+    )
     UNTRAINED_WEIGHTS = (
         "untrained_weights",
         "the model has seeded random weights: its speed is real, its outputs mean nothing",

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pybench.case import FACTORS, LANGUAGE_MODELS, Case
+from pybench.case import BOARD_SETTINGS, FACTORS, LANGUAGE_MODELS, Case
 from pybench.errors import UsageError
 
 Kind = Literal["ratio", "difference"]
@@ -265,8 +265,8 @@ def _known(given: Mapping[str, Any], names: Sequence[str], what: str) -> None:
 def idle_factors(case: Case) -> frozenset[str]:
     """Factors that change nothing about a case because of another factor's value. A plan resets them to their default.
 
-    A calibration without int8, a corpus with synthetic ids, a precision without a model. `infer` judges no images: they
-    are only what int8 ranges are found on.
+    A calibration without int8, a corpus with synthetic ids, a precision without a model, a board's settings without a
+    board. `infer` judges no images: they are only what int8 ranges are found on.
     """
     idle: set[str] = set()
     if case.precision != "int8":
@@ -276,7 +276,9 @@ def idle_factors(case: Case) -> frozenset[str]:
     if case.workload == "infer":
         idle.add("image_limit")
     if case.workload == "tokenize" and case.model is None:
-        idle.update(("runtime", "precision", "checkpoint"))
+        idle.update(("runtime", "precision", "checkpoint", *BOARD_SETTINGS))
+    if case.device == "cpu" or (case.workload == "noop" and case.device in ("auto", "cuda")):
+        idle.update(BOARD_SETTINGS)
     if case.path == "none":
         idle.update(("corpus", "corpus_limit_bytes"))
         if case.workload != "tokenize":  # which draws synthetic ids from the tokenizer's vocabulary
@@ -288,6 +290,7 @@ def idle_factors(case: Case) -> frozenset[str]:
 FOLLOWERS: dict[str, tuple[str, ...]] = {
     "precision": ("calibration", "calibration_images", "images"),
     "path": ("tokenizer", "corpus", "corpus_limit_bytes"),
+    "device": BOARD_SETTINGS,
 }
 
 

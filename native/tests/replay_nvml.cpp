@@ -13,11 +13,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -64,9 +66,6 @@ class Replay {
     counter_ = read_table(prefix + "counter.csv", 3);
     clocks_ = read_table(prefix + "clocks.csv", 4);
     memory_ = read_table(prefix + "memory.csv", 3);
-    const char* speed = std::getenv("PYBENCH_REPLAY_SPEED");
-    speed_ = speed != nullptr ? std::strtod(speed, nullptr) : 1.0;
-    if (!(speed_ > 0)) return false;
     begin_us_ = INFINITY;
     end_us_ = -INFINITY;
     for (const Table* table : {&samples_, &polled_, &counter_, &clocks_, &memory_}) {
@@ -74,8 +73,14 @@ class Replay {
       begin_us_ = std::min(begin_us_, table->front()[0]);
       end_us_ = std::max(end_us_, table->back()[0]);
     }
-    started_us_ = realtime_us();
     return end_us_ > begin_us_;
+  }
+
+  bool begin() {
+    const char* speed = std::getenv("PYBENCH_REPLAY_SPEED");
+    speed_ = speed != nullptr ? std::strtod(speed, nullptr) : 1.0;
+    started_us_ = realtime_us();
+    return speed_ > 0;
   }
 
   // The latest row at or before now; null without a table or before its first row of the first round.
@@ -127,24 +132,34 @@ class Replay {
   double length_us() const { return end_us_ - begin_us_; }
 
   Table samples_, polled_, counter_, clocks_, memory_;
-  double speed_ = 1, begin_us_ = 0, end_us_ = 0, started_us_ = 0;
+  double begin_us_ = 0, end_us_ = 0;
+  std::atomic<double> speed_ = 1, started_us_ = 0;
 };
 
-std::vector<Replay> replays;  // one a device; a device's handle is its address
+std::deque<Replay> replays;  // one a device; a device's handle is its address
 
 const Replay& of(Device device) { return *static_cast<const Replay*>(device); }
 
+std::string loaded_from;
+
+// Each init begins the traces anew. They are read again only if others are named: handles stay good, and a sampler that
+// another library object runs is not disturbed.
 bool load_all() {
-  replays.clear();
   const char* named = std::getenv("PYBENCH_REPLAY_TRACE");
-  std::istringstream folders(named != nullptr ? named : "");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (!replays.emplace_back().load(folder)) return false;
+  const std::string wanted = named != nullptr ? named : "";
+  if (wanted != loaded_from) {
+    replays.clear();
+    loaded_from.clear();
+    std::istringstream folders(wanted);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      if (!replays.emplace_back().load(folder)) return false;
+    }
+    loaded_from = wanted;
   }
-  return !replays.empty();
+  return !replays.empty() && std::ranges::all_of(replays, [](Replay& replay) { return replay.begin(); });
 }
 
-int users = 0;  // inits without their shutdown: as with NVML, only the first of them starts anything
+bool loaded = false;
 
 int copy_text(const char* text, char* into, unsigned bytes) {
   if (std::strlen(text) >= bytes) return kInsufficientSize;
@@ -166,15 +181,11 @@ int cell(Device device, const Table& (Replay::*table)() const, std::size_t colum
 extern "C" {
 
 int nvmlInit_v2() {
-  if (users == 0 && !load_all()) return kUnknown;
-  ++users;
-  return kSuccess;
+  loaded = load_all();
+  return loaded ? kSuccess : kUnknown;
 }
 
-int nvmlShutdown() {
-  --users;
-  return kSuccess;
-}
+int nvmlShutdown() { return kSuccess; }
 
 const char* nvmlErrorString(int code) {
   switch (code) {
@@ -199,7 +210,7 @@ int nvmlSystemGetDriverVersion(char* into, unsigned bytes) { return copy_text("r
 
 int nvmlDeviceGetCount_v2(unsigned* count) {
   *count = static_cast<unsigned>(replays.size());
-  return users > 0 ? kSuccess : kUninitialised;
+  return loaded ? kSuccess : kUninitialised;
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
@@ -210,7 +221,11 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
 
 int nvmlDeviceGetUUID(Device device, char* into, unsigned bytes) {
   char text[96];
-  const auto number = kFirstUuid + static_cast<unsigned>(&of(device) - replays.data());
+  unsigned number = kFirstUuid;
+  for (const Replay& replay : replays) {
+    if (&replay == device) break;
+    ++number;
+  }
   std::snprintf(text, sizeof text, "GPU-00000000-0000-0000-0000-%012x", number);
   return copy_text(text, into, bytes);
 }

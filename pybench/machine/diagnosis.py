@@ -34,6 +34,7 @@ def diagnose(facts: Facts) -> list[Finding]:
         *(_finding(facts, *row) for row in _ROWS),
         _gpu_torch(facts),
         _gpu_energy(facts),
+        *_boards(facts),
         _cpu_energy(facts),
     ]
 
@@ -79,6 +80,36 @@ def _gpu_energy(facts: Facts) -> Finding:
     return Finding(
         "GPU energy", "no", fact.get("why", "NVML knows no GPU"), "needs an NVIDIA driver (libnvidia-ml.so.1)"
     )
+
+
+def _boards(facts: Facts) -> list[Finding]:
+    """What each board can be set to; first, what a run that was killed has left changed on it."""
+    fact = facts["gpu"]
+    findings = []
+    for board in fact.get("devices", []):
+        if board["changed"]:
+            what = f"{board['name']} {board['uuid']} has settings of a run that goes on, or was killed"
+            findings.append(
+                Finding("GPU as it was", "no", what, f"if none goes on, as root: {'; '.join(board['changed'])}")
+            )
+        takes = ", ".join(f"{name} {each['takes']}" for name, each in board["ranges"].items())
+        if not takes:
+            findings.append(Finding("GPU settings", "no", f"{board['name']} {board['uuid']} takes none"))
+        else:
+            hint = (
+                None
+                if fact["may_set"]
+                else "setting them needs root (CAP_SYS_ADMIN): those cells will be `unsupported`"
+            )
+            findings.append(
+                Finding(
+                    "GPU settings",
+                    "yes" if fact["may_set"] else "no",
+                    f"{board['name']} {board['uuid']}: {takes}",
+                    hint,
+                )
+            )
+    return findings
 
 
 def _cpu_energy(facts: Facts) -> Finding:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pybench.case import Case
+from pybench.case import BOARD_SETTINGS, Case
 from pybench.errors import PybenchError
 from pybench.machine.asking import ask_worker
 
@@ -51,4 +51,7 @@ def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
         names |= {"torch"} if case.workload in ("h2d", "train") else set()
         if case.runtime == "onnxruntime":
             names |= {"torch", "onnx", "onnxscript"}  # built-in models are exported from torch
+        is_set = any(getattr(case, name) is not None for name in BOARD_SETTINGS)
+        is_idle_board = case.workload == "noop" and case.device not in ("auto", "cpu", "cuda")
+        names |= {"gpu"} if is_set or is_idle_board else set()
     return tuple(name for name in EVERYTHING if name in names)

@@ -7,7 +7,9 @@ obstacle first, so that the reason is the one to remove first.
 
 from __future__ import annotations
 
-from pybench.case import Case
+from typing import Any
+
+from pybench.case import BOARD_SETTINGS, Case
 from pybench.machine.facts import Facts
 from pybench.recipe import is_built_in
 
@@ -23,7 +25,7 @@ TF32_CAPABILITY = 8.0  # Ampere: the first tensor cores with TF32
 
 def unsupported(case: Case, facts: Facts) -> Reason | None:
     """None when the case can run here, else a short stable code and a sentence with what to do."""
-    for rule in (_packages, _runtime, _device, _precision, _transfer, _path):
+    for rule in (_packages, _runtime, _device, _precision, _transfer, _path, _settings):
         reason = rule(case, facts)
         if reason is not None:
             return reason
@@ -62,9 +64,9 @@ def _extra(package: str) -> str:
 
 
 def _device(case: Case, facts: Facts) -> Reason | None:
-    uuids = [device["uuid"] for device in _gpus(case, facts)]
     if case.device in ("auto", "cpu") or not (case.runtime or case.workload == "h2d"):
         return None
+    uuids = [device["uuid"] for device in _gpus(case, facts)]
     if not uuids:
         return "no_gpu", f"device {case.device} is asked for, and {_engine(case)} sees no GPU on this machine"
     if case.device != "cuda" and case.device not in uuids:
@@ -108,6 +110,46 @@ def _path(case: Case, facts: Facts) -> Reason | None:
         "go_rust": "run `make`, or put pybench-orchestrator on PATH",
     }
     return f"no_{case.path}", f"the path {case.path} is not available ({facts[case.path]['why']}); {hints[case.path]}"
+
+
+def _settings(case: Case, facts: Facts) -> Reason | None:
+    """Whether the board takes the power limit and clocks of the case, and takes them from this user."""
+    wanted = {name: value for name in BOARD_SETTINGS if (value := getattr(case, name)) is not None}
+    uuid = _board_uuid(case, facts)
+    if uuid is None:
+        return ("no_gpu", f"{', '.join(wanted)} sets a GPU's board, and this runs on the CPU here") if wanted else None
+    if not wanted and case.workload != "noop":
+        return None
+    fact = facts["gpu"]
+    board: dict[str, Any] | None = next((each for each in fact.get("devices", []) if each["uuid"] == uuid), None)
+    if board is None:
+        known = ", ".join(each["uuid"] for each in fact.get("devices", [])) or fact.get("why") or "none"
+        return "no_such_board", f"NVML knows no board {uuid} here (it knows: {known})"
+    if wanted and not fact["may_set"]:
+        return "no_permission", (
+            f"setting {', '.join(wanted)} needs root (CAP_SYS_ADMIN), which this process has not: run pybench as root, "
+            "in a container with --cap-add SYS_ADMIN, or leave the factor out"
+        )
+    for name, value in wanted.items():
+        takes = board["ranges"].get(name)
+        if takes is None and name == "power_limit_w":
+            return "setting_unsupported", f"the power limit of {board['name']} {uuid} cannot be set: it has no range"
+        if takes is None:
+            continue  # a board may lock clocks without listing them: the run will tell
+        limits, clocks = takes.get("range", (value, value)), takes.get("clocks", [value])
+        if not limits[0] <= value <= limits[1] or value not in clocks:
+            return "setting_out_of_range", f"{name} {value}: {board['name']} {uuid} takes {takes['takes']}"
+    return None
+
+
+def _board_uuid(case: Case, facts: Facts) -> str | None:
+    """The board that the case would run on: the one named, or the first that its engine sees; None: it runs on none."""
+    if case.workload == "noop":
+        return None if case.device in ("auto", "cpu", "cuda") else case.device
+    gpus = _gpus(case, facts) if case.device != "cpu" else []
+    if not gpus or (case.runtime is None and case.workload != "h2d"):
+        return None
+    return case.device if case.device not in ("auto", "cuda") else gpus[0]["uuid"]
 
 
 def _engine(case: Case) -> str:

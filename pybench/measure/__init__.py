@@ -42,6 +42,11 @@
     Calls `work()` until `iterations` calls are made and `minimum_s` has passed, whichever is later, as trtexec does.
     The loop and the clock reads are C++; an exception of `work` passes through.
 
+`BoardSettings(uuid, {"power_limit_w": 300, "sm_clock_mhz": None, "memory_clock_mhz": None})`
+    A context manager around a session: sets what is not None on the board, waits until it is in force, and restores
+    what was before, also when this process is killed. `check()` after a window; `facts()`, `cautions()` afterwards.
+    `board_facts()` says what each board can be set to and `may_set()` whether this process may, setting nothing.
+
 `monotonic_ns()` is CLOCK_MONOTONIC_RAW, the one clock of every time here. `sleep_until_ns` blocks, never spins.
 `NATIVE_BUILD_ID` is the sha256 of the C++ sources that the loaded object was built from, checked at import against the
 sources beside this package (or, installed without them, against what the build wrote down); store it with each run.
@@ -53,6 +58,8 @@ SI inside; ns, mW and mJ end here. Imports only `pybench._native`, numpy and {ca
 
 from __future__ import annotations
 
+from pybench.measure.board_ranges import board_facts, may_set
+from pybench.measure.board_settings import BoardSettings
 from pybench.measure.build import NATIVE_BUILD_ID
 from pybench.measure.clock import ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns, time_calls
 from pybench.measure.cpu_energy import cpu_energy_source
@@ -72,6 +79,7 @@ __all__ = [
     "IDLE_BEFORE",
     "METHODS",
     "NATIVE_BUILD_ID",
+    "BoardSettings",
     "ClockAnchor",
     "Gpu",
     "Gpus",
@@ -86,11 +94,13 @@ __all__ = [
     "Window",
     "WindowEnergies",
     "anchor_clock",
+    "board_facts",
     "cpu_energy_source",
     "gpus",
     "integrate",
     "judge_steadiness",
     "latency_cautions",
+    "may_set",
     "monotonic_ns",
     "profile_from_json",
     "read_trace",

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pybench.case import FACTORS, IMAGE_MODELS, LANGUAGE_MODELS, LONGEST_SEQUENCE, Case
+from pybench.case import BOARD_SETTINGS, FACTORS, IMAGE_MODELS, LANGUAGE_MODELS, LONGEST_SEQUENCE, Case
 from pybench.criteria import idle_factors
 from pybench.errors import Problem
 from pybench.plan.cells import Cell, Path, Setting
@@ -42,6 +42,9 @@ _IDLE_BECAUSE = {
     "tokenizer": "path none makes synthetic ids",
     "corpus": "path none makes synthetic ids",
     "corpus_limit_bytes": "path none makes synthetic ids",
+    **dict.fromkeys(
+        BOARD_SETTINGS, "it sets the board of a GPU, and this runs on none (noop does where device is a UUID)"
+    ),
 }
 
 

@@ -90,6 +90,8 @@ def _integer(factor: Factor, value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST_INTEGER:
         return value
     hint = f"write {int(value)}" if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else None
+    if hint is None or float(value) < least:
+        hint = _RANGES.get(factor.name)
     raise ValueProblem(
         f"`{factor.name}` takes an integer from {least} to {LARGEST_INTEGER}; not {describe(value)}", hint
     )
@@ -138,6 +140,12 @@ def _device(value: Any) -> str:
         hint or "`nvidia-smi -L` lists the UUIDs",
     )
 
+
+_RANGES = {  # where a machine says what it takes
+    "power_limit_w": "in watts; `pybench doctor` says what the board takes, null leaves it alone",
+    "sm_clock_mhz": "in MHz; `pybench doctor` says what the board takes, null leaves it alone",
+    "memory_clock_mhz": "in MHz; `pybench doctor` says what the board takes, null leaves it alone",
+}
 
 _TEXTS = {"affinity": _affinity, "device": _device}  # a test holds these to the text factors of FACTORS
 

@@ -82,8 +82,12 @@ def _go_rust() -> dict[str, Any]:
 def _gpu() -> dict[str, Any]:
     from pybench import measure
 
-    devices = measure.gpus()
-    return {"driver": devices.driver, "devices": [{"uuid": gpu.uuid, "name": gpu.name} for gpu in devices.gpus]}
+    devices, boards = measure.gpus(), measure.board_facts()
+    return {
+        "driver": devices.driver,
+        "may_set": measure.may_set(),
+        "devices": [{"uuid": gpu.uuid, "name": gpu.name, **boards[gpu.uuid]} for gpu in devices.gpus],
+    }
 
 
 def _cpu_energy() -> dict[str, Any]:

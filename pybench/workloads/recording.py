@@ -8,12 +8,14 @@
     result = recorder.result(Amounts(samples=8))
 
 The timing window is `iterations` long. Where `energy_window_s` is set, the same work is replayed in a window of its
-own for that long; else the timing window serves for energy too. Every metric names its window.
+own for that long; else the timing window serves for energy too. Every metric names its window. The board's power limit
+and clocks are set before anything is sampled, and put back after it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -22,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench import measure
-from pybench.case import Case
+from pybench.case import BOARD_SETTINGS, Case
 from pybench.cautions import Caution
 from pybench.measure.quantity import Quantity
 from pybench.units import GIGA
@@ -50,24 +52,29 @@ class Recorder:
         self.case = case
         self.on_gpu = device_uuid is not None
         self.times_ns: npt.NDArray[np.int64] = np.empty((0, 2), np.int64)
+        self._board = measure.BoardSettings(device_uuid, {name: getattr(case, name) for name in BOARD_SETTINGS})
         self._session = measure.Session(device_uuid)
         self._cautions: list[Caution] = []
         self._energies: list[Quantity] = []
         self._energy_window = TIMING
 
     def __enter__(self) -> Recorder:
-        self._session.__enter__()
+        with ExitStack() as entered:
+            entered.enter_context(self._board)
+            entered.enter_context(self._session)
+            self._entered = entered.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error is None:
+        if error is not None:
+            self._entered.__exit__(kind, error, traceback)
+            return
+        with self._entered:
             self._session.idle(measure.IDLE_AFTER, self.case.idle_window_s)
-        self._session.__exit__(kind, error, traceback)
-        if error is None:
-            self._energies = self._session.energy(self._energy_window)
-            self._cautions += self._session.cautions(self._energy_window)
+        self._energies = self._session.energy(self._energy_window)
+        self._cautions += self._session.cautions(self._energy_window)
 
     def warm_up(self, iterate: Callable[[], None]) -> None:
         """Idle power with everything loaded, then the case's warm-up iterations, unmeasured."""
@@ -81,6 +88,7 @@ class Recorder:
         with self._session.window(TIMING) as window:
             self.times_ns = measure.time_calls(iterate, iterations=self.case.iterations)
             window.iterations = len(self.times_ns)
+        self._board.check()
         self._cautions += watch.cautions()
 
     def replay_for_energy(self, iterate: Callable[[], None]) -> None:
@@ -89,6 +97,7 @@ class Recorder:
             return
         with self._session.window(ENERGY) as window:
             window.iterations = len(measure.time_calls(iterate, iterations=1, minimum_s=self.case.energy_window_s))
+        self._board.check()
         self._energy_window = ENERGY
 
     @property
@@ -109,7 +118,7 @@ class Recorder:
             for window in self._session.windows
         }
         result.labels = {"steady": steady.label}
-        result.measuring = self._session.facts()
+        result.measuring = {**self._session.facts(), "board_settings": self._board.facts()}
         result.energy_budget = self._session.energy_budget(self._energy_window)
         result.valid = {
             "timing": judge_timing(latency.p50_s),
@@ -118,7 +127,8 @@ class Recorder:
             "accuracy": Verdict(None),
         }
         result.cautions = [
-            *measure.latency_cautions(latency), *steady.cautions(), *self._cautions, *thread_cautions(self.case),
+            *measure.latency_cautions(latency), *steady.cautions(), *self._cautions, *self._board.cautions(),
+            *thread_cautions(self.case),
         ]  # fmt: skip
         result.tables["iterations"] = {"begin_ns": self.times_ns[:, 0], "end_ns": self.times_ns[:, 1]}
         self._session.write_channels(result.tables.__setitem__)

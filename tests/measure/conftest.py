@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.measure.replay import TRACE, build_replay_library
+from tests.measure.replay import TRACE, Boards, build_replay_library, play_boards
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +21,8 @@ def replayed_gpu(replay_library: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(TRACE))
     monkeypatch.delenv("PYBENCH_REPLAY_SPEED", raising=False)
     return str(replay_library)
+
+
+@pytest.fixture
+def boards(replay_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Boards:
+    return play_boards(replay_library, tmp_path, monkeypatch)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the library that plays a recorded power trace in NVML's place, for tests of anything that reads a GPU's power.
 
-It has to be given to a process of its own or opened once: the trace begins with the first of the inits that overlap.
+It has to be given to a process of its own or opened once: the trace begins anew with each init.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 TRACE = Path(__file__).parent / "data" / "h200-memory-2s"
@@ -26,3 +29,30 @@ def build_replay_library(folder: Path) -> Path:
     sources = sorted(map(str, (native / "tests").glob("replay_*.cpp")))
     subprocess.run([*compiler, *flags, f"-I{native}", *sources, "-o", str(library)], check=True)
     return library
+
+
+@dataclass(frozen=True)
+class Boards:
+    """Two replayed boards, `UUID` and `SECOND_UUID`, whose settings every process sees."""
+
+    library: str
+    log: Path
+    state: Path  # where pybench keeps locks and records
+
+    def told(self, uuid: str = UUID) -> list[str]:
+        """What a board was told, in order, as `power_limit_mw 300000`."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return [line.split(" ", 2)[2] for line in lines if line.startswith(uuid)]
+
+    def record(self, uuid: str = UUID) -> Path:
+        return self.state / f"{uuid}.json"
+
+
+def play_boards(library: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Boards:
+    """Boards for this process and those that it starts. `replay_settings.hpp` says how they are made to fail."""
+    boards = Boards(str(library), folder / "settings.log", folder / "boards")
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", f"{TRACE}:{TRACE}")
+    monkeypatch.setenv("PYBENCH_REPLAY_STATE", str(boards.log))
+    monkeypatch.setenv("PYBENCH_BOARD_STATE", str(boards.state))
+    monkeypatch.setenv("PYBENCH_NVML_LIBRARY", boards.library)
+    return boards
