@@ -86,6 +86,8 @@ int set(Device device, const std::string& what) {
   if (static_cast<double>(read_state(device, kForever_us).settings) >= variable("PYBENCH_REPLAY_SETTERS", 1e9)) {
     return kNoPermission;
   }
+  const char* refused = std::getenv("PYBENCH_REPLAY_REFUSED");
+  if (refused != nullptr && what.starts_with(refused)) return kNoPermission;
   std::ostringstream line;
   line << uuid_of(device) << ' ' << static_cast<long long>(now_us()) << ' ' << what << '\n';
   const int file = open(std::getenv("PYBENCH_REPLAY_STATE"), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);

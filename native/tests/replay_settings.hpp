@@ -8,6 +8,7 @@
 // so every process sees what any process has set, and a test sees in which order. Without the variable nothing can be
 // set or read (NOT_SUPPORTED). A device that nothing was set on has the limits of an H200: 200 to 700 W, at 700 W.
 //   PYBENCH_REPLAY_SETTERS=N           a device takes N settings, then refuses (NO_PERMISSION); 0: the first one too
+//   PYBENCH_REPLAY_REFUSED=WHAT        settings whose name begins so are refused likewise, as `sm_reset` or `memory_`
 //   PYBENCH_REPLAY_SETTING_DELAY_MS=T  the limit in force and the clocks follow a setting after T ms
 //   PYBENCH_REPLAY_POWER_STEP_W=S      limits are kept rounded down to multiples of S watts
 //   PYBENCH_REPLAY_SM_CEILING_MHZ=F    the SM clock stays at or below F, as at the power cap, whatever it is locked to

@@ -80,6 +80,7 @@ class BoardClaim:
         self._nvml = nvml
         self._guardian: subprocess.Popen[bytes] | None = None
         self._is_guarded = False
+        self._noted: Record = {}
         self._lock = _open_lock(state_folder() / f"{uuid}.lock")
         try:
             self._wait_for_lock(wait_s)
@@ -87,15 +88,20 @@ class BoardClaim:
             os.close(self._lock)
             raise
 
-    def guard(self, settings: Record) -> None:
-        """Starts the guardian, then writes the record: from here on what is set will be restored."""
+    def guard(self) -> None:
+        """Starts the guardian: from here on what `will_set` notes will be restored."""
         self._guardian = self._start_guardian()
         self._is_guarded = True
-        record = {
-            "schema_version": guardian.SCHEMA_VERSION, "boot_id": boot_id(), "uuid": self.uuid,
-            "worker_pid": os.getpid(), "settings": settings,
-        }  # fmt: skip
-        guardian.write_record(self.record, record)
+
+    def will_set(self, name: str, setting: Record) -> None:
+        """Notes on the disk what has to be restored, before it is set."""
+        self._noted[name] = setting
+        self._write()
+
+    def was_refused(self, name: str) -> None:
+        """The board has not taken it after all: there is nothing to restore."""
+        del self._noted[name]
+        self._write()
 
     def release(self, board: _native.NvmlDevice) -> Restored:
         """Restores what was set, by the guardian, or here if it was killed. Ends the claim. Returns what came of it."""
@@ -106,6 +112,13 @@ class BoardClaim:
             return restored
         finally:
             os.close(self._lock)
+
+    def _write(self) -> None:
+        record = {
+            "schema_version": guardian.SCHEMA_VERSION, "boot_id": boot_id(), "uuid": self.uuid,
+            "worker_pid": os.getpid(), "settings": self._noted,
+        }  # fmt: skip
+        guardian.write_record(self.record, record)
 
     def _wait_for_lock(self, wait_s: float) -> None:
         until = time.monotonic() + wait_s

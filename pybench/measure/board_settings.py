@@ -74,9 +74,9 @@ class BoardSettings:
             self._put_back_leftover(self._claim)
             self._refuse_impossible()
             before = self._read_before()
-            self._claim.guard(before)
-            for name in before:
-                self._set(name)
+            self._claim.guard()
+            for name, setting in before.items():
+                self._set(self._claim, name, setting)
             self._await_force()
         except BaseException as error:
             self._release(error)
@@ -184,7 +184,8 @@ class BoardSettings:
 
     # --- setting -----------------------------------------------------------------------------------------------------
 
-    def _set(self, name: str) -> None:
+    def _set(self, claim: BoardClaim, name: str, setting: Record) -> None:
+        claim.will_set(name, setting)
         settings, value = _native.NvmlSettings(self._board), self._wanted[name]
         if name == "power_limit_w":
             code = settings.set_power_limit_mw(value * 1000)
@@ -193,6 +194,7 @@ class BoardSettings:
                 settings.lock_sm_clock_mhz(value) if name == "sm_clock_mhz" else settings.lock_memory_clock_mhz(value)
             )
         if code != 0:
+            claim.was_refused(name)
             raise self._refused(name, code)
         kept_w = _read_w(settings.power_limit_mw()) if name == "power_limit_w" else value
         if kept_w != value:

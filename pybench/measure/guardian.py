@@ -97,7 +97,8 @@ def _persistently(settings: Any, nvml: Any, uuid: str, name: str, setting: Recor
 def _restore(settings: Any, nvml: Any, name: str, setting: Record) -> tuple[float | None, str | None]:
     """One setting as it was before: its value as read back, and what went wrong. NVML reads no clock lock back."""
     if name == "power_limit_w":
-        code = settings.set_power_limit_mw(setting["before_mw"])
+        is_changed = settings.power_limit_mw().value != setting["before_mw"]
+        code = settings.set_power_limit_mw(setting["before_mw"]) if is_changed else 0
         now = settings.power_limit_mw()
         value = None if now.value is None else now.value / 1000
         if code == 0 and now.value != setting["before_mw"]:

@@ -119,9 +119,21 @@ def test_without_permission_nothing_is_set_and_the_hint_says_how_to_get_it(
     boards: Boards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYBENCH_REPLAY_SETTERS", "0")
-    with pytest.raises(PybenchError) as refused, BoardSettings(UUID, {**NOTHING, "sm_clock_mhz": 1200}):
-        pass
-    assert "no permission to set the SM clock of 1200 MHz" in str(refused.value)
+    for wanted, what in ((CAP, "power limit of 300 W"), ({"sm_clock_mhz": 1200}, "SM clock of 1200 MHz")):
+        with pytest.raises(UnsupportedError, match=f"no permission to set the {what}") as refused:
+            BoardSettings(UUID, wanted).__enter__()
+        assert refused.value.code == "no_permission"
+        assert "run as root" in str(refused.value)
+    assert boards.told() == []
+
+
+def test_what_was_set_before_a_refusal_is_put_back(boards: Boards, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYBENCH_REPLAY_REFUSED", "sm_")
+    with pytest.raises(UnsupportedError) as refused:
+        BoardSettings(UUID, {**CAP, "sm_clock_mhz": 1200}).__enter__()
+    assert refused.value.code == "no_permission"
+    assert boards.told() == CAPPED_AND_BACK
+    assert not boards.record().exists()
 
 
 def test_a_board_that_cannot_be_set_at_all_is_unsupported(boards: Boards, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +169,7 @@ def test_a_clock_that_the_board_does_not_show_and_does_not_explain_is_an_error(
     boards: Boards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYBENCH_REPLAY_SM_CEILING_MHZ", "1500")
-    with pytest.raises(PybenchError, match="SM clock of 1800 MHz: .* took it and shows 1500 MHz"):
+    with pytest.raises(PybenchError, match=r"SM clock of 1800 MHz: .* took it and shows 1500 MHz"):
         BoardSettings(UUID, {"sm_clock_mhz": 1800}).__enter__()
     assert boards.told() == ["sm_lock_mhz 1800 1800", "sm_reset"]
 
@@ -273,7 +285,7 @@ def test_a_worker_that_a_signal_ends_leaves_the_board_as_it_was(boards: Boards, 
 
 
 def test_a_child_of_the_worker_that_lives_on_does_not_keep_the_board_changed(boards: Boards) -> None:
-    """A process forked by a framework holds the worker's descriptors: the guardian sees the worker's end all the same."""
+    """A process forked by a framework holds the worker's descriptors, and yet the guardian sees its end."""
     forking = HOLD.replace("    time.sleep(60)", "    import os\n    os.fork() or os.setsid()\n    time.sleep(60)")
     process = subprocess.Popen([sys.executable, "-P", "-c", forking, UUID], stdout=subprocess.PIPE)
     assert process.stdout is not None
