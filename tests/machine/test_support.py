@@ -26,6 +26,20 @@ SERVER = {**LAPTOP, "torch": {"available": True, "cuda_devices": [GPU]}}
 OLD_SERVER = {**LAPTOP, "torch": {"available": True, "cuda_devices": [{**GPU, "capability": "7.0"}]}}
 BARE = {**LAPTOP, **{name: {"available": False, "why": "No module"} for name in ("torch", "onnxruntime", "onnx", "hf")}}
 
+BOARD = {
+    "uuid": "GPU-1",
+    "name": "a GPU",
+    "changed": [],
+    "ranges": {
+        "power_limit_w": {"takes": "200 to 700 W", "range": [200.0, 700.0]},
+        "sm_clock_mhz": {"takes": "1200, 1500 MHz", "clocks": [1200, 1500]},
+    },
+}
+ROOT = {**SERVER, "gpu": {"available": True, "may_set": True, "devices": [BOARD]}}
+USER = {**SERVER, "gpu": {"available": True, "may_set": False, "devices": [BOARD]}}
+VIRTUAL = {**SERVER, "gpu": {"available": True, "may_set": True, "devices": [{**BOARD, "ranges": {}}]}}
+NO_NVML = {**SERVER, "gpu": {"available": True, "may_set": True, "devices": []}}
+
 RESNET = Case(workload="infer", model="resnet50", runtime="torch")
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8")
 TRAIN = Case(workload="train", model="tinylm-small", runtime="torch")
@@ -64,6 +78,21 @@ TOKENIZE = Case(workload="tokenize", path="rust")
         (TOKENIZE, BARE, None),
         (TOKENIZE.with_factors(path="go_rust"), LAPTOP, "no_go_rust"),
         (Case(workload="noop"), BARE, None),
+        (RESNET.with_factors(power_limit_w=300), ROOT, None),
+        (RESNET.with_factors(power_limit_w=300, device="cuda"), ROOT, None),
+        (RESNET.with_factors(power_limit_w=300), LAPTOP, "no_gpu"),
+        (RESNET.with_factors(power_limit_w=300), USER, "no_permission"),
+        (RESNET.with_factors(power_limit_w=300), NO_NVML, "no_such_board"),
+        (RESNET.with_factors(power_limit_w=300), VIRTUAL, "setting_unsupported"),
+        (RESNET.with_factors(sm_clock_mhz=1200), VIRTUAL, None),
+        (RESNET.with_factors(power_limit_w=199), ROOT, "setting_out_of_range"),
+        (RESNET.with_factors(power_limit_w=701), ROOT, "setting_out_of_range"),
+        (RESNET.with_factors(sm_clock_mhz=1200), ROOT, None),
+        (RESNET.with_factors(sm_clock_mhz=1300), ROOT, "setting_out_of_range"),
+        (Case(workload="noop", device="GPU-1"), USER, None),
+        (Case(workload="noop", device="GPU-2"), USER, "no_such_board"),
+        (Case(workload="noop", device="GPU-1", power_limit_w=300), ROOT, None),
+        (Case(workload="noop", device="GPU-1", power_limit_w=300), USER, "no_permission"),
     ],
 )
 def test_a_case_is_supported_or_says_why_not(case: Case, facts: dict[str, Any], code: str | None) -> None:
@@ -76,6 +105,39 @@ def test_only_what_the_cases_need_is_asked() -> None:
     assert machine.needed_facts([Case(workload="noop")]) == ("machine",)
     assert machine.needed_facts([TOKENIZE]) == ("machine", "rust")
     assert machine.needed_facts([DIGITS]) == ("machine", "torch", "onnxruntime", "onnx", "onnxscript")
+
+
+def test_what_a_board_takes_is_asked_of_nvml_only_for_cases_that_set_it() -> None:
+    assert "gpu" not in machine.needed_facts([RESNET])
+    assert "gpu" in machine.needed_facts([RESNET.with_factors(sm_clock_mhz=1200)])
+    assert machine.needed_facts([Case(workload="noop", device="GPU-1")]) == ("machine", "gpu")
+
+
+def test_a_refusal_says_what_the_board_takes_and_how_to_get_permission() -> None:
+    capped = RESNET.with_factors(power_limit_w=100)
+    refused, forbidden = machine.unsupported(capped, ROOT), machine.unsupported(capped, USER)
+    assert refused is not None
+    assert forbidden is not None
+    assert refused[1] == "power_limit_w 100: a GPU GPU-1 takes 200 to 700 W"
+    assert "root (CAP_SYS_ADMIN)" in forbidden[1]
+
+
+def test_doctor_says_what_a_board_takes_and_what_a_killed_run_has_left(replies: dict[str, Any]) -> None:
+    changed = {**BOARD, "changed": ["nvidia-smi -i GPU-1 -pl 700"]}
+    for may_set, status in ((True, "yes"), (False, "no")):
+        fact = {"available": True, "driver": "1", "may_set": may_set, "devices": [changed]}
+        findings = {finding.what: finding for finding in machine.diagnose({**replies, "gpu": fact})}
+        assert findings["GPU settings"].status == status
+        assert "power_limit_w 200 to 700 W" in findings["GPU settings"].detail
+        assert findings["GPU as it was"].hint == "if none goes on, as root: nvidia-smi -i GPU-1 -pl 700"
+
+
+@pytest.fixture
+def replies() -> dict[str, Any]:
+    """What a machine answers where nothing but Python is installed."""
+    absent = {"available": False, "why": "No module"}
+    about = {"available": True, "cpu": "a CPU", "cpus": "0-7", "memory_bytes": 2**33, "python": "3.11.9"}
+    return {**dict.fromkeys(machine.EVERYTHING, absent), "machine": about}
 
 
 def test_every_runtime_has_its_rules() -> None:

@@ -172,3 +172,10 @@ def test_resolving_some_cases_stores_only_those(load: Load) -> None:
     plan = load("  - {workload: noop, threads: [1, 2]}\n")
     selected: Sequence[Case] = expand(plan)[1:]
     assert [case_from_json(stored) for stored in resolve(plan, selected)["cases"]] == list(selected)
+
+
+def test_a_power_limit_multiplies_the_cases_of_a_gpu_and_not_those_of_the_cpu(load: Callable[..., Plan]) -> None:
+    plan = load("  - {workload: h2d, device: [cpu, cuda], power_limit_w: [null, 300, 400]}\n")
+    assert [(case.device, case.power_limit_w) for case in plan.cases] == [
+        ("cpu", None), ("cuda", None), ("cuda", 300), ("cuda", 400),
+    ]  # fmt: skip

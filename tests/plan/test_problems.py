@@ -239,3 +239,30 @@ def test_the_folder_of_the_plan_is_named_when_a_file_is_missing(problems: Proble
     assert len(found) == 1
     assert found[0].startswith("4:30: `model`: no such file: nothing.onnx; built-in: resnet50, digits-cnn")
     assert found[0].endswith(f"(paths are relative to the plan's folder, {tmp_path})")
+
+
+def test_an_impossible_power_limit_or_clock_names_its_line_and_who_knows_better(problems: Problems) -> None:
+    found = problems(
+        "  - workload: h2d\n    power_limit_w: [300, 0, -1]\n    sm_clock_mhz: fast\n    memory_clock_mhz: 0.5\n"
+    )
+    assert [problem.partition(";")[0] for problem in found] == [
+        "5:26: `power_limit_w` takes an integer from 1 to 9007199254740992",
+        "5:29: `power_limit_w` takes an integer from 1 to 9007199254740992",
+        "6:19: `sm_clock_mhz` takes an integer from 1 to 9007199254740992",
+        "7:23: `memory_clock_mhz` takes an integer from 1 to 9007199254740992",
+    ]
+    assert all("`pybench doctor` says what the board takes" in problem for problem in found)
+    assert "not 300.5 (in watts" in problems("  - {workload: h2d, power_limit_w: 300.5}\n")[0]
+    assert "(write 300)" in problems("  - {workload: h2d, power_limit_w: 3e2}\n")[0]
+
+
+def test_a_power_limit_where_no_board_is_set_changes_nothing(problems: Problems) -> None:
+    for entry in (
+        "{workload: infer, model: resnet50, runtime: torch, device: cpu, power_limit_w: 300}",
+        "{workload: tokenize, path: rust, power_limit_w: 300}",
+        "{workload: noop, power_limit_w: 300}",
+    ):
+        [problem] = problems(f"  - {entry}\n")
+        assert "`power_limit_w` changes nothing in this entry (it sets the board of a GPU" in problem
+    [problem] = problems("  - {workload: accuracy, model: digits-cnn, runtime: torch, power_limit_w: 300}\n")
+    assert "`power_limit_w` means nothing for workload accuracy" in problem
