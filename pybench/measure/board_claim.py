@@ -59,7 +59,8 @@ def read_leftover(uuid: str) -> Record | None:
             hint="check it with `nvidia-smi -q -d POWER,CLOCK`, set it right, and remove the file",
         ) from error
     if record is not None and record["boot_id"] != boot_id():
-        record_path(uuid).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it may be somebody else's
+            record_path(uuid).unlink()
         return None
     return record
 
@@ -79,7 +80,6 @@ class BoardClaim:
         self.record = record_path(uuid)
         self._nvml = nvml
         self._guardian: subprocess.Popen[bytes] | None = None
-        self._is_guarded = False
         self._noted: Record = {}
         self._lock = _open_lock(state_folder() / f"{uuid}.lock")
         try:
@@ -91,7 +91,6 @@ class BoardClaim:
     def guard(self) -> None:
         """Starts the guardian: from here on what `will_set` notes will be restored."""
         self._guardian = self._start_guardian()
-        self._is_guarded = True
 
     def will_set(self, name: str, setting: Record) -> None:
         """Notes on the disk what has to be restored, before it is set."""
@@ -104,11 +103,11 @@ class BoardClaim:
         self._write()
 
     def release(self, board: _native.NvmlDevice) -> Restored:
-        """Restores what was set, by the guardian, or here if it was killed. Ends the claim. Returns what came of it."""
+        """Restores what was set, by the guardian, or here if that was killed or found no record. Ends the claim."""
         try:
-            restored = self._end_guardian() if self._is_guarded else {}
-            if restored is None:
-                restored = guardian.restore_recorded(_native, self._nvml, board, self.record)
+            restored = self._end_guardian()
+            if not self._noted.keys() <= restored.keys():
+                restored = guardian.restore(_native, self._nvml, board, self._noted, self.record)
             return restored
         finally:
             os.close(self._lock)
@@ -149,11 +148,11 @@ class BoardClaim:
             )
         return process
 
-    def _end_guardian(self) -> Restored | None:
-        """What the guardian says it restored; None where there is none, or it was killed."""
+    def _end_guardian(self) -> Restored:
+        """What the guardian says it restored; nothing where there is none, or it was killed."""
         process, self._guardian = self._guardian, None
         if process is None:
-            return None
+            return {}
         if process.stdin is not None:
             process.stdin.close()
         said = _read_line(process, GUARDIAN_END_S)
@@ -161,7 +160,7 @@ class BoardClaim:
         try:
             restored: Restored = json.loads(said)
         except json.JSONDecodeError:
-            return None
+            return {}
         return restored
 
 

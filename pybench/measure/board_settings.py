@@ -166,12 +166,11 @@ class BoardSettings:
         record = read_leftover(claim.uuid)
         if record is None:
             return
-        now_w = _read_w(_native.NvmlSettings(self._board).power_limit_mw())
-        limit = record["settings"].get("power_limit_w")
+        left: Record = record["settings"]
+        now_w, limit = _read_w(_native.NvmlSettings(self._board).power_limit_mw()), left.get("power_limit_w")
         if limit is not None and now_w is not None and abs(now_w - limit["wanted"]) >= LIMIT_STEP_W:
-            del record["settings"]["power_limit_w"]
-            guardian.write_record(claim.record, record)
-        restored = guardian.restore_recorded(_native, self._nvml, self._board, claim.record)
+            del left["power_limit_w"]
+        restored = guardian.restore(_native, self._nvml, self._board, left, claim.record)
         self._report_failures(restored)
         if restored and not any(each["problem"] for each in restored.values()):
             detail = f"{', '.join(restored)}, changed by process {record['worker_pid']}, put back before this run"

@@ -65,12 +65,13 @@ def find_board(nvml: Any, uuid: str) -> Any:
 def restore_recorded(native: Any, nvml: Any, board: Any, path: Path) -> Restored:
     """Restores what the record at `path` says, and removes the record when all of it is as it was. {}: no record."""
     record = read_record(path)
-    if record is None:
-        return {}
+    return {} if record is None else restore(native, nvml, board, record["settings"], path)
+
+
+def restore(native: Any, nvml: Any, board: Any, recorded: Record, path: Path) -> Restored:
+    """Restores settings, as they are recorded; removes the record at `path` when all of it is as it was."""
     settings = native.NvmlSettings(board)
-    restored = {
-        name: _persistently(settings, nvml, board.uuid, name, each) for name, each in record["settings"].items()
-    }
+    restored = {name: _persistently(settings, nvml, board.uuid, name, each) for name, each in recorded.items()}
     if not any(each["problem"] for each in restored.values()):
         path.unlink(missing_ok=True)
     return restored

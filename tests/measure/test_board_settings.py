@@ -332,6 +332,25 @@ def test_a_worker_whose_guardian_was_killed_restores_by_itself(boards: Boards) -
     assert board.facts()["power_limit_w"]["is_restored"] is True  # type: ignore[index]
 
 
+def test_a_record_that_somebody_removed_during_the_run_is_not_needed_by_it(boards: Boards) -> None:
+    with BoardSettings(UUID, CAP) as board:
+        boards.record().unlink()
+    assert boards.told() == CAPPED_AND_BACK
+    assert board.facts()["power_limit_w"]["is_restored"] is True  # type: ignore[index]
+
+
+def test_the_guardian_leads_a_session_and_imports_nothing_heavy(boards: Boards) -> None:
+    process, guardian = hold()
+    try:
+        assert os.getsid(guardian) == guardian
+        mapped = Path(f"/proc/{guardian}/maps").read_text()
+        assert "_native" in mapped, "without pybench._native this would prove nothing"
+        assert "numpy" not in mapped
+    finally:
+        process.kill()
+        end(process)
+
+
 def test_a_guardian_that_cannot_restore_says_how_to_do_it_by_hand(
     boards: Boards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
