@@ -25,7 +25,6 @@ BURST_50_PIECES = 5  # so that a mark every 10 ms is possible
 CALIBRATION_S = 1.5  # long enough for clocks to settle under most loads; also warms the board up
 
 
-
 class CapturedWork:
     """A CUDA graph together with the work it was captured from.
 
