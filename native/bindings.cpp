@@ -12,6 +12,7 @@
 
 #include "clock.hpp"
 #include "energy_integrator.hpp"
+#include "cuda_bindings.hpp"
 #include "nvml.hpp"
 #include "nvml_settings.hpp"
 #include "perf_counter.hpp"
@@ -92,13 +93,17 @@ py::dict states(const PowerSampler& sampler) {
   return table;
 }
 
-py::array_t<std::int64_t> timed_calls(const py::object& work, std::int64_t iterations, std::int64_t minimum_ns) {
+// int64 [n, 3]: due, begin and end of each call.
+py::array_t<std::int64_t> timed_calls(const py::object& work, std::int64_t iterations, std::int64_t minimum_ns,
+                                      const py::array_t<std::int64_t, py::array::c_style>& due_ns) {
   bool failed = false;
-  const auto times = time_calls(work.ptr(), iterations, minimum_ns, failed);
+  const Pace pace{iterations, minimum_ns, {due_ns.data(), due_ns.data() + due_ns.size()}};
+  const auto times = time_calls(work.ptr(), pace, failed);
   if (failed) throw py::error_already_set();
-  py::array_t<std::int64_t> array({static_cast<py::ssize_t>(times.size()), py::ssize_t{2}});
+  py::array_t<std::int64_t> array({static_cast<py::ssize_t>(times.size()), py::ssize_t{3}});
   std::int64_t* out = array.mutable_data();
   for (const CallTime& time : times) {
+    *out++ = time.due_ns;
     *out++ = time.begin_ns;
     *out++ = time.end_ns;
   }
@@ -123,7 +128,8 @@ void bind_clock_and_timer(py::module_& module) {
       .def_readonly("uncertainty_ns", &RealtimeAnchor::uncertainty_ns);
   module.def("anchor_realtime", &anchor_realtime);
   module.def("sleep_until_ns", &sleep_until, py::arg("deadline_ns"));
-  module.def("time_calls", &timed_calls, py::arg("work"), py::arg("iterations"), py::arg("minimum_ns"));
+  module.def("time_calls", &timed_calls, py::arg("work"), py::arg("iterations"), py::arg("minimum_ns"),
+             py::arg("due_ns"));
 }
 
 void bind_nvml(py::module_& module) {
@@ -276,6 +282,7 @@ PYBIND11_MODULE(_native, module) {
     }
   });
   bind_clock_and_timer(module);
+  bind_cuda(module);
   bind_nvml(module);
   bind_settings(module);
   bind_sampler(module);

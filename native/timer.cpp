@@ -6,14 +6,36 @@
 #include "timer.hpp"
 
 namespace pybench {
+namespace {
 
-std::vector<CallTime> time_calls(PyObject* work, std::int64_t iterations, std::int64_t minimum_ns, bool& failed) {
+bool signalled_without_gil() {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  const bool signalled = PyErr_CheckSignals() != 0;
+  PyGILState_Release(state);
+  return signalled;
+}
+
+// Waits with the GIL given away, so that other Python threads run meanwhile. False when a signal handler raised.
+bool await_arrival(std::int64_t due_ns) {
+  if (monotonic_raw_ns() >= due_ns) return true;
+  PyThreadState* const thread = PyEval_SaveThread();
+  const bool arrived = wait_for_arrival(due_ns, signalled_without_gil);
+  PyEval_RestoreThread(thread);
+  return arrived;
+}
+
+}  // namespace
+
+std::vector<CallTime> time_calls(PyObject* work, const Pace& pace, bool& failed) {
   std::vector<CallTime> times;
-  times.reserve(static_cast<std::size_t>(iterations));
+  times.reserve(pace.expected());
   failed = false;
-  const std::int64_t first_ns = monotonic_raw_ns();
-  std::int64_t now_ns = first_ns;
-  while (static_cast<std::int64_t>(times.size()) < iterations || now_ns - first_ns < minimum_ns) {
+  const std::int64_t start_ns = monotonic_raw_ns();
+  std::int64_t now_ns = start_ns;
+  while (pace.wants_more(times.size(), now_ns - start_ns)) {
+    const std::int64_t due_ns = start_ns + pace.due(times.size());
+    failed = pace.open_loop() && !await_arrival(due_ns);
+    if (failed) break;
     const std::int64_t begin_ns = monotonic_raw_ns();
     PyObject* result = PyObject_CallNoArgs(work);
     now_ns = monotonic_raw_ns();
@@ -21,7 +43,7 @@ std::vector<CallTime> time_calls(PyObject* work, std::int64_t iterations, std::i
     failed = result == nullptr || PyErr_CheckSignals() != 0;
     Py_XDECREF(result);
     if (failed) break;
-    times.push_back({begin_ns, now_ns});
+    times.push_back({pace.open_loop() ? due_ns : begin_ns, begin_ns, now_ns});
   }
   return times;
 }

@@ -47,6 +47,14 @@
     what was before, also when this process is killed. `check()` after a window; `facts()`, `cautions()` afterwards.
     `board_facts()` says what each board can be set to and `may_set()` whether this process may, setting nothing.
 
+`CallReplayer(work)`, `GraphReplayer(graph_exec, stream)`
+    The same work repeated from C++ at a pace, behind one protocol (`replay.py`): closed loop, or open loop with `fixed(rate)`
+    or `poisson(rate, seed)` arrivals. `.replay(iterations, minimum_s, arrivals=..., depth=...)` gives `Times`, whose
+    `latency_ns` goes to `summarise_latency` and `judge_steadiness`.
+
+`GpuLoad(uuid)`
+    Keeps a GPU busy for a wanted time with a kernel of pybench's own (`gpu_load.py`).
+
 `monotonic_ns()` is CLOCK_MONOTONIC_RAW, the one clock of every time here. `sleep_until_ns` blocks, never spins.
 `NATIVE_BUILD_ID` is the sha256 of the C++ sources that the loaded object was built from, checked at import against the
 sources beside this package (or, installed without them, against what the build wrote down); store it with each run.
@@ -63,10 +71,23 @@ from pybench.measure.board_settings import BoardSettings
 from pybench.measure.build import NATIVE_BUILD_ID
 from pybench.measure.clock import ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns, time_calls
 from pybench.measure.cpu_energy import cpu_energy_source
+from pybench.measure.gpu_load import GpuLoad, LoadRun
 from pybench.measure.gpu_sampler import Gpu, Gpus, gpus
 from pybench.measure.integration import METHODS, WindowEnergies, integrate
 from pybench.measure.latency import LatencySummary, latency_cautions, summarise_latency
 from pybench.measure.quantity import Quantity
+from pybench.measure.replay import (
+    CLOSED,
+    Arrivals,
+    CallReplayer,
+    GpuTimes,
+    GraphReplayer,
+    Replayer,
+    Times,
+    as_replayer,
+    fixed,
+    poisson,
+)
 from pybench.measure.sensor_profile import ASSUMED, SensorProfile, profile_from_json
 from pybench.measure.session import IDLE_AFTER, IDLE_BEFORE, Session
 from pybench.measure.steady import Segment, Steadiness, judge_steadiness
@@ -75,33 +96,45 @@ from pybench.measure.windows import OpenWindow, Window
 
 __all__ = [
     "ASSUMED",
+    "CLOSED",
     "IDLE_AFTER",
     "IDLE_BEFORE",
     "METHODS",
     "NATIVE_BUILD_ID",
     "BoardSettings",
+    "Arrivals",
+    "CallReplayer",
     "ClockAnchor",
     "Gpu",
+    "GpuLoad",
+    "GpuTimes",
     "Gpus",
+    "GraphReplayer",
     "LatencySummary",
+    "LoadRun",
     "OpenWindow",
     "Quantity",
+    "Replayer",
     "Segment",
     "SensorProfile",
     "Session",
     "Steadiness",
+    "Times",
     "Trace",
     "Window",
     "WindowEnergies",
     "anchor_clock",
     "board_facts",
+    "as_replayer",
     "cpu_energy_source",
+    "fixed",
     "gpus",
     "integrate",
     "judge_steadiness",
     "latency_cautions",
     "may_set",
     "monotonic_ns",
+    "poisson",
     "profile_from_json",
     "read_trace",
     "sleep_until_ns",
