@@ -191,13 +191,12 @@ struct CudaLoad::Parts {
 class CudaLoad::Running {
  public:
   Running(Parts& parts, unsigned blocks)
-      : parts_(parts), driver_(*parts.driver), blocks_(blocks), ends_(driver_, kQueued + 2) {}
+      : parts_(parts), driver_(*parts.driver), blocks_(blocks), begins_(driver_, kSlots), ends_(driver_, kSlots) {}
 
   LoadRun keep_busy(std::int64_t duration_ns, const Interrupted& interrupted) {
     LoadRun run{};
     InterruptWatch watch(interrupted);
     run.begin_ns = monotonic_raw_ns();
-    driver_.check(driver_.functions().event_record(ends_[0], parts_.stream), "cuEventRecord");
     std::int64_t now_ns = run.begin_ns;
     empty_at_ns_ = now_ns;
     while (true) {
@@ -214,47 +213,52 @@ class CudaLoad::Running {
       now_ns = monotonic_raw_ns();
     }
     run.end_ns = now_ns;
-    for (const std::int64_t kernel_ns : run.kernels_ns) run.busy_ns += kernel_ns;
+    run.busy_ns = std::llround(busy_ns_);
     return run;
   }
 
  private:
-  // Event 0 stands before the first kernel, event k after kernel k.
-  cuda::Event after(std::size_t kernel) const { return ends_[kernel % (kQueued + 2)]; }
-
   void launch(std::int64_t wanted_ns) {
     const double rounds = std::clamp(std::round(static_cast<double>(wanted_ns) / parts_.round_ns), 1.0, 1e9);
-    rounds_[launched_ % kQueued] = rounds;
+    rounds_[launched_ % kSlots] = rounds;
+    driver_.check(driver_.functions().event_record(begins_[launched_ % kSlots], parts_.stream), "cuEventRecord");
     parts_.launch(parts_.load, blocks_, static_cast<std::uint32_t>(rounds));
+    driver_.check(driver_.functions().event_record(ends_[launched_ % kSlots], parts_.stream), "cuEventRecord");
     ++launched_;
-    driver_.check(driver_.functions().event_record(after(launched_), parts_.stream), "cuEventRecord");
     empty_at_ns_ = std::max(empty_at_ns_, monotonic_raw_ns()) + std::llround(rounds * parts_.round_ns);
   }
 
   // Waits for the oldest kernel and learns from it: clocks move under load. Returns its duration in ns.
   std::int64_t finish() {
-    ++finished_;
-    driver_.check(driver_.functions().event_synchronize(after(finished_)), "cuEventSynchronize");
+    const std::size_t slot = finished_ % kSlots, before = (finished_ + kSlots - 1) % kSlots;
+    driver_.check(driver_.functions().event_synchronize(ends_[slot]), "cuEventSynchronize");
     const std::int64_t now_ns = monotonic_raw_ns();
-    float elapsed_ms = 0;
-    const int code = driver_.functions().event_elapsed_ms(&elapsed_ms, after(finished_ - 1), after(finished_));
-    driver_.check(code, "cuEventElapsedTime");
-    const double kernel_ns = static_cast<double>(elapsed_ms) * kNanosecondsPerMillisecond;
-    const double rounds = rounds_[(finished_ - 1) % kQueued];
-    const bool whole = rounds * parts_.round_ns > kKernelNs / 2;  // a short one is mostly its launch
-    if (finished_ > 1 && whole && kernel_ns > 0) parts_.round_ns = kernel_ns / rounds;
+    const double kernel_ns = elapsed_ns(begins_[slot], ends_[slot]);
+    busy_ns_ += finished_ == 0 ? kernel_ns : elapsed_ns(ends_[before], ends_[slot]);
+    ++finished_;
+    const bool whole = rounds_[slot] * parts_.round_ns > kKernelNs / 2;  // a short one is mostly its launch
+    if (whole && kernel_ns > 0) parts_.round_ns = kernel_ns / rounds_[slot];
     double queued_rounds = 0;
-    for (std::size_t kernel = finished_; kernel < launched_; ++kernel) queued_rounds += rounds_[kernel % kQueued];
+    for (std::size_t kernel = finished_; kernel < launched_; ++kernel) queued_rounds += rounds_[kernel % kSlots];
     empty_at_ns_ = now_ns + std::llround(queued_rounds * parts_.round_ns);
     return std::llround(kernel_ns);
   }
 
+  double elapsed_ns(cuda::Event from, cuda::Event to) const {
+    float elapsed_ms = 0;
+    driver_.check(driver_.functions().event_elapsed_ms(&elapsed_ms, from, to), "cuEventElapsedTime");
+    return static_cast<double>(elapsed_ms) * kNanosecondsPerMillisecond;
+  }
+
+  static constexpr std::size_t kSlots = kQueued + 1;  // the queue, and the kernel before it
+
   Parts& parts_;
   const CudaDriver& driver_;
   unsigned blocks_;
-  EventPool ends_;
-  std::array<double, kQueued> rounds_{};
+  EventPool begins_, ends_;
+  std::array<double, kSlots> rounds_{};
   std::size_t launched_ = 0, finished_ = 0;
+  double busy_ns_ = 0;
   std::int64_t empty_at_ns_ = 0;  // when what is queued will have run
 };
 

@@ -17,13 +17,14 @@
 
 namespace pybench {
 
-// One run. The GPU was busy with it for `busy_ns` (events before the first kernel and after the last), somewhere
-// between `begin_ns` (before the first launch) and `end_ns` (when the host saw the stream idle), both of the raw clock.
+// One run. The GPU worked for `busy_ns` between the begin of the first kernel and the end of the last (its own events),
+// and those lie somewhere between `begin_ns` (before the first launch) and `end_ns` (when the host saw the stream
+// idle), both of the raw clock. What is missing from `busy_ns` to the sum of the kernels is gaps between them.
 struct LoadRun {
   std::int64_t begin_ns;
   std::int64_t end_ns;
   std::int64_t busy_ns;
-  std::vector<std::int64_t> kernels_ns;  // from one kernel's end to the next one's
+  std::vector<std::int64_t> kernels_ns;
   bool interrupted;
 };
 

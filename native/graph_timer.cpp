@@ -86,14 +86,14 @@ class Series {
     if (harvested_ == finished_) return;
     const std::size_t slot = harvested_ % slots_;
     if (harvested_ == 0) {
-      found_.gpu_origin_ns = best_.middle_ns + std::llround(elapsed_ns(anchors_[best_.event], begins_[slot]));
+      found_.gpu_origin_ns = best_.middle_ns + elapsed_ns(anchors_[best_.event], begins_[slot]);
       found_.gpu_origin_uncertainty_ns = best_.half_width_ns;
     } else {
       gpu_ns_ += elapsed_ns(begins_[(harvested_ - 1) % slots_], begins_[slot]);
     }
     GraphReplay& replay = found_.list[harvested_];
-    replay.gpu_begin_ns = std::llround(gpu_ns_);
-    replay.gpu_end_ns = std::llround(gpu_ns_ + elapsed_ns(begins_[slot], ends_[slot]));
+    replay.gpu_begin_ns = gpu_ns_;
+    replay.gpu_end_ns = gpu_ns_ + elapsed_ns(begins_[slot], ends_[slot]);
     ++harvested_;
   }
 
@@ -106,10 +106,10 @@ class Series {
     return now_ns;
   }
 
-  double elapsed_ns(cuda::Event from, cuda::Event to) const {
+  std::int64_t elapsed_ns(cuda::Event from, cuda::Event to) const {
     float elapsed_ms = 0;
     check(cuda_.event_elapsed_ms(&elapsed_ms, from, to), "cuEventElapsedTime");
-    return static_cast<double>(elapsed_ms) * kNanosecondsPerMillisecond;
+    return std::llround(static_cast<double>(elapsed_ms) * kNanosecondsPerMillisecond);
   }
 
   void check(int code, const char* call) const {
@@ -127,7 +127,7 @@ class Series {
   Anchor best_{};
   GraphReplays found_;
   std::size_t finished_ = 0, harvested_ = 0;
-  double gpu_ns_ = 0;  // begin of the last harvested replay
+  std::int64_t gpu_ns_ = 0;  // begin of the last harvested replay
 };
 
 }  // namespace

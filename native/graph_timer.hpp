@@ -7,11 +7,11 @@
 // time = end minus begin; depth 2 enqueues replay i + 1 before it waits for replay i, so that the GPU never waits for
 // the host; enqueue time is what cuGraphLaunch takes on the host. Waiting spins, as trtexec's does with --useSpinWait.
 //
-// Precision: cuEventElapsedTime gives a float of milliseconds, which resolves 1 ns only below 16 ms, 2 us at 16 s. So
-// no event is measured against a far one: the begin of replay i is measured against the begin of replay i - 1, its end
-// against its own begin, and the hops are summed in double. What the driver's time stamps quantise telescopes away in
-// that sum; what the float rounds is at most 6e-8 of one hop, unbiased, and so grows as the square root of their
-// number: for a million replays of 1 ms, 50 ns in 1000 s.
+// Precision: cuEventElapsedTime gives a float of milliseconds, which steps by 1 ns at 16 ms and by 2 us at 16 s. So no
+// event is measured against a far one: the begin of replay i is measured against the begin of replay i - 1, its end
+// against its own begin, and the hops are summed. The driver's time stamps are whole ns, so that rounding a hop to
+// whole ns undoes the float's rounding below 8 ms; a longer hop is off by at most 6e-8 of itself. What the stamps
+// themselves quantise (0.5 us by the documentation) telescopes away in the sum, and stays below 1 us in one duration.
 //
 // It captures nothing, copies nothing and knows no framework.
 #pragma once

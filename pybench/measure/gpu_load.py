@@ -32,8 +32,8 @@ class LoadRun:
     """One run of the load.
 
     `begin_ns`, `end_ns`: raw clock, just before the first launch and when the host saw the last kernel ended; the GPU was
-    idle before and after. `busy_ns`: how long the GPU was busy in between, by its own events. `kernels_ns`: int64 [n], ns,
-    what each kernel took, in order. Unpacks into `begin_ns, end_ns`.
+    idle before and after. `busy_ns`: from the first kernel's begin to the last one's end, by the GPU's events. `kernels_ns`:
+    int64 [n], ns, what each kernel took, in order. Unpacks into `begin_ns, end_ns`.
     """
 
     begin_ns: int
@@ -45,6 +45,11 @@ class LoadRun:
     def slack_ns(self) -> int:
         """The GPU began within so many ns after `begin_ns`, and ended within so many before `end_ns` (both together)."""
         return max(self.end_ns - self.begin_ns - self.busy_ns, 0)
+
+    @property
+    def gaps_ns(self) -> int:
+        """Idle time between the kernels, all together: some us each, more where the host was held up."""
+        return max(self.busy_ns - int(self.kernels_ns.sum()), 0)
 
     def __iter__(self) -> Iterator[int]:
         return iter((self.begin_ns, self.end_ns))

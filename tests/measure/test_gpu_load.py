@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The load against a simulated driver: it ends when it should, at any speed of the kernel, and gives everything back."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from pybench.errors import DeviceMemoryError, PybenchError, UnsupportedError, UsageError
+from pybench.measure import GpuLoad, monotonic_ns
+from tests.measure.simulated_cuda import UUID, SimulatedDriver
+
+MILLISECOND = 1_000_000
+
+
+@pytest.mark.parametrize("round_ns", ["2", "50", "40000"])
+@pytest.mark.parametrize("level", [1.0, 0.3])
+def test_the_load_lasts_as_long_as_wanted(
+    round_ns: str, level: float, simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The best of a few runs: another process may take the CPU from the host for longer than a millisecond."""
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_ROUND_NS", round_ns)
+    with GpuLoad(UUID) as load:
+        for seconds in (0.005, 0.1):
+            runs = [load.run(seconds, level=level) for _ in range(5)]
+            errors_ns = [abs(run.end_ns - run.begin_ns - seconds * 1e9) for run in runs]
+            assert min(errors_ns) < 0.2 * MILLISECOND
+            assert min(run.slack_ns + run.gaps_ns for run in runs) < 0.2 * MILLISECOND
+            for run in runs:
+                assert run.busy_ns + run.slack_ns == run.end_ns - run.begin_ns
+                assert run.kernels_ns.sum() <= run.busy_ns + 500 * len(run.kernels_ns)
+                assert run.kernels_ns.max() < MILLISECOND
+
+
+def test_the_edges_are_on_the_raw_clock_and_unpack(simulated: SimulatedDriver) -> None:
+    with GpuLoad(UUID) as load:
+        before_ns = monotonic_ns()
+        begin_ns, end_ns = load.run(0.02)
+        assert before_ns <= begin_ns < end_ns <= monotonic_ns()
+        assert load.name == "Simulated GPU"
+
+
+def test_everything_is_given_back(simulated: SimulatedDriver) -> None:
+    before = simulated.held()
+    with GpuLoad(UUID) as load:
+        load.run(0.005)
+        assert simulated.held() > before
+    assert simulated.held() == before
+
+
+def test_a_small_memory_takes_a_smaller_buffer_and_none_is_an_error(
+    simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_MEMORY_MB", "100")
+    with GpuLoad(UUID) as load:
+        load.run(0.005)
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_MEMORY_MB", "8")
+    before = simulated.held()
+    with pytest.raises(DeviceMemoryError, match="cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"), GpuLoad(UUID):
+        pass
+    assert simulated.held() == before
+
+
+def test_ctrl_c_ends_the_load(simulated: SimulatedDriver) -> None:
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    begin = time.monotonic()
+    try:
+        with GpuLoad(UUID) as load, pytest.raises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            load.run(30.0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert time.monotonic() - begin < 1
+
+
+def test_a_kernel_that_fails_is_an_error(simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    with GpuLoad(UUID) as load:
+        monkeypatch.setenv("PYBENCH_FAKE_CUDA_FAIL", "cuLaunchKernel:700:2")
+        GpuLoad(UUID)  # opening reads the environment again
+        with pytest.raises(PybenchError, match="cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS"):
+            load.run(0.01)
+
+
+def test_a_kernel_that_the_driver_refuses_is_tried_for_a_newer_target(
+    simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_FAIL", "cuModuleLoadData:222:1")
+    with GpuLoad(UUID) as load:
+        load.run(0.005)
+
+
+def test_no_driver_and_no_such_gpu_are_unsupported(
+    simulated_library: Path, simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UnsupportedError, match=UUID) as caught:
+        GpuLoad("GPU-1")
+    assert caught.value.code == "no_such_gpu"
+    assert GpuLoad(UUID.upper().replace("GPU", "MIG"), library=str(simulated_library)).name == "Simulated GPU"
+    monkeypatch.setenv("PYBENCH_CUDA_LIBRARY", "libabsent-cuda.so.1")
+    with pytest.raises(UnsupportedError) as caught:
+        GpuLoad(UUID)
+    assert caught.value.code == "no_cuda_driver"
+
+
+@pytest.mark.parametrize(("seconds", "level"), [(0, 1), (-1, 1), (1e9, 1), (1, 0), (1, 1.1), (float("nan"), 1)])
+def test_impossible_loads_are_refused(seconds: float, level: float, simulated: SimulatedDriver) -> None:
+    with GpuLoad(UUID) as load, pytest.raises(UsageError):
+        load.run(seconds, level=level)
+
+
+def test_a_load_that_is_not_open_says_how(simulated: SimulatedDriver) -> None:
+    with pytest.raises(UsageError) as caught:
+        GpuLoad(UUID).run(0.1)
+    assert caught.value.hint is not None

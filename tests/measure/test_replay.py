@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replaying graphs and calls at a pace, against a simulated driver whose times are known."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pybench import _native
+from pybench.errors import DeviceMemoryError, PybenchError, UnsupportedError, UsageError
+from pybench.measure import (
+    CLOSED,
+    Arrivals,
+    CallReplayer,
+    GraphReplayer,
+    Times,
+    as_replayer,
+    fixed,
+    judge_steadiness,
+    monotonic_ns,
+    poisson,
+    summarise_latency,
+)
+from tests.measure.simulated_cuda import GRAPH, SimulatedDriver
+
+MICROSECOND = 1_000
+
+
+def replayer(simulated: SimulatedDriver) -> GraphReplayer:
+    return GraphReplayer(GRAPH, simulated.stream())
+
+
+@contextmanager
+def interrupted_after(seconds: float) -> Iterator[None]:
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+# --- graphs, closed loop ---------------------------------------------------------------------------------------------
+
+
+def test_each_replay_has_times_on_the_gpu_and_on_the_host(simulated: SimulatedDriver) -> None:
+    before_ns = monotonic_ns()
+    times = replayer(simulated).replay(200)
+    assert len(times) == 200
+    assert times.gpu is not None
+    assert times.due_ns is None
+    assert times.gpu.begin_ns[0] == 0
+    assert np.all(times.gpu.begin_ns[1:] >= times.gpu.end_ns[:-1])
+    assert np.all((times.gpu.end_ns - times.gpu.begin_ns)[1:] == 100 * MICROSECOND)
+    assert np.all(times.gpu.enqueue_end_ns >= times.begin_ns)
+    assert np.all(times.end_ns >= times.gpu.enqueue_end_ns)
+    assert times.begin_ns[0] >= before_ns
+    assert times.end_ns[-1] <= monotonic_ns()
+
+
+def test_the_gpu_time_line_is_tied_to_the_raw_clock(simulated: SimulatedDriver) -> None:
+    times = replayer(simulated).replay(50)
+    assert times.gpu is not None
+    tolerance_ns = times.gpu.origin_uncertainty_ns + MICROSECOND
+    ends_ns = times.gpu.origin_ns + times.gpu.end_ns
+    assert np.all(times.end_ns >= ends_ns - tolerance_ns)
+    assert np.median(times.end_ns - ends_ns) < 200 * MICROSECOND  # the host spins, so it sees an end at once
+    assert abs(times.gpu.origin_ns - times.begin_ns[0]) < 1_000_000
+
+
+def test_depth_two_hides_the_launch_that_depth_one_shows(
+    simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_LAUNCH_US", "300")
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_GRAPH_US", "1000")
+    work = replayer(simulated)
+    deep, alone = work.replay(40), work.replay(40, depth=1)
+    assert (deep.depth, alone.depth) == (2, 1)
+    assert summarise_latency(deep.latency_ns).p50_s == pytest.approx(1000e-6, abs=5e-6)
+    assert summarise_latency(alone.latency_ns).p50_s == pytest.approx(1300e-6, rel=0.05)
+    assert deep.span_s == pytest.approx(40 * 1000e-6, rel=0.1)
+    assert alone.span_s > 40 * 1290e-6
+    assert np.all(deep.begin_ns[1:] < deep.end_ns[:-1])  # the next one is launched before this one has ended
+    assert np.all(alone.begin_ns[1:] >= alone.end_ns[:-1])
+    for times in (deep, alone):
+        assert times.enqueue_ns is not None
+        assert summarise_latency(times.enqueue_ns).p50_s == pytest.approx(300e-6, rel=0.05)
+
+
+def test_the_later_of_replays_and_time_ends_the_series(simulated: SimulatedDriver) -> None:
+    work = replayer(simulated)
+    by_time = work.replay(1, 0.05)
+    assert (by_time.end_ns[-1] - by_time.begin_ns[0]) * 1e-9 >= 0.05
+    assert 100 <= len(by_time) <= 600
+    assert len(work.replay(7, 1e-9)) == 7
+    assert len(work.replay(0)) == 0
+
+
+def test_times_stay_exact_over_a_long_series(simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every replay takes 3000.5 us, and time stamps are whole steps of 0.5 us. After a second a float of milliseconds steps
+    by 0.12 us, so that against the first event the last ones would be off; hop by hop nothing is lost."""
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_GRAPH_US", "3000.5")
+    times = replayer(simulated).replay(1, 1.2)
+    assert times.gpu is not None
+    durations = times.gpu.end_ns - times.gpu.begin_ns
+    assert set(np.unique(durations[1:])) == {3_000_500}
+    assert np.all(times.gpu.begin_ns % 500 == 0)
+    against_first = (times.gpu.begin_ns * 1e-6).astype(np.float32).astype(np.float64) * 1e6
+    assert np.any(np.round(against_first).astype(np.int64) % 500 != 0)
+
+
+def test_a_level_shift_of_the_gpu_times_is_labelled(
+    simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_GRAPH_US", ",".join(["150"] * 40 + ["100"] * 60))
+    assert judge_steadiness(replayer(simulated).replay(100).latency_ns).label == "warmup"
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_GRAPH_US", "100")
+    assert judge_steadiness(replayer(simulated).replay(100).latency_ns).label == "flat"
+
+
+def test_other_python_threads_run_during_a_replay(simulated: SimulatedDriver) -> None:
+    ticks: list[int] = []
+    ended = threading.Event()
+
+    def tick() -> None:
+        while not ended.wait(0.005):
+            ticks.append(1)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    replayer(simulated).replay(1, 0.3)
+    ended.set()
+    thread.join()
+    assert len(ticks) > 20
+
+
+def test_ctrl_c_ends_a_replay_and_leaves_nothing_in_flight(simulated: SimulatedDriver) -> None:
+    work = replayer(simulated)
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), interrupted_after(0.1):
+        work.replay(1, 30.0)
+    assert time.monotonic() - begin < 1
+    assert len(work.replay(3)) == 3
+
+
+def test_events_are_given_back(simulated: SimulatedDriver) -> None:
+    work = replayer(simulated)
+    before = simulated.held()
+    work.replay(10)
+    assert simulated.held() == before
+
+
+# --- graphs, errors --------------------------------------------------------------------------------------------------
+
+
+def test_a_launch_that_fails_says_which_and_why(simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_FAIL", "cuGraphLaunch:700:6")
+    work = replayer(simulated)
+    before = simulated.held()
+    with pytest.raises(PybenchError) as caught:
+        work.replay(20)
+    assert caught.value.message == (
+        "cuGraphLaunch at replay 5: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered"
+    )
+    assert caught.value.hint is not None
+    assert simulated.held() == before
+
+
+def test_memory_that_runs_out_is_told_as_such(simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_FAIL", "cuGraphLaunch:2:1")
+    with pytest.raises(DeviceMemoryError) as caught:
+        replayer(simulated).replay(20)
+    assert caught.value.evidence == "cuGraphLaunch at replay 0: CUDA_ERROR_OUT_OF_MEMORY"
+
+
+def test_a_handle_that_is_no_graph_or_no_stream_is_refused(simulated: SimulatedDriver) -> None:
+    with pytest.raises(PybenchError, match="cuGraphLaunch at replay 0: CUDA_ERROR_INVALID_HANDLE"):
+        GraphReplayer(GRAPH + 1, simulated.stream()).replay(1)
+    with pytest.raises(PybenchError, match="cuStreamGetCtx: CUDA_ERROR_INVALID_HANDLE"):
+        GraphReplayer(GRAPH, 0xDEAD)
+    for graph, stream in ((0, simulated.stream()), (GRAPH, 0)):
+        with pytest.raises(UsageError):
+            GraphReplayer(graph, stream)
+
+
+def test_without_a_driver_replaying_is_unsupported_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYBENCH_CUDA_LIBRARY", "libabsent-cuda.so.1")
+    with pytest.raises(UnsupportedError, match=r"libabsent-cuda\.so\.1") as caught:
+        GraphReplayer(GRAPH, 1)
+    assert caught.value.code == "no_cuda_driver"
+    assert caught.value.hint is not None
+
+
+def test_a_library_that_is_no_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = _native.open_cuda("libm.so.6")
+    assert not driver.available
+    assert driver.reason == "libm.so.6 is no CUDA driver of version 9.2 or later: it lacks cuInit"
+    assert driver.devices() == []
+
+
+def test_a_driver_without_a_device_is_unsupported(
+    simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_FAIL", "cuInit:100:1")
+    with pytest.raises(UnsupportedError, match="CUDA_ERROR_NO_DEVICE") as caught:
+        GraphReplayer(GRAPH, 1)
+    assert caught.value.code == "no_gpu"
+
+
+# --- open loop -------------------------------------------------------------------------------------------------------
+
+
+def graph_work(simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch, milliseconds: list[float]) -> GraphReplayer:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_GRAPH_US", ",".join(str(each * 1000) for each in milliseconds))
+    return replayer(simulated)
+
+
+def call_work(milliseconds: list[float]) -> CallReplayer:
+    pauses = iter(milliseconds)
+    return CallReplayer(lambda: time.sleep(next(pauses) / 1000))
+
+
+ONE_STALL = [0.3] * 150 + [60.0] + [0.3] * 249
+
+
+@pytest.mark.parametrize("kind", ["graph", "call"])
+def test_open_loop_sees_in_p99_the_stall_that_a_closed_loop_hides(
+    kind: str, simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One iteration in 400 stalls for 60 ms: the closed loop's p99 never sees it. With an arrival every millisecond, some
+    forty arrivals wait for it."""
+
+    def work() -> GraphReplayer | CallReplayer:
+        return graph_work(simulated, monkeypatch, ONE_STALL) if kind == "graph" else call_work(ONE_STALL)
+
+    closed = summarise_latency(work().replay(400).latency_ns)
+    opened = summarise_latency(work().replay(400, arrivals=fixed(1000.0)).latency_ns)
+    assert closed.maximum_s > 0.055
+    assert closed.p99_s < 0.010
+    assert opened.p99_s > 0.050
+    assert opened.p50_s < 0.005
+
+
+@pytest.mark.parametrize("kind", ["graph", "call"])
+def test_latency_counts_from_the_scheduled_arrival_and_late_starts_are_in_it(
+    kind: str, simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes 2 ms and one arrives every millisecond: arrival k waits for k others, so latency grows by 1 ms each."""
+    pauses = [2.0] * 40
+    work = graph_work(simulated, monkeypatch, pauses) if kind == "graph" else call_work(pauses)
+    times = work.replay(40, arrivals=fixed(1000.0))
+    assert times.due_ns is not None
+    assert np.all(np.diff(times.due_ns) == 1_000_000)
+    assert np.all(times.begin_ns >= times.due_ns)
+    latency_ms = (times.latency_ns[:, 1] - times.latency_ns[:, 0]) * 1e-6
+    assert latency_ms[0] == pytest.approx(2, abs=0.5)
+    assert latency_ms[-1] >= 2 + 39 * 0.99
+    assert "scheduled arrival" in times.definition
+
+
+def test_an_idle_server_starts_each_arrival_on_time(simulated: SimulatedDriver) -> None:
+    for work in (replayer(simulated), CallReplayer(lambda: None)):
+        times = work.replay(50, arrivals=fixed(500.0))
+        assert times.due_ns is not None
+        assert np.median(times.begin_ns - times.due_ns) < 20 * MICROSECOND
+
+
+def test_open_loop_keeps_at_most_the_depth_in_flight(
+    simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = graph_work(simulated, monkeypatch, [2.0])
+    for depth in (1, 2, 4):
+        times = work.replay(30, arrivals=fixed(5000.0), depth=depth)
+        assert np.all(times.begin_ns[depth:] >= times.end_ns[:-depth])
+        assert depth == 1 or np.any(times.begin_ns[depth - 1 :] < times.end_ns[: 1 - depth])
+
+
+def test_an_open_loop_ends_with_the_later_of_arrivals_and_time(simulated: SimulatedDriver) -> None:
+    work = replayer(simulated)
+    times = work.replay(1, 0.1, arrivals=fixed(200.0))
+    assert len(times) == 21
+    assert times.span_s >= 0.1
+    assert len(work.replay(30, 0.001, arrivals=poisson(5000.0, seed=1))) == 30
+    assert work.replay(1, 0.1, arrivals=poisson(500.0, seed=1)).span_s >= 0.1
+
+
+def test_ctrl_c_ends_a_wait_for_an_arrival(simulated: SimulatedDriver) -> None:
+    for work in (replayer(simulated), CallReplayer(lambda: None)):
+        begin = time.monotonic()
+        with pytest.raises(KeyboardInterrupt), interrupted_after(0.1):
+            work.replay(3, arrivals=fixed(0.05))
+        assert time.monotonic() - begin < 1
+
+
+def test_waiting_for_an_arrival_gives_the_gil_away_and_sleeps() -> None:
+    cpu = time.process_time()
+    CallReplayer(lambda: None).replay(10, arrivals=fixed(50.0))
+    assert time.process_time() - cpu < 0.05
+
+
+# --- schedules -------------------------------------------------------------------------------------------------------
+
+
+def test_fixed_arrivals_are_evenly_spaced_and_begin_at_once() -> None:
+    assert fixed(4.0).schedule_ns(3, 0.0).tolist() == [0, 250_000_000, 500_000_000]
+    assert fixed(4.0).schedule_ns(1, 1.0).tolist()[-1] == 1_000_000_000
+    assert CLOSED.schedule_ns(3, 1.0).tolist() == []
+
+
+def test_poisson_arrivals_have_exponential_gaps_and_follow_their_seed() -> None:
+    due_ns = poisson(1000.0, seed=3).schedule_ns(20_000, 0.0)
+    gaps_s = np.diff(due_ns) * 1e-9
+    assert len(due_ns) == 20_000
+    assert gaps_s.mean() == pytest.approx(1e-3, rel=0.03)
+    assert gaps_s.std() == pytest.approx(1e-3, rel=0.05)
+    assert (gaps_s > 1e-3).mean() == pytest.approx(np.exp(-1), abs=0.02)
+    assert np.array_equal(due_ns, poisson(1000.0, seed=3).schedule_ns(20_000, 0.0))
+    assert not np.array_equal(due_ns, poisson(1000.0, seed=4).schedule_ns(20_000, 0.0))
+    by_time = poisson(1000.0, seed=3).schedule_ns(1, 2.0)
+    assert by_time[-2] < 2_000_000_000 <= by_time[-1]
+
+
+@pytest.mark.parametrize(
+    "arrivals",
+    [lambda: fixed(0.0), lambda: poisson(-1.0, 0), lambda: Arrivals("fixed"), lambda: Arrivals("closed", 1.0),
+     lambda: fixed(1e9).schedule_ns(1, 1.0)],
+)  # fmt: skip
+def test_impossible_arrivals_are_refused(arrivals: Callable[[], object]) -> None:
+    with pytest.raises(UsageError) as caught:
+        arrivals()
+    assert caught.value.hint is not None
+
+
+# --- calls -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_call_is_replayed_as_often_as_asked() -> None:
+    calls: list[int] = []
+    times = as_replayer(lambda: calls.append(1)).replay(5)
+    assert (len(times), len(calls), times.depth) == (5, 5, 1)
+    assert times.gpu is None
+    assert times.enqueue_ns is None
+    assert set(times.columns()) == {"begin_ns", "end_ns"}
+    assert np.array_equal(times.latency_ns, times.host_ns)
+
+
+def test_a_replayer_is_taken_as_it_is(simulated: SimulatedDriver) -> None:
+    work = replayer(simulated)
+    assert as_replayer(work) is work
+    assert set(work.replay(2).columns()) == {"begin_ns", "end_ns", "enqueue_end_ns", "gpu_begin_ns", "gpu_end_ns"}
+
+
+@pytest.mark.parametrize("arrivals", [CLOSED, fixed(1000.0)])
+def test_an_exception_of_a_call_passes_through_at_any_pace(arrivals: Arrivals) -> None:
+    with pytest.raises(ZeroDivisionError):
+        CallReplayer(lambda: 1 // 0).replay(3, arrivals=arrivals)
+
+
+@pytest.mark.parametrize("rule", [(-1, 0.0), (1, -0.5), (1, float("nan")), (1, float("inf"))])
+def test_an_impossible_stopping_rule_is_refused_by_both(rule: tuple[int, float], simulated: SimulatedDriver) -> None:
+    for work in (replayer(simulated), CallReplayer(lambda: None)):
+        with pytest.raises(UsageError):
+            work.replay(*rule)
+
+
+def test_impossible_depths_are_refused(simulated: SimulatedDriver) -> None:
+    with pytest.raises(UsageError):
+        CallReplayer(lambda: None).replay(1, depth=2)
+    for depth in (0, 65):
+        with pytest.raises(UsageError):
+            replayer(simulated).replay(1, depth=depth)
+
+
+def test_times_are_frozen() -> None:
+    times: Times = CallReplayer(lambda: None).replay(1)
+    with pytest.raises(AttributeError):
+        times.depth = 3  # type: ignore[misc]
+
+
+# --- the load's kernel -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("version", "target", "built_for"), [("4.3", "sm_50", "sm_90"), ("6.3", "sm_75", "sm_90")])
+def test_nvidias_assembler_takes_the_kernel(version: str, target: str, built_for: str, tmp_path: Path) -> None:
+    ptxas = find_ptxas()
+    if ptxas is None:
+        pytest.skip("no ptxas here")
+    source = tmp_path / "load.ptx"
+    source.write_text(_native.CudaLoad.ptx(version, target))
+    command = [ptxas, f"-arch={built_for}", "-Werror", "-v", str(source), "-o", str(tmp_path / "load.cubin")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "0 bytes spill stores" in done.stderr
+
+
+def find_ptxas() -> str | None:
+    """The toolkit's, or the one that comes with torch's compiler."""
+    try:
+        import triton
+    except ImportError:
+        return shutil.which("ptxas")
+    bundled = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
+    return str(bundled) if os.access(bundled, os.X_OK) else shutil.which("ptxas")
