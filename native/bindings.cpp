@@ -11,8 +11,8 @@
 #include <system_error>
 
 #include "clock.hpp"
-#include "energy_integrator.hpp"
 #include "cuda_bindings.hpp"
+#include "energy_integrator.hpp"
 #include "nvml.hpp"
 #include "nvml_settings.hpp"
 #include "perf_counter.hpp"

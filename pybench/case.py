@@ -20,8 +20,9 @@ from typing import Any, Literal
 SCHEMA_VERSION = 1
 
 WORKLOADS = ("infer", "train", "h2d", "tokenize", "accuracy", "noop")
-RUNTIMES = ("onnxruntime", "torch")
+RUNTIMES = ("onnxruntime", "torch", "torch-graph")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8", "amp-fp16", "amp-bf16")
+ARRIVALS = ("closed", "fixed", "poisson")
 PATHS = ("none", "python", "hf", "rust", "go_rust")
 CALIBRATIONS = ("minmax", "entropy", "percentile")
 IMAGE_MODELS = ("resnet50", "digits-cnn")
@@ -90,6 +91,22 @@ _LIST = (
     Factor("image_limit", "integer", None, "evaluate at most this many images", _IMAGES, minimum=1),
     Factor(
         "transfers", "boolean", False, "include the copies to and from the device in an iteration", frozenset({"infer"})
+    ),
+    Factor(
+        "arrivals",
+        "choice",
+        "closed",
+        "closed: an iteration begins when there is room; else they arrive at a rate, and latency counts from arrival",
+        frozenset({"infer"}),
+        ARRIVALS,
+    ),
+    Factor(
+        "arrival_rate_per_s",
+        "number",
+        None,
+        "iterations that arrive a second, where arrivals is not closed",
+        frozenset({"infer"}),
+        minimum=0.001,
     ),
     Factor("transfer_bytes", "integer", 67108864, "bytes a copy", frozenset({"h2d"}), minimum=1),
     Factor("pinned", "boolean", False, "copy from page-locked memory", frozenset({"h2d"})),
@@ -167,6 +184,8 @@ class Case:
     images: str | None = None
     image_limit: int | None = None
     transfers: bool = False
+    arrivals: str = "closed"
+    arrival_rate_per_s: float | None = None
     transfer_bytes: int = 67108864
     pinned: bool = False
     non_blocking: bool = False

@@ -35,6 +35,16 @@ class CautionCode(Enum):
         "more than one iteration in a hundred took over three times the median",
         "close other programs, or pin threads with `affinity`",
     )
+    HOST_BOUND = (
+        "host_bound",
+        "launching an iteration took the host nearly as long as the GPU's work: the GPU may have waited for it",
+        "enlarge the batch, or judge by latency rather than by throughput and energy",
+    )
+    OVERLOADED = (
+        "overloaded",
+        "iterations arrived faster than they could be served, so that latency grows with the length of the window",
+        "lower arrival_rate_per_s below what a closed loop's throughput shows",
+    )
     BUSY_MACHINE = (
         "busy_machine",
         "other processes used the CPUs while this run was measured",

@@ -279,6 +279,9 @@ def idle_factors(case: Case) -> frozenset[str]:
         idle.update(("runtime", "precision", "checkpoint", *BOARD_SETTINGS))
     if case.device == "cpu" or (case.workload == "noop" and case.device in ("auto", "cuda")):
         idle.update(BOARD_SETTINGS)
+        idle.update(("runtime", "precision", "checkpoint"))
+    if case.arrivals == "closed":
+        idle.add("arrival_rate_per_s")
     if case.path == "none":
         idle.update(("corpus", "corpus_limit_bytes"))
         if case.workload != "tokenize":  # which draws synthetic ids from the tokenizer's vocabulary
@@ -289,6 +292,7 @@ def idle_factors(case: Case) -> frozenset[str]:
 # Factors that follow another one: where a baseline fixes that, they may differ if they are idle in one of the cases.
 FOLLOWERS: dict[str, tuple[str, ...]] = {
     "precision": ("calibration", "calibration_images", "images"),
+    "arrivals": ("arrival_rate_per_s",),
     "path": ("tokenizer", "corpus", "corpus_limit_bytes"),
     "device": BOARD_SETTINGS,
 }
@@ -392,6 +396,8 @@ def _value_fits(value: Any, wanted: Any) -> bool:
 # --- what a case can yield -----------------------------------------------------------------------------------------
 
 _LATENCIES = ("latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms")
+_ALONE = ("latency_depth1_p50_ms", "latency_depth1_p99_ms")
+_ENQUEUE = ("enqueue_p50_ms",)
 _PEAKS = ("peak_host_bytes", "peak_device_bytes")
 _JOULES = ("gpu_energy_j", "cpu_energy_j", "cpu_energy_estimate_j")
 _PER_SAMPLE = (
@@ -418,4 +424,8 @@ _YIELDS: dict[str, tuple[str, ...]] = {
 def metrics_of(case: Case) -> frozenset[str]:
     """Names of the metrics that a case can yield on a machine that has every sensor."""
     tokens = case.workload == "infer" and case.model in LANGUAGE_MODELS
-    return frozenset(_YIELDS[case.workload] + (_PER_TOKEN if tokens else ()))
+    replayed = case.workload == "infer" and case.runtime == "torch-graph" and case.path == "none"
+    alone = _ALONE if case.arrivals == "closed" else ()
+    return frozenset(
+        _YIELDS[case.workload] + (_PER_TOKEN if tokens else ()) + ((*_ENQUEUE, *alone) if replayed else ())
+    )

@@ -32,6 +32,19 @@ _LIST = (
     Metric("latency_p50_ms", "ms", "lower", "median time of one iteration (mean of the two middles)"),
     Metric("latency_p95_ms", "ms", "lower", "95th percentile of iteration times, by trtexec's rule"),
     Metric("latency_p99_ms", "ms", "lower", "99th percentile of iteration times, by trtexec's rule"),
+    Metric(
+        "latency_depth1_p50_ms",
+        "ms",
+        "lower",
+        "median time of one replay alone, from its launch until the host sees it end",
+    ),
+    Metric(
+        "latency_depth1_p99_ms",
+        "ms",
+        "lower",
+        "99th percentile of replays alone, from the launch until the host sees the end",
+    ),
+    Metric("enqueue_p50_ms", "ms", "lower", "median time of the host's call that launches one replay"),
     Metric("throughput_samples_per_s", "1/s", "higher", "samples finished in the timing window, over its length"),
     Metric("throughput_tokens_per_s", "1/s", "higher", "tokens finished in the timing window, over its length"),
     Metric(

@@ -1,12 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests import each other as `tests.…`, and pybench as it is installed: this folder's parent comes last on the path,
-and no Python that a test starts puts its working directory first."""
+and no Python that a test starts puts its working directory first. And the simulated CUDA driver, which several use."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.measure.simulated_cuda import SimulatedDriver
 
 sys.path.append(str(Path(__file__).parents[1]))
 os.environ["PYTHONSAFEPATH"] = "1"
+
+
+@pytest.fixture(scope="session")
+def simulated_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library that stands in for the CUDA driver, built once a session."""
+    from tests.measure.simulated_cuda import build_simulated_driver
+
+    return build_simulated_driver(tmp_path_factory.mktemp("cuda"))
+
+
+@pytest.fixture
+def simulated(simulated_library: Path, monkeypatch: pytest.MonkeyPatch) -> SimulatedDriver:
+    """A simulated driver in place of the machine's own, with its defaults: graphs of 100 us that launch at once."""
+    from tests.measure.simulated_cuda import SimulatedDriver
+
+    for name in [name for name in os.environ if name.startswith("PYBENCH_FAKE_CUDA_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PYBENCH_CUDA_LIBRARY", str(simulated_library))
+    return SimulatedDriver(simulated_library)

@@ -46,7 +46,7 @@ def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
     """The facts that `unsupported` asks for these cases; nothing else is imported to find them."""
     names = {"machine"}
     for case in cases:
-        names |= {case.runtime} if case.runtime else set()
+        names |= {package_of(case.runtime)} if case.runtime else set()
         names |= {case.path} if case.path in ("hf", "rust", "go_rust") else set()
         names |= {"torch"} if case.workload in ("h2d", "train") else set()
         if case.runtime == "onnxruntime":
@@ -55,3 +55,8 @@ def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
         is_idle_board = case.workload == "noop" and case.device not in ("auto", "cpu", "cuda")
         names |= {"gpu"} if is_set or is_idle_board else set()
     return tuple(name for name in EVERYTHING if name in names)
+
+
+def package_of(runtime: str) -> str:
+    """The package that a runtime is in: a fact of the machine."""
+    return "torch" if runtime.startswith("torch") else runtime

@@ -11,6 +11,8 @@ from typing import Any
 
 from pybench.case import BOARD_SETTINGS, Case
 from pybench.machine.facts import Facts
+from pybench.case import Case
+from pybench.machine.facts import Facts, package_of
 from pybench.recipe import is_built_in
 
 Reason = tuple[str, str]
@@ -18,7 +20,10 @@ Reason = tuple[str, str]
 # What each runtime executes: precision -> whether it needs a GPU.
 ONNXRUNTIME = {"fp32": False, "int8": False}
 TORCH_INFER = {"fp32": False, "tf32": True, "fp16": True, "bf16": False}
+TORCH_GRAPH = {"fp32": True, "tf32": True, "fp16": True, "bf16": True}
 TORCH_TRAIN = {"fp32": False, "tf32": True, "amp-bf16": False, "amp-fp16": True}
+
+INFERENCE = {"onnxruntime": ONNXRUNTIME, "torch": TORCH_INFER, "torch-graph": TORCH_GRAPH}  # a test holds it whole
 
 TF32_CAPABILITY = 8.0  # Ampere: the first tensor cores with TF32
 
@@ -35,7 +40,7 @@ def unsupported(case: Case, facts: Facts) -> Reason | None:
 def _packages(case: Case, facts: Facts) -> Reason | None:
     needed = []
     if case.runtime:
-        needed.append(case.runtime)
+        needed.append(package_of(case.runtime))
     if case.workload == "h2d":
         needed.append("torch")
     if case.runtime == "onnxruntime" and case.model and is_built_in("model", case.model):
@@ -52,9 +57,9 @@ def _packages(case: Case, facts: Facts) -> Reason | None:
 
 
 def _runtime(case: Case, facts: Facts) -> Reason | None:
-    if case.workload == "train" and case.runtime == "onnxruntime":
-        return "no_training", "onnxruntime does not train; the runtime of train is torch"
-    if case.runtime == "torch" and case.model and not is_built_in("model", case.model):
+    if case.workload == "train" and case.runtime != "torch":
+        return "no_training", f"{case.runtime} does not train; the runtime of train is torch"
+    if case.runtime in ("torch", "torch-graph") and case.model and not is_built_in("model", case.model):
         return "onnx_in_torch", "torch runs built-in models; an ONNX file is run by onnxruntime"
     return None
 
@@ -78,7 +83,7 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
     if case.model is None:
         return None
     engine = _engine(case)
-    table = ONNXRUNTIME if engine == "onnxruntime" else TORCH_TRAIN if case.workload == "train" else TORCH_INFER
+    table = TORCH_TRAIN if case.workload == "train" else INFERENCE[engine]
     if case.precision not in table:
         does = ", ".join(table)
         return (
@@ -87,7 +92,7 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
         )
     gpus = _gpus(case, facts) if case.device != "cpu" else []
     if table[case.precision] and not gpus:
-        return "no_gpu", f"{case.precision} in {engine} needs a GPU, and there is none"
+        return "no_gpu", f"{case.precision} in {engine} needs a GPU, and this case has none"
     if case.precision == "tf32" and all(float(gpu["capability"]) < TF32_CAPABILITY for gpu in gpus):
         return "no_tf32", "TF32 needs a GPU of compute capability 8.0 or later"
     return None
@@ -96,6 +101,8 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
 def _transfer(case: Case, facts: Facts) -> Reason | None:
     if case.workload == "h2d" and not _gpus(case, facts):
         return "no_gpu", "h2d copies from host to GPU, and there is no GPU: a host copy would be another measurement"
+    if case.transfers and case.runtime == "torch-graph":
+        return "no_transfers_in_torch-graph", "a captured graph has no copies in it, as in trtexec; use runtime: torch"
     if case.transfers and (case.device == "cpu" or not _gpus(case, facts)):
         return "no_gpu", "transfers: true includes the copies to and from a GPU, and this case runs on the CPU"
     return None

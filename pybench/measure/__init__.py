@@ -48,8 +48,9 @@
     `board_facts()` says what each board can be set to and `may_set()` whether this process may, setting nothing.
 
 `CallReplayer(work)`, `GraphReplayer(graph_exec, stream)`
-    The same work repeated from C++ at a pace, behind one protocol (`replay.py`): closed loop, or open loop with `fixed(rate)`
-    or `poisson(rate, seed)` arrivals. `.replay(iterations, minimum_s, arrivals=..., depth=...)` gives `Times`, whose
+    The same work repeated from C++ at a pace, behind one protocol (`replay.py`): closed loop, or open loop with
+    `fixed(rate)` or `poisson(rate, seed)` arrivals. `.replay(iterations, minimum_s, arrivals=..., depth=...)` gives
+    `Times`, whose
     `latency_ns` goes to `summarise_latency` and `judge_steadiness`.
 
 `GpuLoad(uuid)`
@@ -78,6 +79,7 @@ from pybench.measure.latency import LatencySummary, latency_cautions, summarise_
 from pybench.measure.quantity import Quantity
 from pybench.measure.replay import (
     CLOSED,
+    NO_TIMES,
     Arrivals,
     CallReplayer,
     GpuTimes,
@@ -102,6 +104,7 @@ __all__ = [
     "METHODS",
     "NATIVE_BUILD_ID",
     "BoardSettings",
+    "NO_TIMES",
     "Arrivals",
     "CallReplayer",
     "ClockAnchor",

@@ -15,7 +15,8 @@ _OUT_OF_MEMORY = 2  # CUresult
 def open_driver(library: str | None = None) -> _native.CudaDriver:
     """The driver, initialised. `library`: a path in place of the driver's own (or set PYBENCH_CUDA_LIBRARY).
 
-    Raises UnsupportedError: `no_cuda_driver` where there is no library that can be used, `no_gpu` where it finds no GPU.
+    Raises UnsupportedError: `no_cuda_driver` where there is no library that can be used, `no_gpu` where it finds no
+    GPU.
     """
     driver = _native.open_cuda(library or "")
     if driver.available:

@@ -31,9 +31,9 @@ LONGEST_S = 3600.0
 class LoadRun:
     """One run of the load.
 
-    `begin_ns`, `end_ns`: raw clock, just before the first launch and when the host saw the last kernel ended; the GPU was
-    idle before and after. `busy_ns`: from the first kernel's begin to the last one's end, by the GPU's events. `kernels_ns`:
-    int64 [n], ns, what each kernel took, in order. Unpacks into `begin_ns, end_ns`.
+    `begin_ns`, `end_ns`: raw clock, just before the first launch and when the host saw the last kernel ended; the GPU
+    was idle before and after. `busy_ns`: from the first kernel's begin to the last one's end, by the GPU's events.
+    `kernels_ns`: int64 [n], ns, what each kernel took, in order. Unpacks into `begin_ns, end_ns`.
     """
 
     begin_ns: int
@@ -43,7 +43,7 @@ class LoadRun:
 
     @property
     def slack_ns(self) -> int:
-        """The GPU began within so many ns after `begin_ns`, and ended within so many before `end_ns` (both together)."""
+        """Both together: how long after `begin_ns` the GPU may have begun, and ended before `end_ns`."""
         return max(self.end_ns - self.begin_ns - self.busy_ns, 0)
 
     @property
@@ -58,8 +58,8 @@ class LoadRun:
 class GpuLoad:
     """Keeps one GPU busy for wanted times. A context manager; what it holds on the device goes on exit.
 
-    Raises UnsupportedError where there is no CUDA driver (`no_cuda_driver`) or no such GPU (`no_gpu`, `no_such_gpu`), and
-    DeviceMemoryError where there is no room for its buffer.
+    Raises UnsupportedError where there is no CUDA driver (`no_cuda_driver`) or no such GPU (`no_gpu`, `no_such_gpu`),
+    and DeviceMemoryError where there is no room for its buffer.
     """
 
     def __init__(self, uuid: str, *, library: str | None = None) -> None:

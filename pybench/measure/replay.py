@@ -7,9 +7,10 @@
     times = work.replay(1000, arrivals=measure.poisson(200.0, seed=7))      # open loop
     latency = measure.summarise_latency(times.latency_ns)
 
-In a closed loop the next repetition begins when there is room, and a graph's latency is trtexec's: its end event minus its
-begin event, at depth 2. In an open loop repetitions arrive on a schedule that does not care how the earlier ones fare, and
-latency counts from the scheduled arrival until the host sees the end, so that a stall costs every arrival that it delays.
+In a closed loop the next repetition begins when there is room, and a graph's latency is trtexec's: its end event minus
+its begin event, at depth 2. In an open loop repetitions arrive on a schedule that does not care how the earlier ones
+fare, and latency counts from the scheduled arrival until the host sees the end, so that a stall costs every arrival
+that it delays.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _NOW = np.empty(0, _INTEGER)
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """When repetitions are due. `rate_per_s`: their mean rate, None in a closed loop; `seed`: of the Poisson process."""
+    """When repetitions are due. `rate_per_s`: their mean rate, None in a closed loop; `seed`: of the Poisson
+    process.
+    """
 
     kind: ArrivalKind = "closed"
     rate_per_s: float | None = None
@@ -50,6 +53,11 @@ class Arrivals:
                 raise UsageError("a closed loop has no arrival rate", hint="ask for fixed or poisson arrivals")
         elif self.rate_per_s is None or not 0 < self.rate_per_s < float("inf"):
             raise UsageError(f"{self.kind} arrivals at {self.rate_per_s} a second", hint="give a rate above 0")
+
+    @property
+    def title(self) -> str:
+        """`closed loop`, `poisson, 200/s`."""
+        return "closed loop" if self.rate_per_s is None else f"{self.kind}, {self.rate_per_s:g}/s"
 
     def schedule_ns(self, iterations: int, minimum_s: float) -> NDArray[np.int64]:
         """int64 [n], ns after the start, ascending: at least `iterations` arrivals, the last not before `minimum_s`.
@@ -103,7 +111,8 @@ class GpuTimes:
     `begin_ns`, `end_ns`: int64 [n], ns on the GPU's own time line, 0 at the first begin, in order.
     `enqueue_end_ns`: int64 [n], raw clock: when the call that launched the replay returned.
     `origin_ns`: raw time of the GPU's 0, within +- `origin_uncertainty_ns` at the start of the series.
-    Error: 0.5 us, the step of CUDA's events, on each time; it does not add up along the series (native/graph_timer.hpp).
+    Error: 0.5 us, the step of CUDA's events, on each time; it does not add up along the series
+    (native/graph_timer.hpp).
     """
 
     begin_ns: NDArray[np.int64]
@@ -155,6 +164,13 @@ class Times:
         return float(times[-1, 1] - times[0, 0]) / NANOSECONDS_PER_SECOND
 
     @property
+    def busy_share(self) -> float:
+        """Share of the series in which something ran: the GPU by its events, else the host."""
+        times = self.host_ns if self.gpu is None else np.stack((self.gpu.begin_ns, self.gpu.end_ns), axis=1)
+        first_ns = self.begin_ns[0] if self.due_ns is None else self.due_ns[0]
+        return float((times[:, 1] - times[:, 0]).sum()) / max(int(self.end_ns[-1] - first_ns), 1)
+
+    @property
     def definition(self) -> str:
         """What `latency_ns` is, in words."""
         if self.due_ns is not None:
@@ -164,7 +180,9 @@ class Times:
         return "from the begin of the call to its return"
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Every column that there is, for storing: begin_ns, end_ns, due_ns, enqueue_end_ns, gpu_begin_ns, gpu_end_ns."""
+        """Every column that there is, for storing: begin_ns, end_ns, due_ns, enqueue_end_ns, gpu_begin_ns,
+        gpu_end_ns.
+        """
         columns: dict[str, NDArray[Any]] = {"begin_ns": self.begin_ns, "end_ns": self.end_ns}
         if self.due_ns is not None:
             columns["due_ns"] = self.due_ns
@@ -172,6 +190,9 @@ class Times:
             columns["enqueue_end_ns"] = self.gpu.enqueue_end_ns
             columns |= {"gpu_begin_ns": self.gpu.begin_ns, "gpu_end_ns": self.gpu.end_ns}
         return columns
+
+
+NO_TIMES = Times(_NOW, _NOW)
 
 
 class Replayer(Protocol):
@@ -188,7 +209,9 @@ class Replayer(Protocol):
 
 
 class CallReplayer:
-    """A Python callable; one call at a time. It holds the GIL while the call runs, not while it waits for an arrival."""
+    """A Python callable; one call at a time. It holds the GIL while the call runs, not while it waits for an
+    arrival.
+    """
 
     depth = 1
 
@@ -210,8 +233,9 @@ class CallReplayer:
 class GraphReplayer:
     """An instantiated CUDA graph on a stream, both as the integers of their handles, replayed from C++ without the GIL.
 
-    `keep`: whatever owns the graph, the stream and the buffers; held as long as this is. The graph belongs to the stream's
-    context, which is found by itself. Raises UnsupportedError without a driver, PybenchError where a call of it fails.
+    `keep`: whatever owns the graph, the stream and the buffers; held as long as this is. The graph belongs to the
+    stream's context, which is found by itself. Raises UnsupportedError without a driver, PybenchError where a call of
+    it fails.
     """
 
     depth = GRAPH_DEPTH

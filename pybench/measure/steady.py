@@ -53,12 +53,12 @@ class Steadiness:
     label: Label | None
     segments: tuple[Segment, ...]
 
-    def cautions(self) -> list[Caution]:
-        """A caution unless the series is flat or too short to tell."""
+    def cautions(self, metric: str = "latency_mean_ms") -> list[Caution]:
+        """A caution about `metric` unless the series is flat or too short to tell."""
         if self.label in (None, "flat"):
             return []
         levels = ", ".join(f"{part.level_s * 1e3:.4g} ms from iteration {part.begin}" for part in self.segments)
-        return [Caution(CautionCode.NOT_STEADY, f"{self.label}: {levels}", "latency_mean_ms")]
+        return [Caution(CautionCode.NOT_STEADY, f"{self.label}: {levels}", metric)]
 
 
 def judge_steadiness(times_ns: NDArray[np.int64]) -> Steadiness:

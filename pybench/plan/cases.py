@@ -39,6 +39,7 @@ _IDLE_BECAUSE = {
     "calibration_images": "only int8 is calibrated",
     "images": "in infer they are what int8 ranges are found on",
     "image_limit": "infer judges no images; calibration_images limits those that int8 ranges are found on",
+    "arrival_rate_per_s": "in a closed loop nothing arrives: an iteration begins when there is room for it",
     "tokenizer": "path none makes synthetic ids",
     "corpus": "path none makes synthetic ids",
     "corpus_limit_bytes": "path none makes synthetic ids",
@@ -117,6 +118,7 @@ class CaseBuilder:
             if wrong is not None:
                 self._say(setting.path, wrong, _where(name), at_key=True)
         self._check_model(settings, workload, model)
+        self._check_arrivals(settings, workload)
         if "batch" in cell and "batch_tokens" in cell:
             self._say(
                 cell["batch_tokens"].path, "`batch_tokens` and `batch` say the same thing", "keep one", at_key=True
@@ -143,6 +145,14 @@ class CaseBuilder:
             self._say(
                 settings["checkpoint"].path, "`checkpoint` is for built-in models; an ONNX file holds its weights"
             )
+
+    def _check_arrivals(self, settings: dict[str, Setting], workload: str) -> None:
+        arrivals = _value(settings, "arrivals")
+        if workload not in FACTORS["arrivals"].workloads or arrivals == FACTORS["arrivals"].default:
+            return
+        if _value(settings, "arrival_rate_per_s") is None:
+            hint = "as in `arrival_rate_per_s: 100`: iterations a second"
+            self._say(settings["arrivals"].path, f"{arrivals} arrivals need `arrival_rate_per_s`", hint)
 
     def _case(self, settings: dict[str, Setting]) -> Case | None:
         values = {name: setting.value for name, setting in settings.items() if name in FACTORS}

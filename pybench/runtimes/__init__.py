@@ -9,7 +9,8 @@
     session.inputs                       # (TensorSpec(name, dtype, shape with None where free), ...)
     session.run({"images": array})       # list of float32/int64 arrays on the host
     iterate = session.bind({"images": array}, transfers=False)     # a callable for the timing loop; it keeps the inputs
-    feed = session.bind_feed()           # feed({"ids": array}): copies in, runs, waits; outputs stay where they are
+    work = session.bind_replay({"images": array}, transfers=False) # the same as a measure.Replayer: from C++ where it
+    can feed = session.bind_feed()           # feed({"ids": array}): copies in, runs, waits; outputs stay where they are
     session.device                       # "cpu" or the GPU's UUID; session.device_uuid is None on the CPU
     session.labels, session.model_bytes
 

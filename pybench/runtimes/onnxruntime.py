@@ -20,6 +20,7 @@ import numpy.typing as npt
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as errors
 
+from pybench import measure
 from pybench.errors import InputError, UnsupportedError
 from pybench.runtimes.device import VISIBLE, chosen, narrow
 from pybench.runtimes.memory import memory_errors, memory_evidence
@@ -97,6 +98,9 @@ class OnnxRuntimeSession:
                 value.numpy()
 
         return iterate_with_copies if transfers else iterate
+
+    def bind_replay(self, inputs: Arrays, *, transfers: bool) -> measure.Replayer:
+        return measure.CallReplayer(self.bind(inputs, transfers=transfers))
 
     def bind_feed(self) -> Callable[[Arrays], None]:
         """On the CPU the arrays are read where they lie; outputs are allocated anew, for shapes may change."""

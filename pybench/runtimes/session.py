@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.errors import InputError
+from pybench.measure import Replayer
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Iterate = Callable[[], None]
@@ -63,5 +64,7 @@ class Session(Protocol):
     def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]: ...
 
     def bind(self, inputs: Arrays, *, transfers: bool) -> Iterate: ...
+
+    def bind_replay(self, inputs: Arrays, *, transfers: bool) -> Replayer: ...
 
     def bind_feed(self) -> Callable[[Arrays], None]: ...

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from pybench import measure
 from pybench.errors import UnsupportedError
 from pybench.runtimes.device import chosen, narrow
 from pybench.runtimes.session import Arrays, Iterate, TensorSpec
@@ -51,13 +52,13 @@ class TorchSession:
 
     def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]:
         with torch.inference_mode():
-            output: Tensor = self.module(self._to_device(_host(self._only(inputs))))
+            output: Tensor = self.module(self._to_device(host_tensor(self._only(inputs))))
             return [output.float().cpu().numpy()]
 
     def bind(self, inputs: Arrays, *, transfers: bool) -> Iterate:
         """With `transfers`, each call copies the input from page-locked memory and the output back into it."""
         module, wait = self.module, self._wait
-        host = _host(self._only(inputs))
+        host = host_tensor(self._only(inputs))
         if not transfers:
             held = self._to_device(host)
 
@@ -81,10 +82,13 @@ class TorchSession:
 
         return iterate_with_copies
 
+    def bind_replay(self, inputs: Arrays, *, transfers: bool) -> measure.Replayer:
+        return measure.CallReplayer(self.bind(inputs, transfers=transfers))
+
     def bind_feed(self) -> Callable[[Arrays], None]:
         @torch.inference_mode()
         def feed(inputs: Arrays) -> None:
-            self.module(self._to_device(_host(self._only(inputs))))
+            self.module(self._to_device(host_tensor(self._only(inputs))))
             self._wait()
 
         return feed
@@ -113,12 +117,15 @@ def open_session(
 
     `deterministic`: cuDNN takes algorithms whose outputs repeat, instead of those that a benchmark finds fastest.
     """
+    return TorchSession(prepare(module, spec, precision, kind, deterministic), spec, precision, kind)
+
+
+def prepare(module: nn.Module, spec: TensorSpec, precision: str, kind: str, deterministic: bool) -> nn.Module:
+    """The module where and as it runs; sets how cuDNN chooses its algorithms."""
     torch.backends.cudnn.deterministic = deterministic
     torch.backends.cudnn.benchmark = kind == "cuda" and not deterministic
     module = module.eval().to(device=kind, dtype=DTYPES[precision])
-    if kind == "cuda" and len(spec.shape) == 4:
-        module = module.to(memory_format=torch.channels_last)
-    return TorchSession(module, spec, precision, kind)
+    return module.to(memory_format=torch.channels_last) if kind == "cuda" and len(spec.shape) == 4 else module
 
 
 def set_up(precision: str, threads: int, device: str, *, training: bool = False) -> str:
@@ -188,7 +195,8 @@ def gpu_uuid() -> str:
     return f"GPU-{torch.cuda.get_device_properties(torch.cuda.current_device()).uuid}"
 
 
-def _host(array: npt.NDArray[Any]) -> Tensor:
+def host_tensor(array: npt.NDArray[Any]) -> Tensor:
+    """An array as a tensor in the host's memory, without a copy where it may be written."""
     # A batch of ids may lie in memory that another process writes and this one only reads; torch cannot express that.
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 

@@ -14,6 +14,7 @@ from pybench.workloads.result import Result
 
 TABLES = {
     "iterations": rundir.ITERATIONS,
+    "iterations_depth1": rundir.ITERATIONS_ALONE,
     "predictions": rundir.PREDICTIONS,
     "power_samples": rundir.POWER_SAMPLES,
     "power_polled": rundir.POWER_POLLED,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench.case import Case
+from pybench.case import RUNTIMES, Case
 from pybench.cautions import Caution, CautionCode
 from pybench.errors import InputError, UnsupportedError
 from pybench.models.catalogue import BUILT_IN, POSITIONS, VOCABULARY, Description
@@ -43,9 +43,9 @@ def open_model(request: Request, *, vocabulary: int = VOCABULARY, deterministic:
     _check_sequence(case)
     if case.runtime == "onnxruntime":
         return _open_onnx(request, vocabulary)
-    if case.runtime == "torch":
+    if case.runtime in ("torch", "torch-graph"):
         return _open_torch(request, vocabulary, deterministic)
-    raise UnsupportedError(f"no runtime {case.runtime}", code="no_runtime", hint="there are onnxruntime and torch")
+    raise UnsupportedError(f"no runtime {case.runtime}", code="no_runtime", hint=f"there are {', '.join(RUNTIMES)}")
 
 
 def conclude(result: Result, opened: Opened, case: Case) -> Result:
@@ -137,7 +137,12 @@ def _open_torch(request: Request, vocabulary: int, deterministic: bool) -> Opene
     language = description.kind == "language"
     shape = (None, None) if language else (None, *description.input_shape)
     spec = torch.spec_of(description.input_name, shape, language)
-    session = torch.open_session(module, spec, precision=case.precision, kind=kind, deterministic=deterministic)
+    open_session = torch.open_session
+    if case.runtime == "torch-graph":
+        from pybench.runtimes import torch_graph
+
+        open_session = torch_graph.open_session
+    session = open_session(module, spec, precision=case.precision, kind=kind, deterministic=deterministic)
 
     def audit() -> Audit:
         dtypes = (str(parameter.dtype).removeprefix("torch.") for parameter in session.module.parameters())

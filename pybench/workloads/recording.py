@@ -2,14 +2,17 @@
 """Measuring the iterations of a workload: warm-up, timing window, energy window, and what they say as a `Result`.
 
     with Recorder(case, session.device_uuid) as recorder:
-        recorder.warm_up(iterate)
-        recorder.time(iterate)
-        recorder.replay_for_energy(iterate)
+        recorder.warm_up(work)                  # a callable, or a measure.Replayer
+        recorder.time(work)
+        recorder.replay_for_energy(work)
     result = recorder.result(Amounts(samples=8))
 
 The timing window is `iterations` long. Where `energy_window_s` is set, the same work is replayed in a window of its
 own for that long; else the timing window serves for energy too. Every metric names its window. The board's power limit
 and clocks are set before anything is sampled, and put back after it.
+The timing window is `iterations` long. Work that is replayed several deep is timed once more one at a time, in a
+window of its own and under metrics of its own. Where `energy_window_s` is set, the same work is replayed in a window
+of its own for that long; else the timing window serves for energy too. Every metric names its window.
 """
 
 from __future__ import annotations
@@ -18,20 +21,22 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from pybench import measure
 from pybench.case import BOARD_SETTINGS, Case
 from pybench.cautions import Caution
+from pybench.case import Case
+from pybench.cautions import Caution, CautionCode
+from pybench.measure.latency import LatencySummary
 from pybench.measure.quantity import Quantity
 from pybench.units import GIGA
 from pybench.workloads.doubts import BusyWatch, judge_energy, judge_timing, thread_cautions
 from pybench.workloads.result import Measured, Result, Verdict
 
-TIMING, ENERGY = "timing", "energy"
+TIMING, ALONE, ENERGY = "timing", "timing_depth1", "energy"
+# trtexec warns from here on (samples/common/sampleReporting.cpp): the host then decides how fast the GPU is fed.
+HOST_BOUND_SHARE = 0.8
+OVERLOADED_SHARE = 0.95  # of the window in which something ran, with arrivals that do not wait for it
 ENERGIES = ("gpu_energy", "gpu_net_energy", "cpu_energy")  # what is also told for one sample, token, GB
 RATED = ("gpu_energy", "cpu_energy")  # what tokens are also told for a joule of
 
@@ -45,14 +50,22 @@ class Amounts:
     copied_bytes: int = 0
 
 
-class Recorder:
-    """One measurement of one process. `times_ns`: int64 [iterations, 2], begin and end of each timed one."""
+Work = measure.Replayer | Callable[[], object]
 
-    def __init__(self, case: Case, device_uuid: str | None) -> None:
+
+class Recorder:
+    """One measurement of one process. `seed`: of arrivals at random. `times`: of the timed iterations, once there
+    are.
+    """
+
+    def __init__(self, case: Case, device_uuid: str | None, *, seed: int = 0) -> None:
         self.case = case
         self.on_gpu = device_uuid is not None
         self.times_ns: npt.NDArray[np.int64] = np.empty((0, 2), np.int64)
         self._board = measure.BoardSettings(device_uuid, {name: getattr(case, name) for name in BOARD_SETTINGS})
+        self.times: measure.Times = measure.NO_TIMES
+        self.alone: measure.Times | None = None
+        self._arrivals = measure.Arrivals(case.arrivals, case.arrival_rate_per_s, seed)  # type: ignore[arg-type]
         self._session = measure.Session(device_uuid)
         self._cautions: list[Caution] = []
         self._energies: list[Quantity] = []
@@ -76,39 +89,46 @@ class Recorder:
         self._energies = self._session.energy(self._energy_window)
         self._cautions += self._session.cautions(self._energy_window)
 
-    def warm_up(self, iterate: Callable[[], None]) -> None:
+    def warm_up(self, work: Work) -> None:
         """Idle power with everything loaded, then the case's warm-up iterations, unmeasured."""
         self._session.idle(measure.IDLE_BEFORE, self.case.idle_window_s)
-        for _ in range(self.case.warmup_iterations):
-            iterate()
+        measure.as_replayer(work).replay(self.case.warmup_iterations)
 
-    def time(self, iterate: Callable[[], None]) -> None:
-        """The timing window."""
-        watch = BusyWatch()
+    def time(self, work: Work) -> None:
+        """The timing window; and, for work that a closed loop replays several deep, one of it alone."""
+        replayer, watch = measure.as_replayer(work), BusyWatch()
         with self._session.window(TIMING) as window:
             self.times_ns = measure.time_calls(iterate, iterations=self.case.iterations)
             window.iterations = len(self.times_ns)
         self._board.check()
+            self.times = replayer.replay(self.case.iterations, arrivals=self._arrivals)
+            window.iterations = len(self.times)
+        if replayer.depth > 1 and self.times.due_ns is None:
+            with self._session.window(ALONE) as window:
+                self.alone = replayer.replay(self.case.iterations, depth=1)
+                window.iterations = len(self.alone)
         self._cautions += watch.cautions()
 
-    def replay_for_energy(self, iterate: Callable[[], None]) -> None:
+    def replay_for_energy(self, work: Work) -> None:
         """The energy window, where the case asks for one of its own."""
         if self.case.energy_window_s <= 0:
             return
         with self._session.window(ENERGY) as window:
             window.iterations = len(measure.time_calls(iterate, iterations=1, minimum_s=self.case.energy_window_s))
         self._board.check()
+            replayer = measure.as_replayer(work)
+            window.iterations = len(replayer.replay(1, self.case.energy_window_s, arrivals=self._arrivals))
         self._energy_window = ENERGY
 
     @property
     def timed_s(self) -> float:
         """From the begin of the first timed iteration to the end of the last."""
-        return float(self.times_ns[-1, 1] - self.times_ns[0, 0]) * 1e-9
+        return self.times.span_s
 
     def result(self, amounts: Amounts) -> Result:
         """Everything the windows say, after the session has ended."""
-        latency = measure.summarise_latency(self.times_ns)
-        steady = measure.judge_steadiness(self.times_ns)
+        latency = measure.summarise_latency(self.times.latency_ns)
+        steady = measure.judge_steadiness(self.times.latency_ns)
         result = Result()
         result.metrics |= self._latency_metrics(latency) | self._throughputs(amounts)
         result.metrics |= self._energy_metrics(amounts)
@@ -119,6 +139,8 @@ class Recorder:
         }
         result.labels = {"steady": steady.label}
         result.measuring = {**self._session.facts(), "board_settings": self._board.facts()}
+        result.labels = {"steady": steady.label, "latency": self.times.definition, "arrivals": self._arrivals.title}
+        result.measuring = self._session.facts()
         result.energy_budget = self._session.energy_budget(self._energy_window)
         result.valid = {
             "timing": judge_timing(latency.p50_s),
@@ -129,20 +151,44 @@ class Recorder:
         result.cautions = [
             *measure.latency_cautions(latency), *steady.cautions(), *self._cautions, *self._board.cautions(),
             *thread_cautions(self.case),
+            *measure.latency_cautions(latency), *steady.cautions(), *pace_cautions(self.times, latency),
+            *self._cautions, *thread_cautions(self.case),
         ]  # fmt: skip
-        result.tables["iterations"] = {"begin_ns": self.times_ns[:, 0], "end_ns": self.times_ns[:, 1]}
+        result.tables["iterations"] = self.times.columns()
+        if self.alone is not None:
+            self._describe_alone(self.alone, result)
         self._session.write_channels(result.tables.__setitem__)
         return result
 
-    def _latency_metrics(self, latency: Any) -> dict[str, Measured]:
+    def _latency_metrics(self, latency: LatencySummary) -> dict[str, Measured]:
         values = {"mean": latency.mean_s, "p50": latency.p50_s, "p95": latency.p95_s, "p99": latency.p99_s}
-        count = len(self.times_ns)
-        return {
-            f"latency_{name}_ms": Measured(value=s * 1e3, window=TIMING, samples=count) for name, s in values.items()
+        count, method = len(self.times), self.times.definition
+        metrics = {
+            f"latency_{name}_ms": Measured(value=s * 1e3, window=TIMING, samples=count, method=method)
+            for name, s in values.items()
         }
+        if self.times.enqueue_ns is not None:
+            enqueue_s = measure.summarise_latency(self.times.enqueue_ns).p50_s
+            metrics["enqueue_p50_ms"] = Measured(value=enqueue_s * 1e3, window=TIMING, samples=count)
+        return metrics
+
+    def _describe_alone(self, alone: measure.Times, result: Result) -> None:
+        """One replay at a time, as the host sees it: what a caller waits who has nothing else in flight."""
+        latency = measure.summarise_latency(alone.host_ns)
+        steady = measure.judge_steadiness(alone.host_ns)
+        for name, seconds in (("p50", latency.p50_s), ("p99", latency.p99_s)):
+            result.metrics[f"latency_depth1_{name}_ms"] = Measured(
+                value=seconds * 1e3,
+                window=ALONE,
+                samples=len(alone),
+                method="from the launch until the host saw the end",
+            )
+        result.labels["steady_depth1"] = steady.label
+        result.cautions += steady.cautions("latency_depth1_p50_ms")
+        result.tables["iterations_depth1"] = alone.columns()
 
     def _throughputs(self, amounts: Amounts) -> dict[str, Measured]:
-        count = len(self.times_ns)
+        count = len(self.times)
         rates = {"throughput_samples_per_s": amounts.samples, "throughput_tokens_per_s": amounts.tokens}
         metrics = {
             name: Measured(value=each * count / self.timed_s, window=TIMING, samples=count)
@@ -150,7 +196,7 @@ class Recorder:
             if each
         }
         if amounts.copied_bytes:
-            copying_s = float((self.times_ns[:, 1] - self.times_ns[:, 0]).sum()) * 1e-9
+            copying_s = float((self.times.end_ns - self.times.begin_ns).sum()) * 1e-9
             moved = amounts.copied_bytes * count
             metrics["bandwidth_gb_per_s"] = Measured(value=moved / GIGA / copying_s, window=TIMING, samples=count)
         return metrics
@@ -178,13 +224,27 @@ class Recorder:
         return metrics
 
 
-def record(case: Case, iterate: Callable[[], None], amounts: Amounts, device_uuid: str | None) -> Result:
+def record(case: Case, work: Work, amounts: Amounts, device_uuid: str | None, *, seed: int = 0) -> Result:
     """All steps for a workload whose iterations need nothing between the windows."""
-    with Recorder(case, device_uuid) as recorder:
-        recorder.warm_up(iterate)
-        recorder.time(iterate)
-        recorder.replay_for_energy(iterate)
+    with Recorder(case, device_uuid, seed=seed) as recorder:
+        recorder.warm_up(work)
+        recorder.time(work)
+        recorder.replay_for_energy(work)
     return recorder.result(amounts)
+
+
+def pace_cautions(times: measure.Times, latency: LatencySummary) -> list[Caution]:
+    """Doubts about how the work was fed: a host as slow as the GPU, arrivals faster than the work."""
+    cautions = []
+    if times.due_ns is not None and times.busy_share > OVERLOADED_SHARE:
+        detail = f"busy for {times.busy_share:.0%} of the window"
+        cautions.append(Caution(CautionCode.OVERLOADED, detail, "latency_mean_ms"))
+    if times.due_ns is None and times.enqueue_ns is not None:
+        enqueue_s = measure.summarise_latency(times.enqueue_ns).p50_s
+        if enqueue_s > HOST_BOUND_SHARE * latency.p50_s:
+            detail = f"launches took {enqueue_s * 1e3:.3g} ms, the GPU {latency.p50_s * 1e3:.3g} ms (medians)"
+            cautions.append(Caution(CautionCode.HOST_BOUND, detail, "throughput_samples_per_s"))
+    return cautions
 
 
 def measured(quantity: Quantity) -> Measured:

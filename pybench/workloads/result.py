@@ -70,7 +70,7 @@ class Result:
     `metrics`: by name of `pybench.units.METRICS`. `windows`: name -> {begin_ns, end_ns, iterations}. `labels`: facts
     that are no numbers (device, ids_sha256, providers). `measuring`: what measured and what it found of the machine,
     for environment.json. `energy_budget`: where the GPU's joules come from, for energy.json; None without a GPU.
-    `tables`: file stem (`iterations`, `predictions`, `power_samples`, `power_polled`,
+    `tables`: file stem (`iterations`, `iterations_depth1`, `predictions`, `power_samples`, `power_polled`,
     `energy_counter`, `clocks`) -> column -> array, equal lengths.
     """
 

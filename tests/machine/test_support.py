@@ -9,6 +9,7 @@ import pytest
 
 from pybench import machine
 from pybench.case import FACTORS, Case
+from pybench.machine.support import INFERENCE
 
 HERE = {"available": True, "cpu_count": 8}
 LAPTOP: dict[str, Any] = {
@@ -63,6 +64,16 @@ TOKENIZE = Case(workload="tokenize", path="rust")
         (RESNET.with_factors(transfers=True), LAPTOP, "no_gpu"),
         (RESNET.with_factors(transfers=True), SERVER, None),
         (RESNET.with_factors(model="own.onnx"), LAPTOP, "onnx_in_torch"),
+        (RESNET.with_factors(runtime="torch-graph"), LAPTOP, "no_gpu"),
+        (RESNET.with_factors(runtime="torch-graph"), BARE, "no_torch"),
+        (RESNET.with_factors(runtime="torch-graph"), SERVER, None),
+        (RESNET.with_factors(runtime="torch-graph", device="cpu"), SERVER, "no_gpu"),
+        (RESNET.with_factors(runtime="torch-graph", precision="int8"), SERVER, "no_int8_in_torch-graph"),
+        (RESNET.with_factors(runtime="torch-graph", precision="tf32"), OLD_SERVER, "no_tf32"),
+        (RESNET.with_factors(runtime="torch-graph", transfers=True), SERVER, "no_transfers_in_torch-graph"),
+        (RESNET.with_factors(runtime="torch-graph", model="own.onnx"), SERVER, "onnx_in_torch"),
+        (RESNET.with_factors(arrivals="poisson", arrival_rate_per_s=10.0), LAPTOP, None),
+        (TRAIN.with_factors(runtime="torch-graph"), SERVER, "no_training"),
         (DIGITS, LAPTOP, None),
         (DIGITS, BARE, "no_onnxruntime"),
         (DIGITS, {**LAPTOP, "torch": BARE["torch"]}, "no_torch"),
@@ -104,6 +115,7 @@ def test_a_case_is_supported_or_says_why_not(case: Case, facts: dict[str, Any], 
 def test_only_what_the_cases_need_is_asked() -> None:
     assert machine.needed_facts([Case(workload="noop")]) == ("machine",)
     assert machine.needed_facts([TOKENIZE]) == ("machine", "rust")
+    assert machine.needed_facts([RESNET.with_factors(runtime="torch-graph")]) == ("machine", "torch")
     assert machine.needed_facts([DIGITS]) == ("machine", "torch", "onnxruntime", "onnx", "onnxscript")
 
 
@@ -142,7 +154,7 @@ def replies() -> dict[str, Any]:
 
 def test_every_runtime_has_its_rules() -> None:
     """A runtime added to the closed list without a rule would be taken for torch."""
-    assert FACTORS["runtime"].choices == ("onnxruntime", "torch")
+    assert FACTORS["runtime"].choices == ("onnxruntime", "torch", "torch-graph") == tuple(INFERENCE)
 
 
 def test_an_estimate_grows_with_the_work_and_yields_to_what_was_measured() -> None:

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The replayed GPU and the simulated CUDA driver: built once a session, and quiet unless a test says otherwise."""
+"""The replayed GPU: built once a session, and playing the committed trace unless a test says otherwise."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.measure.replay import TRACE, Boards, build_replay_library, play_boards
 from tests.measure.replay import TRACE, build_replay_library
-from tests.measure.simulated_cuda import SimulatedDriver, build_simulated_driver
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The load against a simulated driver: it ends when it should, at any speed of the kernel, and gives everything back."""
+"""The load against a simulated driver: it ends when it should, at any speed of the kernel, and gives everything
+back.
+"""
 
 from __future__ import annotations
 
@@ -71,9 +73,10 @@ def test_ctrl_c_ends_the_load(simulated: SimulatedDriver) -> None:
     previous = signal.signal(signal.SIGALRM, interrupt)
     begin = time.monotonic()
     try:
-        with GpuLoad(UUID) as load, pytest.raises(KeyboardInterrupt):
+        with GpuLoad(UUID) as load:
             signal.setitimer(signal.ITIMER_REAL, 0.1)
-            load.run(30.0)
+            with pytest.raises(KeyboardInterrupt):
+                load.run(30.0)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)

@@ -112,8 +112,8 @@ def test_the_later_of_replays_and_time_ends_the_series(simulated: SimulatedDrive
 
 
 def test_times_stay_exact_over_a_long_series(simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every replay takes 3000.5 us, and time stamps are whole steps of 0.5 us. After a second a float of milliseconds steps
-    by 0.12 us, so that against the first event the last ones would be off; hop by hop nothing is lost."""
+    """Every replay takes 3000.5 us, and time stamps are whole steps of 0.5 us. After a second a float of milliseconds
+    steps by 0.12 us, so that against the first event the last ones would be off; hop by hop nothing is lost."""
     monkeypatch.setenv("PYBENCH_FAKE_CUDA_GRAPH_US", "3000.5")
     times = replayer(simulated).replay(1, 1.2)
     assert times.gpu is not None
@@ -214,9 +214,7 @@ def test_a_library_that_is_no_driver_is_named(monkeypatch: pytest.MonkeyPatch) -
     assert driver.devices() == []
 
 
-def test_a_driver_without_a_device_is_unsupported(
-    simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_driver_without_a_device_is_unsupported(simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYBENCH_FAKE_CUDA_FAIL", "cuInit:100:1")
     with pytest.raises(UnsupportedError, match="CUDA_ERROR_NO_DEVICE") as caught:
         GraphReplayer(GRAPH, 1)
@@ -243,8 +241,8 @@ ONE_STALL = [0.3] * 150 + [60.0] + [0.3] * 249
 def test_open_loop_sees_in_p99_the_stall_that_a_closed_loop_hides(
     kind: str, simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One iteration in 400 stalls for 60 ms: the closed loop's p99 never sees it. With an arrival every millisecond, some
-    forty arrivals wait for it."""
+    """One iteration in 400 stalls for 60 ms: the closed loop's p99 never sees it. With an arrival every millisecond,
+    some forty arrivals wait for it."""
 
     def work() -> GraphReplayer | CallReplayer:
         return graph_work(simulated, monkeypatch, ONE_STALL) if kind == "graph" else call_work(ONE_STALL)
@@ -261,7 +259,9 @@ def test_open_loop_sees_in_p99_the_stall_that_a_closed_loop_hides(
 def test_latency_counts_from_the_scheduled_arrival_and_late_starts_are_in_it(
     kind: str, simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each takes 2 ms and one arrives every millisecond: arrival k waits for k others, so latency grows by 1 ms each."""
+    """Each takes 2 ms and one arrives every millisecond: arrival k waits for k others, so latency grows by 1 ms
+    each.
+    """
     pauses = [2.0] * 40
     work = graph_work(simulated, monkeypatch, pauses) if kind == "graph" else call_work(pauses)
     times = work.replay(40, arrivals=fixed(1000.0))

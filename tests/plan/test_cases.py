@@ -87,6 +87,15 @@ def test_a_factor_that_changes_nothing_makes_no_further_case(load: Load) -> None
     assert found == [("fp32", "minmax"), ("int8", "minmax"), ("int8", "entropy")]
 
 
+def test_a_rate_is_of_the_open_loops_only(load: Load) -> None:
+    plan = load(
+        "  - {workload: infer, model: resnet50, runtime: torch, arrivals: [closed, poisson], "
+        "arrival_rate_per_s: [50, 100]}\n"
+    )
+    found = factors(plan, "arrivals", "arrival_rate_per_s")
+    assert found == [("closed", None), ("poisson", 50.0), ("poisson", 100.0)]
+
+
 def test_data_is_another_way_to_write_its_factors(load: Load) -> None:
     entry = "  - {{workload: accuracy, model: digits-cnn, runtime: torch, {}}}\n"
     assert expand(load(entry.format("data: {images: digits}"))) == expand(load(entry.format("images: digits")))

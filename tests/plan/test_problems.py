@@ -124,6 +124,22 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "{workload: infer, model: resnet50, runtime: torch, image_limit: 3}",
             "4:56: `image_limit` changes nothing in this entry (infer judges no images",
         ),
+        (
+            "{workload: infer, model: resnet50, runtime: torch, arrivals: poisson}",
+            "4:66: poisson arrivals need `arrival_rate_per_s` (as in `arrival_rate_per_s: 100`: iterations a second)",
+        ),
+        (
+            "{workload: infer, model: resnet50, runtime: torch, arrival_rate_per_s: 9}",
+            "4:56: `arrival_rate_per_s` changes nothing in this entry (in a closed loop nothing arrives",
+        ),
+        (
+            "{workload: infer, model: resnet50, runtime: torch, arrivals: fixed, arrival_rate_per_s: 0}",
+            "4:93: `arrival_rate_per_s` takes a number of at least 0.001; not 0",
+        ),
+        (
+            "{workload: train, model: tinylm-small, arrivals: fixed}",
+            "4:44: `arrivals` means nothing for workload train",
+        ),
         ("{workload: noop, threads: []}", "4:31: `threads` is an empty list"),
         ("{workload: noop, threads: true}", "4:31: `threads` takes an integer"),
         ("{workload: noop, affinity: 3-0}", "4:32: `affinity` has the span 3-0, which ends before it begins"),

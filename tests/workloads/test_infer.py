@@ -33,6 +33,39 @@ def test_a_small_network_runs_and_its_precision_is_proved(runtime: str, precisio
     assert not codes(result) & {"untrained_weights", "small_calibration"}
 
 
+@pytest.mark.parametrize("runtime", ["onnxruntime", "torch"])
+@pytest.mark.parametrize("arrivals", ["fixed", "poisson"])
+def test_iterations_can_arrive_at_a_rate_on_any_runtime(runtime: str, arrivals: str) -> None:
+    case = DIGITS.with_factors(runtime=runtime, arrivals=arrivals, arrival_rate_per_s=100.0, energy_window_s=0.1)
+    result = run(case, seed=5)
+    table = result.tables["iterations"]
+    assert set(table) == {"begin_ns", "end_ns", "due_ns"}
+    assert np.all(table["begin_ns"] >= table["due_ns"])
+    latency_ms = np.median(table["end_ns"] - table["due_ns"]) * 1e-6
+    assert result.metrics["latency_p50_ms"].value == pytest.approx(latency_ms, rel=1e-3)
+    assert result.metrics["throughput_samples_per_s"].value == pytest.approx(400, rel=0.8)
+    assert result.labels["arrivals"] == f"{arrivals}, 100/s"
+    assert "scheduled arrival" in result.labels["latency"]
+    energy = result.windows["energy"]
+    assert (energy["end_ns"] - energy["begin_ns"]) * 1e-9 >= 0.1
+    assert energy["iterations"] < 60  # at the rate of the arrivals, not as fast as it goes
+    gaps = np.diff(run(case, seed=5).tables["iterations"]["due_ns"])
+    assert np.array_equal(gaps, np.diff(table["due_ns"]))  # equal seeds, equal arrivals
+
+
+def test_arrivals_that_come_too_fast_raise_a_caution() -> None:
+    result = run(DIGITS.with_factors(arrivals="fixed", arrival_rate_per_s=1e6, iterations=200))
+    assert "overloaded" in codes(result)
+    slow = run(DIGITS.with_factors(arrivals="fixed", arrival_rate_per_s=100.0, iterations=40))
+    assert "overloaded" not in codes(slow)
+
+
+def test_a_graph_of_torch_needs_a_gpu() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        run(DIGITS.with_factors(runtime="torch-graph"))
+    assert caught.value.code == "no_gpu"
+
+
 def test_int8_in_torch_is_unsupported_and_says_so() -> None:
     with pytest.raises(UnsupportedError, match="not in int8") as caught:
         run(DIGITS.with_factors(runtime="torch", precision="int8"))

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from pybench.case import Case
+from pybench.measure import GraphReplayer
 from pybench.measure.quantity import Quantity
 from pybench.units import METRICS
 from pybench.workloads.doubts import BusyWatch, judge_energy, judge_timing
 from pybench.workloads.recording import Amounts, measured, record
 from pybench.workloads.result import Result
 from tests.making import codes
+from tests.measure.simulated_cuda import GRAPH, SimulatedDriver
 
 NOOP = Case(workload="noop", warmup_iterations=0)
 
@@ -171,3 +173,62 @@ def test_a_machine_that_shows_no_cpu_times_is_not_doubted(tmp_path_factory: pyte
 def test_results_hold_equal_columns() -> None:
     result: Result = record(NOOP.with_factors(iterations=7), lambda: None, Amounts(), None)
     assert {len(np.asarray(column)) for column in result.tables["iterations"].values()} == {7}
+
+
+INFER = Case(workload="infer", model="resnet50", runtime="torch-graph", warmup_iterations=2, iterations=40)
+
+
+def recorded_graph(simulated: SimulatedDriver, **factors: object) -> Result:
+    work = GraphReplayer(GRAPH, simulated.stream())
+    return record(INFER.with_factors(**factors), work, Amounts(samples=4), None)
+
+
+def test_a_replayed_graph_is_timed_by_the_gpu_and_once_more_alone(
+    simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_LAUNCH_US", "200")
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_GRAPH_US", "1000")
+    result = recorded_graph(simulated, energy_window_s=0.1)
+    assert set(result.windows) == {"timing", "timing_depth1", "energy"}
+    metrics = result.metrics
+    assert metrics["latency_p50_ms"].value == pytest.approx(1.0, abs=0.01)
+    assert metrics["latency_depth1_p50_ms"].value == pytest.approx(1.2, rel=0.05)
+    assert metrics["latency_depth1_p50_ms"].window == "timing_depth1"
+    assert metrics["latency_depth1_p99_ms"].value >= metrics["latency_depth1_p50_ms"].value
+    assert metrics["enqueue_p50_ms"].value == pytest.approx(0.2, rel=0.05)
+    assert metrics["throughput_samples_per_s"].value == pytest.approx(4000, rel=0.1)
+    assert set(metrics) <= set(METRICS)
+    assert result.labels["steady_depth1"] in ("flat", "warmup", "slowdown", "no_steady_state")
+    assert result.labels["latency"] == "GPU events around each graph launch, 2 in flight"
+    assert result.windows["energy"]["iterations"] == pytest.approx(100, rel=0.1)  # two deep as well
+    columns = {"begin_ns", "end_ns", "enqueue_end_ns", "gpu_begin_ns", "gpu_end_ns"}
+    for name in ("iterations", "iterations_depth1"):
+        assert set(result.tables[name]) == columns
+        assert {len(column) for column in result.tables[name].values()} == {40}
+
+
+def test_a_replayed_graph_with_arrivals_is_timed_from_them(simulated: SimulatedDriver) -> None:
+    result = recorded_graph(simulated, arrivals="fixed", arrival_rate_per_s=1000.0)
+    assert set(result.windows) == {"timing"}
+    assert "latency_depth1_p50_ms" not in result.metrics
+    table = result.tables["iterations"]
+    assert np.median(np.diff(table["due_ns"])) == 1_000_000
+    assert result.metrics["latency_p50_ms"].value >= 0.1
+
+
+def test_a_level_shift_of_a_replayed_graph_is_labelled_and_doubted(
+    simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_GRAPH_US", ",".join(["900"] * 62 + ["600"] * 60))  # 2 of them warm up
+    result = recorded_graph(simulated, iterations=100)
+    assert result.labels["steady"] in ("warmup", "no_steady_state")
+    assert "not_steady" in codes(result)
+
+
+def test_a_host_that_launches_as_slowly_as_the_gpu_works_raises_a_caution(
+    simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_LAUNCH_US", "95")
+    assert "host_bound" in codes(recorded_graph(simulated))
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_LAUNCH_US", "5")
+    assert "host_bound" not in codes(recorded_graph(simulated))
