@@ -118,7 +118,8 @@ class CaseBuilder:
             if wrong is not None:
                 self._say(setting.path, wrong, _where(name), at_key=True)
         self._check_model(settings, workload, model)
-        self._check_arrivals(settings, workload)
+        if not damaged:
+            self._check_arrivals(settings, workload)
         if "batch" in cell and "batch_tokens" in cell:
             self._say(
                 cell["batch_tokens"].path, "`batch_tokens` and `batch` say the same thing", "keep one", at_key=True
