@@ -72,7 +72,7 @@ class CaseBuilder:
                 continue
             resting = idle_factors(case)
             for name, setting in cell.items():
-                if name in _IDLE_BECAUSE:
+                if name in _IDLE_BECAUSE and setting.value is not None:  # null asks for nothing
                     key = _key(setting.path)
                     idle[key] = idle.get(key, True) and name in resting
             built.append(_at_rest(case, resting))
