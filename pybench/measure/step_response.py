@@ -162,7 +162,7 @@ def _fit(time_s: Numbers, power_w: Numbers, steps: Sequence[Step], settle_s: flo
 
 def _loss(parameters: Numbers, after_s: Numbers, level: Numbers, scale: float) -> float:
     delay_s, response_s = float(parameters[0]), float(parameters[1])
-    if delay_s < 0 or response_s <= 0:
+    if abs(delay_s) > LONGEST_DELAY_S or response_s <= 0:
         return float("inf")
     return float(np.sum(np.log1p(((level - first_order(after_s, delay_s, response_s)) / scale) ** 2)))
 
@@ -176,7 +176,7 @@ def _search(after_s: Numbers, level: Numbers, scale: float, settle_s: float) -> 
 
 
 def _refine(after_s: Numbers, level: Numbers, scale: float, start: Numbers) -> Numbers:
-    step = np.array((max(0.1 * start[0], 1e-3), max(0.1 * start[1], 5e-4)))
+    step = np.array((max(0.1 * abs(start[0]), 1e-3), max(0.1 * start[1], 5e-4)))
     return minimise(lambda each: _loss(each, after_s, level, scale), start, step)
 
 
@@ -190,7 +190,7 @@ def _with_uncertainties(time_s: Numbers, power_w: Numbers, fit: _Fit) -> Respons
     judged = [_misfit(fit, directions == rising) for rising in (True, False)]
     misfit, misfit_s = max(each[0] for each in judged), max(each[1] for each in judged)
     return Response(
-        Estimate(float(fit.best[0]), float(u_s[0])),
+        Estimate(max(float(fit.best[0]), 0.0), float(u_s[0])),  # noise may put the best fit of a prompt sensor below 0
         Estimate(float(fit.best[1]), float(np.hypot(u_s[1], misfit_s))),
         _stamp_jitter_s(fit),
         misfit,
