@@ -115,6 +115,7 @@ def test_a_known_sensor_is_found_within_three_uncertainties(sensor: Sensor) -> N
     assert profile.stamp_jitter_s == pytest.approx(expected_s, abs=0.0012)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [3, 14], ids=["8 steps", "30 steps"])
 def test_uncertainties_cover_the_truth_as_often_as_they_say(count: int) -> None:
     """Of 100 repetitions, within 1 and 2 standard uncertainties (68 and 95 for normal errors, binomial 3 sigma)."""
