@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measuring the iterations of a workload: warm-up, timing window, energy window, and what they say as a `Result`.
 
-    with Recorder(case, session.device_uuid, request.sensors) as recorder:
+    with Recorder(case, session.device_uuid, sensors=request.sensors) as recorder:
         recorder.warm_up(iterate)
         recorder.time(iterate)
         recorder.replay_for_energy(iterate)
@@ -50,7 +50,7 @@ class Recorder:
     """
 
     def __init__(
-        self, case: Case, device_uuid: str | None, sensors: Mapping[str, measure.SensorProfile] | None = None
+        self, case: Case, device_uuid: str | None, *, sensors: Mapping[str, measure.SensorProfile] | None = None
     ) -> None:
         self.case = case
         self.on_gpu = device_uuid is not None
@@ -179,10 +179,11 @@ def record(
     iterate: Callable[[], None],
     amounts: Amounts,
     device_uuid: str | None,
+    *,
     sensors: Mapping[str, measure.SensorProfile] | None = None,
 ) -> Result:
     """All steps for a workload whose iterations need nothing between the windows."""
-    with Recorder(case, device_uuid, sensors) as recorder:
+    with Recorder(case, device_uuid, sensors=sensors) as recorder:
         recorder.warm_up(iterate)
         recorder.time(iterate)
         recorder.replay_for_energy(iterate)

@@ -26,7 +26,7 @@ def run(request: Request) -> Result:
         opened = None if case.model is None else open_model(request, vocabulary=feed.vocabulary)
         iterate = _iteration(feed, opened)
         device_uuid = None if opened is None else opened.session.device_uuid
-        with Recorder(case, device_uuid, request.sensors) as recorder:
+        with Recorder(case, device_uuid, sensors=request.sensors) as recorder:
             recorder.warm_up(iterate)
             text_before, wait_before = feed.text_bytes, feed.wait_s
             recorder.time(iterate)

@@ -184,9 +184,9 @@ def test_a_run_carries_the_profile_of_its_board_or_says_that_it_is_assumed(
     monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(TRACE))
     known = {UUID: replace(ASSUMED, uuid=UUID, origin="measured", steps=60)}
     case = NOOP.with_factors(iterations=5, idle_window_s=0.0)
-    measured_run = record(case, lambda: rest(20), Amounts(samples=1), UUID, known)
+    measured_run = record(case, lambda: rest(20), Amounts(samples=1), UUID, sensors=known)
     assert measured_run.measuring["gpu"]["sensor"] == known[UUID].as_json()
     assert "sensor_assumed" not in codes(measured_run)
-    other_board = record(case, lambda: rest(20), Amounts(samples=1), UUID, {"GPU-2": known[UUID]})
+    other_board = record(case, lambda: rest(20), Amounts(samples=1), UUID, sensors={"GPU-2": known[UUID]})
     assert other_board.measuring["gpu"]["sensor"]["origin"] == "assumed"
     assert "sensor_assumed" in codes(other_board)
