@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -124,6 +126,35 @@ def test_a_dry_run_names_boards_and_files(capsys: pytest.CaptureFixture[str], st
     profiles.store({**MEASURED.as_json(), "uuid": UUID})
     assert main(["sensor", "show"]) == 1
     assert "under driver 580.1 it was, which does not count" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("board")
+def test_doctor_says_whether_the_sensor_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    def energy() -> dict[str, str]:
+        assert main(["doctor", "--json"]) == 0
+        findings = json.loads(capsys.readouterr().out)["findings"]
+        return next(finding for finding in findings if finding["what"] == "GPU energy")
+
+    assert "is not measured yet" in energy()["detail"]
+    assert "pybench sensor" in energy()["hint"]
+    profiles.store({**MEASURED.as_json(), "uuid": UUID, "driver": "replay"})
+    assert energy()["detail"].endswith("power sensors measured")
+
+
+@pytest.mark.usefixtures("board")
+def test_stopping_leaves_nothing_behind_and_shows_no_traceback(store: Path) -> None:
+    command = [sys.executable, "-P", "-m", "pybench.cli", "sensor", "measure", "--loads", str(SHORT_LOADS)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    assert first.startswith("sensor: Replayed trace")
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everyone in the foreground
+    out, rest = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in rest
+    assert not store.exists()
 
 
 @pytest.mark.slow
