@@ -279,7 +279,6 @@ def idle_factors(case: Case) -> frozenset[str]:
         idle.update(("runtime", "precision", "checkpoint", *BOARD_SETTINGS))
     if case.device == "cpu" or (case.workload == "noop" and case.device in ("auto", "cuda")):
         idle.update(BOARD_SETTINGS)
-        idle.update(("runtime", "precision", "checkpoint"))
     if case.arrivals == "closed":
         idle.add("arrival_rate_per_s")
     if case.path == "none":

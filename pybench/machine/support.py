@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from pybench.case import BOARD_SETTINGS, Case
-from pybench.machine.facts import Facts
-from pybench.case import Case
 from pybench.machine.facts import Facts, package_of
 from pybench.recipe import is_built_in
 
@@ -35,6 +33,14 @@ def unsupported(case: Case, facts: Facts) -> Reason | None:
         if reason is not None:
             return reason
     return None
+
+
+def gpus_of(case: Case, facts: Facts) -> list[str]:
+    """UUIDs of the GPUs that a case will use: none, or the one it names, or the first that its runtime sees."""
+    if case.device == "cpu" or not (case.runtime or case.workload == "h2d"):
+        return []
+    uuids = [device["uuid"] for device in _gpus(case, facts)]
+    return uuids[:1] if case.device in ("auto", "cuda") else [uuid for uuid in uuids if uuid == case.device]
 
 
 def _packages(case: Case, facts: Facts) -> Reason | None:

@@ -50,8 +50,7 @@
 `CallReplayer(work)`, `GraphReplayer(graph_exec, stream)`
     The same work repeated from C++ at a pace, behind one protocol (`replay.py`): closed loop, or open loop with
     `fixed(rate)` or `poisson(rate, seed)` arrivals. `.replay(iterations, minimum_s, arrivals=..., depth=...)` gives
-    `Times`, whose
-    `latency_ns` goes to `summarise_latency` and `judge_steadiness`.
+    `Times`, whose `latency_ns` goes to `summarise_latency` and `judge_steadiness`.
 
 `GpuLoad(uuid)`
     Keeps a GPU busy for a wanted time with a kernel of pybench's own (`gpu_load.py`).
@@ -103,9 +102,9 @@ __all__ = [
     "IDLE_BEFORE",
     "METHODS",
     "NATIVE_BUILD_ID",
-    "BoardSettings",
     "NO_TIMES",
     "Arrivals",
+    "BoardSettings",
     "CallReplayer",
     "ClockAnchor",
     "Gpu",
@@ -127,8 +126,8 @@ __all__ = [
     "Window",
     "WindowEnergies",
     "anchor_clock",
-    "board_facts",
     "as_replayer",
+    "board_facts",
     "cpu_energy_source",
     "fixed",
     "gpus",

@@ -85,6 +85,7 @@ def _gpu() -> dict[str, Any]:
     devices, boards = measure.gpus(), measure.board_facts()
     return {
         "driver": devices.driver,
+        "reason": devices.reason,
         "may_set": measure.may_set(),
         "devices": [{"uuid": gpu.uuid, "name": gpu.name, **boards[gpu.uuid]} for gpu in devices.gpus],
     }

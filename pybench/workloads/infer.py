@@ -23,7 +23,7 @@ def run(request: Request) -> Result:
     inputs = random_arrays(opened.session.inputs, opened.name, case.batch, case.seq_len, request.seed)
     work = opened.session.bind_replay(inputs, transfers=case.transfers)
     done = amounts(opened, case.batch, case.seq_len)
-    result = record(case, work, done, opened.session.device_uuid, seed=request.seed)
+    result = record(case, work, done, opened.session.device_uuid, seed=request.seed, sensors=request.sensors)
     result.labels["inputs"] = "seeded random: standard normal floats, uniform ids"
     result.labels["transfers"] = "copies to and from the device in each iteration" if case.transfers else "none"
     return conclude(result, opened, case)
@@ -44,7 +44,7 @@ def _run_on_text(request: Request) -> Result:
             consume({name: feed.next()})
 
         done = amounts(opened, case.batch, case.seq_len)
-        result = record(case, iterate, done, opened.session.device_uuid, seed=request.seed)
+        result = record(case, iterate, done, opened.session.device_uuid, seed=request.seed, sensors=request.sensors)
         result.cautions += feed.cautions()
         result.labels |= feed.labels(case)
     result.labels["inputs"] = "tokenized text; an iteration fetches its batch and runs it"

@@ -1,31 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measuring the iterations of a workload: warm-up, timing window, energy window, and what they say as a `Result`.
 
-    with Recorder(case, session.device_uuid) as recorder:
+    with Recorder(case, session.device_uuid, sensors=request.sensors) as recorder:
         recorder.warm_up(work)                  # a callable, or a measure.Replayer
         recorder.time(work)
         recorder.replay_for_energy(work)
     result = recorder.result(Amounts(samples=8))
 
-The timing window is `iterations` long. Where `energy_window_s` is set, the same work is replayed in a window of its
-own for that long; else the timing window serves for energy too. Every metric names its window. The board's power limit
-and clocks are set before anything is sampled, and put back after it.
 The timing window is `iterations` long. Work that is replayed several deep is timed once more one at a time, in a
 window of its own and under metrics of its own. Where `energy_window_s` is set, the same work is replayed in a window
-of its own for that long; else the timing window serves for energy too. Every metric names its window.
+of its own for that long; else the timing window serves for energy too. Every metric names its window. The board's
+power limit and clocks are set before anything is sampled, and put back after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 
 from pybench import measure
 from pybench.case import BOARD_SETTINGS, Case
-from pybench.cautions import Caution
-from pybench.case import Case
 from pybench.cautions import Caution, CautionCode
 from pybench.measure.latency import LatencySummary
 from pybench.measure.quantity import Quantity
@@ -51,22 +47,22 @@ class Amounts:
 
 
 Work = measure.Replayer | Callable[[], object]
+Sensors = Mapping[str, measure.SensorProfile]
 
 
 class Recorder:
-    """One measurement of one process. `seed`: of arrivals at random. `times`: of the timed iterations, once there
-    are.
+    """One measurement of one process. `sensors`: what is known of the power sensors of GPUs, by UUID; `seed`: of
+    arrivals at random. `times`: of the timed iterations, once there are.
     """
 
-    def __init__(self, case: Case, device_uuid: str | None, *, seed: int = 0) -> None:
+    def __init__(self, case: Case, device_uuid: str | None, *, sensors: Sensors | None = None, seed: int = 0) -> None:
         self.case = case
         self.on_gpu = device_uuid is not None
-        self.times_ns: npt.NDArray[np.int64] = np.empty((0, 2), np.int64)
         self._board = measure.BoardSettings(device_uuid, {name: getattr(case, name) for name in BOARD_SETTINGS})
         self.times: measure.Times = measure.NO_TIMES
         self.alone: measure.Times | None = None
         self._arrivals = measure.Arrivals(case.arrivals, case.arrival_rate_per_s, seed)  # type: ignore[arg-type]
-        self._session = measure.Session(device_uuid)
+        self._session = measure.Session(device_uuid, profile=(sensors or {}).get(device_uuid or "", measure.ASSUMED))
         self._cautions: list[Caution] = []
         self._energies: list[Quantity] = []
         self._energy_window = TIMING
@@ -98,11 +94,9 @@ class Recorder:
         """The timing window; and, for work that a closed loop replays several deep, one of it alone."""
         replayer, watch = measure.as_replayer(work), BusyWatch()
         with self._session.window(TIMING) as window:
-            self.times_ns = measure.time_calls(iterate, iterations=self.case.iterations)
-            window.iterations = len(self.times_ns)
-        self._board.check()
             self.times = replayer.replay(self.case.iterations, arrivals=self._arrivals)
             window.iterations = len(self.times)
+        self._board.check()
         if replayer.depth > 1 and self.times.due_ns is None:
             with self._session.window(ALONE) as window:
                 self.alone = replayer.replay(self.case.iterations, depth=1)
@@ -114,10 +108,9 @@ class Recorder:
         if self.case.energy_window_s <= 0:
             return
         with self._session.window(ENERGY) as window:
-            window.iterations = len(measure.time_calls(iterate, iterations=1, minimum_s=self.case.energy_window_s))
-        self._board.check()
             replayer = measure.as_replayer(work)
             window.iterations = len(replayer.replay(1, self.case.energy_window_s, arrivals=self._arrivals))
+        self._board.check()
         self._energy_window = ENERGY
 
     @property
@@ -137,10 +130,8 @@ class Recorder:
             window.name: {"begin_ns": window.begin_ns, "end_ns": window.end_ns, "iterations": window.iterations}
             for window in self._session.windows
         }
-        result.labels = {"steady": steady.label}
-        result.measuring = {**self._session.facts(), "board_settings": self._board.facts()}
         result.labels = {"steady": steady.label, "latency": self.times.definition, "arrivals": self._arrivals.title}
-        result.measuring = self._session.facts()
+        result.measuring = {**self._session.facts(), "board_settings": self._board.facts()}
         result.energy_budget = self._session.energy_budget(self._energy_window)
         result.valid = {
             "timing": judge_timing(latency.p50_s),
@@ -149,10 +140,8 @@ class Recorder:
             "accuracy": Verdict(None),
         }
         result.cautions = [
-            *measure.latency_cautions(latency), *steady.cautions(), *self._cautions, *self._board.cautions(),
-            *thread_cautions(self.case),
             *measure.latency_cautions(latency), *steady.cautions(), *pace_cautions(self.times, latency),
-            *self._cautions, *thread_cautions(self.case),
+            *self._cautions, *self._board.cautions(), *thread_cautions(self.case),
         ]  # fmt: skip
         result.tables["iterations"] = self.times.columns()
         if self.alone is not None:
@@ -224,9 +213,17 @@ class Recorder:
         return metrics
 
 
-def record(case: Case, work: Work, amounts: Amounts, device_uuid: str | None, *, seed: int = 0) -> Result:
+def record(
+    case: Case,
+    work: Work,
+    amounts: Amounts,
+    device_uuid: str | None,
+    *,
+    sensors: Sensors | None = None,
+    seed: int = 0,
+) -> Result:
     """All steps for a workload whose iterations need nothing between the windows."""
-    with Recorder(case, device_uuid, seed=seed) as recorder:
+    with Recorder(case, device_uuid, sensors=sensors, seed=seed) as recorder:
         recorder.warm_up(work)
         recorder.time(work)
         recorder.replay_for_energy(work)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.measure.replay import TRACE, Boards, build_replay_library, play_boards
-from tests.measure.replay import TRACE, build_replay_library
 
 
 @pytest.fixture(scope="session")
@@ -27,15 +26,3 @@ def replayed_gpu(replay_library: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def boards(replay_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Boards:
     return play_boards(replay_library, tmp_path, monkeypatch)
-@pytest.fixture(scope="session")
-def simulated_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_simulated_driver(tmp_path_factory.mktemp("cuda"))
-
-
-@pytest.fixture
-def simulated(simulated_library: Path, monkeypatch: pytest.MonkeyPatch) -> SimulatedDriver:
-    """A simulated driver in place of the machine's own, with its defaults: graphs of 100 us that launch at once."""
-    for name in [name for name in os.environ if name.startswith("PYBENCH_FAKE_CUDA_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("PYBENCH_CUDA_LIBRARY", str(simulated_library))
-    return SimulatedDriver(simulated_library)

@@ -6,19 +6,22 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import cycle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pybench.case import Case
-from pybench.measure import GraphReplayer
+from pybench.measure import ASSUMED, GraphReplayer
 from pybench.measure.quantity import Quantity
 from pybench.units import METRICS
 from pybench.workloads.doubts import BusyWatch, judge_energy, judge_timing
 from pybench.workloads.recording import Amounts, measured, record
 from pybench.workloads.result import Result
 from tests.making import codes
+from tests.measure.replay import TRACE, UUID, build_replay_library
 from tests.measure.simulated_cuda import GRAPH, SimulatedDriver
 
 NOOP = Case(workload="noop", warmup_iterations=0)
@@ -232,3 +235,18 @@ def test_a_host_that_launches_as_slowly_as_the_gpu_works_raises_a_caution(
     assert "host_bound" in codes(recorded_graph(simulated))
     monkeypatch.setenv("PYBENCH_FAKE_CUDA_LAUNCH_US", "5")
     assert "host_bound" not in codes(recorded_graph(simulated))
+
+
+def test_a_run_carries_the_profile_of_its_board_or_says_that_it_is_assumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_NVML_LIBRARY", str(build_replay_library(tmp_path)))
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(TRACE))
+    known = {UUID: replace(ASSUMED, uuid=UUID, origin="measured", steps=60)}
+    case = NOOP.with_factors(iterations=5, idle_window_s=0.0)
+    measured_run = record(case, lambda: rest(20), Amounts(samples=1), UUID, sensors=known)
+    assert measured_run.measuring["gpu"]["sensor"] == known[UUID].as_json()
+    assert "sensor_assumed" not in codes(measured_run)
+    other_board = record(case, lambda: rest(20), Amounts(samples=1), UUID, sensors={"GPU-2": known[UUID]})
+    assert other_board.measuring["gpu"]["sensor"]["origin"] == "assumed"
+    assert "sensor_assumed" in codes(other_board)
