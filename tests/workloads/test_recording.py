@@ -203,7 +203,7 @@ def test_a_replayed_graph_is_timed_by_the_gpu_and_once_more_alone(
     assert set(metrics) <= set(METRICS)
     assert result.labels["steady_depth1"] in ("flat", "warmup", "slowdown", "no_steady_state")
     assert result.labels["latency"] == "GPU events around each graph launch, 2 in flight"
-    assert result.windows["energy"]["iterations"] == pytest.approx(100, rel=0.1)  # two deep as well
+    assert 85 <= result.windows["energy"]["iterations"] <= 101  # two deep as well: one at a time makes 83
     columns = {"begin_ns", "end_ns", "enqueue_end_ns", "gpu_begin_ns", "gpu_end_ns"}
     for name in ("iterations", "iterations_depth1"):
         assert set(result.tables[name]) == columns
