@@ -67,10 +67,10 @@ void EnergyIntegrator::integrate_samples() {
     const double kept = std::exp(-length_s / model_.response_s);
     power_w_[i] = (sensed_w_[i + 1] - sensed_w_[i] * kept) / (1 - kept);
     until_j_[i + 1] = until_j_[i] + power_w_[i] * length_s;
-    const double middle_s = (knots_s_[i] + knots_s_[i + 1]) / 2 - knots_s_[0];
-    moments_[i + 1] = {moments_[i].time2_s2 + square(middle_s) * length_s, moments_[i].power_w + power_w_[i] * length_s,
-                       moments_[i].power_time_ws + power_w_[i] * middle_s * length_s,
-                       moments_[i].power2_w2 + square(power_w_[i]) * length_s};
+    const long double middle_s = (knots_s_[i] + knots_s_[i + 1]) / 2 - knots_s_[0], weighed_w = power_w_[i] * length_s;
+    const Moments& until = moments_[i];
+    moments_[i + 1] = {until.time2_s2 + middle_s * middle_s * length_s, until.power_w + weighed_w,
+                       until.power_time_ws + weighed_w * middle_s, until.power2_w2 + weighed_w * power_w_[i]};
     double variance_j2 =
         square(model_.sample_noise_w * length_s) + square(model_.stamp_jitter_s * (sensed_w_[i + 1] - sensed_w_[i]));
     if (length_s > model_.longest_gap_s) {
@@ -147,19 +147,22 @@ std::size_t EnergyIntegrator::first_step_after(double time_s) const {
   return static_cast<std::size_t>(std::ranges::upper_bound(steps_, time_s, {}, &CounterStep::time_s) - steps_.begin());
 }
 
-// What C - F, smoothed, would change by at `place` if F were G at this edge, with the sign of G.
-double EnergyIntegrator::answer_to_edge(const WalkSmoother::Place& place, const Edge& edge) const {
+// What C - F, smoothed, would change by from one place to the other if F were G at this edge, with the sign of G.
+// `next_step`: the first after the edge's knot.
+double EnergyIntegrator::answer_to_edge(const WalkSmoother::Place& begin, const WalkSmoother::Place& end,
+                                        const Edge& edge, std::size_t next_step) const {
   if (edge.shift_j == 0) return 0;
   const double knot_s = knots_s_[edge.knot], next_s = knots_s_[edge.knot + 1];
   double answer_j = 0;
-  std::size_t step = first_step_after(knot_s);
+  std::size_t step = next_step;
   for (; step < steps_.size() && steps_[step].time_s < next_s; ++step) {
     const double part_s = steps_[step].time_s - knot_s, rest_s = next_s - knot_s - edge.past_s;
     const double edged_j = part_s <= edge.past_s ? edge.left_j * part_s / edge.past_s
                                                  : edge.left_j + edge.right_j * (part_s - edge.past_s) / rest_s;
-    answer_j += (edged_j - power_w_[edge.knot] * part_s) * counter_.answer_to_one(place, step);
+    answer_j += (edged_j - power_w_[edge.knot] * part_s) *
+                (counter_.answer_to_one(end, step) - counter_.answer_to_one(begin, step));
   }
-  return answer_j + edge.shift_j * counter_.answer_to_step(place, step);
+  return answer_j + edge.shift_j * (counter_.answer_to_step(end, step) - counter_.answer_to_step(begin, step));
 }
 
 // Least squares line through p over the whole intervals between two knots, in constant time from the moments.
@@ -167,15 +170,16 @@ void EnergyIntegrator::fit_trend(std::size_t first, std::size_t last, WindowEner
   if (last < first + kFewestForTrend) return;
   const Moments &low = moments_[first], &high = moments_[last];
   const double begin_s = knots_s_[first] - knots_s_[0], end_s = knots_s_[last] - knots_s_[0];
-  const double length_s = end_s - begin_s, mean_s = (begin_s + end_s) / 2;
-  const double mean_w = (high.power_w - low.power_w) / length_s;
-  const double spread_s2 = (high.time2_s2 - low.time2_s2) / length_s - square(mean_s);
-  const double together = (high.power_time_ws - low.power_time_ws) / length_s - mean_s * mean_w;
+  const long double length_s = end_s - begin_s, mean_s = (begin_s + end_s) / 2;
+  const long double mean_w = (high.power_w - low.power_w) / length_s;
+  const auto spread_s2 = static_cast<double>((high.time2_s2 - low.time2_s2) / length_s - mean_s * mean_s);
+  const auto together = static_cast<double>((high.power_time_ws - low.power_time_ws) / length_s - mean_s * mean_w);
   const double slope = together / spread_s2;
-  const double left_w2 = (high.power2_w2 - low.power2_w2) / length_s - square(mean_w) - slope * together;
+  const auto about_w2 = static_cast<double>((high.power2_w2 - low.power2_w2) / length_s - mean_w * mean_w);
+  const double left_w2 = about_w2 - slope * together;
   const double freedom = static_cast<double>(last - first) - 2;
-  into.drift_w = slope * length_s;
-  into.drift_variance_w2 = std::max(left_w2, 0.0) / (freedom * spread_s2) * square(length_s);
+  into.drift_w = slope * (end_s - begin_s);
+  into.drift_variance_w2 = std::max(left_w2, 0.0) / (freedom * spread_s2) * square(end_s - begin_s);
 }
 
 bool EnergyIntegrator::gap_between(std::size_t first, std::size_t last) const {
@@ -183,7 +187,7 @@ bool EnergyIntegrator::gap_between(std::size_t first, std::size_t last) const {
   return gap != gaps_.end() && *gap <= last;
 }
 
-WindowEnergy EnergyIntegrator::energy(double begin_s, double end_s) const {
+WindowEnergy EnergyIntegrator::energy(double begin_s, double end_s, bool with_variances) const {
   WindowEnergy result{kNothing, kNothing, 0, 0, 0, 0, 0, 0};
   if (!(begin_s >= knots_s_.front() - kReach_s && end_s <= knots_s_.back() + kReach_s && begin_s <= end_s)) {
     result.doubts = kNotCovered;
@@ -199,7 +203,7 @@ WindowEnergy EnergyIntegrator::energy(double begin_s, double end_s) const {
   } else {
     result.samples_j = begin.right_j + until_j_[end.knot] - until_j_[begin.knot + 1] + end.left_j;
     result.edge_variance_j2 = begin.variance_j2 + end.variance_j2;
-    fit_trend(begin.knot + 1, end.knot, result);
+    if (with_variances) fit_trend(begin.knot + 1, end.knot, result);
   }
   result.interior_variance_j2 = walked_j2_[end.knot] - walked_j2_[begin.knot];
   result.fused_variance_j2 = result.interior_variance_j2;
@@ -209,17 +213,16 @@ WindowEnergy EnergyIntegrator::energy(double begin_s, double end_s) const {
     result.doubts |= kNoCounter;
     return result;
   }
-  const auto from = counter_.place(first_step_after(knots_s_[begin.knot]), walked_j2_[begin.knot]);
-  const auto to = counter_.place(first_step_after(knots_s_[end.knot]), walked_j2_[end.knot]);
+  const std::size_t next_from = first_step_after(knots_s_[begin.knot]), next_to = first_step_after(knots_s_[end.knot]);
+  const auto from = counter_.place(next_from, walked_j2_[begin.knot]);
+  const auto to = counter_.place(next_to, walked_j2_[end.knot]);
   if (counter_.segment(from) != counter_.segment(to)) {
     result.doubts |= kCounterReset;
     return result;
   }
-  const auto error_at = [&](const WalkSmoother::Place& place) {
-    return counter_.value_j(place) - answer_to_edge(place, begin) - answer_to_edge(place, end);
-  };
-  result.energy_j += error_at(to) - error_at(from);
-  result.fused_variance_j2 = counter_.difference_variance_j2(from, to);
+  result.energy_j += counter_.value_j(to) - counter_.value_j(from) - answer_to_edge(from, to, begin, next_from) -
+                     answer_to_edge(from, to, end, next_to);
+  if (with_variances) result.fused_variance_j2 = counter_.difference_variance_j2(from, to);
   if (from.left == to.left && !from.inside && !to.inside) result.doubts |= kNoCounter;
   return result;
 }

@@ -8,6 +8,11 @@
 #include <utility>
 
 namespace pybench {
+namespace {
+
+constexpr double kForgotten = -45;  // exp of less is nothing beside 1 in 53 bits
+
+}  // namespace
 
 WalkSmoother::WalkSmoother(std::vector<WalkObservation> seen) : seen_(std::move(seen)) {
   const std::size_t count = seen_.size();
@@ -86,8 +91,11 @@ double WalkSmoother::answer_to_step(const Place& place, std::size_t first) const
 }
 
 // Of two smoothed values of one segment, i <= j.
-double WalkSmoother::covariance_j2(std::size_t i, std::size_t j) const {
-  return std::exp(log_gain_[j] - log_gain_[i]) * variance_j2_[j];
+double WalkSmoother::covariance_j2(std::size_t i, std::size_t j) const { return gain_between(i, j) * variance_j2_[j]; }
+
+double WalkSmoother::gain_between(std::size_t i, std::size_t j) const {
+  const double log_gain = log_gain_[j] - log_gain_[i];
+  return log_gain < kForgotten ? 0 : std::exp(log_gain);
 }
 
 // Of observation j in the smoothed value at observation i.
@@ -99,9 +107,9 @@ double WalkSmoother::weight_of(std::size_t i, std::size_t j) const {
 // Of all observations from `first` on in the smoothed value at observation i. Those of a segment add to 1.
 double WalkSmoother::step_weight(std::size_t i, std::size_t first) const {
   if (first >= seen_.size() || seen_[first].segment != seen_[i].segment) return first > i ? 0 : 1;
-  if (i <= first) return std::exp(log_gain_[first] - log_gain_[i]) * later_[first];
+  if (i <= first) return gain_between(i, first) * later_[first];
   if (first == 0 || seen_[first - 1].segment != seen_[i].segment) return 1;
-  return 1 - variance_j2_[i] * std::exp(log_gain_[i] - log_gain_[first - 1]) * earlier_[first - 1];
+  return 1 - variance_j2_[i] * gain_between(first - 1, i) * earlier_[first - 1];
 }
 
 double WalkSmoother::difference_variance_j2(const Place& begin, const Place& end) const {

@@ -52,6 +52,7 @@ class WalkSmoother {
 
  private:
   void smooth_segment(std::size_t first, std::size_t last);
+  double gain_between(std::size_t i, std::size_t j) const;
   double covariance_j2(std::size_t i, std::size_t j) const;
   double weight_of(std::size_t i, std::size_t j) const;
   double step_weight(std::size_t i, std::size_t first) const;

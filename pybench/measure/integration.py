@@ -122,7 +122,10 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
     samples = trace.samples.ordered()
     by_samples = len(samples.time_ns) >= FEWEST_SAMPLES
     origin_ns = int(samples.time_ns[0]) if by_samples else int(begin_ns[0]) if len(begin_ns) else 0
-    steps = find_steps(trace.counter, origin_ns, profile.counter_tick_s, profile.counter_tick_jitter_s)
+    steps = find_steps(
+        trace.counter, origin_ns, profile.counter_tick_s, profile.counter_tick_jitter_s,
+        tick_is_known=profile.origin != "assumed",
+    )  # fmt: skip
     if not by_samples:
         samples, steps_delay_s = _from_counter(steps, origin_ns), profile.counter_delay_s
         profile = replace(
@@ -133,10 +136,16 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
         if len(samples.time_ns) < FEWEST_SAMPLES:
             return _nothing(len(begin_ns))
 
-    def run(moved: SensorProfile) -> _Run:
-        return _integrate_once(samples, steps, origin_ns, begin_ns, end_ns, moved)
+    # In order of time, neighbours in memory are looked up one after another: three times as fast for many windows.
+    order = np.argsort(begin_ns, kind="stable")
+    back = np.argsort(order, kind="stable")
+    sorted_s = seconds_since(origin_ns, begin_ns[order]), seconds_since(origin_ns, end_ns[order])
 
-    base = run(profile)
+    def run(moved: SensorProfile, with_variances: bool = False) -> _Run:
+        table = _integrate_once(samples, steps, origin_ns, *sorted_s, moved, with_variances)
+        return _Run(**{name: column[back] for name, column in table.items()})
+
+    base = run(profile, with_variances=True)
     parts = {"sampling": np.sqrt(base.fused_variance_j2), "edges": np.sqrt(base.edge_variance_j2)}
     u_counter_s = float(np.hypot(profile.u_counter_delay_s, steps.u_phase_s))
     for part, name, u_s in (
@@ -167,8 +176,14 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
 
 
 def _integrate_once(
-    samples: SampleChannel, steps: CounterSteps, origin_ns: int, begin_ns: Times, end_ns: Times, profile: SensorProfile
-) -> _Run:
+    samples: SampleChannel,
+    steps: CounterSteps,
+    origin_ns: int,
+    begin_s: Numbers,
+    end_s: Numbers,
+    profile: SensorProfile,
+    with_variances: bool,
+) -> dict[str, NDArray[Any]]:
     model = _native.SensorModel(
         delay_s=profile.sample_delay_s,
         response_s=profile.response_s,
@@ -178,7 +193,7 @@ def _integrate_once(
         transient_s=TRANSIENT_S,
         longest_gap_s=GAP_PERIODS * profile.sample_period_s,
     )
-    table = _native.integrate_energy(
+    return _native.integrate_energy(
         seconds_since(origin_ns, samples.time_ns),
         samples.power_w,
         steps.time_s - profile.counter_delay_s,
@@ -186,10 +201,10 @@ def _integrate_once(
         steps.energy_j,
         steps.segment,
         model,
-        seconds_since(origin_ns, begin_ns),
-        seconds_since(origin_ns, end_ns),
+        begin_s,
+        end_s,
+        with_variances,
     )
-    return _Run(**table)
 
 
 def _from_counter(steps: CounterSteps, origin_ns: int) -> SampleChannel:
