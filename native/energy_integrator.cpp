@@ -117,7 +117,11 @@ EnergyIntegrator::Edge EnergyIntegrator::edge_at(double time_s, std::size_t firs
   const double past_s = time_s - knots_s_[knot];
   const std::size_t first = std::max(knot > kLeftIntervals ? knot - kLeftIntervals : 0, first_knot);
   const bool last = knot + 1 == knots_s_.size();
-  if (first >= knot) return open_edge(knot, past_s, last ? sensed_w_[knot] : power_w_[knot]);
+  if (first >= knot) {  // what the interval holds may have been spent before the edge or after it
+    Edge edge = open_edge(knot, past_s, last ? sensed_w_[knot] : power_w_[knot]);
+    edge.variance_j2 += square(kUnseenShare * (edge.left_j + edge.right_j));
+    return edge;
+  }
   const double left_w = (until_j_[knot] - until_j_[first]) / (knots_s_[knot] - knots_s_[first]);
   if (last) return open_edge(knot, past_s, left_w);
   double spread_w2 = square(model_.sample_noise_w);
@@ -197,8 +201,9 @@ WindowEnergy EnergyIntegrator::energy(double begin_s, double end_s, bool with_va
   if (begin.knot == end.knot) {  // no sample inside: nothing tells the window's power from that around it
     const double length_s = end_s - begin_s;
     const double power_w = begin.knot < power_w_.size() ? power_w_[begin.knot] : sensed_w_.back();
+    const double whole_j = begin.knot < power_w_.size() ? begin.left_j + begin.right_j : 0;
     result.samples_j = power_w * length_s;
-    result.edge_variance_j2 = square(kUnseenShare * range_w_ * length_s);
+    result.edge_variance_j2 = square(kUnseenShare) * (square(range_w_ * length_s) + square(whole_j));
     begin.shift_j = end.shift_j = 0;
   } else {
     result.samples_j = begin.right_j + until_j_[end.knot] - until_j_[begin.knot + 1] + end.left_j;

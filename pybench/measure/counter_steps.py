@@ -68,8 +68,21 @@ def find_steps(
     time_s = (call_s + return_s) / 2 - tick_s / 2
     time_s[tight + 1], u_s[tight + 1] = middle_s, (return_s[tight + 1] - call_s[tight]) / np.sqrt(12)
     new = np.concatenate(([True], (np.diff(energy_j) != 0))) if len(energy_j) else np.empty(0, bool)
-    order = np.argsort(time_s[new], kind="stable")
-    return CounterSteps(time_s[new][order], u_s[new][order], energy_j[new][order], segment[new][order], None, 0.0)
+    return _in_order(time_s[new], u_s[new], energy_j[new], segment[new], None, 0.0)
+
+
+def _in_order(
+    time_s: NDArray[np.float64],
+    u_s: NDArray[np.float64],
+    energy_j: NDArray[np.float64],
+    segment: NDArray[np.int64],
+    tick_s: float | None,
+    u_phase_s: float,
+) -> CounterSteps:
+    """In order of time; a step that was guessed to lie before a reset it came after moves to its segment's begin."""
+    order = np.lexsort((time_s, segment))
+    time_s = np.maximum.accumulate(time_s[order])
+    return CounterSteps(time_s, u_s[order], energy_j[order], segment[order], tick_s, u_phase_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +190,9 @@ def _on_grid(
     if contradicting > DISAGREEING * len(number) + 1:
         return None
     first = np.concatenate(([True], ~same_tick | (np.diff(part) != 0)))
-    steps = (
-        np.concatenate((grid.time_s(number[first]), (call_s + return_s)[lost] / 2 - grid.tick_s / 2)),
-        np.concatenate((np.hypot(jitter_s, u_grid_s[sure][first]), np.full(np.sum(lost), grid.tick_s / np.sqrt(12)))),
-        np.concatenate((value_j[first], energy_j[lost])),
-        np.concatenate((part[first], segment[lost])),
-    )
-    order = np.lexsort((steps[0], steps[3]))
-    return CounterSteps(*(column[order] for column in steps), grid.tick_s, grid.u_phase_s)
+    late_s = (call_s + return_s)[lost] / 2 - grid.tick_s / 2
+    time_s = np.concatenate((grid.time_s(number[first]), late_s))
+    u_s = np.concatenate((np.hypot(jitter_s, u_grid_s[sure][first]), np.full(len(late_s), grid.tick_s / np.sqrt(12))))
+    value_j = np.concatenate((value_j[first], energy_j[lost]))
+    part = np.concatenate((part[first], segment[lost]))
+    return _in_order(time_s, u_s, value_j, part, grid.tick_s, grid.u_phase_s)

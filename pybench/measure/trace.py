@@ -8,8 +8,8 @@
     polled.csv    t_us, power_average_w, power_instant_w       fields 185 and 186
     clocks.csv    t_us, sm_mhz, temperature_c, event_reasons   NVML's clocks event bit mask
 
-Any of them may be absent, or compressed (`samples.csv.gz`). It corrects nothing; what cannot be used at all (repeated time stamps, failed reads) is left
-out by the readers of a channel.
+Any of them may be absent, or compressed (`samples.csv.gz`). It corrects nothing; what cannot be used at all (repeated
+time stamps, failed reads) is left out by the readers of a channel.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ Times = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 
 LARGEST_US = 9e15  # 285 years: what int64 nanoseconds hold
-NEAREST_NS = 1_000_000  # two samples nearer than 1 ms say nothing of power: the lag's inverse blows their noise up by 13
+NEAREST_NS = (
+    1_000_000  # two samples nearer than 1 ms say nothing of power: the lag's inverse blows their noise up by 13
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,6 @@ def _opened(path: Path) -> Iterator[TextIO]:
     try:
         opened = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rt", newline="", encoding="utf-8-sig", errors="replace") as file:
-            yield file  # type: ignore[misc]
+            yield file
     except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise InputError(f"{path}: {error}", hint="it should be a CSV file, as text or compressed by gzip") from error
