@@ -30,6 +30,7 @@ PLAN_RESOLVED = "plan.resolved.json"
 ARTEFACTS = "artefacts"
 RUNS = "runs"
 REPORT = "report"
+SENSORS = "sensors"
 
 CASE = "case.json"
 RECIPE = "recipe.json"
@@ -55,6 +56,7 @@ VALIDITIES = ("timing", "energy", "precision", "accuracy")
 
 _BLOCK = re.compile(r"block-(\d{3,})")
 _ATTEMPT = re.compile(r"attempt-(\d{2,})")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -267,6 +269,14 @@ class CampaignDirectory:
 
     def artefact(self, digest: str) -> Path:
         return self.path / ARTEFACTS / digest
+
+    def sensor(self, uuid: str) -> Path:
+        """The profile of one GPU's power sensor that every run of this campaign uses."""
+        return self.path / SENSORS / f"{_UNSAFE.sub('_', uuid)}.json"
+
+    def read_sensors(self) -> dict[Path, dict[str, Any]]:
+        """Every sensor profile of this campaign, by its file."""
+        return {path: read_json(path) for path in sorted((self.path / SENSORS).glob("[!.]*.json"))}
 
     def block(self, case_id: str, block: int) -> Path:
         return self.path / RUNS / case_id / f"block-{block:03d}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -50,6 +50,9 @@ def run(
         typer.Option("--rerun", metavar="CASE", help="Do every run of this case (an id's beginning) once more."),
     ] = None,
     shard: Annotated[str, typer.Option(metavar="I/N", help="Only every N-th block, beginning with the I-th.")] = "1/1",
+    no_sensor: Annotated[
+        bool, typer.Option("--no-sensor", help="Measure no GPU's power sensor first; assume one where none is stored.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="List cases, artefacts, time and disk; start nothing.")
     ] = False,
@@ -78,9 +81,15 @@ def run(
         return
     _name_changes(*runner.open_for_running(campaign, content, text))
     progress = Progress(sys.stderr)
+
+    def prepare_sensors(cases: Sequence[Case], is_stopping: Callable[[], bool]) -> None:
+        measure = None if no_sensor else machine.measure_profile
+        means = runner.Means(progress.note, is_stopping, measure)
+        runner.prepare_sensors(campaign, machine.boards_used(cases, facts), means)
+
     try:
         result = runner.run_campaign(
-            campaign, resolved, options, lambda case: machine.unsupported(case, facts), progress
+            campaign, resolved, options, lambda case: machine.unsupported(case, facts), progress, prepare_sensors
         )
     finally:
         progress.close()

@@ -37,6 +37,10 @@ class Progress:
     def preparing(self, recipe: Recipe) -> None:
         self._line(f"making {recipe.title()}", stays=not self._is_terminal)
 
+    def note(self, text: str) -> None:
+        """Something worth a line of its own."""
+        self._line(text)
+
     def running(self, planned: PlannedRun) -> None:
         if self._is_terminal:
             self._line(f"{self._state()}  {planned.case.title()}, block {planned.block}", stays=False)

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
 import typer
 
-from pybench.errors import UsageError
-from pybench.machine.sensor import integrate_trace
+from pybench.cli.sensor_table import describe_profile
+from pybench.errors import InputError, PybenchError, UnsupportedError, UsageError
+from pybench.machine import profiles
+from pybench.machine.sensor import SHORT_LOADS, Board, chosen_boards, integrate_trace, measure_profile
 
 METHODS = (
     "fused",
@@ -20,12 +23,114 @@ METHODS = (
     "counter-difference",
     "counter-interpolated",
 )
+FEWEST_LOADS = 6
+Device = Annotated[
+    Optional[str], typer.Option(metavar="UUID|INDEX", help="Which GPU, by UUID or NVML's number [default: all].")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def register(app: typer.Typer) -> None:
-    sensor = typer.Typer(no_args_is_help=True, help="The power sensor of a GPU board.", rich_markup_mode=None)
-    sensor.command()(integrate)
+    sensor = typer.Typer(
+        invoke_without_command=True,
+        help="Measure the power sensor of this machine's GPUs (as `sensor measure`), or see what was measured.",
+        rich_markup_mode=None,
+    )
+    sensor.callback()(_bare)
+    for command in (measure, show, integrate):
+        sensor.command()(command)
+    sensor.command("list")(list_profiles)
     app.add_typer(sensor, name="sensor")
+
+
+def _bare(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        measure()
+
+
+def measure(
+    device: Device = None,
+    loads: Annotated[
+        int, typer.Option(min=FEWEST_LOADS, help="How often the load is switched on: fewer is quicker, and less sure.")
+    ] = SHORT_LOADS,
+    force: Annotated[bool, typer.Option("--force", help="Also when other processes hold the GPU.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Say what would be measured; start nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how a GPU's power readings lag behind its power, about a minute each, and store it for every campaign.
+
+    The GPU should be idle: pybench switches a load of its own on and off. Nothing on it is set.
+    """
+    measured = []
+    for board in chosen_boards(device):
+        if dry_run:
+            where = profiles.file_of(board.uuid, board.driver)
+            print(f"{board.index}  {board.uuid}  {board.name}, driver {board.driver}: about a minute, into {where}")
+            continue
+        profile = measure_profile(board, loads=loads, force=force)
+        path = profiles.store(profile)
+        measured.append(profile)
+        if not as_json:
+            print("\n".join(describe_profile(profile)))
+            print(f"stored in {path}\n")
+    if as_json:
+        print(json.dumps({"profiles": measured}, indent=1))
+
+
+def show(device: Device = None, as_json: AsJson = False) -> None:
+    """Print the stored profile of this machine's GPUs under their driver."""
+    found = _stored_of(device)
+    if as_json:
+        print(json.dumps({"profiles": found}, indent=1))
+        return
+    for profile in found:
+        print("\n".join(describe_profile(profile)))
+
+
+def _stored_of(device: str | None) -> list[profiles.Profile]:
+    """The profiles of this machine's boards; where there is none, of a UUID that is asked for."""
+    try:
+        there = chosen_boards(device)
+    except UnsupportedError:
+        known = [profile for profile in profiles.stored().values() if not isinstance(profile, InputError)]
+        found = [profile for profile in known if device and str(profile["uuid"]).startswith(device)]
+        if not found:
+            raise
+        return found
+    found = []
+    for board in there:
+        profile = profiles.find(board.uuid, board.driver)
+        if profile is None:
+            raise _unmeasured(board)
+        found.append(profile)
+    return found
+
+
+def _unmeasured(board: Board) -> PybenchError:
+    others = profiles.of_other_drivers(board.uuid, board.driver)
+    but = f"; under driver {', '.join(others)} it was, which does not count" if others else ""
+    return PybenchError(
+        f"the sensor of {board.uuid} was not measured under driver {board.driver}{but}", hint="run `pybench sensor`"
+    )
+
+
+def list_profiles(as_json: AsJson = False) -> None:
+    """Every stored profile, of this machine's GPUs or of others."""
+    stored = profiles.stored()
+    if as_json:
+        good = [profile for profile in stored.values() if not isinstance(profile, InputError)]
+        print(json.dumps({"folder": str(profiles.folder()), "profiles": good}, indent=1))
+        return
+    if not stored:
+        print(f"no profile in {profiles.folder()}: run `pybench sensor` on a machine with a GPU", file=sys.stderr)
+    for profile in stored.values():
+        if isinstance(profile, InputError):
+            print(f"unreadable  {profile.message}")
+        else:
+            doubts = f", {len(profile['reasons'])} doubts" if profile.get("reasons") else ""
+            print(f"{profile['uuid']}  {profile['name']}, driver {profile['driver']}, {profile['measured_at']}{doubts}")
 
 
 def integrate(

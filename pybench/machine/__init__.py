@@ -2,12 +2,14 @@
 """What this machine can do and measure. Asks the worker in a subprocess; imports no framework.
 
 `facts`: the asking; `support`: whether a case can run here; `diagnosis`: what `pybench doctor` says; `estimate`: how
-long a campaign may take before anything has run.
+long a campaign may take before anything has run; `sensor`: a GPU's power sensor, measured; `profiles`: the store of
+such measurements.
 """
 
 from pybench.machine.diagnosis import Finding, diagnose
 from pybench.machine.estimate import Estimate, estimate
 from pybench.machine.facts import EVERYTHING, Facts, ask, needed_facts
+from pybench.machine.sensor import boards_used, measure_profile
 from pybench.machine.support import unsupported
 
 __all__ = [
@@ -16,8 +18,10 @@ __all__ = [
     "Facts",
     "Finding",
     "ask",
+    "boards_used",
     "diagnose",
     "estimate",
+    "measure_profile",
     "needed_facts",
     "unsupported",
 ]

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pybench.errors import InputError
+from pybench.machine import profiles
 from pybench.machine.facts import Facts
 
 Status = Literal["yes", "no"]
@@ -75,9 +77,28 @@ def _gpu_torch(facts: Facts) -> Finding:
 def _gpu_energy(facts: Facts) -> Finding:
     fact = facts["gpu"]
     if fact["available"] and fact["devices"]:
-        return Finding("GPU energy", "yes", f"NVML, driver {fact['driver']}: the energy counter's difference")
+        return _measured_boards([device["uuid"] for device in fact["devices"]], fact["driver"])
     return Finding(
         "GPU energy", "no", fact.get("why", "NVML knows no GPU"), "needs an NVIDIA driver (libnvidia-ml.so.1)"
+    )
+
+
+def _measured_boards(uuids: list[str], driver: str) -> Finding:
+    without = []
+    for uuid in uuids:
+        try:
+            known = profiles.find(uuid, driver) is not None
+        except InputError:
+            known = False
+        without += [] if known else [uuid]
+    detail = f"NVML, driver {driver}: power samples and energy counter together"
+    if not without:
+        return Finding("GPU energy", "yes", f"{detail}; power sensors measured")
+    return Finding(
+        "GPU energy",
+        "yes",
+        f"{detail}; the power sensor of {', '.join(without)} is not measured yet",
+        "`pybench sensor` measures it in about a minute; `pybench run` does so by itself",
     )
 
 

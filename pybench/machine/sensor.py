@@ -1,16 +1,86 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The power sensor of a board, asked through a worker: the energy of windows of a recorded trace."""
+"""The power sensor of a board, asked through a worker: its profile, and the energy of windows of a recorded trace."""
 
 from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pybench.case import Case
+from pybench.errors import UnsupportedError, UsageError
 from pybench.machine.asking import ask_worker
+from pybench.machine.facts import Facts, ask
+from pybench.machine.profiles import Profile
+from pybench.machine.support import gpus_of
 
 ANSWER_TIMEOUT_S = 600.0  # a day's trace integrates in seconds; reading it as text takes longer
+MEASURING_TIMEOUT_S = 600.0  # it takes about a minute; a busy GPU and a slow driver may stretch that
+
+SHORT_LOADS = 30  # as pybench.measure.sensor_procedure has it
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """One GPU as NVML knows it."""
+
+    index: int
+    uuid: str
+    name: str
+    driver: str | None
+
+
+def boards() -> list[Board]:
+    """The GPUs of this machine in NVML's order. Raises UnsupportedError (`no_gpu`) where there is none."""
+    fact = ask(("gpu",))["gpu"]
+    if not fact["available"] or not fact["devices"]:
+        why = fact.get("why") or fact.get("reason") or "NVML knows no GPU"
+        raise UnsupportedError(
+            f"there is no GPU whose sensor could be measured: {why}",
+            code="no_gpu",
+            hint="it needs an NVIDIA GPU and its driver (libnvidia-ml.so.1); a container must be given them",
+        )
+    return [
+        Board(index, device["uuid"], device["name"], fact["driver"]) for index, device in enumerate(fact["devices"])
+    ]
+
+
+def chosen_boards(device: str | None) -> list[Board]:
+    """All boards, or the one with this UUID (its beginning is enough) or index. Raises UsageError for no such board."""
+    there = boards()
+    if device is None:
+        return there
+    fitting = [board for board in there if device == str(board.index) or board.uuid.startswith(device)]
+    if len(fitting) != 1:
+        listed = ", ".join(f"{board.index} {board.uuid}" for board in there)
+        what = "no GPU here" if not fitting else f"{len(fitting)} GPUs"
+        raise UsageError(f"--device {device} fits {what}", hint=f"there are {listed}")
+    return fitting
+
+
+def boards_used(cases: Sequence[Case], facts: Facts) -> list[Board]:
+    """The boards that the cases will use, as far as NVML knows them; none, without asking, where no case uses a GPU."""
+    used = {uuid for case in cases for uuid in gpus_of(case, facts)}
+    if not used:
+        return []
+    try:
+        return [board for board in boards() if board.uuid in used]
+    except UnsupportedError:
+        return []
+
+
+def measure_profile(board: Board, *, loads: int = SHORT_LOADS, force: bool = False) -> Profile:
+    """Measures a board's sensor, about a minute; its progress goes to stderr. Not stored.
+
+    Raises UnsupportedError where that cannot be done (`gpu_busy`, `no_cuda_driver`, `sensor_unclear`, ...).
+    """
+    request = {"job": "measure", "uuid": board.uuid, "loads": loads, "force": force}
+    answer = ask_sensor(request, f"the sensor of {board.uuid}", timeout_s=MEASURING_TIMEOUT_S, talk=True)
+    profile: Profile = answer["profile"]
+    return profile
 
 
 def integrate_trace(trace: Path, windows: Path, method: str, profile: Path | None) -> dict[str, Any]:

@@ -30,6 +30,14 @@ def unsupported(case: Case, facts: Facts) -> Reason | None:
     return None
 
 
+def gpus_of(case: Case, facts: Facts) -> list[str]:
+    """UUIDs of the GPUs that a case will use: none, or the one it names, or the first that its runtime sees."""
+    if case.device == "cpu" or not (case.runtime or case.workload == "h2d"):
+        return []
+    uuids = [device["uuid"] for device in _gpus(case, facts)]
+    return uuids[:1] if case.device in ("auto", "cuda") else [uuid for uuid in uuids if uuid == case.device]
+
+
 def _packages(case: Case, facts: Facts) -> Reason | None:
     needed = []
     if case.runtime:

@@ -6,6 +6,7 @@ A GPU that cannot be measured is no error: `open_gpu` then gives an `Unavailable
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -100,6 +101,19 @@ class GpuSampler:
     @property
     def uuid(self) -> str:
         return str(self._device.uuid)
+
+    @property
+    def name(self) -> str:
+        return str(self._device.name)
+
+    @property
+    def driver_version(self) -> str | None:
+        return str(self._nvml.driver_version) or None
+
+    def other_processes(self) -> list[int]:
+        """Ids of the processes that compute on the board now, but for this one; none where NVML does not tell."""
+        _, processes = self._device.processes()
+        return [process.process_id for process in processes if process.process_id != os.getpid()]
 
     def start(self) -> None:
         self._sampler.start()

@@ -24,6 +24,8 @@ class SensorProfile:
     `sample_delay_s` late. The counter steps every `counter_tick_s` to the energy spent until `counter_delay_s` before.
 
     `u_...` are standard uncertainties of the value they are named after. None: that channel or property was not there.
+    A number that is never None and could not be measured is named in `missing`: it holds what `ASSUMED` says, and is
+    stored as null. `reasons` (`code: detail`) says why, and what else is doubtful.
     """
 
     uuid: str | None = None
@@ -34,15 +36,19 @@ class SensorProfile:
 
     # The driver's sample buffer (nvmlDeviceGetSamples, TOTAL_POWER).
     sample_period_s: float = 0.020
+    u_sample_period_s: float | None = None
     sample_delay_s: float
     u_sample_delay_s: float
     response_s: float
     u_response_s: float
     stamp_jitter_s: float  # root mean square of how much older a sample can be than its stamp says
     sample_noise_w: float  # standard deviation at constant load
+    sample_gain_ratio: float | None = None  # energy by the samples over energy by the counter, at constant load
+    u_sample_gain_ratio: float | None = None
 
     # The energy counter.
     counter_tick_s: float
+    u_counter_tick_s: float | None = None
     counter_tick_jitter_s: float  # standard deviation of a tick around its grid
     counter_delay_s: float
     u_counter_delay_s: float
@@ -53,14 +59,24 @@ class SensorProfile:
     # 1.5 % in a load's first second, and windows of 10 s of the same kernel differ by 0.1 to 0.9 %.
     state_ratio: float = 0.011
 
-    # The polled fields: update period of both, and the length over which the "average" one averages.
+    # The polled fields: update period of both, how late the "instant" one is when it is refreshed (in the sense of
+    # `sample_delay_s`), and the length over which the "average" one averages.
     instant_period_s: float | None = None
     instant_delay_s: float | None = None
+    u_instant_delay_s: float | None = None
     average_period_s: float | None = None
     average_window_s: float | None = None
+    u_average_window_s: float | None = None
+
+    steps: int | None = None  # of power that the delay and the response were found from
+    missing: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        return {"schema_version": SCHEMA_VERSION, **asdict(self)}
+        """The stored form: what is missing is null."""
+        stored = {"schema_version": SCHEMA_VERSION, **asdict(self), **dict.fromkeys(self.missing)}
+        del stored["missing"]
+        return {**stored, "reasons": list(self.reasons)}
 
 
 def profile_from_json(stored: Mapping[str, Any], source: str) -> SensorProfile:
@@ -70,18 +86,24 @@ def profile_from_json(stored: Mapping[str, Any], source: str) -> SensorProfile:
             f"{source}: a sensor profile of schema version {stored.get('schema_version')}, not {SCHEMA_VERSION}",
             hint="measure it again with `pybench sensor`",
         )
-    known = {field.name: field for field in fields(SensorProfile)}
+    known = {field.name for field in fields(SensorProfile)} - {"missing"}
     values = {name: value for name, value in stored.items() if name != "schema_version"}
-    unknown = sorted(set(values) - set(known))
+    unknown = sorted(set(values) - known)
     if unknown:
         raise InputError(
             f"{source}: unknown entries {', '.join(unknown)}", hint="it should be what `pybench sensor` wrote"
         )
     for name, value in values.items():
-        if name.endswith(("_s", "_w")) and not (value is None or (isinstance(value, int | float) and value >= 0)):
+        if name.endswith(("_s", "_w", "_ratio")) and not (
+            value is None or (isinstance(value, int | float) and value >= 0)
+        ):
             raise InputError(f"{source}: {name} is {json.dumps(value)}", hint="it must be a number of at least 0")
+    absent = {name: getattr(ASSUMED, name) for name in NEVER_NULL if name in values and values[name] is None}
+    reasons = values.get("reasons", [])
+    if not (isinstance(reasons, list) and all(isinstance(reason, str) for reason in reasons)):
+        raise InputError(f"{source}: reasons is {json.dumps(reasons)}", hint="it must be a list of texts")
     try:
-        return SensorProfile(**values)
+        return SensorProfile(**{**values, **absent, "missing": tuple(absent), "reasons": tuple(reasons)})
     except TypeError as error:
         raise InputError(f"{source}: not a whole sensor profile ({error})") from error
 
@@ -99,3 +121,9 @@ ASSUMED = SensorProfile(
     counter_delay_s=0.010,
     u_counter_delay_s=0.005,
 )
+
+# What an integrator cannot do without: where one of these was not measured, `ASSUMED` stands in.
+SAMPLE_TIMING = ("sample_delay_s", "u_sample_delay_s", "response_s", "u_response_s", "stamp_jitter_s")
+COUNTER_GRID = ("counter_tick_s", "counter_tick_jitter_s")
+COUNTER_DELAY = ("counter_delay_s", "u_counter_delay_s")
+NEVER_NULL = ("sample_period_s", "sample_noise_w", *SAMPLE_TIMING, *COUNTER_GRID, *COUNTER_DELAY)

@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a campaign: artefacts first, once each, then every run of every block in a process of its own.
 
-`campaign` is the table of contents; `schedule` the order; `claims` who may do a run; `prepare` the artefacts; `process`
-one worker; `outcome` what came of it; `interruption` how to stop. Spawns the worker, never imports it.
+`campaign` is the table of contents; `schedule` the order; `claims` who may do a run; `prepare` the artefacts; `sensors`
+the profiles of the GPUs' power sensors; `process` one worker; `outcome` what came of it; `interruption` how to stop.
+Spawns the worker, never imports it.
 """
 
 from pybench.runner.campaign import Listener, Options, Tally, open_for_running, run_campaign, tally
 from pybench.runner.schedule import Shard, parse_shard, planned_runs
+from pybench.runner.sensors import Means, prepare_sensors
 
 __all__ = [
     "Listener",
+    "Means",
     "Options",
     "Shard",
     "Tally",
     "open_for_running",
     "parse_shard",
     "planned_runs",
+    "prepare_sensors",
     "run_campaign",
     "tally",
 ]

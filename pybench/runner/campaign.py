@@ -50,6 +50,7 @@ class Listener(Protocol):
     def stopping(self) -> None: ...
 
 
+Prepare = Callable[[Sequence[Case], Callable[[], bool]], None]  # cases that are about to run; whether to stop
 Support = Callable[[Case], tuple[str, str] | None]  # None: can run here; else (reason code, sentence)
 
 
@@ -93,9 +94,17 @@ def open_for_running(
 
 
 def run_campaign(
-    campaign: CampaignDirectory, plan: ResolvedPlan, options: Options, support: Support, listener: Listener
+    campaign: CampaignDirectory,
+    plan: ResolvedPlan,
+    options: Options,
+    support: Support,
+    listener: Listener,
+    prepare_sensors: Prepare = lambda cases, is_stopping: None,
 ) -> Tally:
-    """Does everything that is missing and selected; returns how the selected part then stands."""
+    """Does everything that is missing and selected; returns how the selected part then stands.
+
+    `prepare_sensors` is called before the first run, with the cases that this machine can run.
+    """
     claimant = this_process()
     planned = [
         run for run in planned_runs(plan.cases, plan.seed, plan.repetitions, options.shard) if _selected(run, options)
@@ -109,7 +118,10 @@ def run_campaign(
         maker = Maker(
             campaign, claimant, interruption, options.timeout_s, options.retry_failed, plan.files, listener.preparing
         )
-        made = prepare(_recipes([run.case for run in pending if unsupported[run.case.id] is None]), maker)
+        runnable = {run.case.id: run.case for run in pending if unsupported[run.case.id] is None}
+        made = prepare(_recipes(list(runnable.values())), maker)
+        if runnable and not interruption.asked:
+            prepare_sensors(list(runnable.values()), lambda: interruption.asked)
         runner = _Runner(campaign, plan, options, claimant, interruption, unsupported, made, listener)
         runner.run_all(pending)
         result = tally(campaign, plan, planned)

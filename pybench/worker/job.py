@@ -14,6 +14,7 @@ from pybench.errors import InputError
 from pybench.worker import affinity
 
 if TYPE_CHECKING:
+    from pybench.measure import SensorProfile
     from pybench.workloads.result import Result
 
 
@@ -50,9 +51,19 @@ def _run(folder: Path, campaign: Path, clock: _Parts) -> Result:
         seed=stored["seed"],
         artefacts={role: campaign / path for role, path in stored["artefacts"].items()},
         files={factor: Path(path) for factor, path in stored["files"].items()},
+        sensors=_sensors(campaign),
     )
     clock.mark("imports")
     return workloads.run(request)
+
+
+def _sensors(campaign: Path) -> dict[str, SensorProfile]:
+    """The campaign's sensor profiles by the GPU's UUID."""
+    from pybench import measure
+
+    stored = rundir.CampaignDirectory(campaign).read_sensors()
+    profiles = [measure.profile_from_json(content, str(path)) for path, content in stored.items()]
+    return {profile.uuid: profile for profile in profiles if profile.uuid is not None}
 
 
 def _make(folder: Path, campaign: Path, clock: _Parts) -> Result:

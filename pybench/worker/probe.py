@@ -83,7 +83,8 @@ def _gpu() -> dict[str, Any]:
     from pybench import measure
 
     devices = measure.gpus()
-    return {"driver": devices.driver, "devices": [{"uuid": gpu.uuid, "name": gpu.name} for gpu in devices.gpus]}
+    listed = [{"uuid": gpu.uuid, "name": gpu.name} for gpu in devices.gpus]
+    return {"driver": devices.driver, "devices": listed, "reason": devices.reason}
 
 
 def _cpu_energy() -> dict[str, Any]:

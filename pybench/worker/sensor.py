@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `pybench sensor` asks of a worker: one JSON request in, one JSON answer beside it.
 
-`integrate`: the energy of windows of a recorded trace, {trace, windows, method, profile} -> {profile, windows}.
+`integrate`: the energy of windows of a recorded trace, {trace, windows, method, profile} -> {sensor, windows}.
+`measure`: the profile of a live board, {uuid, loads, force} -> {profile}; about a minute, its progress on stderr.
 Answers are files because 1e5 windows do not fit into the report's pipe.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from pybench.measure.gpu_energy import describe
 from pybench.measure.trace import read_columns, to_ns
 
 ANSWER = "answer.json"
+INTERRUPTED_STATUS = 130
 
 
 def do(request_file: Path) -> dict[str, Any]:
@@ -59,4 +62,19 @@ def _profile(path: str | None) -> measure.SensorProfile:
     return measure.profile_from_json(stored, path)
 
 
-_JOBS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"integrate": _integrate}
+def _measure(request: dict[str, Any]) -> dict[str, Any]:
+    from pybench.measure.gpu_load import GpuLoad
+    from pybench.measure.sensor_procedure import measure_sensor
+
+    try:
+        profile = measure_sensor(request["uuid"], GpuLoad, loads=request["loads"], force=request["force"], tell=_tell)
+    except KeyboardInterrupt:  # whoever asked got it too, and says so: no traceback in the middle of that
+        raise SystemExit(INTERRUPTED_STATUS) from None
+    return {"profile": profile.as_json()}
+
+
+def _tell(text: str) -> None:
+    print(f"sensor: {text}", file=sys.stderr, flush=True)
+
+
+_JOBS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"integrate": _integrate, "measure": _measure}

@@ -32,7 +32,9 @@ def run(request: Request) -> Result:
         target.copy_(source, non_blocking=non_blocking)
         stream.synchronize()
 
-    result = record(case, iterate, Amounts(copied_bytes=case.transfer_bytes), runtime.gpu_uuid())
+    result = record(
+        case, iterate, Amounts(copied_bytes=case.transfer_bytes), runtime.gpu_uuid(), sensors=request.sensors
+    )
     result.labels |= {
         "device": runtime.gpu_uuid(),
         "runtime_version": torch.__version__,

@@ -22,7 +22,8 @@ def run(request: Request) -> Result:
     opened = open_model(request)
     inputs = random_arrays(opened.session.inputs, opened.name, case.batch, case.seq_len, request.seed)
     iterate = opened.session.bind(inputs, transfers=case.transfers)
-    result = record(case, iterate, amounts(opened, case.batch, case.seq_len), opened.session.device_uuid)
+    work = amounts(opened, case.batch, case.seq_len)
+    result = record(case, iterate, work, opened.session.device_uuid, sensors=request.sensors)
     result.labels["inputs"] = "seeded random: standard normal floats, uniform ids"
     result.labels["transfers"] = "copies to and from the device in each iteration" if case.transfers else "none"
     return conclude(result, opened, case)
@@ -42,7 +43,8 @@ def _run_on_text(request: Request) -> Result:
         def iterate() -> None:
             consume({name: feed.next()})
 
-        result = record(case, iterate, amounts(opened, case.batch, case.seq_len), opened.session.device_uuid)
+        work = amounts(opened, case.batch, case.seq_len)
+        result = record(case, iterate, work, opened.session.device_uuid, sensors=request.sensors)
         result.cautions += feed.cautions()
         result.labels |= feed.labels(case)
     result.labels["inputs"] = "tokenized text; an iteration fetches its batch and runs it"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measuring the iterations of a workload: warm-up, timing window, energy window, and what they say as a `Result`.
 
-    with Recorder(case, session.device_uuid) as recorder:
+    with Recorder(case, session.device_uuid, sensors=request.sensors) as recorder:
         recorder.warm_up(iterate)
         recorder.time(iterate)
         recorder.replay_for_energy(iterate)
@@ -13,7 +13,7 @@ own for that long; else the timing window serves for energy too. Every metric na
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -44,13 +44,19 @@ class Amounts:
 
 
 class Recorder:
-    """One measurement of one process. `times_ns`: int64 [iterations, 2], begin and end of each timed one."""
+    """One measurement of one process. `times_ns`: int64 [iterations, 2], begin and end of each timed one.
 
-    def __init__(self, case: Case, device_uuid: str | None) -> None:
+    `sensors`: what is known of the power sensors of GPUs, by UUID.
+    """
+
+    def __init__(
+        self, case: Case, device_uuid: str | None, *, sensors: Mapping[str, measure.SensorProfile] | None = None
+    ) -> None:
         self.case = case
         self.on_gpu = device_uuid is not None
         self.times_ns: npt.NDArray[np.int64] = np.empty((0, 2), np.int64)
-        self._session = measure.Session(device_uuid)
+        profile = (sensors or {}).get(device_uuid or "", measure.ASSUMED)
+        self._session = measure.Session(device_uuid, profile=profile)
         self._cautions: list[Caution] = []
         self._energies: list[Quantity] = []
         self._energy_window = TIMING
@@ -168,9 +174,16 @@ class Recorder:
         return metrics
 
 
-def record(case: Case, iterate: Callable[[], None], amounts: Amounts, device_uuid: str | None) -> Result:
+def record(
+    case: Case,
+    iterate: Callable[[], None],
+    amounts: Amounts,
+    device_uuid: str | None,
+    *,
+    sensors: Mapping[str, measure.SensorProfile] | None = None,
+) -> Result:
     """All steps for a workload whose iterations need nothing between the windows."""
-    with Recorder(case, device_uuid) as recorder:
+    with Recorder(case, device_uuid, sensors=sensors) as recorder:
         recorder.warm_up(iterate)
         recorder.time(iterate)
         recorder.replay_for_energy(iterate)

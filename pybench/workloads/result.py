@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from pybench.case import Case
 from pybench.cautions import Caution
 from pybench.units import METRICS
+
+if TYPE_CHECKING:
+    from pybench.measure import SensorProfile
 
 Validity = Literal["timing", "energy", "precision", "accuracy"]
 
@@ -87,7 +90,8 @@ class Result:
 @dataclass(frozen=True, slots=True)
 class Request:
     """What the runner asks of one worker. `artefacts`: role -> file; `files`: factor -> the user's file, absolute;
-    `seed`: of this run (block and case), for data order and synthetic input."""
+    `seed`: of this run (block and case), for data order and synthetic input; `sensors`: GPU's UUID -> what is known of
+    its power sensor."""
 
     case: Case
     block: int
@@ -95,3 +99,4 @@ class Request:
     seed: int
     artefacts: Mapping[str, Path]
     files: Mapping[str, Path]
+    sensors: Mapping[str, SensorProfile] = field(default_factory=dict)

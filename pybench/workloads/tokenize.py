@@ -25,7 +25,8 @@ def run(request: Request) -> Result:
     with TokenFeed(request) as feed:
         opened = None if case.model is None else open_model(request, vocabulary=feed.vocabulary)
         iterate = _iteration(feed, opened)
-        with Recorder(case, None if opened is None else opened.session.device_uuid) as recorder:
+        device_uuid = None if opened is None else opened.session.device_uuid
+        with Recorder(case, device_uuid, sensors=request.sensors) as recorder:
             recorder.warm_up(iterate)
             text_before, wait_before = feed.text_bytes, feed.wait_s
             recorder.time(iterate)

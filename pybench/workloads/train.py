@@ -53,7 +53,7 @@ def run(request: Request) -> Result:
         next_batch = _synthetic(request) if feed is None else feed.next
         uuid = runtime.gpu_uuid() if kind == "cuda" else None
         amounts = Amounts(samples=case.batch, tokens=case.batch * case.seq_len)
-        result = record(case, lambda: trainer.step(next_batch()), amounts, uuid)
+        result = record(case, lambda: trainer.step(next_batch()), amounts, uuid, sensors=request.sensors)
         if feed is not None:
             result.cautions += feed.cautions()
             result.labels |= feed.labels(case)

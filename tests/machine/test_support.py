@@ -9,6 +9,7 @@ import pytest
 
 from pybench import machine
 from pybench.case import FACTORS, Case
+from pybench.machine.support import gpus_of
 
 HERE = {"available": True, "cpu_count": 8}
 LAPTOP: dict[str, Any] = {
@@ -76,6 +77,20 @@ def test_only_what_the_cases_need_is_asked() -> None:
     assert machine.needed_facts([Case(workload="noop")]) == ("machine",)
     assert machine.needed_facts([TOKENIZE]) == ("machine", "rust")
     assert machine.needed_facts([DIGITS]) == ("machine", "torch", "onnxruntime", "onnx", "onnxscript")
+
+
+def test_the_gpus_that_cases_use_are_the_first_or_the_named() -> None:
+    two = {**LAPTOP, "torch": {"available": True, "cuda_devices": [GPU, {**GPU, "uuid": "GPU-2"}]}}
+    used = [gpus_of(RESNET.with_factors(device=device), two) for device in ("auto", "cuda", "cpu", "GPU-2", "GPU-3")]
+    assert used == [["GPU-1"], ["GPU-1"], [], ["GPU-2"], []]
+    assert gpus_of(Case(workload="h2d"), two) == ["GPU-1"]
+    assert gpus_of(TOKENIZE, two) == gpus_of(Case(workload="noop"), two) == gpus_of(RESNET, LAPTOP) == []
+    assert gpus_of(DIGITS, two) == [], "this onnxruntime has no CUDA"
+
+
+def test_no_worker_is_asked_about_boards_that_no_case_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pybench.machine.sensor.ask", lambda names: pytest.fail("a worker was started"))
+    assert machine.boards_used([RESNET, TOKENIZE], LAPTOP) == []
 
 
 def test_every_runtime_has_its_rules() -> None:

@@ -6,18 +6,22 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import cycle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pybench.case import Case
+from pybench.measure import ASSUMED
 from pybench.measure.quantity import Quantity
 from pybench.units import METRICS
 from pybench.workloads.doubts import BusyWatch, judge_energy, judge_timing
 from pybench.workloads.recording import Amounts, measured, record
 from pybench.workloads.result import Result
 from tests.making import codes
+from tests.measure.replay import TRACE, UUID, build_replay_library
 
 NOOP = Case(workload="noop", warmup_iterations=0)
 
@@ -171,3 +175,18 @@ def test_a_machine_that_shows_no_cpu_times_is_not_doubted(tmp_path_factory: pyte
 def test_results_hold_equal_columns() -> None:
     result: Result = record(NOOP.with_factors(iterations=7), lambda: None, Amounts(), None)
     assert {len(np.asarray(column)) for column in result.tables["iterations"].values()} == {7}
+
+
+def test_a_run_carries_the_profile_of_its_board_or_says_that_it_is_assumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_NVML_LIBRARY", str(build_replay_library(tmp_path)))
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(TRACE))
+    known = {UUID: replace(ASSUMED, uuid=UUID, origin="measured", steps=60)}
+    case = NOOP.with_factors(iterations=5, idle_window_s=0.0)
+    measured_run = record(case, lambda: rest(20), Amounts(samples=1), UUID, sensors=known)
+    assert measured_run.measuring["gpu"]["sensor"] == known[UUID].as_json()
+    assert "sensor_assumed" not in codes(measured_run)
+    other_board = record(case, lambda: rest(20), Amounts(samples=1), UUID, sensors={"GPU-2": known[UUID]})
+    assert other_board.measuring["gpu"]["sensor"]["origin"] == "assumed"
+    assert "sensor_assumed" in codes(other_board)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sensor profiles of a campaign: stored, else measured, else assumed; once, and the same when it is continued."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pybench import rundir, runner
+from pybench.case import Case
+from pybench.errors import InputError, UnsupportedError
+from pybench.machine import profiles
+from pybench.machine.sensor import Board
+from pybench.measure import ASSUMED
+from pybench.rundir import CampaignDirectory
+from tests.runner.conftest import noop_cases, plan_content
+from tests.runner.listening import Quiet
+
+BOARD = Board(0, "GPU-1", "A board", "580.1")
+MEASURED = replace(ASSUMED, uuid="GPU-1", driver="580.1", origin="measured", name="A board").as_json()
+
+
+@pytest.fixture(autouse=True)
+def _store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(profiles.FOLDER_VARIABLE, str(tmp_path / "sensors"))
+
+
+class Bench:
+    """Measures boards, and remembers."""
+
+    def __init__(self, error: UnsupportedError | None = None, takes_s: float = 0.0) -> None:
+        self.measured: list[str] = []
+        self.told: list[str] = []
+        self._error, self._takes_s = error, takes_s
+
+    def measure(self, board: Board) -> profiles.Profile:
+        self.measured.append(board.uuid)
+        time.sleep(self._takes_s)
+        if self._error:
+            raise self._error
+        return {**MEASURED, "uuid": board.uuid, "steps": len(self.measured)}
+
+    def means(self, *, wanted: bool = True) -> runner.Means:
+        return runner.Means(self.told.append, measure=self.measure if wanted else None)
+
+
+def test_a_board_without_a_profile_is_measured_once_and_kept_twice(campaign: CampaignDirectory) -> None:
+    bench = Bench()
+    for _ in range(2):
+        runner.prepare_sensors(campaign, [BOARD], bench.means())
+    assert bench.measured == ["GPU-1"]
+    assert rundir.read_json(campaign.sensor("GPU-1"))["steps"] == 1
+    assert profiles.find("GPU-1", "580.1") == rundir.read_json(campaign.sensor("GPU-1"))
+    assert bench.told == ["measuring the power sensor of A board once, about a minute (--no-sensor: assume one)"]
+    assert [entry.name for entry in campaign.sensor("GPU-1").parent.iterdir()] == ["GPU-1.json"], "no claim stays"
+
+
+def test_a_stored_profile_is_used_and_said_nothing_of(campaign: CampaignDirectory) -> None:
+    profiles.store(MEASURED)
+    bench = Bench()
+    runner.prepare_sensors(campaign, [BOARD], bench.means(wanted=False))
+    assert rundir.read_json(campaign.sensor("GPU-1")) == MEASURED
+    assert bench.measured == bench.told == []
+
+
+def test_a_continued_campaign_keeps_its_profile_when_the_board_was_measured_again(campaign: CampaignDirectory) -> None:
+    profiles.store(MEASURED)
+    runner.prepare_sensors(campaign, [BOARD], Bench().means())
+    profiles.store({**MEASURED, "steps": 99})
+    runner.prepare_sensors(campaign, [BOARD], Bench().means())
+    assert rundir.read_json(campaign.sensor("GPU-1")) == MEASURED
+
+
+def test_a_profile_of_another_driver_is_not_used_and_it_says_so(campaign: CampaignDirectory) -> None:
+    profiles.store({**MEASURED, "driver": "570.9"})
+    bench = Bench()
+    runner.prepare_sensors(campaign, [BOARD], bench.means())
+    assert bench.measured == ["GPU-1"]
+    assert bench.told[0] == "GPU-1 was measured under driver 570.9, which does not count: it is 580.1"
+
+
+def test_without_measuring_nothing_is_stored_and_it_says_that_one_is_assumed(campaign: CampaignDirectory) -> None:
+    bench = Bench()
+    runner.prepare_sensors(campaign, [BOARD], bench.means(wanted=False))
+    assert not campaign.sensor("GPU-1").exists()
+    assert bench.measured == []
+    assert bench.told[0].startswith("the power sensor of GPU-1 is assumed, not measured")
+
+
+def test_a_board_that_cannot_be_measured_stops_no_campaign(campaign: CampaignDirectory) -> None:
+    bench = Bench(UnsupportedError("2 other processes hold this GPU", code="gpu_busy"))
+    runner.prepare_sensors(campaign, [BOARD, replace(BOARD, uuid="GPU-2")], bench.means())
+    assert bench.measured == ["GPU-1", "GPU-2"]
+    assert bench.told[1] == "the power sensor of GPU-1 is assumed, not measured: 2 other processes hold this GPU"
+
+
+def test_an_unreadable_stored_profile_is_measured_again(campaign: CampaignDirectory) -> None:
+    profiles.store(MEASURED).write_text("half a f")
+    bench = Bench()
+    runner.prepare_sensors(campaign, [BOARD], bench.means())
+    assert bench.measured == ["GPU-1"]
+    assert "cannot be read" in bench.told[0]
+    assert profiles.find("GPU-1", "580.1") is not None
+
+
+def test_of_two_runners_one_measures_and_the_other_waits(campaign: CampaignDirectory, monkeypatch: Any) -> None:
+    bench, other = Bench(takes_s=0.8), Bench()
+    first = threading.Thread(target=runner.prepare_sensors, args=(campaign, [BOARD], bench.means()))
+    first.start()
+    while not bench.measured:
+        time.sleep(0.01)
+    # A claim of the asker's own counts as dead: the second runner is another process.
+    monkeypatch.setattr("pybench.runner.sensors.is_alive", lambda path, claimant: path.exists())
+    runner.prepare_sensors(campaign, [BOARD], other.means())
+    first.join()
+    assert (bench.measured, other.measured) == (["GPU-1"], [])
+
+
+def test_the_dead_claim_of_a_killed_runner_is_passed_over(campaign: CampaignDirectory) -> None:
+    held = campaign.sensor("GPU-1").with_name(".GPU-1.attempt-01.claim")
+    held.parent.mkdir(parents=True)
+    held.write_text("{}")
+    bench = Bench()
+    runner.prepare_sensors(campaign, [BOARD], bench.means())
+    assert bench.measured == ["GPU-1"]
+
+
+def run_with(campaign: CampaignDirectory, cases: list[Case], prepare: runner.campaign.Prepare) -> runner.Tally:
+    content = plan_content(cases, 1)
+    runner.open_for_running(campaign, content, "")
+    plan = rundir.parse_resolved_plan(content)
+    return runner.run_campaign(campaign, plan, runner.Options(), lambda case: None, Quiet(), prepare)
+
+
+def test_sensors_are_prepared_before_the_first_run_and_only_when_something_is_to_do(
+    campaign: CampaignDirectory,
+) -> None:
+    asked: list[list[Case]] = []
+
+    def prepare(cases: Any, is_stopping: Any) -> None:
+        assert list(campaign.started()) == []
+        assert not is_stopping()
+        asked.append(list(cases))
+
+    cases = noop_cases(2)
+    for _ in range(2):
+        assert run_with(campaign, cases, prepare).is_success
+    assert [{case.id for case in each} for each in asked] == [{case.id for case in cases}]
+
+
+def test_a_damaged_profile_in_the_campaign_is_one_clear_error(campaign: CampaignDirectory) -> None:
+    def prepare(cases: Any, is_stopping: Any) -> None:
+        rundir.make_folder(campaign.sensor("GPU-1").parent)
+        rundir.write_json(campaign.sensor("GPU-1"), {**MEASURED, "sample_delay_s": "soon"})
+
+    with pytest.raises(Exception, match=r"GPU-1\.json: sample_delay_s is \"soon\"") as caught:
+        run_with(campaign, noop_cases(1), prepare)
+    assert isinstance(caught.value, InputError | rundir.UsageError)
