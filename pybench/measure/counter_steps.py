@@ -18,7 +18,8 @@ from pybench.measure.trace import CounterChannel, seconds_since
 FEWEST_BRACKETS = 4  # steps seen between two near readings; fewer say nothing of a grid
 BRACKET_SHARE = 0.6  # of a tick: a wider bracket may hold a tick anywhere, or two
 GUARD_S = 0.003  # s: a reading so near to a tick may show it or not
-SMOOTHED = 25  # brackets on either side that the grid's phase is averaged over: 5 s, over which two clocks drift 0.1 ms
+STRETCH = 300  # brackets whose common place is found at once: 30 s, over which two clocks drift 0.1 ms apart
+FEWEST_TOGETHER = 40  # brackets that tell a place by what they all hold; the middles of fewer are averaged
 PERIOD_TOLERANCE = 0.002  # 1: how far a fitted tick may lie from the expected one
 LOST_SHARE = 0.1  # of a tick: a grid whose place is less sure does not tell which tick a reading shows
 CLOCK_RELATIVE = 5e-5  # 1: how far two quartz clocks drift apart, where the period itself is known
@@ -95,6 +96,7 @@ class _Grid:
     drift_s: NDArray[np.float64]
     u_phase_s: float
     u_tick_s: float
+    open_s: float  # length of what the brackets leave open of the grid's place
 
     def time_s(self, number: NDArray[np.float64]) -> NDArray[np.float64]:
         drift_s: NDArray[np.float64] = np.interp(number, self.drift_at, self.drift_s)
@@ -139,19 +141,35 @@ def _fit_grid(
     expected_s = float(np.sqrt(np.mean(width_s**2) / 12))
     if abs(period_s / tick_s - 1) > PERIOD_TOLERANCE or np.sqrt(np.mean(residual_s**2)) > 2 * expected_s + 0.002:
         return None
-    if len(middle_s) > 4 * SMOOTHED:
-        window = np.ones(2 * SMOOTHED + 1)
-        count = np.convolve(np.ones_like(residual_s), window, "same")
-        drift_s = np.convolve(residual_s, window, "same") / count
-        used = 2.0 * SMOOTHED
-    else:
-        drift_s, used = np.zeros_like(residual_s), float(len(middle_s))
+    drift_s, used = _drift(residual_s, apart_s)
     # Readings at a fraction of the tick always see it in the same place: their brackets do not average out. What they
     # leave open together does not shrink then, while that of readings at all phases nearly vanishes.
-    off_s = residual_s - drift_s
-    open_s = np.quantile(off_s + apart_s / 2, 1 - AGREEING) - np.quantile(off_s - apart_s / 2, AGREEING)
-    u_phase_s = max(expected_s / np.sqrt(used), float(open_s) / np.sqrt(12))
-    return _Grid(begin_s, period_s, number, drift_s, u_phase_s, u_period_s)
+    low_s, high_s = _held_by_all(residual_s - drift_s, apart_s)
+    open_s = max(high_s - low_s, 0.0)
+    u_phase_s = max(expected_s / np.sqrt(used), open_s / np.sqrt(12))
+    return _Grid(begin_s, period_s, number, drift_s, u_phase_s, u_period_s, open_s)
+
+
+def _drift(residual_s: NDArray[np.float64], apart_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """How far the ticks lie off the line, at each bracket, and how many brackets tell it.
+
+    A mean of middles would follow the readings: where their distance beats with the tick, dozens of brackets in a row
+    see it late. What all brackets of a stretch hold does not.
+    """
+    count = len(residual_s)
+    if count < FEWEST_TOGETHER:
+        return np.zeros(count), float(count)
+    stretches = np.array_split(np.arange(count), max(round(count / STRETCH), 1))
+    centres = [float(np.mean(stretch)) for stretch in stretches]
+    places_s = [sum(_held_by_all(residual_s[stretch], apart_s[stretch])) / 2 for stretch in stretches]
+    drift_s: NDArray[np.float64] = np.interp(np.arange(count), centres, places_s)
+    return drift_s, float(min(count, STRETCH))
+
+
+def _held_by_all(middle_s: NDArray[np.float64], apart_s: NDArray[np.float64]) -> tuple[float, float]:
+    """Bounds of the place that AGREEING of the brackets hold, on either side; crossed where they leave nothing open."""
+    low_s, high_s = middle_s - apart_s / 2, middle_s + apart_s / 2
+    return float(np.quantile(low_s, AGREEING)), float(np.quantile(high_s, 1 - AGREEING))
 
 
 def _fit_line(
@@ -182,6 +200,8 @@ def _on_grid(
     u_grid_s = grid.u_s(number)
     lost = u_grid_s > LOST_SHARE * grid.tick_s
     sure = (number == grid.number(return_s + GUARD_S)) & ~lost
+    middle_s, open_s = (call_s + return_s) / 2, 0.499 * grid.open_s
+    sure &= grid.number(middle_s - open_s) == grid.number(middle_s + open_s)
     number, value_j, part = number[sure], energy_j[sure], segment[sure]
     if len(number) == 0:
         return None
