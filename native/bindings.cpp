@@ -225,7 +225,8 @@ std::vector<double> to_vector(const Doubles& array) { return {array.data(), arra
 // Every window's energy as a table of columns; see energy_integrator.hpp.
 py::dict integrate_energy(const Doubles& times_s, const Doubles& power_w, const Doubles& step_times_s,
                           const Doubles& step_u_times_s, const Doubles& step_energies_j, const Integers& step_segments,
-                          const SensorModel& model, const Doubles& begins_s, const Doubles& ends_s) {
+                          const SensorModel& model, const Doubles& begins_s, const Doubles& ends_s,
+                          bool with_variances) {
   const auto count = static_cast<std::size_t>(step_times_s.size());
   if (static_cast<std::size_t>(step_u_times_s.size()) != count ||
       static_cast<std::size_t>(step_energies_j.size()) != count ||
@@ -242,7 +243,9 @@ py::dict integrate_energy(const Doubles& times_s, const Doubles& power_w, const 
   {
     const py::gil_scoped_release release;
     const EnergyIntegrator integrator(times, std::move(power), std::move(steps), model);
-    for (std::size_t i = 0; i < windows.size(); ++i) windows[i] = integrator.energy(begins[i], ends[i]);
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+      windows[i] = integrator.energy(begins[i], ends[i], with_variances);
+    }
   }
   py::dict table;
   add_column(table, "energy_j", windows, &WindowEnergy::energy_j);
@@ -261,7 +264,9 @@ void bind_integrator(py::module_& module) {
       .def(py::init<double, double, double, double, double, double, double>(), py::kw_only(), py::arg("delay_s"),
            py::arg("response_s"), py::arg("stamp_jitter_s"), py::arg("sample_noise_w"), py::arg("counter_noise_j"),
            py::arg("transient_s"), py::arg("longest_gap_s"));
-  module.def("integrate_energy", &integrate_energy);
+  module.def("integrate_energy", &integrate_energy, py::arg("times_s"), py::arg("power_w"), py::arg("step_times_s"),
+             py::arg("step_u_times_s"), py::arg("step_energies_j"), py::arg("step_segments"), py::arg("model"),
+             py::arg("begins_s"), py::arg("ends_s"), py::arg("with_variances") = true);
   module.attr("DOUBT_NOT_COVERED") = static_cast<unsigned>(kNotCovered);
   module.attr("DOUBT_GAP") = static_cast<unsigned>(kGap);
   module.attr("DOUBT_COUNTER_RESET") = static_cast<unsigned>(kCounterReset);

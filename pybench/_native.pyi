@@ -148,6 +148,7 @@ def integrate_energy(
     model: SensorModel,
     begins_s: NDArray[np.float64],
     ends_s: NDArray[np.float64],
+    with_variances: bool = True,
 ) -> dict[str, NDArray[Any]]: ...
 
 DOUBT_NOT_COVERED: int

@@ -29,10 +29,11 @@ from pybench.measure.plain_methods import (
     WANTED_RELATIVE,
     counter_difference,
     counter_interpolated_j,
+    counter_resets,
     trapezoid_j,
 )
 from pybench.measure.sensor_profile import SensorProfile
-from pybench.measure.trace import Numbers, SampleChannel, Times, Trace, seconds_since
+from pybench.measure.trace import CounterChannel, Numbers, SampleChannel, Times, Trace, seconds_since
 
 FUSED = "fused"
 METHODS = (FUSED, *PLAIN_METHODS)
@@ -45,6 +46,7 @@ GAP_PERIODS = 4.0  # of the sample period: stamps of an H200 lie up to 2.4 perio
 DISAGREEING_SIGMAS = 3.0
 DISAGREEING_RELATIVE = 0.01  # 1: samples and counter of an H200 differ by up to 0.4 % in the long run
 THROTTLING = 0x04 | 0x08 | 0x20 | 0x40 | 0x80  # NVML's clocks event reasons that lower clocks for heat or power
+STUCK_TICKS = 5.0
 FEWEST_SAMPLES = 3
 TREND_SIGMAS = 2.0
 DRIFTING_RELATIVE = 0.02  # 1: more than a board's own state does; a kernel that runs into the power cap is at 5 %
@@ -85,8 +87,8 @@ def integrate(
 
 def _plain(trace: Trace, begin_ns: Times, end_ns: Times, method: str) -> WindowEnergies:
     if method == "counter-difference":
-        energy_j, u_j, reasons, valid = counter_difference(trace.counter, begin_ns, end_ns)
-        return WindowEnergies(method, energy_j, u_j, _absolute(energy_j, u_j), valid, reasons, {"counter_edges": u_j})
+        energy_j, u_j, why, valid = counter_difference(trace.counter, begin_ns, end_ns)
+        return WindowEnergies(method, energy_j, u_j, _absolute(energy_j, u_j), valid, why, {"counter_edges": u_j})
     by_trapezoid = method in TRAPEZOIDS
     energy_j = (
         trapezoid_j(method, trace, begin_ns, end_ns)
@@ -94,12 +96,17 @@ def _plain(trace: Trace, begin_ns: Times, end_ns: Times, method: str) -> WindowE
         else counter_interpolated_j(trace.counter, begin_ns, end_ns)
     )
     known = np.isfinite(energy_j)
-    reasons = [
+    reasons: list[tuple[str, ...]] = [
         ("plain_method: the error of this method is not known",)
         if each
         else ("not_covered: the channel was not recorded over the whole window",)
         for each in known
     ]
+    if not by_trapezoid:
+        reset = counter_resets(trace.counter, begin_ns, end_ns)
+        known &= ~reset
+        for index in np.flatnonzero(reset):
+            reasons[index] += (f"counter_reset: {_TEXTS['counter_reset']}",)
     unknown = np.full(len(begin_ns), np.nan)
     return WindowEnergies(method, energy_j, unknown, unknown, known, reasons, {})
 
@@ -122,7 +129,10 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
     samples = trace.samples.ordered()
     by_samples = len(samples.time_ns) >= FEWEST_SAMPLES
     origin_ns = int(samples.time_ns[0]) if by_samples else int(begin_ns[0]) if len(begin_ns) else 0
-    steps = find_steps(trace.counter, origin_ns, profile.counter_tick_s, profile.counter_tick_jitter_s)
+    steps = find_steps(
+        trace.counter, origin_ns, profile.counter_tick_s, profile.counter_tick_jitter_s,
+        tick_is_known=profile.origin != "assumed",
+    )  # fmt: skip
     if not by_samples:
         samples, steps_delay_s = _from_counter(steps, origin_ns), profile.counter_delay_s
         profile = replace(
@@ -133,10 +143,16 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
         if len(samples.time_ns) < FEWEST_SAMPLES:
             return _nothing(len(begin_ns))
 
-    def run(moved: SensorProfile) -> _Run:
-        return _integrate_once(samples, steps, origin_ns, begin_ns, end_ns, moved)
+    # In order of time, neighbours in memory are looked up one after another: three times as fast for many windows.
+    order = np.argsort(begin_ns, kind="stable")
+    back = np.argsort(order, kind="stable")
+    sorted_s = seconds_since(origin_ns, begin_ns[order]), seconds_since(origin_ns, end_ns[order])
 
-    base = run(profile)
+    def run(moved: SensorProfile, with_variances: bool = False) -> _Run:
+        table = _integrate_once(samples, steps, origin_ns, *sorted_s, moved, with_variances)
+        return _Run(**{name: column[back] for name, column in table.items()})
+
+    base = run(profile, with_variances=True)
     parts = {"sampling": np.sqrt(base.fused_variance_j2), "edges": np.sqrt(base.edge_variance_j2)}
     u_counter_s = float(np.hypot(profile.u_counter_delay_s, steps.u_phase_s))
     for part, name, u_s in (
@@ -161,14 +177,21 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
     if not by_samples:
         reasons = [(*why, "samples_unreadable: the driver gave no power samples, the counter alone is used")
                    for why in reasons]  # fmt: skip
+    _find_stuck(reasons, trace.counter, begin_ns, end_ns, profile.counter_tick_s)
     _compare_instant(reasons, trace, begin_ns, end_ns, base.energy_j)
     valid = np.array([not any(_invalidates(reason) for reason in why) for why in reasons], bool)
     return WindowEnergies(FUSED, base.energy_j, u_within_j, _absolute(base.energy_j, u_within_j), valid, reasons, parts)
 
 
 def _integrate_once(
-    samples: SampleChannel, steps: CounterSteps, origin_ns: int, begin_ns: Times, end_ns: Times, profile: SensorProfile
-) -> _Run:
+    samples: SampleChannel,
+    steps: CounterSteps,
+    origin_ns: int,
+    begin_s: Numbers,
+    end_s: Numbers,
+    profile: SensorProfile,
+    with_variances: bool,
+) -> dict[str, NDArray[Any]]:
     model = _native.SensorModel(
         delay_s=profile.sample_delay_s,
         response_s=profile.response_s,
@@ -178,7 +201,7 @@ def _integrate_once(
         transient_s=TRANSIENT_S,
         longest_gap_s=GAP_PERIODS * profile.sample_period_s,
     )
-    table = _native.integrate_energy(
+    return _native.integrate_energy(
         seconds_since(origin_ns, samples.time_ns),
         samples.power_w,
         steps.time_s - profile.counter_delay_s,
@@ -186,10 +209,10 @@ def _integrate_once(
         steps.energy_j,
         steps.segment,
         model,
-        seconds_since(origin_ns, begin_ns),
-        seconds_since(origin_ns, end_ns),
+        begin_s,
+        end_s,
+        with_variances,
     )
-    return _Run(**table)
 
 
 def _from_counter(steps: CounterSteps, origin_ns: int) -> SampleChannel:
@@ -250,13 +273,29 @@ _TEXTS = {
     "counter_unreadable": "no step of the energy counter is near, the samples alone are used",
 }
 _INVALID = frozenset(
-    {"not_covered", "gap", "counter_reset", "window_too_short", "channels_disagree", "instant_disagrees",
-     "foreign_process"}
+    {"not_covered", "gap", "counter_reset", "window_too_short", "channels_disagree", "counter_stuck",
+     "instant_disagrees", "foreign_process"}
 )  # fmt: skip
 
 
 def _invalidates(reason: str) -> bool:
     return reason.partition(":")[0] in _INVALID
+
+
+def _find_stuck(
+    reasons: list[tuple[str, ...]], counter: CounterChannel, begin_ns: Times, end_ns: Times, tick_s: float
+) -> None:
+    """Adds a reason where the counter was read again and again inside a window and never moved: no board draws 0 W."""
+    counter = counter.readable()
+    if len(counter.energy_j) < 2:
+        return
+    last = len(counter.energy_j) - 1
+    first_in = np.minimum(np.searchsorted(counter.call_ns, begin_ns), last)
+    last_in = np.maximum(np.searchsorted(counter.return_ns, end_ns, "right") - 1, 0)
+    apart_s = (counter.call_ns[last_in] - counter.return_ns[first_in]) * 1e-9
+    still = counter.energy_j[last_in] == counter.energy_j[first_in]
+    for index in np.flatnonzero(still & (apart_s > STUCK_TICKS * tick_s)):
+        reasons[index] += (f"counter_stuck: the energy counter did not move in {apart_s[index]:.3g} s",)
 
 
 def _compare_instant(

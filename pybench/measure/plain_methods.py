@@ -49,6 +49,18 @@ def counter_interpolated_j(channel: CounterChannel, begin_ns: Times, end_ns: Tim
     return _difference(middle_ns, channel.energy_j, begin_ns, end_ns)
 
 
+def counter_resets(channel: CounterChannel, begin_ns: Times, end_ns: Times) -> NDArray[np.bool_]:
+    """For each window, whether the counter went back between the readings around it."""
+    channel = channel.readable()
+    if len(channel.energy_j) < 2:
+        return np.zeros(len(begin_ns), bool)
+    resets = np.concatenate(([0], np.cumsum(np.diff(channel.energy_j) < 0)))
+    middle_ns = (channel.call_ns + channel.return_ns) // 2
+    first = np.maximum(np.searchsorted(middle_ns, begin_ns, "right") - 1, 0)
+    last = np.minimum(np.searchsorted(middle_ns, end_ns), len(resets) - 1)
+    return np.asarray(resets[first] != resets[last], bool)
+
+
 def measure_tick_s(channel: CounterChannel) -> float | None:
     """The time between two steps of the counter, in s: the median over the channel.
 

@@ -8,15 +8,20 @@
     polled.csv    t_us, power_average_w, power_instant_w       fields 185 and 186
     clocks.csv    t_us, sm_mhz, temperature_c, event_reasons   NVML's clocks event bit mask
 
-Any of them may be absent. It corrects nothing; what cannot be used at all (repeated time stamps, failed reads) is left
-out by the readers of a channel.
+Any of them may be absent, or compressed (`samples.csv.gz`). It corrects nothing; what cannot be used at all (repeated
+time stamps, failed reads) is left out by the readers of a channel.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +30,11 @@ from pybench.errors import InputError
 
 Times = NDArray[np.int64]
 Numbers = NDArray[np.float64]
+
+LARGEST_US = 9e15  # 285 years: what int64 nanoseconds hold
+NEAREST_NS = (
+    1_000_000  # two samples nearer than 1 ms say nothing of power: the lag's inverse blows their noise up by 13
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +45,16 @@ class SampleChannel:
     power_w: Numbers
 
     def ordered(self) -> SampleChannel:
-        """In order of time, finite, and each stamp once: the driver repeats a sample now and then."""
+        """In order of time, finite, and none repeated: the driver gives a sample twice now and then."""
         order = np.argsort(self.time_ns, kind="stable")
+        order = order[np.isfinite(self.power_w[order])]
         time_ns, power_w = self.time_ns[order], self.power_w[order]
-        kept = np.isfinite(power_w)
-        time_ns, power_w = time_ns[kept], power_w[kept]
-        first = np.concatenate(([True], np.diff(time_ns) > 0)) if len(time_ns) else np.empty(0, bool)
-        return SampleChannel(time_ns[first], power_w[first])
+        while np.any(near := np.diff(time_ns) < NEAREST_NS):
+            # Of a row of near ones every other goes, so that a channel that is dense throughout is thinned, not lost.
+            row = np.arange(len(near)) - np.maximum.accumulate(np.where(near, -1, np.arange(len(near))))
+            kept = np.concatenate(([True], ~(near & (row % 2 == 1))))
+            time_ns, power_w = time_ns[kept], power_w[kept]
+        return SampleChannel(time_ns, power_w)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +140,19 @@ def to_ns(microseconds: Numbers) -> Times:
     return np.round(microseconds * 1000).astype(np.int64)
 
 
-def read_columns(path: Path, names: tuple[str, ...]) -> dict[str, Numbers] | None:
-    """Columns of a CSV file as float64, NaN for an empty cell; None without the file.
+def read_columns(path: Path, names: tuple[str, ...], *, in_order: bool = True) -> dict[str, Numbers] | None:
+    """Columns of a CSV file, or of the same compressed (`path`.gz), as float64, NaN for an empty cell; None without it.
 
-    Raises InputError for a missing column, a row of another length, a cell that is no number, or a first column (the
-    time) that is empty or goes back.
+    The first column is a time, as is every other that ends in `_us`: those have no empty cell, and with `in_order` the
+    first never goes back. Raises InputError, naming file and line, for anything else.
     """
     if not path.is_file():
-        return None
-    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        path = path.with_name(path.name + ".gz")
+        if not path.is_file():
+            return None
+    lines: list[int] = []
+    values: list[list[float]] = []
+    with _opened(path) as file:
         rows = csv.reader(file)
         header = [name.strip() for name in next(rows, [])]
         missing = [name for name in names if name not in header]
@@ -144,7 +161,6 @@ def read_columns(path: Path, names: tuple[str, ...]) -> dict[str, Numbers] | Non
                 f"{path}: no column {', '.join(missing)}", hint=f"the columns needed are {', '.join(names)}"
             )
         places = [header.index(name) for name in names]
-        values: list[list[float]] = []
         for row in rows:
             if not row:
                 continue
@@ -154,8 +170,23 @@ def read_columns(path: Path, names: tuple[str, ...]) -> dict[str, Numbers] | Non
                 values.append([float(row[place]) if row[place].strip() else np.nan for place in places])
             except ValueError as error:
                 raise InputError(f"{path}:{rows.line_num}: {error}", hint="every cell must be a number") from error
+            lines.append(rows.line_num)
     table = np.array(values, np.float64).reshape(-1, len(names))
-    bad = np.flatnonzero(~np.isfinite(table[:, 0]) | np.concatenate(([False], np.diff(table[:, 0]) < 0)))
-    if len(bad):
-        raise InputError(f"{path}: {names[0]} is empty or goes back in row {bad[0] + 1}", hint="sort the file by time")
+    for column, name in enumerate(names):
+        if column == 0 or name.endswith("_us"):
+            for row_index in np.flatnonzero(~(np.abs(table[:, column]) < LARGEST_US)):
+                raise InputError(f"{path}:{lines[row_index]}: {name} is no time", hint="microseconds, as a number")
+    for row_index in np.flatnonzero(np.diff(table[:, 0]) < 0) if in_order else ():
+        raise InputError(f"{path}:{lines[row_index + 1]}: {names[0]} goes back", hint="sort the file by time")
     return {name: table[:, index] for index, name in enumerate(names)}
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    """The file's text. Raises InputError where it cannot be read, also while it is being read."""
+    try:
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", newline="", encoding="utf-8-sig", errors="replace") as file:
+            yield file
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
+        raise InputError(f"{path}: {error}", hint="it should be a CSV file, as text or compressed by gzip") from error

@@ -35,7 +35,7 @@ def do(request_file: Path) -> dict[str, Any]:
 def _integrate(request: dict[str, Any]) -> dict[str, Any]:
     trace = measure.read_trace(Path(request["trace"]))
     file = Path(request["windows"])
-    columns = read_columns(file, ("start_us", "end_us"))
+    columns = read_columns(file, ("start_us", "end_us"), in_order=False)
     if columns is None:
         raise InputError(f"{file}: no such file", hint="a CSV file with the columns start_us and end_us")
     begin_ns, end_ns = to_ns(columns["start_us"]), to_ns(columns["end_us"])
