@@ -154,7 +154,7 @@ def _energy_rows(finding: JouleFinding) -> list[_Row]:
     length_s = window.end_s - window.begin_s
     return [
         _row("Energy", window.energy_j, "J", finding.share(window.energy_j),
-             f"{window.scope}, by {window.method}, window `{window.window}` of {length_s:.4g} s, "
+             f"of the {window.scope}; method {window.method}; window {window.window}: {length_s:.4g} s, "
              f"{window.iterations:,} iterations", half=within_j),
         _row("± within-board, 95 %", within_j, "J", finding.share(within_j), "what a ratio on this board carries"),
         _row("± absolute, 95 %", absolute_j, "J", finding.share(absolute_j), "how far a meter could be from it"),
@@ -239,11 +239,12 @@ def _row(
     half: float | None = None,
     signed: bool = False,
 ) -> _Row:
-    """`half`: of an interval, which says how many digits the value deserves."""
+    """`half`: of an interval, which says how many digits the value deserves; a budget shows one more, so that
+    differences between its rows can be followed."""
     if value is None:
         shown = Cell(DASH, csv=("", unit))
     else:
-        text = format_fixed(value, decimals_for(half)) if half else _short(value)
+        text = format_fixed(value, decimals_for(half) + 1) if half else _short(value)
         shown = Cell(f"{text} {unit}", number=value, csv=(repr(value), unit))
     return text_cell(what), shown, _percent_cell(share, signed=signed), _plain_cell(meaning)
 

@@ -33,7 +33,8 @@ _RUNS_SHOWN = 4  # power traces with their budgets on the page; the rest is in f
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the page shows, in its parts. `joule_tables`: that of all cases, then one for each of `power_pictures`."""
+    """What the page shows, in its parts. `joule_tables`: that of all cases, then one for each case, of which
+    the first have `power_pictures`."""
 
     findings: Findings
     found_tables: Sequence[Table]
@@ -117,13 +118,14 @@ def _joules(contents: Contents) -> dict[str, Any] | None:
     if not contents.joule_tables:
         return None
     overview, *budgets = _listed(contents.joule_tables)
-    runs = list(zip(_drawn(contents.power_pictures), budgets, strict=True))
+    pictures = [shown.name for shown in contents.power_pictures]
     return {
         "overview": overview,
-        "runs": runs[:_RUNS_SHOWN],
+        "runs": list(zip(_drawn(contents.power_pictures[:_RUNS_SHOWN]), budgets[:_RUNS_SHOWN], strict=True)),
         "rest": [
-            {"title": budget["table"].title, "picture": drawn["picture"].name, "table": budget["table"].name}
-            for drawn, budget in runs[_RUNS_SHOWN:]
+            {"table": budget["table"], "picture": pictures[number] if number < len(pictures) else None}
+            for number, budget in enumerate(budgets)
+            if number >= _RUNS_SHOWN
         ],
     }
 

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 Numbers = NDArray[np.float64]
 
+_MOST = 24  # figures of one report: each takes 0.6 s; every case has its budget as a table
 _BINS = 1200  # more than a figure of this width has pixels
+_LEFT_INCH = 1.0  # the lanes' names
+_LANE_INCH = 0.17
 _MARGIN = 0.03  # of the shown length, left and right of the windows
 _BEFORE_S, _AFTER_S = 0.1, 0.3  # of an edge, magnified: three lags of a sensor before, the counter's next ticks after
 _SAMPLES, _INSTANT, _COUNTER, _RECOVERED = (
@@ -39,7 +42,7 @@ _SAMPLES, _INSTANT, _COUNTER, _RECOVERED = (
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """How a window is filled: apart in grey by lightness and hatch."""
+    """How a window is filled: apart in grey by lightness and hatch. No hatch of dots: one of them is 150 kB of SVG."""
 
     face: str
     hatch: str | None
@@ -49,7 +52,7 @@ _LOOKS = {
     "idle": _Look("#f1f1f1", "///"),
     "timing": _Look("#ffffff", "|||"),
     "energy": _Look("#cfe3f3", None),
-    "tail": _Look("#fbe3cf", "..."),
+    "tail": _Look("#fbe3cf", "\\\\\\"),
 }
 _HATCH_COLOUR = "#b5b5b5"
 
@@ -65,23 +68,19 @@ class _Lane:
 
 
 def draw_powers(findings: Sequence[JouleFinding]) -> list[Picture]:
-    """One figure a case, numbered as its budget's table. Raises CorruptError for channels that cannot be read."""
+    """Figures of the first cases, numbered as their budgets' tables. Raises CorruptError for channels that cannot be
+    read."""
+    shown = list(zip(names_of(findings), findings, strict=True))[:_MOST]
     with style():
         return [
             _draw_power(number, name, finding, read_recording(finding.board.directory))
-            for number, (name, finding) in enumerate(zip(names_of(findings), findings, strict=True), start=1)
+            for number, (name, finding) in enumerate(shown, start=1)
         ]
 
 
 def _draw_power(number: int, name: str, finding: JouleFinding, recording: PowerRecording) -> Picture:
-    import matplotlib.pyplot as plt
-
     lanes = _lanes(finding)
-    figure = plt.figure(figsize=(WIDTH_INCH, 4.5 + 0.17 * len(lanes)))
-    axes = figure.subplot_mosaic(
-        [["lanes", "lanes"], ["whole", "whole"], ["begin", "end"]],
-        height_ratios=[0.17 * len(lanes) + 0.1, 2.1, 1.7],
-    )
+    figure, axes = _lay_out(len(lanes))
     series = _Series.of(finding, recording)
     first_s, last_s = _shown_span(lanes)
     _draw_lanes(axes["lanes"], lanes, first_s, last_s)
@@ -96,9 +95,35 @@ def _draw_power(number: int, name: str, finding: JouleFinding, recording: PowerR
         axes[key].set_xlabel("Seconds")
     axes["end"].sharey(axes["begin"])
     axes["end"].set_ylabel("")
-    _draw_legend(figure, axes["whole"])
+    handles, labels = axes["whole"].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower left", bbox_to_anchor=(_LEFT_INCH / WIDTH_INCH, 0), ncols=2)
     title = f"Power of the board: {name}, block {finding.block}"
     return picture(f"power-{number}", title, _caption(finding, series), figure)
+
+
+def _lay_out(lanes: int) -> tuple[Figure, dict[str, Axes]]:
+    """Four axes at places of their own, from the bottom up: matplotlib's solver of several axes does not give the same
+    places, hence not the same bytes, each time."""
+    import matplotlib.pyplot as plt
+
+    edges_inch, whole_inch, lanes_inch = 1.45, 1.75, _LANE_INCH * lanes
+    whole_at = 0.95 + edges_inch + 0.72
+    height_inch = whole_at + whole_inch + 0.08 + lanes_inch + 0.06
+    wide_inch = WIDTH_INCH - _LEFT_INCH - 0.08
+    half_inch = (wide_inch - 0.45) / 2
+    figure = plt.figure(figsize=(WIDTH_INCH, height_inch))
+    figure.set_layout_engine("none")  # as an argument above, the style's own engine wins
+    places = {
+        "lanes": (_LEFT_INCH, whole_at + whole_inch + 0.08, wide_inch, lanes_inch),
+        "whole": (_LEFT_INCH, whole_at, wide_inch, whole_inch),
+        "begin": (_LEFT_INCH, 0.95, half_inch, edges_inch),
+        "end": (_LEFT_INCH + wide_inch - half_inch, 0.95, half_inch, edges_inch),
+    }
+    scale = (WIDTH_INCH, height_inch, WIDTH_INCH, height_inch)
+    return figure, {
+        name: figure.add_axes(tuple(inch / whole for inch, whole in zip(place, scale, strict=True)))  # type: ignore[arg-type]
+        for name, place in places.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +157,7 @@ def _lanes(finding: JouleFinding) -> list[_Lane]:
         energy = name == window.window
         kind = "energy" if energy else "idle" if name.startswith("idle") else "timing"
         label = name.replace("_", " ") + ("" if name.startswith("idle") else " window")
-        lanes.append(_Lane(f"{label} (energy)" if energy and name != "energy" else label, kind, begin_s, end_s))
+        lanes.append(_Lane("timing, energy" if energy and name == "timing" else label, kind, begin_s, end_s))
     if window.tail_end_s is not None:
         lanes.append(_Lane("tail", "tail", window.end_s, window.tail_end_s))
     return sorted(lanes, key=lambda lane: lane.begin_s)
@@ -210,11 +235,6 @@ def _shade(axes: Axes, lanes: list[_Lane], first_s: float, last_s: float) -> Non
                 axes.axvline(edge_s, color=GREY, linewidth=0.8, linestyle=":")
 
 
-def _draw_legend(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
-
-
 def _stairs(steps: Steps) -> tuple[Numbers, Numbers]:
     """A line that goes along every step and down to the next."""
     return steps.edges_s.reshape(-1), np.repeat(steps.power_w, 2)
@@ -260,5 +280,5 @@ def _caption(finding: JouleFinding, series: _Series) -> str:
     return (
         f"{energy} Shown is {which}. The power is the samples moved back by {delay_ms:.3g} ms with a lag of "
         f"{lag_ms:.3g} ms removed ({sensor['origin']} profile); it is constant between samples. Filled: energy window; "
-        f"hatched: rest; filled and dotted: tail; dotted lines: other windows.{counter}"
+        f"hatched: rest; filled and hatched: tail; dotted lines: other windows.{counter}"
     )
