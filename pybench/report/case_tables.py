@@ -129,7 +129,7 @@ def metrics_table(analysis: Analysis) -> Table:
             csv_fields = (case.case.workload, case.case.title(), case.case.id, name, finding.metric.unit)
             cells = [Cell(text, csv=(field,)) for text, field in zip(head, csv_fields, strict=True)]
             median = None if finding.median is None else format_plain(finding.median)
-            mean, absolute = _finding_cell(finding, DisplayUnit(1.0, "")), number_cell(finding.absolute_95)
+            mean, absolute = _finding_cell(finding, DisplayUnit(1.0, "")), _absolute_cell(finding.absolute_95)
             rows.append((*cells, mean, absolute, number_cell(finding.median, text=median)))
     return Table(
         "metrics",
@@ -221,6 +221,11 @@ def _finding_cell(finding: MetricFinding, unit: DisplayUnit) -> Cell:
     if finding.estimate is None and finding.bounds is not None:
         return bounds_cell(finding.bounds, unit)
     return estimate_cell(finding.estimate, unit=unit, why_none=finding.why_none)
+
+
+def _absolute_cell(half: float | None) -> Cell:
+    """Blank, not a dash, where a metric has no such uncertainty: nothing is missing."""
+    return Cell("", csv=("",)) if half is None else number_cell(half)
 
 
 def why_nothing(case: CaseFinding) -> str:

@@ -96,7 +96,9 @@ def _draw_power(number: int, name: str, finding: JouleFinding, recording: PowerR
     axes["end"].sharey(axes["begin"])
     axes["end"].set_ylabel("")
     handles, labels = axes["whole"].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower left", bbox_to_anchor=(_LEFT_INCH / WIDTH_INCH, 0), ncols=2)
+    figure.legend(
+        handles, labels, loc="lower left", bbox_to_anchor=(_LEFT_INCH / WIDTH_INCH, 0), ncols=2, markerscale=1.3
+    )
     title = f"Power of the board: {name}, block {finding.block}"
     return picture(f"power-{number}", title, _caption(finding, series), figure)
 
@@ -198,7 +200,7 @@ def _draw_panel(axes: Axes, series: _Series, lanes: list[_Lane], first_s: float,
     recording = series.recording
     time_s, power_w = _visible(recording.instant_s, recording.instant_w, first_s, last_s, thin=thin)
     axes.plot(
-        time_s, power_w, color=ORANGE, linewidth=1.1, linestyle=(0, (3, 1.2)), drawstyle="steps-post", label=_INSTANT
+        time_s, power_w, color=ORANGE, linewidth=1.3, linestyle=(0, (3, 1.2)), drawstyle="steps-post", label=_INSTANT
     )
     time_s, power_w = _visible(*_stairs(series.recovered), first_s, last_s, thin=thin)
     axes.plot(time_s, power_w, color=BLUE, linewidth=1.1, label=_RECOVERED)
