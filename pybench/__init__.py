@@ -21,7 +21,7 @@ def load(directory: str | PathLike[str]) -> polars.DataFrame:
     """All runs of a campaign as one tidy polars frame: one row a (run, metric).
 
     Columns: every factor of the case, `case_id`, `block`, `attempt`, `outcome`, `valid_*`, `metric`, `unit`, `window`,
-    `value`, `u_standard`, `lower`, `upper`, `samples`, `method`, `reason`. A run without metrics
+    `value`, `u_standard`, `u_absolute`, `lower`, `upper`, `samples`, `method`, `reason`. A run without metrics
     keeps one row, with a null metric. Missing values are null. Raises `CorruptError` for a finished run
     whose files cannot be read, `UsageError` when `directory` is not a campaign.
     """

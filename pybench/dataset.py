@@ -12,13 +12,14 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from pybench.board_energy import BoardEnergy, read_board_energy
 from pybench.case import FACTORS, Case
 from pybench.errors import CorruptError
 from pybench.rundir import (
@@ -54,6 +55,7 @@ _METRIC_SCHEMA: dict[str, Any] = {
     "window": pl.String,
     "value": pl.Float64,
     "u_standard": pl.Float64,
+    "u_absolute": pl.Float64,
     "lower": pl.Float64,
     "upper": pl.Float64,
     "samples": pl.Int64,
@@ -101,6 +103,7 @@ class Dataset:
     campaign. `predictions`: one row an (accuracy run, image); a run whose file repeats an earlier one of the same case
     byte for byte is left out and counted in `prediction_runs` (case id -> {file's sha256: blocks}).
     `unfinished`: (case id, block) that has a folder but no complete attempt. `labels`: (case id, block) -> labels.
+    `energies`: (case id, block) -> what the run stored of its GPU board's energy, where it sampled one.
     """
 
     campaign: CampaignDirectory
@@ -113,6 +116,7 @@ class Dataset:
     predictions: pl.DataFrame
     prediction_runs: Mapping[str, Mapping[str, tuple[int, ...]]]
     labels: Mapping[tuple[str, int], Mapping[str, Any]]
+    energies: Mapping[tuple[str, int], BoardEnergy]
     environments: tuple[Environment, ...]
     unfinished: frozenset[tuple[str, int]]
 
@@ -126,6 +130,7 @@ class _Run:
     run: Mapping[str, Any]
     summary: Mapping[str, Any]
     environment: Mapping[str, Any]
+    energy: BoardEnergy | None = None
 
 
 def load(directory: str | PathLike[str]) -> Dataset:
@@ -146,6 +151,7 @@ def load(directory: str | PathLike[str]) -> Dataset:
         predictions=predictions,
         prediction_runs=prediction_runs,
         labels={_key(run): run.summary["labels"] for run in runs},
+        energies={_key(run): run.energy for run in runs if run.energy is not None},
         environments=_environments(runs),
         unfinished=frozenset(started - {_key(run) for run in runs}),
     )
@@ -182,7 +188,7 @@ def _read_run(directory: RunDirectory) -> _Run:
     )
     _check_run(run)
     _check_tables(run)
-    return run
+    return replace(run, energy=read_board_energy(directory, run.summary["windows"], run.environment))
 
 
 def _check_run(run: _Run) -> None:

@@ -211,6 +211,12 @@ class RunDirectory:
             return {"schema_version": SCHEMA_VERSION, "metrics": {}, "windows": {}, "labels": {}}
         return _checked(self.file(SUMMARY), ("metrics", "windows", "labels"))
 
+    def read_energy(self) -> dict[str, Any] | None:
+        """energy.json; None where there is none: no GPU was sampled."""
+        if not self.file(ENERGY).exists():
+            return None
+        return _checked(self.file(ENERGY), ("sensor", "windows"))
+
     def read_environment(self) -> dict[str, Any]:
         if not self.file(ENVIRONMENT).exists() and self.read_run()["outcome"] != "ok":
             return {"schema_version": SCHEMA_VERSION}

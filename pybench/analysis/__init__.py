@@ -6,6 +6,7 @@
     ├── contrasts    ContrastFinding  each declared comparison: effects paired within blocks, or over images
     ├── verdicts     CaseVerdict      each criterion: accepted, rejected, undecided, and all together
     ├── token_paths  TokenFinding     whether all tokenizer paths gave the same ids
+    ├── joules       JouleFinding     where each joule of a case comes from, by one run of it
     └── varying      cases whose repetitions predict differently
 
 The repetition (a process) is the unit; iterations are nested in it. No file is opened here, nothing is printed.
@@ -22,6 +23,7 @@ from pybench.analysis.cases import CaseFinding, describe_cases
 from pybench.analysis.contrasts import ContrastFinding, compare_contrasts
 from pybench.analysis.estimate import CONFIDENCE, Estimate
 from pybench.analysis.images import collect_images
+from pybench.analysis.joules import JouleFinding, find_joules
 from pybench.analysis.measurements import collect
 from pybench.analysis.token_paths import TokenFinding, check_token_paths
 from pybench.analysis.verdicts import CaseVerdict, Verdict, judge
@@ -40,6 +42,7 @@ class Analysis:
     contrasts: tuple[ContrastFinding, ...]
     verdicts: tuple[tuple[CaseVerdict, ...], ...]
     token_paths: tuple[TokenFinding, ...]
+    joules: tuple[JouleFinding, ...]
     varying: Mapping[str, int]
 
     def as_json(self) -> dict[str, Any]:
@@ -56,6 +59,7 @@ class Analysis:
                 for contrast, verdicts in zip(self.contrasts, self.verdicts, strict=True)
             ],
             "token_paths": [finding.as_json() for finding in self.token_paths],
+            "joules": [finding.as_json() for finding in self.joules],
             "varying_predictions": dict(self.varying),
             "cases": [case.as_json() for case in self.cases],
         }
@@ -77,5 +81,6 @@ def analyse(dataset: Dataset) -> Analysis:
         contrasts=compared,
         verdicts=tuple(judge(contrast) for contrast in compared),
         token_paths=check_token_paths(dataset),
+        joules=find_joules(dataset),
         varying=images.varying,
     )

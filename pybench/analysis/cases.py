@@ -7,13 +7,14 @@ energy is only ever an interval. How two cases compare is `pybench.analysis.cont
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.analysis.estimate import EXACT, Estimate, Sample
+from pybench.analysis.estimate import EXACT, NORMAL_95, Estimate, Sample
 from pybench.analysis.images import Images
 from pybench.analysis.intervals import estimate_geometric_mean, estimate_mean
 from pybench.analysis.measurements import Cell, Measurements
@@ -28,10 +29,12 @@ EXACT_METRICS = frozenset({"model_bytes"})  # the size of one file: counted, not
 class MetricFinding:
     """One metric of one case. `estimate` is None where no run has a value that counts: then `why_none` says why, or
     `bounds` holds the widest interval of an estimate that has no value. `points`: block -> value behind the
-    estimate."""
+    estimate. `absolute_95`: half the 95 % interval of the number itself, where it has an absolute uncertainty: it adds
+    to the spread of repetitions what they have in common, such as a board's unknown gain."""
 
     metric: Metric
     estimate: Estimate | None
+    absolute_95: float | None
     median: float | None
     points: Mapping[int, float]
     bounds: tuple[float, float] | None
@@ -44,6 +47,7 @@ class MetricFinding:
         return {
             "unit": self.metric.unit,
             "estimate": None if self.estimate is None else self.estimate.as_json(),
+            "absolute_95": self.absolute_95,
             "median": self.median,
             "bounds": None if self.bounds is None else list(self.bounds),
             "points": {str(block): value for block, value in self.points.items()},
@@ -144,6 +148,7 @@ def _describe_metric(metric: Metric, cell: Cell, share: Estimate | None, seed: i
     return MetricFinding(
         metric=metric,
         estimate=estimate,
+        absolute_95=_absolute_95(estimate, cell),
         median=statistics.median(values) if values else None,
         points=dict(sorted(cell.values.items())),
         bounds=bounds,
@@ -152,6 +157,18 @@ def _describe_metric(metric: Metric, cell: Cell, share: Estimate | None, seed: i
         why_none=(cell.why_empty() or "not measured") if estimate is None and bounds is None else None,
         methods=tuple(sorted(cell.methods)),
     )
+
+
+def _absolute_95(estimate: Estimate | None, cell: Cell) -> float | None:
+    """Nothing of a run's absolute uncertainty is taken to average out: it and the spread of repetitions add in squares.
+
+    The part of it that does average out is then counted twice; it is small against the board's gain.
+    """
+    if estimate is None or not cell.u_absolute or cell.u_absolute.keys() != cell.values.keys():
+        return None
+    bounds = [bound for bound in (estimate.lower, estimate.upper) if bound is not None]
+    spread = max((abs(bound - estimate.value) for bound in bounds), default=0.0)
+    return math.hypot(spread, NORMAL_95 * statistics.fmean(cell.u_absolute.values()))
 
 
 def _estimate(name: str, values: list[float], seed: int) -> Estimate | None:

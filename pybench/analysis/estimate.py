@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
+NORMAL_95 = 1.959964  # 97.5th percentile of the normal distribution: half a 95 % interval in standard uncertainties
 
 # How an interval was found; the words appear in tables.
 BCA = "BCa bootstrap"

@@ -44,9 +44,11 @@ def validity_of(metric: str) -> str | None:
 @dataclass(slots=True)
 class Cell:
     """One metric of one case. `values`: block -> value that counts; `excluded`: block -> reason of an invalid value;
-    `missing`: block -> reason why there is none; `bounds`: block -> (lower, upper) of an estimate without a value."""
+    `missing`: block -> reason why there is none; `bounds`: block -> (lower, upper) of an estimate without a value;
+    `u_absolute`: block -> absolute standard uncertainty of a value that counts, where it has one."""
 
     values: dict[int, float] = field(default_factory=dict)
+    u_absolute: dict[int, float] = field(default_factory=dict)
     excluded: dict[int, str] = field(default_factory=dict)
     missing: dict[int, str] = field(default_factory=dict)
     bounds: dict[int, tuple[float, float]] = field(default_factory=dict)
@@ -84,7 +86,7 @@ def collect(dataset: Dataset) -> Measurements:
     """One pass over the frame. Metrics that this version does not know are left to the frame: nothing is known of
     them."""
     reasons = _validity_reasons(dataset)
-    names = ["case_id", "block", "metric", "value", "lower", "upper", "reason", "window", "method"]
+    names = ["case_id", "block", "metric", "value", "u_absolute", "lower", "upper", "reason", "window", "method"]
     valid = [f"valid_{name}" for name in VALIDITIES]
     known = dataset.frame.filter(dataset.frame["outcome"] == "ok", dataset.frame["metric"].is_in(list(METRICS)))
     cells: dict[tuple[str, str], Cell] = {}
@@ -107,6 +109,8 @@ def _add(cell: Cell, row: Mapping[str, Any], reasons: Mapping[tuple[str, int, st
         cell.excluded[block] = reasons[row["case_id"], block, broken[0]]
     elif row["value"] is not None:
         cell.values[block] = row["value"]
+        if row["u_absolute"] is not None:
+            cell.u_absolute[block] = row["u_absolute"]
     elif row["lower"] is not None and row["upper"] is not None:
         cell.bounds[block] = (row["lower"], row["upper"])
     else:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pybench.measure.integration import FUSED, SCOPE, WindowEnergies, integrate
+from pybench.measure.integration import BOARD_GAIN, FUSED, SCOPE, WindowEnergies, integrate
 from pybench.measure.plain_methods import PLAIN_METHODS
 from pybench.measure.quantity import Quantity, unmeasured
 from pybench.measure.sensor_profile import SensorProfile
@@ -120,7 +120,7 @@ def _idle_power(trace: Trace, window: Window, profile: SensorProfile) -> _Idle |
 def _idle_quantities(idles: list[_Idle | None], windows: tuple[Window | None, ...]) -> list[Quantity]:
     names = ("gpu_idle_power_before_w", "gpu_idle_power_after_w")
     return [
-        Quantity(name, window.name, idle.power_w, "W", idle.u_w, None, FUSED, SCOPE, True)
+        Quantity(name, window.name, idle.power_w, "W", idle.u_w, _with_gain(idle.u_w, idle.power_w), FUSED, SCOPE, True)
         for name, idle, window in zip(names, idles, windows, strict=True)
         if idle is not None and window is not None
     ]
@@ -158,7 +158,12 @@ def _tail(trace: Trace, window: Window, idle: _Idle, profile: SensorProfile) -> 
     # What makes a joule doubtful (too short for 5 % of it) is no doubt about a difference near zero: its u says it.
     u_j = hypot(float(energies.u_within_j[0]), idle.u_w * rest.duration_s)
     value_j = energy_j - idle.power_w * rest.duration_s
-    return Quantity(metric, window.name, value_j, "J", u_j, None, FUSED, SCOPE, True)
+    return Quantity(metric, window.name, value_j, "J", u_j, _with_gain(u_j, value_j), FUSED, SCOPE, True)
+
+
+def _with_gain(u_within: float, value: float) -> float:
+    """The absolute standard uncertainty of a power or of a difference of energies: a gain scales the difference."""
+    return hypot(u_within, BOARD_GAIN * abs(value) / sqrt(3))
 
 
 def _known(value: Any) -> float | None:

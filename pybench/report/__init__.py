@@ -20,6 +20,7 @@ from pybench.dataset import Dataset
 from pybench.report.case_tables import exclusions_table, failures_table, metrics_table, workload_tables
 from pybench.report.contrast_tables import contrast_tables
 from pybench.report.findings import describe
+from pybench.report.joule_tables import budget_table, names_of, overview_table
 from pybench.report.tables import Table, to_csv, to_latex, to_markdown
 from pybench.report.trust_tables import (
     cautions_table,
@@ -41,6 +42,7 @@ def write_report(dataset: Dataset, folder: Path | None = None) -> Path:
     last."""
     from pybench.report.figures import draw_figures
     from pybench.report.page import Contents, render_page
+    from pybench.report.power_figures import draw_powers
 
     target = folder or dataset.campaign.report
     analysis, coverage = analyse(dataset), measure(dataset)
@@ -56,13 +58,15 @@ def write_report(dataset: Dataset, folder: Path | None = None) -> Path:
             environment_table(dataset),
         ],
         pictures=draw_figures(dataset, analysis),
+        joule_tables=_joule_tables(analysis, run_link),
+        power_pictures=draw_powers(analysis.joules),
     )
     page = render_page(dataset, analysis, contents, run_link)
     _make_folders(target)
-    for table in (*contents.found_tables, *contents.sure_tables, *contents.behind_tables):
+    for table in (*contents.found_tables, *contents.sure_tables, *contents.joule_tables, *contents.behind_tables):
         for suffix, form in _FORMS.items():
             write_text(target / "tables" / f"{table.name}.{suffix}", form(table))
-    for shown in contents.pictures:
+    for shown in (*contents.pictures, *contents.power_pictures):
         write_text(target / "figures" / f"{shown.name}.svg", shown.svg)
         write_bytes(target / "figures" / f"{shown.name}.pdf", shown.pdf)
     write_text(target / INDEX, page)
@@ -78,6 +82,18 @@ def _sure_tables(dataset: Dataset, analysis: Analysis, coverage: Coverage, run_l
         exclusions_table(analysis),
         cautions_table(dataset),
     ]
+
+
+def _joule_tables(analysis: Analysis, run_link: str) -> list[Table]:
+    """The table of all cases, then one a case, in the order of `draw_powers`."""
+    findings = analysis.joules
+    if not findings:
+        return []
+    budgets = [
+        budget_table(number, name, finding)
+        for number, (name, finding) in enumerate(zip(names_of(findings), findings, strict=True), start=1)
+    ]
+    return [overview_table(findings, run_link), *budgets]
 
 
 def _relative(path: Path, start: Path) -> str:

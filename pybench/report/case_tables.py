@@ -22,6 +22,8 @@ from pybench.report.tables import (
     Cell,
     Column,
     Table,
+    absolute_cell,
+    absolute_fields,
     bounds_cell,
     estimate_cell,
     estimate_fields,
@@ -51,39 +53,53 @@ SHOWN = {
     "noop": ("latency_mean_ms", "peak_host_bytes"),
 }  # fmt: skip
 
+# What the table of a workload's GPU energy shows, as far as its cases have it.
+BOARD = (
+    "gpu_energy_j", "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
+    "gpu_energy_per_sample_j", "gpu_net_energy_per_sample_j", "gpu_energy_per_token_j", "gpu_net_energy_per_token_j",
+    "gpu_energy_per_gb_j", "gpu_net_energy_per_gb_j",
+)  # fmt: skip
+ABSOLUTE_NOTE = (
+    "±: half the absolute 95 % interval, which joins the spread of repetitions with the sensor's uncertainty and the "
+    "board's unknown gain; a ratio of two cases on one board is free of the gain, so its interval (tables of effects) "
+    "is from the spread of the blocks alone."
+)
+
 OUTCOME_TONES = {"ok": "good", "unsupported": "neutral", "oom": "neutral"}
 
 
 def workload_tables(analysis: Analysis, run_link: str) -> list[Table]:
-    """One table a workload, in the order in which the plan names them. `run_link`: the folder of all runs, from the
-    page."""
-    workloads = dict.fromkeys(case.case.workload for case in analysis.cases)
-    return [
-        _workload_table(name, [case for case in analysis.cases if case.case.workload == name], run_link)
-        for name in workloads
-    ]
+    """One table a workload, in the order in which the plan names them, and one of its boards' energy where there is
+    any. `run_link`: the folder of all runs, from the page."""
+    tables = []
+    for name in dict.fromkeys(case.case.workload for case in analysis.cases):
+        cases = [case for case in analysis.cases if case.case.workload == name]
+        tables.append(_cases_table(f"cases-{name}", WORKLOAD_LABELS[name], SHOWN[name], cases, run_link))
+        if any(_has_number(case, metric) for case in cases for metric in BOARD):
+            title = f"{WORKLOAD_LABELS[name]}: energy of the GPU board"
+            tables.append(_cases_table(f"energy-{name}", title, BOARD, cases, run_link))
+    return tables
 
 
-def _workload_table(workload: str, cases: Sequence[CaseFinding], run_link: str) -> Table:
+def _cases_table(name: str, title: str, metrics: Sequence[str], cases: Sequence[CaseFinding], run_link: str) -> Table:
+    """One row a case, with those of `metrics` that any of them has."""
     plain = [case.case for case in cases]
     factors = varying_factors(plain) or ("model",)
-    shown = [name for name in SHOWN[workload] if any(_has_number(case, name) for case in cases)]
+    shown = [name for name in metrics if any(_has_number(case, name) for case in cases)]
+    absolute = {name for name in shown if any(_is_absolute(case, name) for case in cases)}
     units = {name: _unit_of(name, cases) for name in shown}
     columns = [Column(_factor_title(name), (name,), numeric=_is_numeric(name, plain)) for name in factors]
-    columns += [Column(_metric_title(name, units[name]), estimate_fields(name), numeric=True) for name in shown]
+    for metric in shown:
+        fields = absolute_fields(metric) if metric in absolute else estimate_fields(metric)
+        columns.append(Column(_metric_title(metric, units[metric]), fields, numeric=True))
     columns += [Column("n", ("n",), numeric=True), Column("Runs", ("runs",))]
     rows = []
     for case in cases:
         cells = [_factor_cell(name, case.case) for name in factors]
-        cells += [_metric_cell(case, name, units[name]) for name in shown]
+        cells += [_metric_cell(case, name, units[name], name in absolute) for name in shown]
         rows.append((*cells, _count_cell(case, shown), _runs_cell(case, run_link)))
-    return Table(
-        f"cases-{workload}",
-        WORKLOAD_LABELS[workload],
-        tuple(columns),
-        tuple(rows),
-        tuple(_notes(workload, plain, shown)),
-    )
+    notes = _notes(cases[0].case.workload, plain, shown)
+    return Table(name, title, tuple(columns), tuple(rows), (*notes, ABSOLUTE_NOTE) if absolute else tuple(notes))
 
 
 def metrics_table(analysis: Analysis) -> Table:
@@ -96,6 +112,7 @@ def metrics_table(analysis: Analysis) -> Table:
         Column("Metric", ("metric",)),
         Column("Unit", ("unit",)),
         Column("Mean", ("mean", "lower", "upper", "n", "method"), numeric=True),
+        Column("± absolute", ("absolute_95",), numeric=True),
         Column("Median", ("median",), numeric=True),
     )
     rows = []
@@ -112,15 +129,17 @@ def metrics_table(analysis: Analysis) -> Table:
             csv_fields = (case.case.workload, case.case.title(), case.case.id, name, finding.metric.unit)
             cells = [Cell(text, csv=(field,)) for text, field in zip(head, csv_fields, strict=True)]
             median = None if finding.median is None else format_plain(finding.median)
-            rows.append(
-                (*cells, _finding_cell(finding, DisplayUnit(1.0, "")), number_cell(finding.median, text=median))
-            )
+            mean, absolute = _finding_cell(finding, DisplayUnit(1.0, "")), _absolute_cell(finding.absolute_95)
+            rows.append((*cells, mean, absolute, number_cell(finding.median, text=median)))
     return Table(
         "metrics",
         "Every metric of every case",
         columns,
         tuple(rows),
-        ("In stored units; means of times, rates, sizes and energies are geometric.",),
+        (
+            "In stored units; means of times, rates, sizes and energies are geometric.",
+            "± absolute: half the 95 % interval of the number itself, where the board's gain is part of it.",
+        ),
     )
 
 
@@ -179,8 +198,12 @@ def failures_table(analysis: Analysis, run_link: str) -> Table:
 # --- cells -----------------------------------------------------------------------------------------------------------
 
 
-def _metric_cell(case: CaseFinding, name: str, unit: DisplayUnit) -> Cell:
+def _metric_cell(case: CaseFinding, name: str, unit: DisplayUnit, absolute: bool) -> Cell:
     finding = case.metrics.get(name)
+    if absolute:
+        estimate, half = (None, None) if finding is None else (finding.estimate, finding.absolute_95)
+        why = why_nothing(case) if finding is None else finding.why_none
+        return _doubted(absolute_cell(estimate, half, unit=unit, why_none=why), case.cautions_about(name))
     if finding is None:
         return estimate_cell(None, why_none=why_nothing(case))
     return _doubted(_finding_cell(finding, unit), case.cautions_about(name))
@@ -198,6 +221,11 @@ def _finding_cell(finding: MetricFinding, unit: DisplayUnit) -> Cell:
     if finding.estimate is None and finding.bounds is not None:
         return bounds_cell(finding.bounds, unit)
     return estimate_cell(finding.estimate, unit=unit, why_none=finding.why_none)
+
+
+def _absolute_cell(half: float | None) -> Cell:
+    """Blank, not a dash, where a metric has no such uncertainty: nothing is missing."""
+    return Cell("", csv=("",)) if half is None else number_cell(half)
 
 
 def why_nothing(case: CaseFinding) -> str:
@@ -248,6 +276,11 @@ def _runs_cell(case: CaseFinding, run_link: str) -> Cell:
 def _has_number(case: CaseFinding, name: str) -> bool:
     finding = case.metrics.get(name)
     return finding is not None and (finding.estimate is not None or finding.bounds is not None)
+
+
+def _is_absolute(case: CaseFinding, name: str) -> bool:
+    finding = case.metrics.get(name)
+    return finding is not None and finding.absolute_95 is not None
 
 
 def _unit_of(name: str, cases: Sequence[CaseFinding]) -> DisplayUnit:

@@ -103,13 +103,17 @@ def _effect_table(number: int, contrast: ContrastFinding) -> Table:
         for effect in pair.effects.values()
         if effect.effect is not None or effect.declared
     ]
-    notes = (
+    notes = [
         "Ratios; differences (marked Δ) where a ratio has no sense; pp: percentage points. Only full pairs are used.",
         "p: no effect. Holm: adjusted over everything that the plan declares.",
         "Not equivalent: small when the effect is within ±5 % (two one-sided tests).",
         "Detectable: the smallest effect that these repetitions would show with a probability of 80 %.",
-    )
-    return Table(f"effects-{number}", f"Effects: {contrast.contrast.title()}", columns, tuple(rows), notes)
+    ]
+    if any(name.startswith("gpu_") for pair in contrast.pairs for name in pair.effects):
+        notes.append(
+            "Ratios of GPU energies hold within one board, whose unknown gain cancels: their intervals lack it."
+        )
+    return Table(f"effects-{number}", f"Effects: {contrast.contrast.title()}", columns, tuple(rows), tuple(notes))
 
 
 def _effect_row(pair: PairFinding, found: PairEffect, contrast: ContrastFinding) -> tuple[Cell, ...]:

@@ -34,9 +34,17 @@ exist, with its reason; it is never zero.
 """
 
 
+_JOULES = """\
+The energy of a GPU board is found from the driver's power samples and its energy counter together, with the sensor's
+delay and lag taken off. It has two uncertainties. A printed joule carries the absolute one, in which the board's
+unknown gain (up to 5 %) is part; a printed ratio carries the interval over blocks, because the gain cancels on one
+board. For each case the run with the median energy is shown with its power and the budget of its uncertainty.
+"""
+
+
 def paragraphs(dataset: Dataset) -> tuple[str, ...]:
     """Plain sentences, one paragraph each."""
-    text = _TEXT.format(
+    text = (_TEXT + ("\n" + _JOULES if dataset.energies else "")).format(
         repetitions=dataset.plan.repetitions,
         seed=dataset.plan.seed,
         resamples=RESAMPLES,

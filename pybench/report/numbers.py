@@ -81,6 +81,14 @@ def format_estimate(estimate: Estimate, *, signed: bool = False) -> tuple[str, s
     return value, f"[{low}, {high}]"
 
 
+def format_plus_minus(value: float, half: float) -> tuple[str, str]:
+    """(value, `± half`), the half-width with two significant digits as far as the value's own allow."""
+    if half <= 0:
+        return format_plain(value), "± 0"
+    decimals = _shown_decimals(value, value - half, value + half)
+    return format_fixed(value, decimals), f"± {format_fixed(half, decimals)}"
+
+
 def _shown_decimals(value: float, lower: float, upper: float) -> int:
     """What the shorter half warrants, but no more than `_PLAIN_DIGITS` of the value unless its bounds look alike."""
     warranted = decimals_for(min(half for half in (value - lower, upper - value) if half > 0))

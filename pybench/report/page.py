@@ -28,17 +28,21 @@ from pybench.report.tables import Table
 from pybench.units import METRICS
 
 _STACKED_FROM = 5  # columns with intervals
+_RUNS_SHOWN = 4  # power traces with their budgets on the page; the rest is in files
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the page shows, in its three parts."""
+    """What the page shows, in its parts. `joule_tables`: that of all cases, then one for each case, of which
+    the first have `power_pictures`."""
 
     findings: Findings
     found_tables: Sequence[Table]
     sure_tables: Sequence[Table]
     behind_tables: Sequence[Table]
     pictures: Sequence[Picture]
+    joule_tables: Sequence[Table]
+    power_pictures: Sequence[Picture]
 
 
 def render_page(dataset: Dataset, analysis: Analysis, contents: Contents, run_link: str) -> str:
@@ -66,6 +70,7 @@ def render_page(dataset: Dataset, analysis: Analysis, contents: Contents, run_li
         found_tables=_listed([table for table in contents.found_tables if table.rows]),
         sure_pictures=_drawn(contents.pictures, "order"),
         sure_tables=_listed([table for table in contents.sure_tables if table.rows]),
+        joules=_joules(contents),
         behind_pictures=_drawn([shown for shown in contents.pictures if _kind(shown) not in (*first, "order")]),
         behind_tables=_listed([table for table in contents.behind_tables if table.rows]),
         runs=_runs(analysis, run_link),
@@ -106,6 +111,23 @@ def _drawn(pictures: Sequence[Picture], *kinds: str) -> list[dict[str, Any]]:
     return [
         {"picture": shown, "svg": Markup(inline(shown))} for shown in pictures if not kinds or _kind(shown) in kinds
     ]
+
+
+def _joules(contents: Contents) -> dict[str, Any] | None:
+    """The section of joules: the table of all cases, the first runs with trace and budget, how many more there are."""
+    if not contents.joule_tables:
+        return None
+    overview, *budgets = _listed(contents.joule_tables)
+    pictures = [shown.name for shown in contents.power_pictures]
+    return {
+        "overview": overview,
+        "runs": list(zip(_drawn(contents.power_pictures[:_RUNS_SHOWN]), budgets[:_RUNS_SHOWN], strict=True)),
+        "rest": [
+            {"table": budget["table"], "picture": pictures[number] if number < len(pictures) else None}
+            for number, budget in enumerate(budgets)
+            if number >= _RUNS_SHOWN
+        ],
+    }
 
 
 def _kind(shown: Picture) -> str:

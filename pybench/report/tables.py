@@ -11,12 +11,13 @@ import csv
 import io
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pybench.analysis.estimate import Estimate
-from pybench.report.numbers import DASH, DisplayUnit, format_bounds, format_estimate, format_plain
+from pybench.report.numbers import DASH, DisplayUnit, format_bounds, format_estimate, format_plain, format_plus_minus
 
 UNITY = DisplayUnit(1.0, "")
+_NO_ESTIMATE = ("",) * 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +94,35 @@ def estimate_cell(
 ) -> Cell:
     """value [lower, upper]; one repetition and degenerate intervals say so in the note."""
     if estimate is None:
-        return Cell(DASH, note=why_none, csv=("", "", "", "", ""))
+        return Cell(DASH, note=why_none, csv=_NO_ESTIMATE)
     text, interval = format_estimate(estimate.scaled(1 / unit.scale), signed=signed)
     note = {
         "one value": "one repetition: no interval",
         "all equal": f"all {estimate.n} repetitions are equal: no interval",
     }.get(estimate.method)
-    fields = tuple("" if bound is None else repr(bound) for bound in (estimate.value, estimate.lower, estimate.upper))
-    return Cell(text, interval, estimate.value, note, tone=tone, csv=(*fields, str(estimate.n), estimate.method))
+    return Cell(text, interval, estimate.value, note, tone=tone, csv=_estimate_csv(estimate))
+
+
+def absolute_cell(
+    estimate: Estimate | None, half: float | None, *, unit: DisplayUnit = UNITY, why_none: str | None = None
+) -> Cell:
+    """value ± half of its absolute 95 % interval; its columns are `absolute_fields`. Without a half as
+    `estimate_cell`."""
+    if estimate is None or half is None:
+        cell = estimate_cell(estimate, unit=unit, why_none=why_none)
+        return replace(cell, csv=(*cell.csv, ""))
+    text, interval = format_plus_minus(estimate.value / unit.scale, half / unit.scale)
+    return Cell(text, interval, estimate.value, csv=(*_estimate_csv(estimate), repr(half)))
+
+
+def plus_minus_cell(value: float | None, half: float | None, *, note: str | None = None) -> Cell:
+    """A number of one run with half an interval; None is a dash with its reason. Two CSV columns."""
+    if value is None:
+        return Cell(DASH, note=note, csv=("", ""))
+    if half is None:
+        return Cell(format_plain(value), number=value, note=note, csv=(repr(value), ""))
+    text, interval = format_plus_minus(value, half)
+    return Cell(text, interval, value, note, csv=(repr(value), repr(half)))
 
 
 def bounds_cell(bounds: tuple[float, float], unit: DisplayUnit) -> Cell:
@@ -115,6 +137,16 @@ def bounds_cell(bounds: tuple[float, float], unit: DisplayUnit) -> Cell:
 def estimate_fields(name: str) -> tuple[str, ...]:
     """The CSV columns of an `estimate_cell`."""
     return name, f"{name}_lower", f"{name}_upper", f"{name}_n", f"{name}_method"
+
+
+def absolute_fields(name: str) -> tuple[str, ...]:
+    """The CSV columns of an `absolute_cell`."""
+    return (*estimate_fields(name), f"{name}_absolute_95")
+
+
+def _estimate_csv(estimate: Estimate) -> tuple[str, ...]:
+    bounds = (estimate.value, estimate.lower, estimate.upper)
+    return (*("" if bound is None else repr(bound) for bound in bounds), str(estimate.n), estimate.method)
 
 
 # --- forms -----------------------------------------------------------------------------------------------------------

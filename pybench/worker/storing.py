@@ -66,7 +66,7 @@ def _quoted(text: str) -> str:
 
 def _finite(stored: dict[str, Any], name: str) -> dict[str, Any]:
     """A number that is not finite is a defect of the workload, not a missing value: it must not pass for one."""
-    for key in ("value", "u_standard", "lower", "upper"):
+    for key in ("value", "u_standard", "u_absolute", "lower", "upper"):
         if stored[key] is not None and not np.isfinite(stored[key]):
             raise ValueError(f"{name}: {key} is {stored[key]}")
     if stored["value"] is None and stored["lower"] is None and stored["reason"] is None:

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does nothing, as a run: what remains is the harness. With an energy window it idles: that is the machine at rest.
 
-Where `device` is a GPU's UUID, that board is measured at rest too; no framework opens it, so its clocks may be idle.
+A GPU takes part only when the case names it (`device: cuda` or a UUID): its board is then sampled at rest, which is
+the baseline of everything else that runs on it; no framework opens it, so its clocks may be idle. `auto` stays on the
+CPU, because nothing here would choose a GPU.
 """
 
 from __future__ import annotations
 
 import time
 
+from pybench import measure
+from pybench.errors import UnsupportedError
 from pybench.workloads.recording import Amounts, record
 from pybench.workloads.result import Request, Result, Verdict
 
@@ -16,12 +20,24 @@ IDLE_S = 0.001  # one idle iteration: short enough that a window ends on time, l
 
 def run(request: Request) -> Result:
     iterate = _idle if request.case.energy_window_s > 0 else _nothing
-    device = request.case.device
-    uuid = None if device in ("auto", "cpu", "cuda") else device
-    result = record(request.case, iterate, Amounts(), uuid)
-    result.labels["device"] = uuid or "cpu"
+    board = _named_board(request.case.device)
+    result = record(request.case, iterate, Amounts(), board)
+    result.labels["device"] = board or "cpu"
     result.valid["timing"] = Verdict(None, ("nothing_is_timed",))
     return result
+
+
+def _named_board(device: str) -> str | None:
+    """UUID of the GPU that the case names; None where it names none. Raises UnsupportedError for one that is absent."""
+    if device in ("auto", "cpu"):
+        return None
+    found = measure.gpus()
+    uuids = [gpu.uuid for gpu in found.gpus]
+    if not uuids:
+        raise UnsupportedError(f"the case asks for {device}, and NVML gives no GPU ({found.reason})", code="no_gpu")
+    if device != "cuda" and device not in uuids:
+        raise UnsupportedError(f"no GPU {device} here; there are {', '.join(uuids)}", code="no_such_gpu")
+    return uuids[0] if device == "cuda" else device
 
 
 def _nothing() -> None:

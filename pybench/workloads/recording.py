@@ -251,6 +251,7 @@ def measured(quantity: Quantity) -> Measured:
         value=quantity.value,
         window=quantity.window,
         u_standard=quantity.u_within,
+        u_absolute=quantity.u_absolute,
         interval=(quantity.lower, quantity.upper) if estimated else None,  # type: ignore[arg-type]
         method=quantity.method,
         reason="; ".join(quantity.reasons) or None,
@@ -263,6 +264,8 @@ def _tokens_per_joule(quantity: Quantity, tokens: float) -> Measured:
         reason = "; ".join(quantity.reasons) or "no energy was counted in the window"
         return Measured(window=quantity.window, method=quantity.method, reason=reason)
     value = tokens / quantity.value
-    uncertainty = None if quantity.u_within is None else value * quantity.u_within / quantity.value
-    return Measured(value=value, window=quantity.window, u_standard=uncertainty, method=quantity.method,
+    within, absolute = (
+        None if u_j is None else value * u_j / quantity.value for u_j in (quantity.u_within, quantity.u_absolute)
+    )
+    return Measured(value=value, window=quantity.window, u_standard=within, u_absolute=absolute, method=quantity.method,
                     reason="; ".join(quantity.reasons) or None)  # fmt: skip

@@ -28,13 +28,16 @@ Validity = Literal["timing", "energy", "precision", "accuracy"]
 class Measured:
     """One metric of one run. `value` None needs a `reason`; an estimate has no value but an `interval` (lower, upper).
 
-    `u_standard`: standard uncertainty of the value within this run, in the metric's unit, or None where it has none.
+    `u_standard`: standard uncertainty of the value within this run, in the metric's unit, or None where it has none;
+    for energies it is the one that ratios on one board carry. `u_absolute`: that of the number itself, the board's
+    unknown gain included.
     `samples`: how many observations are behind it. `method`: how it was found, where several ways exist.
     """
 
     value: float | None = None
     window: str | None = None
     u_standard: float | None = None
+    u_absolute: float | None = None
     interval: tuple[float, float] | None = None
     samples: int | None = None
     method: str | None = None
@@ -47,6 +50,7 @@ class Measured:
             "unit": METRICS[name].unit,
             "window": self.window,
             "u_standard": self.u_standard,
+            "u_absolute": self.u_absolute,
             "lower": lower,
             "upper": upper,
             "samples": self.samples,

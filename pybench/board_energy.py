@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run stored about the energy of its GPU board, typed: the budget (energy.json) and the power channels as read.
+
+The budget of every run is read with the campaign; channels are large and read for the runs that are drawn. Format:
+docs/rundir.md. Nothing is computed here: what follows from the numbers is `pybench.analysis.joules` and `.power`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pybench.errors import CorruptError
+from pybench.rundir import ENERGY, ENERGY_COUNTER, ENVIRONMENT, POWER_POLLED, POWER_SAMPLES, RunDirectory
+
+Numbers = NDArray[np.float64]
+
+# What drawing and judging need of a sensor's profile; whatever else is stored is kept.
+_SENSOR_NUMBERS = ("sample_delay_s", "response_s", "counter_tick_s", "counter_delay_s")
+_NUMBERS = ("begin_s", "end_s")
+_NUMBERS_OR_NULL = (
+    "energy_j", "u_within_j", "u_absolute_j", "idle_before_w", "idle_after_w",
+    "net_j", "u_net_j", "tail_j", "u_tail_j", "tail_end_s",
+)  # fmt: skip
+_ONLY_WITH_IDLE = frozenset({"net_j", "u_net_j", "tail_j", "u_tail_j", "tail_end_s"})
+_TEXTS = ("window", "method", "scope")
+_MAPPINGS = ("parts_j", "plain_j")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyWindow:
+    """One window of energy.json. Times are seconds after the session's begin; `u_...` standard uncertainties;
+    `parts_j` add in squares to `u_within_j`; `plain_j`: method -> what it says of the same window."""
+
+    window: str
+    begin_s: float
+    end_s: float
+    iterations: int
+    method: str
+    scope: str
+    energy_j: float | None
+    u_within_j: float | None
+    u_absolute_j: float | None
+    parts_j: Mapping[str, float | None]
+    valid: bool
+    reasons: tuple[str, ...]
+    plain_j: Mapping[str, float | None]
+    idle_before_w: float | None
+    idle_after_w: float | None
+    net_j: float | None = None
+    u_net_j: float | None = None
+    tail_j: float | None = None
+    u_tail_j: float | None = None
+    tail_end_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BoardEnergy:
+    """energy.json of one run. `sensor`: the profile as stored; `spans`: every window of the run, name -> (begin, end)
+    in seconds after the session's begin."""
+
+    directory: RunDirectory
+    sensor: Mapping[str, Any]
+    windows: tuple[EnergyWindow, ...]
+    spans: Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class PowerRecording:
+    """The power channels of one run: float64 in order of time, s after the session's begin, W and J. A channel that was
+    not recorded is empty; failed readings are left out. `counter_s`: [n, 2], call and return."""
+
+    samples_s: Numbers
+    samples_w: Numbers
+    instant_s: Numbers
+    instant_w: Numbers
+    counter_s: Numbers
+    counter_j: Numbers
+
+
+def read_board_energy(
+    directory: RunDirectory, windows: Mapping[str, Mapping[str, Any]], environment: Mapping[str, Any]
+) -> BoardEnergy | None:
+    """energy.json with what summary.json and environment.json say of the same run; None for a run without a sampled
+    GPU. Raises CorruptError for a file that is not as docs/rundir.md says."""
+    content = directory.read_energy()
+    if content is None:
+        return None
+    file = directory.file(ENERGY)
+    sensor, stored = content["sensor"], content["windows"]
+    if not isinstance(sensor, dict) or not all(_is_number(sensor.get(name)) for name in _SENSOR_NUMBERS):
+        raise CorruptError(f"{file}: `sensor` has to be an object with the numbers {', '.join(_SENSOR_NUMBERS)}")
+    if sensor["response_s"] <= 0 or sensor["counter_tick_s"] <= 0:
+        raise CorruptError(f"{file}: response_s and counter_tick_s of `sensor` have to be above 0")
+    if not isinstance(stored, list) or not stored or not all(isinstance(window, dict) for window in stored):
+        raise CorruptError(f"{file}: `windows` has to be a list of objects, with at least one")
+    parsed = tuple(_parse_window(window, f"{file}: window {number}") for number, window in enumerate(stored, start=1))
+    return BoardEnergy(directory, sensor, parsed, _spans(directory, windows, environment))
+
+
+def read_recording(directory: RunDirectory) -> PowerRecording:
+    """The power channels of a run. Raises CorruptError, naming the file, for one that cannot be read."""
+    samples = _read_columns(directory.file(POWER_SAMPLES), ("time_s", "power_w"))
+    polled = _read_columns(directory.file(POWER_POLLED), ("call_s", "return_s", "power_instant_w"))
+    counter = _read_columns(directory.file(ENERGY_COUNTER), ("call_s", "return_s", "energy_j"))
+    return PowerRecording(
+        samples[:, 0], samples[:, 1], (polled[:, 0] + polled[:, 1]) / 2, polled[:, 2], counter[:, :2], counter[:, 2]
+    )
+
+
+def _parse_window(stored: Mapping[str, Any], place: str) -> EnergyWindow:
+    def refuse(name: str, wanted: str) -> CorruptError:
+        return CorruptError(f"{place}: {name} has to be {wanted}")
+
+    for name in _TEXTS:
+        if not isinstance(stored.get(name), str):
+            raise refuse(name, "a text")
+    for name in _NUMBERS:
+        if not _is_number(stored.get(name)):
+            raise refuse(name, "a number")
+    for name in _NUMBERS_OR_NULL:
+        present = name in stored or name in _ONLY_WITH_IDLE
+        if not present or not (stored.get(name) is None or _is_number(stored[name])):
+            raise refuse(name, "a number or null")
+    for name in _MAPPINGS:
+        values = stored.get(name)
+        if not isinstance(values, dict) or not all(value is None or _is_number(value) for value in values.values()):
+            raise refuse(name, "an object of numbers and nulls")
+    if type(stored.get("iterations")) is not int or type(stored.get("valid")) is not bool:
+        raise refuse("iterations, valid", "a whole number and true or false")
+    reasons = stored.get("reasons")
+    if not isinstance(reasons, list) or not all(isinstance(reason, str) for reason in reasons):
+        raise refuse("reasons", "a list of texts")
+    if stored["end_s"] <= stored["begin_s"]:
+        raise refuse("end_s", "after begin_s")
+    # Entries that a later pybench adds are no damage.
+    known = {name: stored[name] for name in EnergyWindow.__slots__ if name in stored}
+    return EnergyWindow(**known | {"reasons": tuple(reasons)})
+
+
+def _spans(
+    directory: RunDirectory, windows: Mapping[str, Mapping[str, Any]], environment: Mapping[str, Any]
+) -> dict[str, tuple[float, float]]:
+    measuring = environment.get("measuring")
+    origin_ns = measuring.get("begin_ns") if isinstance(measuring, dict) else None
+    if not _is_number(origin_ns):
+        raise CorruptError(
+            f"{directory.file(ENVIRONMENT)} lacks measuring.begin_ns, from which the times of {ENERGY} count"
+        )
+    return {
+        name: ((window["begin_ns"] - origin_ns) * 1e-9, (window["end_ns"] - origin_ns) * 1e-9)
+        for name, window in windows.items()
+        if _is_number(window.get("begin_ns")) and _is_number(window.get("end_ns"))
+    }
+
+
+def _read_columns(file: Path, names: tuple[str, ...]) -> Numbers:
+    """float64 [rows, columns] without the rows that miss a value; no rows without the file."""
+    if not file.exists():
+        return np.empty((0, len(names)))
+    try:
+        read = pl.read_csv(file, columns=list(names), schema_overrides=dict.fromkeys(names, pl.Float64))
+    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
+        raise CorruptError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error
+    return read.select(names).drop_nulls().to_numpy().astype(np.float64)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

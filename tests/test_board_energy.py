@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""energy.json as it is read: whole, or corrupt by name; runs without one are as good as before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pybench.board_energy import read_recording
+from pybench.case import Case
+from pybench.dataset import load
+from pybench.errors import CorruptError
+from pybench.rundir import ENERGY, POWER_SAMPLES, RunDirectory
+from tests.campaigns import CampaignBuilder
+from tests.energies import ON_A_BOARD, SENSOR, energy_metrics, energy_window, store_energy
+
+INFER = Case(workload="infer", model="digits-cnn", runtime="torch")
+
+
+def one_run(folder: Path, **options: Any) -> tuple[CampaignBuilder, RunDirectory]:
+    builder = CampaignBuilder(folder / "c", [INFER], repetitions=1)
+    directory = builder.run(INFER, 1, energy_metrics(), **{"environment": ON_A_BOARD, **options})
+    store_energy(directory, energy_window())
+    return builder, directory
+
+
+def test_a_runs_budget_is_read_with_the_campaign(tmp_path: Path) -> None:
+    builder, directory = one_run(tmp_path)
+    board = load(builder.path).energies[INFER.id, 1]
+    assert board.directory == directory
+    assert board.sensor == SENSOR
+    assert board.spans == {"timing": (0.0, 1.0)}
+    (window,) = board.windows
+    stored = energy_window()
+    assert {name: getattr(window, name) for name in stored} == stored | {"reasons": ()}
+
+
+def test_a_run_without_a_gpu_has_no_budget(tmp_path: Path) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
+    builder.run(INFER, 1, {"latency_mean_ms": 1.0})
+    assert load(builder.path).energies == {}
+
+
+def test_a_window_without_idle_windows_has_no_net_and_no_tail(tmp_path: Path) -> None:
+    builder, directory = one_run(tmp_path)
+    window = {name: value for name, value in energy_window().items() if not name.endswith(("net_j", "tail_j"))}
+    del window["tail_end_s"]
+    store_energy(directory, window | {"idle_before_w": None, "idle_after_w": None})
+    read = load(builder.path).energies[INFER.id, 1].windows[0]
+    assert (read.net_j, read.u_net_j, read.tail_j, read.tail_end_s, read.idle_before_w) == (None,) * 5
+
+
+def test_what_a_later_version_adds_does_not_break_reading(tmp_path: Path) -> None:
+    builder, directory = one_run(tmp_path)
+    store_energy(directory, energy_window(colour="blue"), SENSOR | {"humidity_ratio": 0.4})
+    assert load(builder.path).energies[INFER.id, 1].sensor["humidity_ratio"] == 0.4
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda stored: stored.update(schema_version=99),
+        lambda stored: stored.pop("sensor"),
+        lambda stored: stored.update(windows=[]),
+        lambda stored: stored.update(windows={}),
+        lambda stored: stored["sensor"].pop("response_s"),
+        lambda stored: stored["sensor"].update(response_s=0.0),
+        lambda stored: stored["windows"][0].pop("window"),
+        lambda stored: stored["windows"][0].pop("energy_j"),
+        lambda stored: stored["windows"][0].update(energy_j="600"),
+        lambda stored: stored["windows"][0].update(energy_j=float("nan")),
+        lambda stored: stored["windows"][0].update(iterations=1.5),
+        lambda stored: stored["windows"][0].update(valid=1),
+        lambda stored: stored["windows"][0].update(reasons="none"),
+        lambda stored: stored["windows"][0].update(parts_j={"edges": "small"}),
+        lambda stored: stored["windows"][0].update(end_s=-1.0),
+        lambda stored: stored["windows"][0].update(tail_j=[]),
+    ],
+)
+def test_a_budget_of_the_wrong_shape_is_corrupt_and_named(tmp_path: Path, edit: Callable[[Any], Any]) -> None:
+    builder, directory = one_run(tmp_path)
+    stored = json.loads(directory.file(ENERGY).read_text())
+    edit(stored)
+    directory.file(ENERGY).write_text(json.dumps(stored))
+    with pytest.raises(CorruptError, match=ENERGY):
+        load(builder.path)
+
+
+def test_a_truncated_budget_is_corrupt(tmp_path: Path) -> None:
+    builder, directory = one_run(tmp_path)
+    directory.file(ENERGY).write_bytes(directory.file(ENERGY).read_bytes()[:100])
+    with pytest.raises(CorruptError, match=ENERGY):
+        load(builder.path)
+
+
+def test_a_budget_whose_times_count_from_nowhere_is_corrupt(tmp_path: Path) -> None:
+    builder, _ = one_run(tmp_path, environment={"schema_version": 1})
+    with pytest.raises(CorruptError, match="begin_ns"):
+        load(builder.path)
+
+
+def test_failed_readings_are_left_out_and_a_channel_that_was_not_recorded_is_empty(tmp_path: Path) -> None:
+    _, directory = one_run(tmp_path)
+    recording = read_recording(directory)
+    assert len(recording.samples_s) == 81
+    assert recording.instant_w.size == 0
+    assert recording.counter_s.shape == (5, 2)
+    directory.file(POWER_SAMPLES).unlink()
+    assert read_recording(directory).samples_w.size == 0
+
+
+def test_a_channel_that_is_no_table_of_numbers_is_corrupt_and_named(tmp_path: Path) -> None:
+    _, directory = one_run(tmp_path)
+    for content in ("time_s,power_w\n0.1,many\n", "time_s\n0.1\n", ""):
+        directory.file(POWER_SAMPLES).write_text(content)
+        with pytest.raises(CorruptError, match=POWER_SAMPLES):
+            read_recording(directory)
+
+
+def test_the_absolute_uncertainty_is_a_column_like_the_others(tmp_path: Path) -> None:
+    builder, _ = one_run(tmp_path)
+    frame = load(builder.path).frame
+    rows = frame.filter(metric="gpu_energy_j").select("value", "u_standard", "u_absolute").rows()
+    assert rows == [(600.0, 5.0, 13.0)]
