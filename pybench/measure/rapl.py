@@ -154,6 +154,11 @@ def find_powercap_domains(root: Path) -> tuple[list[Domain], list[str]]:
             counter = PowercapFile(zone / "energy_uj")
             counter.read()
             domains[name] = Domain(name, kind, "powercap", Accumulator(counter, range_j))
+        except FileNotFoundError as error:
+            reasons.append(
+                f"powercap_masked: {zone.name}: {error} (a container's runtime hides /sys/devices/virtual/powercap: "
+                "bind-mount it, read-only)"
+            )
         except (OSError, ValueError) as error:
             reasons.append(
                 f"powercap_unreadable: {zone.name}: {error} (energy_uj is readable by root only since Linux 5.10)"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,34 +14,10 @@ from pybench.measure import Window, cpu_energy_source
 from pybench.measure.cpu_energy import CpuEnergy, CpuReading, detect_container, detect_virtual_machine
 from pybench.measure.cpu_estimate import BusyTime, estimate_interval, read_busy_time
 from pybench.measure.rapl import Accumulator, PowercapFile
+from tests.measure.fake_rapl import RANGE_UJ, Machine
 
 SECOND = 1_000_000_000
-RANGE_UJ = 262_143_328_850  # of a Xeon, in microjoules
 WINDOW = Window("energy", 0, 10 * SECOND, 100)
-
-
-@dataclass
-class Machine:
-    """A fake root with powercap zones whose counters rise when told."""
-
-    root: Path
-    zones: dict[str, Path] = field(default_factory=dict)
-
-    def add_zone(self, zone: str, name: str, energy_uj: int = 1_000_000, range_uj: int = RANGE_UJ) -> None:
-        folder = self.root / "sys/class/powercap" / zone
-        folder.mkdir(parents=True)
-        (folder / "name").write_text(name + "\n")
-        (folder / "max_energy_range_uj").write_text(f"{range_uj}\n")
-        (folder / "energy_uj").write_text(f"{energy_uj}\n")
-        self.zones[zone] = folder / "energy_uj"
-
-    def rise(self, joules: float, zone: str | None = None) -> None:
-        for name, file in self.zones.items():
-            if zone in (None, name):
-                file.write_text(f"{(int(file.read_text()) + round(joules * 1e6)) % RANGE_UJ}\n")
-
-    def energy(self) -> CpuEnergy:
-        return CpuEnergy(self.root, load=lambda: self.rise(1.0))
 
 
 @pytest.fixture
@@ -146,6 +122,17 @@ def test_a_file_that_exists_and_never_moves_is_no_counter(machine: Machine) -> N
     energy = CpuEnergy(machine.root, load=lambda: None)  # KVM answers 0 whatever runs
     assert energy.domains == []
     assert any(reason.startswith("counter_dead") for reason in energy.reasons)
+
+
+def test_powercap_masked_by_a_containers_runtime_says_how_to_give_it_back(machine: Machine) -> None:
+    # Docker, Podman and Kubernetes cover /sys/devices/virtual/powercap: the class's links stay and lead nowhere.
+    folder = machine.root / "sys/class/powercap"
+    folder.mkdir(parents=True)
+    (folder / "intel-rapl:0").symlink_to("../../devices/virtual/powercap/intel-rapl/intel-rapl:0")
+    energy = machine.energy()
+    assert energy.domains == []
+    masked = next(reason for reason in energy.reasons if reason.startswith("powercap_masked: intel-rapl:0"))
+    assert "/sys/devices/virtual/powercap" in masked
 
 
 def test_a_counter_that_root_alone_may_read_is_unavailable(machine: Machine) -> None:

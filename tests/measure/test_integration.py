@@ -348,7 +348,7 @@ def test_short_and_long_windows_at_the_end_of_a_day_are_as_exact_as_at_its_begin
     trace = board.trace(end_ns[-1] * 1e-9 + 1, H200, np.random.default_rng(24), noise_w=1.0)
     clean = integrate(trace, begin_ns, end_ns, H200)
     day_ns = 86_400_000_000_000
-    idle_ns = np.arange(0, day_ns, 20_000_000)
+    idle_ns = np.arange(0, day_ns, 60_000_000)
     samples = SampleChannel(
         np.concatenate((idle_ns, day_ns + trace.samples.time_ns)),
         np.concatenate((np.full(len(idle_ns), 120.0), trace.samples.power_w)),
