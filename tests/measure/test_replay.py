@@ -98,7 +98,7 @@ def test_depth_two_hides_the_launch_that_depth_one_shows(
     assert (deep.depth, alone.depth) == (2, 1)
     assert summarise_latency(deep.latency_ns).p50_s == pytest.approx(1000e-6, abs=5e-6)
     assert summarise_latency(alone.latency_ns).p50_s == pytest.approx(1300e-6, rel=0.05)
-    assert deep.span_s == pytest.approx(40 * 1000e-6, rel=0.1)
+    assert 40 * 1000e-6 <= deep.span_s < 0.95 * alone.span_s
     assert alone.span_s > 40 * 1290e-6
     assert np.all(deep.begin_ns[1:] < deep.end_ns[:-1])  # the next one is launched before this one has ended
     assert np.all(alone.begin_ns[1:] >= alone.end_ns[:-1])
