@@ -21,6 +21,7 @@ UNSTATED = "unstated"  # a false validity or a missing value whose run gives no 
 
 _RESTS_ON = {
     "latency": "timing",
+    "enqueue": "timing",
     "throughput": "timing",
     "text": "timing",
     "bandwidth": "timing",
