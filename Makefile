@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := setup
-.PHONY: help setup campaign test test-tools lint python-test rust-test go-test bench container clean
+.PHONY: help setup campaign test lint native-test python-test rust-test go-test bench container clean
 
 # --- versions come from pyproject.toml, [tool.pybench.toolchain] ---
 version = $(shell sed -n '/^\[tool.pybench.toolchain\]/,/^\[/s/^$(1) *= *"\([^"]*\)".*/\1/p' pyproject.toml)
@@ -44,13 +44,16 @@ campaign: setup ## run plans/quickstart.yaml and write its report; PLAN=... for 
 	@$(BIN)/pybench run $(PLAN) --out $(CAMPAIGN); status=$$?; \
 	  [ $$status -ge 2 ] || $(BIN)/pybench report $(CAMPAIGN) || exit; exit $$status
 
-test: test-tools lint rust-test go-test python-test ## everything that CI checks
-
-test-tools: setup # the real programs that tests drive, where they can be installed
+# The recipe first installs the real programs that tests drive, where it can.
+test: setup ## everything that CI checks
 	@.ci/system-packages $(RUST_MINIMUM) tests
+	@$(MAKE) --no-print-directory lint native-test rust-test go-test python-test
 
 lint: setup ## formatting, lint, types, import layers
 	@.ci/lint
+
+native-test: setup ## the C++ tests: plain, and under the address, undefined-behaviour and thread sanitizers
+	@.ci/native-test
 
 rust-test: setup ## the tokenizer's own tests
 	@cd tokenizer-rs && cargo test --locked --release --quiet

@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <array>
 #include <cerrno>
 #include <limits>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <system_error>
 
 #include "clock.hpp"
+#include "counter_schedule.hpp"
 #include "cuda_bindings.hpp"
 #include "energy_integrator.hpp"
 #include "nvml.hpp"
@@ -35,12 +37,14 @@ py::array_t<Number> column(const std::vector<Row>& rows, Read read) {
   return array;
 }
 
+double value_or_nan(const Reading& reading) {
+  return reading.code == nvml::kSuccess ? reading.value : std::numeric_limits<double>::quiet_NaN();
+}
+
 // A nullable reading as two columns: the value, NaN where there is none, and NVML's code.
 template <typename Row>
 void add_reading(py::dict& table, const char* name, const std::vector<Row>& rows, Reading Row::* member) {
-  table[name] = column<double>(rows, [member](const Row& row) {
-    return (row.*member).code == nvml::kSuccess ? (row.*member).value : std::numeric_limits<double>::quiet_NaN();
-  });
+  table[name] = column<double>(rows, [member](const Row& row) { return value_or_nan(row.*member); });
   table[py::str(std::string(name) + "_code")] =
       column<std::int32_t>(rows, [member](const Row& row) { return (row.*member).code; });
 }
@@ -64,8 +68,19 @@ py::dict polled(const PowerSampler& sampler) {
   py::dict table;
   add_column(table, "begin_ns", rows, &PolledPower::begin_ns);
   add_column(table, "end_ns", rows, &PolledPower::end_ns);
-  add_reading(table, "instant_mw", rows, &PolledPower::instant_mw);
-  add_reading(table, "average_mw", rows, &PolledPower::average_mw);
+  static constexpr std::array kNames = {"instant",        "average",        "memory_instant",
+                                        "memory_average", "module_instant", "module_average"};
+  static_assert(kNames.size() == kPowerFields.size());
+  for (std::size_t field = 0; field < kNames.size(); ++field) {
+    const std::string name = kNames[field];
+    const auto at = [field](const PolledPower& row) -> const FieldReading& { return row.fields[field]; };
+    table[py::str(name + "_mw")] =
+        column<double>(rows, [&](const PolledPower& row) { return value_or_nan(at(row).reading); });
+    table[py::str(name + "_code")] =
+        column<std::int32_t>(rows, [&](const PolledPower& row) { return at(row).reading.code; });
+    table[py::str(name + "_realtime_us")] =
+        column<std::int64_t>(rows, [&](const PolledPower& row) { return at(row).realtime_us; });
+  }
   return table;
 }
 
@@ -75,6 +90,32 @@ py::dict counter(const PowerSampler& sampler) {
   add_column(table, "begin_ns", rows, &CounterReading::begin_ns);
   add_column(table, "end_ns", rows, &CounterReading::end_ns);
   add_reading(table, "energy_mj", rows, &CounterReading::energy_mj);
+  return table;
+}
+
+py::dict drains(const PowerSampler& sampler) {
+  const auto rows = sampler.drains();
+  py::dict table;
+  add_column(table, "time_ns", rows, &DrainRecord::time_ns);
+  add_column(table, "realtime_ns", rows, &DrainRecord::realtime_ns);
+  add_column(table, "anchor_uncertainty_ns", rows, &DrainRecord::anchor_uncertainty_ns);
+  add_column(table, "samples", rows, &DrainRecord::samples);
+  add_column(table, "stepped_ns", rows, &DrainRecord::stepped_ns);
+  add_column(table, "lost", rows, &DrainRecord::lost);
+  add_column(table, "code", rows, &DrainRecord::code);
+  return table;
+}
+
+py::dict processes(const PowerSampler& sampler) {
+  const auto rows = sampler.processes();
+  py::dict table;
+  add_column(table, "time_ns", rows, &ProcessRow::time_ns);
+  add_reading(table, "process_id", rows, &ProcessRow::process_id);
+  add_reading(table, "used_bytes", rows, &ProcessRow::used_bytes);
+  table["own"] = column<double>(rows, [](const ProcessRow& row) {
+    const bool known = row.ownership != Ownership::kUnknown;
+    return known ? static_cast<double>(row.ownership == Ownership::kOwn) : std::numeric_limits<double>::quiet_NaN();
+  });
   return table;
 }
 
@@ -150,7 +191,7 @@ void bind_nvml(py::module_& module) {
       .def_property_readonly("uuid", &NvmlDevice::uuid)
       .def_property_readonly("name", &NvmlDevice::name)
       .def("energy_counter", &NvmlDevice::energy_counter, WithoutGil())
-      .def("power_mw", &NvmlDevice::power_mw, py::arg("field"), WithoutGil())
+      .def("power_mw", &NvmlDevice::power_mw, py::arg("field"), py::arg("scope") = nvml::kScopeGpu, WithoutGil())
       .def("clock_mhz", &NvmlDevice::clock_mhz, py::arg("clock"), WithoutGil())
       .def("temperature_c", &NvmlDevice::temperature_c, WithoutGil())
       .def("throttle_reasons", &NvmlDevice::throttle_reasons, WithoutGil())
@@ -173,6 +214,26 @@ void bind_nvml(py::module_& module) {
   module.def("open_nvml", &NvmlLibrary::open, py::arg("path") = "", WithoutGil());
   module.attr("FIELD_POWER_AVERAGE") = nvml::kFieldPowerAverage;
   module.attr("FIELD_POWER_INSTANT") = nvml::kFieldPowerInstant;
+}
+
+// For simulating what a schedule costs and finds: bench/energy/counter_cadence.py.
+void bind_counter_schedule(py::module_& module) {
+  const auto note = [](CounterSchedule& schedule, std::int64_t begin_ns, std::int64_t end_ns, double energy_mj,
+                       bool due) { schedule.note({begin_ns, end_ns, {nvml::kSuccess, energy_mj}}, due); };
+  py::class_<TickBracket>(module, "TickBracket")
+      .def_readonly("low_ns", &TickBracket::low_ns)
+      .def_readonly("high_ns", &TickBracket::high_ns);
+  py::class_<TickGrid>(module, "TickGrid")
+      .def_property_readonly("latest", &TickGrid::latest)
+      .def_property_readonly("shortest_period_ns", &TickGrid::shortest_period_ns)
+      .def_property_readonly("longest_period_ns", &TickGrid::longest_period_ns);
+  py::class_<CounterSchedule>(module, "CounterSchedule")
+      .def(py::init<std::int64_t>(), py::arg("interval_ns"))
+      .def("track", &CounterSchedule::track, py::arg("now_ns"), py::arg("until_ns"))
+      .def("note", note, py::arg("begin_ns"), py::arg("end_ns"), py::arg("energy_mj"), py::arg("due"))
+      .def_property_readonly("due_ns", &CounterSchedule::due_ns)
+      .def_property_readonly("grid", &CounterSchedule::grid)
+      .def_property_readonly("lost_grids", &CounterSchedule::lost_grids);
 }
 
 void bind_settings(py::module_& module) {
@@ -208,7 +269,11 @@ void bind_sampler(py::module_& module) {
       .def("start", &PowerSampler::start, WithoutGil())
       .def("stop", &PowerSampler::stop, WithoutGil())
       .def("read_counter", &PowerSampler::read_counter, WithoutGil())
+      .def("track_counter", &PowerSampler::track_counter, py::arg("duration_ns"), WithoutGil())
       .def("driver_samples", &driver_samples)
+      .def("drains", &drains)
+      .def("processes", &processes)
+      .def_property_readonly("tick_grid", &PowerSampler::tick_grid)
       .def("polled", &polled)
       .def("counter", &counter)
       .def("states", &states)
@@ -289,6 +354,7 @@ PYBIND11_MODULE(_native, module) {
   bind_clock_and_timer(module);
   bind_cuda(module);
   bind_nvml(module);
+  bind_counter_schedule(module);
   bind_settings(module);
   bind_sampler(module);
   bind_integrator(module);

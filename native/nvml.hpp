@@ -21,6 +21,16 @@ struct Reading {
   double value = 0;
 };
 
+struct FieldRequest {
+  unsigned field;
+  unsigned scope;
+};
+
+struct FieldReading {
+  Reading reading;
+  std::int64_t realtime_us = 0;  // the driver's own stamp; 0 where it gave none
+};
+
 struct CounterReading {
   std::int64_t begin_ns;  // the call's two ends: it takes 3 to 16 ms on an H200
   std::int64_t end_ns;
@@ -40,6 +50,12 @@ struct DeviceProcess {
 struct Processes {
   std::int32_t code = nvml::kFunctionNotFound;
   std::vector<DeviceProcess> list;
+
+  std::vector<std::uint32_t> ids() const {
+    std::vector<std::uint32_t> ids;
+    for (const DeviceProcess& process : list) ids.push_back(process.process_id);
+    return ids;
+  }
 };
 
 // The entry points, null where the library lacks one (an older driver).
@@ -108,7 +124,10 @@ class NvmlDevice {
   const NvmlLibrary& library() const { return *library_; }
 
   CounterReading energy_counter() const;
-  Reading power_mw(unsigned field) const;
+  Reading power_mw(unsigned field, unsigned scope = nvml::kScopeGpu) const;
+  // All of `requests` in one call, each answer with its own code. Where the driver refuses them together it is asked
+  // for one after another, so that one unknown field does not hide the others.
+  std::vector<FieldReading> read_fields(const std::vector<FieldRequest>& requests) const;
   Reading clock_mhz(int clock) const;
   Reading temperature_c() const;
   Reading throttle_reasons() const;  // the bit mask as a number (all defined bits lie below 2^53)

@@ -21,6 +21,10 @@ constexpr int kFunctionNotFound = 13;
 
 constexpr unsigned kFieldPowerAverage = 185;  // one-second average on Ampere and later, except GA100
 constexpr unsigned kFieldPowerInstant = 186;
+// Scopes of a power field (NVML_POWER_SCOPE_*): what the number is of.
+constexpr unsigned kScopeGpu = 0;
+constexpr unsigned kScopeModule = 1;  // with the CPU beside it: Grace Hopper
+constexpr unsigned kScopeMemory = 2;
 constexpr int kTotalPowerSamples = 0;  // nvmlSamplingType_t
 constexpr int kClockSm = 1;            // nvmlClockType_t
 constexpr int kClockMemory = 2;

@@ -8,6 +8,7 @@ namespace pybench {
 namespace {
 
 constexpr unsigned kTextBytes = 96;
+constexpr std::size_t kUsualSamples = 512;
 constexpr int kListAttempts = 3;  // a list may grow between asking for its length and asking for it
 
 double to_double(int type, const nvml::Value& value) {
@@ -28,6 +29,12 @@ double to_double(int type, const nvml::Value& value) {
 }
 
 bool known(int type) { return type >= nvml::kTypeDouble && type <= nvml::kTypeSignedInt; }
+
+Reading of_field(const nvml::FieldValue& value) {
+  if (value.code != nvml::kSuccess) return {value.code, 0};  // the call succeeds although the field does not
+  if (!known(value.value_type)) return {nvml::kNotSupported, 0};
+  return {nvml::kSuccess, to_double(value.value_type, value.value)};
+}
 
 // Calls `function(arguments..., &number)` where the library has it.
 template <typename Number, typename Function, typename... Arguments>
@@ -56,15 +63,27 @@ CounterReading NvmlDevice::energy_counter() const {
   return reading;
 }
 
-Reading NvmlDevice::power_mw(unsigned field) const {
-  if (library_->functions().field_values == nullptr) return {};
-  nvml::FieldValue value{};
-  value.field = field;
-  const int code = library_->functions().field_values(handle_, 1, &value);
-  if (code != nvml::kSuccess) return {code, 0};
-  if (value.code != nvml::kSuccess) return {value.code, 0};  // the call succeeds although the field does not
-  if (!known(value.value_type)) return {nvml::kNotSupported, 0};
-  return {nvml::kSuccess, to_double(value.value_type, value.value)};
+Reading NvmlDevice::power_mw(unsigned field, unsigned scope) const { return read_fields({{field, scope}})[0].reading; }
+
+std::vector<FieldReading> NvmlDevice::read_fields(const std::vector<FieldRequest>& requests) const {
+  std::vector<FieldReading> readings(requests.size());
+  if (library_->functions().field_values == nullptr || requests.empty()) return readings;
+  std::vector<nvml::FieldValue> values(requests.size());
+  for (std::size_t index = 0; index < requests.size(); ++index) {
+    values[index].field = requests[index].field;
+    values[index].scope = requests[index].scope;
+  }
+  const int code = library_->functions().field_values(handle_, static_cast<int>(values.size()), values.data());
+  for (std::size_t index = 0; index < requests.size(); ++index) {
+    if (code == nvml::kSuccess) {
+      readings[index] = {of_field(values[index]), values[index].timestamp_us};
+    } else if (requests.size() == 1) {
+      readings[index].reading = {code, 0};
+    } else {
+      readings[index] = read_fields({requests[index]})[0];
+    }
+  }
+  return readings;
 }
 
 Reading NvmlDevice::clock_mhz(int clock) const {
@@ -118,13 +137,17 @@ std::int32_t NvmlDevice::drain_power_samples(std::int64_t after_us, std::vector<
   if (function == nullptr) return nvml::kFunctionNotFound;
   const auto after = static_cast<unsigned long long>(after_us);
   int type = nvml::kTypeUnsignedInt;
-  unsigned count = 0;
-  int code = function(handle_, nvml::kTotalPowerSamples, after, &type, &count, nullptr);
-  if (code == nvml::kNotFound) return nvml::kSuccess;
-  if (code != nvml::kSuccess && code != nvml::kInsufficientSize) return code;
-  std::vector<nvml::Sample> samples(count + 16);  // a few may arrive between the two calls
-  count = static_cast<unsigned>(samples.size());
-  code = function(handle_, nvml::kTotalPowerSamples, after, &type, &count, samples.data());
+  // Room for four times what any driver seen keeps, so one call does; a driver that keeps more is asked how much.
+  std::vector<nvml::Sample> samples(kUsualSamples);
+  auto count = static_cast<unsigned>(samples.size());
+  int code = function(handle_, nvml::kTotalPowerSamples, after, &type, &count, samples.data());
+  for (int attempt = 0; attempt < kListAttempts && code == nvml::kInsufficientSize; ++attempt) {
+    code = function(handle_, nvml::kTotalPowerSamples, after, &type, &count, nullptr);
+    if (code != nvml::kSuccess && code != nvml::kInsufficientSize) break;
+    samples.resize(count + 16);  // a few may arrive between the two calls
+    count = static_cast<unsigned>(samples.size());
+    code = function(handle_, nvml::kTotalPowerSamples, after, &type, &count, samples.data());
+  }
   if (code == nvml::kNotFound) return nvml::kSuccess;
   if (code != nvml::kSuccess) return code;
   if (!known(type)) return nvml::kNotSupported;

@@ -3,7 +3,6 @@
 #include "power_sampler.hpp"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -59,7 +58,10 @@ PowerSampler::PowerSampler(NvmlDevice device, SamplerIntervals intervals, std::i
       driver_samples_(rows_for(expected_ns, kDriverSampleInterval_ns)),
       polled_(rows_for(expected_ns, intervals.power_ns)),
       counter_(rows_for(expected_ns, intervals.counter_ns)),
-      states_(rows_for(expected_ns, intervals.state_ns)) {}
+      states_(rows_for(expected_ns, intervals.state_ns)),
+      drains_(rows_for(expected_ns, kDrainInterval_ns)),
+      processes_(rows_for(0, intervals.state_ns)),
+      schedule_(intervals.counter_ns) {}
 
 PowerSampler::~PowerSampler() { stop(); }
 
@@ -67,9 +69,12 @@ void PowerSampler::start() {
   if (!threads_.empty()) throw std::logic_error("the sampler runs already");
   stopping_ = false;
   const BlockedSignals blocked;
-  threads_.emplace_back([this] { run_every(intervals_.power_ns, [this] { sample_power(); }); });
-  threads_.emplace_back([this] { run_every(intervals_.counter_ns, [this] { read_counter(); }); });
-  threads_.emplace_back([this] { run_every(intervals_.state_ns, [this] { sample_state(); }); });
+  const auto start_thread = [this](std::function<void()> run) {
+    threads_.emplace_back([this, run = std::move(run)] { run_guarded(run); });
+  };
+  start_thread([this] { run_every(intervals_.power_ns, [this] { sample_power(); }); });
+  start_thread([this] { run_counter(); });
+  start_thread([this] { run_every(intervals_.state_ns, [this] { sample_state(); }); });
 }
 
 void PowerSampler::stop() {
@@ -89,20 +94,24 @@ std::string PowerSampler::failure() const {
   return failure_;
 }
 
-void PowerSampler::run_every(std::int64_t interval_ns, const std::function<void()>& tick) {
+void PowerSampler::run_guarded(const std::function<void()>& run) {
   try {
-    std::int64_t due_ns = monotonic_raw_ns();
-    do {
-      tick();
-      // A fixed grid: a slow call does not shift the later ticks, and ticks that it ran over are skipped and counted.
-      const std::int64_t late = (monotonic_raw_ns() - due_ns) / interval_ns;
-      missed_ticks_ += late;
-      due_ns += (late + 1) * interval_ns;
-    } while (wait_until(due_ns));
+    run();
   } catch (const std::exception& error) {
     const std::lock_guard lock(failure_mutex_);
     failure_ = error.what();
   }
+}
+
+void PowerSampler::run_every(std::int64_t interval_ns, const std::function<void()>& tick) {
+  std::int64_t due_ns = monotonic_raw_ns();
+  do {
+    tick();
+    // A fixed grid: a slow call does not shift the later ticks, and ticks that it ran over are skipped and counted.
+    const std::int64_t late = (monotonic_raw_ns() - due_ns) / interval_ns;
+    missed_ticks_ += late;
+    due_ns += (late + 1) * interval_ns;
+  } while (wait_until(due_ns));
 }
 
 bool PowerSampler::wait_until(std::int64_t deadline_ns) {
@@ -112,17 +121,60 @@ bool PowerSampler::wait_until(std::int64_t deadline_ns) {
   return !stop_wish_.wait_for(lock, left, [this] { return stopping_; });
 }
 
-void PowerSampler::read_counter() {
+void PowerSampler::run_counter() {
+  for (;;) {
+    {
+      std::unique_lock lock(stop_mutex_);
+      const auto changed = [this] { return stopping_ || counter_replanned_; };
+      for (;;) {
+        counter_replanned_ = false;
+        const auto left = std::chrono::nanoseconds(counter_due_ns() - monotonic_raw_ns());
+        if (!stop_wish_.wait_for(lock, left, changed)) break;
+        if (stopping_) return;
+      }
+    }
+    take_counter_reading(true);
+  }
+}
+
+std::int64_t PowerSampler::counter_due_ns() const {
+  const std::lock_guard lock(schedule_mutex_);
+  return schedule_.due_ns();
+}
+
+void PowerSampler::read_counter() { take_counter_reading(false); }
+
+void PowerSampler::take_counter_reading(bool due) {
   // One call at a time: of two that overlap, the later to end may bring the older value, which would look like a reset.
   const std::lock_guard lock(counter_mutex_);
-  counter_.append(device_.energy_counter());
+  const CounterReading reading = device_.energy_counter();
+  counter_.append(reading);
+  const std::lock_guard schedule_lock(schedule_mutex_);
+  schedule_.note(reading, due);
+}
+
+void PowerSampler::track_counter(std::int64_t duration_ns) {
+  const std::int64_t now_ns = monotonic_raw_ns();
+  {
+    const std::lock_guard lock(schedule_mutex_);
+    schedule_.track(now_ns, now_ns + std::max<std::int64_t>(0, duration_ns));
+  }
+  {
+    const std::lock_guard lock(stop_mutex_);
+    counter_replanned_ = true;
+  }
+  stop_wish_.notify_all();
+}
+
+std::optional<TickGrid> PowerSampler::tick_grid() const {
+  const std::lock_guard lock(schedule_mutex_);
+  return schedule_.grid();
 }
 
 void PowerSampler::sample_power() {
   PolledPower row{};
   row.begin_ns = monotonic_raw_ns();
-  row.instant_mw = device_.power_mw(nvml::kFieldPowerInstant);
-  row.average_mw = device_.power_mw(nvml::kFieldPowerAverage);
+  row.fields = fields_.read(device_, row.begin_ns);
   row.end_ns = monotonic_raw_ns();
   polled_.append(row);
   if (row.end_ns >= next_drain_ns_) {
@@ -132,13 +184,10 @@ void PowerSampler::sample_power() {
 }
 
 void PowerSampler::drain() {
-  // A fresh anchor each time: NTP slews realtime, so one anchor for the whole session would drift.
-  const RealtimeAnchor anchor = anchor_realtime();
-  samples_code_ = device_.drain_power_samples(last_sample_us_, drained_);
-  for (const PowerSample& sample : drained_) {
-    driver_samples_.append({anchor.to_raw_ns(sample.realtime_us * 1000), sample.realtime_us, sample.power_mw});
-    last_sample_us_ = sample.realtime_us;
-  }
+  const DrainRecord record = drain_.drain(device_, drained_);
+  samples_code_ = record.code;
+  drains_.append(record);
+  for (const DriverSample& sample : drained_) driver_samples_.append(sample);
 }
 
 void PowerSampler::sample_state() {
@@ -153,10 +202,26 @@ void PowerSampler::sample_state() {
   const Processes processes = device_.processes();
   row.process_count = {processes.code, static_cast<double>(processes.list.size())};
   row.own_memory_bytes = {processes.code == nvml::kSuccess ? nvml::kNotFound : processes.code, 0};
+  const std::vector<std::uint32_t> listed = processes.ids();
   for (const DeviceProcess& process : processes.list) {
-    if (process.process_id == static_cast<std::uint32_t>(getpid())) row.own_memory_bytes = process.used_bytes;
+    if (own_.of(process.process_id, listed) == Ownership::kOwn) row.own_memory_bytes = process.used_bytes;
   }
   states_.append(row);
+  note_processes(row.time_ns, processes);
+}
+
+void PowerSampler::note_processes(std::int64_t time_ns, const Processes& processes) {
+  const std::vector<std::uint32_t> listed = processes.ids();
+  if (listed_ == listed && listed_code_ == processes.code) return;
+  listed_ = listed;
+  listed_code_ = processes.code;
+  for (const DeviceProcess& process : processes.list) {
+    const Reading process_id{nvml::kSuccess, static_cast<double>(process.process_id)};
+    processes_.append({time_ns, process_id, process.used_bytes, own_.of(process.process_id, listed)});
+  }
+  if (!listed.empty()) return;
+  const Reading nobody{processes.code == nvml::kSuccess ? nvml::kNotFound : processes.code, 0};
+  processes_.append({time_ns, nobody, nobody, Ownership::kUnknown});
 }
 
 }  // namespace pybench

@@ -3,7 +3,8 @@
 //
 // Three threads, so that none delays another: power (the driver's sample buffer and the polled fields), the energy
 // counter and the device's state. Each blocks between its ticks and never spins. The counter's call takes 3 to 16 ms,
-// and on an H200 the driver spins for all of it, so it is made seldom, and once more whenever the caller asks.
+// and on an H200 the driver spins for all of it, so it is made seldom, when counter_schedule.hpp says, and once more
+// whenever the caller asks.
 // Everything is kept as read, with NVML's codes; integrating is not done here.
 #pragma once
 
@@ -12,25 +13,32 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "counter_schedule.hpp"
 #include "nvml.hpp"
+#include "own_process.hpp"
+#include "power_fields.hpp"
+#include "sample_drain.hpp"
 
 namespace pybench {
 
-struct DriverSample {
-  std::int64_t time_ns;  // raw clock, through an anchor taken just before the buffer was read
-  std::int64_t realtime_us;
-  double power_mw;
+struct PolledPower {
+  std::int64_t begin_ns;  // of the call that brought all fields
+  std::int64_t end_ns;
+  PowerFields::Readings fields;  // in the order of kPowerFields
 };
 
-struct PolledPower {
-  std::int64_t begin_ns;
-  std::int64_t end_ns;
-  Reading instant_mw;
-  Reading average_mw;
+// One process in the device's list, which is told whole whenever other processes are in it. A list that is empty, or
+// could not be read, is one row without a process.
+struct ProcessRow {
+  std::int64_t time_ns;
+  Reading process_id;
+  Reading used_bytes;
+  Ownership ownership;
 };
 
 struct DeviceState {
@@ -85,21 +93,32 @@ class PowerSampler {
   void stop();  // wakes the threads, waits for a call in flight, then drains the driver's buffer once more
 
   void read_counter();  // one more reading, now, from any thread
+  // Finds the energy counter's ticks, if they are not known, and reads around each of them for so long; returns at
+  // once. From then on the phase of the ticks is kept, which costs no more than reading without knowing it.
+  void track_counter(std::int64_t duration_ns);
 
   std::vector<DriverSample> driver_samples() const { return driver_samples_.copy(); }
   std::vector<PolledPower> polled() const { return polled_.copy(); }
   std::vector<CounterReading> counter() const { return counter_.copy(); }  // calls never overlap
   std::vector<DeviceState> states() const { return states_.copy(); }
   std::int32_t samples_code() const { return samples_code_; }  // NVML's last code for the driver's buffer
+  std::vector<DrainRecord> drains() const { return drains_.copy(); }
+  std::vector<ProcessRow> processes() const { return processes_.copy(); }
+  std::optional<TickGrid> tick_grid() const;                   // none before track_counter, or where there is none
   std::int64_t missed_ticks() const { return missed_ticks_; }  // ticks that a late thread skipped
   std::string failure() const;                                 // why a thread ended early; empty when none did
 
  private:
+  void run_guarded(const std::function<void()>& run);
   void run_every(std::int64_t interval_ns, const std::function<void()>& tick);
   bool wait_until(std::int64_t deadline_ns);  // false when it is time to stop
+  void run_counter();
+  std::int64_t counter_due_ns() const;
+  void take_counter_reading(bool due);
   void sample_power();
   void drain();
   void sample_state();
+  void note_processes(std::int64_t time_ns, const Processes& processes);
 
   NvmlDevice device_;
   SamplerIntervals intervals_;
@@ -107,15 +126,24 @@ class PowerSampler {
   Recorder<PolledPower> polled_;
   Recorder<CounterReading> counter_;
   Recorder<DeviceState> states_;
-  std::vector<PowerSample> drained_;
-  std::int64_t last_sample_us_ = 0;
+  Recorder<DrainRecord> drains_;
+  Recorder<ProcessRow> processes_;
+  PowerFields fields_;
+  SampleDrain drain_;
+  std::vector<DriverSample> drained_;
   std::int64_t next_drain_ns_ = 0;
+  OwnProcess own_ = OwnProcess::find();
+  std::optional<std::vector<std::uint32_t>> listed_;  // the processes of the rows written last; none: not told
+  std::int32_t listed_code_ = -1;
+  CounterSchedule schedule_;
   std::atomic<std::int32_t> samples_code_ = nvml::kSuccess;
   std::atomic<std::int64_t> missed_ticks_ = 0;
-  std::mutex counter_mutex_;
+  std::mutex counter_mutex_;           // held for a call of the counter
+  mutable std::mutex schedule_mutex_;  // never held for long
   std::mutex stop_mutex_;
   std::condition_variable stop_wish_;
   bool stopping_ = false;
+  bool counter_replanned_ = false;  // the counter's thread waits for a reading that is no longer the next
   mutable std::mutex failure_mutex_;
   std::string failure_;
   std::vector<std::thread> threads_;

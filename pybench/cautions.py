@@ -75,6 +75,21 @@ class CautionCode(Enum):
         "the delay and lag of this board's power sensor were assumed, not measured",
         "run `pybench sensor` once on this machine; short windows gain most",
     )
+    POWER_SAMPLES_LOST = (
+        "power_samples_lost",
+        "the driver dropped power samples before they were read",
+        "give the sampler CPU time: `affinity`, or fewer threads; look at power_drains.csv",
+    )
+    REALTIME_STEPPED = (
+        "realtime_stepped",
+        "the realtime clock, by which the driver stamps power samples, was set during the window",
+        "let the clock be slewed instead (chrony without makestep) while campaigns run",
+    )
+    ENERGY_FROM_NVIDIA_SMI = (
+        "energy_from_nvidia_smi",
+        "GPU power was polled from nvidia-smi, because NVML did not answer: no counter, no driver samples",
+        "make libnvidia-ml.so.1 loadable (PYBENCH_NVML_LIBRARY), or measure windows of many seconds",
+    )
     SETTING_NOT_HELD = (
         "setting_not_held",
         "the board did not hold the power limit or clock that the case asks for",

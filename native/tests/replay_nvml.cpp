@@ -5,11 +5,12 @@
 // folder has the columns of a recording (times in microseconds from a common origin):
 //   samples.csv t_us,power_w · polled.csv t_us,power_average_w,power_instant_w · counter.csv
 //   t_call_us,t_return_us,energy_j clocks.csv t_us,sm_mhz,temperature_c,event_reasons · memory.csv
-//   t_us,used_bytes,process_count
+//   t_us,used_bytes,process_count · polled_memory.csv t_us,memory_average_w,memory_instant_w
 // A file that is absent makes its readings NOT_SUPPORTED. PYBENCH_REPLAY_SPEED (default 1) plays faster or slower:
 // power stays as recorded and energy is scaled with time, so the two still agree. At its end the trace begins again,
 // and the energy counter goes on from where it was. The counter's call takes as long as it took then. What can be
-// set, and how that is made to fail, is in replay_settings.hpp.
+// set, and how that is made to fail, is in replay_settings.hpp. replay_step_realtime(microseconds), which NVML lacks,
+// moves the driver's clock, once: everything after it is stamped so much later.
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,6 +58,9 @@ Table read_table(const std::string& path, std::size_t columns) {
   return table;
 }
 
+// How far the driver's stamps are off realtime, from when on: see replay_step_realtime.
+std::atomic<double> step_us = 0, step_at_us = INFINITY;
+
 class Replay {
  public:
   bool load(const std::string& folder) {
@@ -66,6 +70,7 @@ class Replay {
     counter_ = read_table(prefix + "counter.csv", 3);
     clocks_ = read_table(prefix + "clocks.csv", 4);
     memory_ = read_table(prefix + "memory.csv", 3);
+    polled_memory_ = read_table(prefix + "polled_memory.csv", 3);
     begin_us_ = INFINITY;
     end_us_ = -INFINITY;
     for (const Table* table : {&samples_, &polled_, &counter_, &clocks_, &memory_}) {
@@ -106,12 +111,14 @@ class Replay {
   int samples(unsigned long long after_us, std::vector<Sample>& into) const {
     if (samples_.empty()) return kNotSupported;
     const double played = played_us();
-    for (double round = std::floor(played / length_us()); round >= 0 && into.size() < kBufferedSamples; --round) {
-      for (auto row = samples_.rbegin(); row != samples_.rend() && into.size() < kBufferedSamples; ++row) {
+    std::size_t kept = 0;
+    for (double round = std::floor(played / length_us()); round >= 0 && kept < kBufferedSamples; --round) {
+      for (auto row = samples_.rbegin(); row != samples_.rend() && kept < kBufferedSamples; ++row) {
         const double at_us = (*row)[0] - begin_us_ + round * length_us();
         if (at_us > played) continue;
-        const auto stamp = static_cast<unsigned long long>(std::llround(started_us_ + at_us / speed_));
-        if (stamp <= after_us) return kSuccess;
+        ++kept;
+        const auto stamp = static_cast<unsigned long long>(std::llround(stamped_us(started_us_ + at_us / speed_)));
+        if (stamp <= after_us) continue;
         Value value{};
         value.as_unsigned = static_cast<unsigned>(std::llround((*row)[1] * 1000));
         into.insert(into.begin(), Sample{stamp, value});
@@ -121,17 +128,21 @@ class Replay {
   }
 
   const Table& polled() const { return polled_; }
+  const Table& polled_memory() const { return polled_memory_; }
   const Table& clocks() const { return clocks_; }
   const Table& memory() const { return memory_; }
 
- private:
+ public:
+  static double stamped_us(double at_us) { return at_us < step_at_us ? at_us : at_us + step_us; }
   static double realtime_us() {
     return std::chrono::duration<double, std::micro>(std::chrono::system_clock::now().time_since_epoch()).count();
   }
+
+ private:
   double played_us() const { return std::max(0.0, (realtime_us() - started_us_) * speed_); }
   double length_us() const { return end_us_ - begin_us_; }
 
-  Table samples_, polled_, counter_, clocks_, memory_;
+  Table samples_, polled_, counter_, clocks_, memory_, polled_memory_;
   double begin_us_ = 0, end_us_ = 0;
   std::atomic<double> speed_ = 1, started_us_ = 0;
 };
@@ -145,6 +156,8 @@ std::string loaded_from;
 // Each init begins the traces anew. They are read again only if others are named: handles stay good, and a sampler that
 // another library object runs is not disturbed.
 bool load_all() {
+  step_us = 0;
+  step_at_us = INFINITY;
   const char* named = std::getenv("PYBENCH_REPLAY_TRACE");
   const std::string wanted = named != nullptr ? named : "";
   if (wanted != loaded_from) {
@@ -179,6 +192,11 @@ int cell(Device device, const Table& (Replay::*table)() const, std::size_t colum
 }  // namespace
 
 extern "C" {
+
+void replay_step_realtime(long long microseconds) {
+  step_at_us = Replay::realtime_us();
+  step_us = static_cast<double>(microseconds);
+}
 
 int nvmlInit_v2() {
   loaded = load_all();
@@ -239,10 +257,13 @@ int nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* energ
 int nvmlDeviceGetFieldValues(Device device, int count, FieldValue* values) {
   for (FieldValue* value = values; value != values + count; ++value) {
     const bool average = value->field == kFieldPowerAverage;
+    const bool known = average || value->field == kFieldPowerInstant;
+    const auto table = value->scope == kScopeMemory ? &Replay::polled_memory : &Replay::polled;
     value->value = {};
     value->value_type = kTypeUnsignedInt;
-    value->code = average || value->field == kFieldPowerInstant
-                      ? cell(device, &Replay::polled, average ? 1 : 2, 1000, &value->value.as_unsigned)
+    value->timestamp_us = std::llround(Replay::stamped_us(Replay::realtime_us()));
+    value->code = known && value->scope != kScopeModule
+                      ? cell(device, table, average ? 1 : 2, 1000, &value->value.as_unsigned)
                       : kNotSupported;
   }
   return kSuccess;

@@ -35,8 +35,8 @@
     null or invalid, `cpu_energy_estimate_j`. `session.memory()` returns `peak_host_bytes` and, with a device,
     `peak_device_bytes`, over all windows; the host's peak is reset at the first window where the kernel allows it.
     `session.write_channels(write)` calls `write(name, columns)` with `name` in `power_samples`, `power_polled`,
-    `energy_counter`, `clocks`, and `columns` a dict of equally long arrays (times in seconds from `session.begin_ns`
-    on CLOCK_MONOTONIC_RAW; missing is NaN). Channels without rows are not written.
+    `power_drains`, `energy_counter`, `clocks`, `gpu_processes`, and `columns` a dict of equally long arrays (times in
+    seconds from `session.begin_ns` on CLOCK_MONOTONIC_RAW; missing is NaN). Channels without rows are not written.
 
 `time_calls(work, iterations, minimum_s=0.0)`
     Calls `work()` until `iterations` calls are made and `minimum_s` has passed, whichever is later, as trtexec does.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One GPU while it is measured: found by UUID, sampled by the C++ threads, its channels in SI units.
 
-A GPU that cannot be measured is no error: `open_gpu` then gives an `Unavailable` with the reason. It sets nothing.
+A GPU that cannot be measured is no error: `open_gpu` then gives an `Unavailable` with the reason. Where NVML does not
+answer but `nvidia-smi` does, `open_sampler` reads that instead, and everything from it says so. It sets nothing.
 """
 
 from __future__ import annotations
@@ -15,33 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pybench import _native
+from pybench.cautions import Caution, CautionCode
+from pybench.measure import nvidia_smi
 from pybench.measure.clock import NANOSECONDS_PER_SECOND
+from pybench.measure.gpu_energy import METRIC, BoardEnergy, board_energy
+from pybench.measure.sampler import Columns, Sampler, Unavailable, throttle_words
+from pybench.measure.sensor_profile import SensorProfile
 from pybench.measure.trace import CounterChannel, PolledChannel, SampleChannel, StateChannel, Trace
-
-Columns = dict[str, NDArray[Any]]
+from pybench.measure.windows import Window
 
 # CPU time of one call on an H200 (driver 580): energy counter 3.7 ms, which the driver spins; process list 0.07 ms;
 # every other 0.01 to 0.04 ms.
 STATE_INTERVAL_NS = 200_000_000  # clocks, temperature and memory move slowly: 0.1 % of a core
-COUNTER_INTERVAL_S = 2.0  # 0.2 % of a core; windows read it at their edges, where it matters
+# Visits of the counter's ticks: 0.2 % of a core, and their phase stays known to 0.2 to 1 ms (bench/energy/README.md).
+COUNTER_INTERVAL_S = 5.0
 RESERVED_NS = 600_000_000_000  # 10 min of rows: a usual run; a longer one grows in the sampling thread
+NVML_UNAVAILABLE = "nvml_unavailable"
+# The polled fields, in the order of kPowerFields of native/power_fields.hpp: of the GPU, its memory, its module.
+POLLED_FIELDS = ("instant", "average", "memory_instant", "memory_average", "module_instant", "module_average")
 _MILLI = 1e-3
-
-# NVML's clocks event reasons that lower the clocks for heat or power (nvml.h, nvmlClocksEventReasons).
-THROTTLE_BITS = {
-    0x04: "software power cap",
-    0x08: "hardware slowdown",
-    0x20: "software thermal slowdown",
-    0x40: "hardware thermal slowdown",
-    0x80: "hardware power brake",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Unavailable:
-    """Why something cannot be measured here: a `code: detail` text."""
-
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +58,36 @@ def gpus(library: str | None = None) -> Gpus:
     """What NVML knows, in its own order. `library`: a path in place of the driver's own."""
     nvml = _native.open_nvml(library or "")
     if not nvml.available:
-        return Gpus(None, (), f"nvml_unavailable: {nvml.reason}")
+        listed = nvidia_smi.list_gpus()
+        if isinstance(listed, Unavailable) or not listed:
+            return Gpus(None, (), f"{NVML_UNAVAILABLE}: {nvml.reason}")
+        return Gpus(listed[0].driver, tuple(Gpu(gpu.uuid, gpu.name) for gpu in listed), None)
     return Gpus(nvml.driver_version or None, tuple(Gpu(device.uuid, device.name) for device in nvml.devices()), None)
+
+
+def open_sampler(uuid: str, interval_s: float, library: str | None) -> Sampler | Unavailable:
+    """What samples the GPU with this UUID: NVML, or, where that cannot be opened or tells no power, nvidia-smi."""
+    gpu = open_gpu(uuid, interval_s, library)
+    if isinstance(gpu, GpuSampler) and gpu.tells_power():
+        return gpu
+    if isinstance(gpu, Unavailable) and not gpu.reason.startswith(NVML_UNAVAILABLE):
+        return gpu  # NVML works, and nvidia-smi asks NVML
+    instead = nvidia_smi.open_nvidia_smi(uuid, interval_s)
+    if not isinstance(instead, Unavailable):
+        return instead
+    return Unavailable(f"{gpu.reason}; {instead.reason}") if isinstance(gpu, Unavailable) else gpu
 
 
 def open_gpu(
     uuid: str, interval_s: float, library: str | None, counter_interval_s: float = COUNTER_INTERVAL_S
 ) -> GpuSampler | Unavailable:
-    """The GPU with this UUID, not yet sampled. `library`: a path in place of the driver's own.
+    """The GPU with this UUID through NVML, not yet sampled. `library`: a path in place of the driver's own.
 
     `interval_s`: between polls of the power fields; the driver's own samples come whatever it is.
     """
     nvml = _native.open_nvml(library or "")
     if not nvml.available:
-        return Unavailable(f"nvml_unavailable: {nvml.reason}")
+        return Unavailable(f"{NVML_UNAVAILABLE}: {nvml.reason}")
     devices = nvml.devices()
     found = next((device for device in devices if device.uuid == uuid), None)
     if found is None:
@@ -88,7 +97,7 @@ def open_gpu(
 
 
 class GpuSampler:
-    """Samples one device between `start` and `stop`. Channels can be read at any time."""
+    """Samples one device through NVML, in C++ threads. Keeps `sampler.Sampler`."""
 
     def __init__(
         self, nvml: _native.NvmlLibrary, device: _native.NvmlDevice, interval_s: float, counter_interval_s: float
@@ -109,6 +118,12 @@ class GpuSampler:
     @property
     def driver_version(self) -> str | None:
         return str(self._nvml.driver_version) or None
+
+    def tells_power(self) -> bool:
+        """Whether NVML tells power or energy of this device at all."""
+        fields = (_native.FIELD_POWER_INSTANT, _native.FIELD_POWER_AVERAGE)
+        told = any(self._device.power_mw(field).code == 0 for field in fields)
+        return told or self._device.energy_counter().energy_mj.code == 0
 
     def other_processes(self) -> list[int]:
         """Ids of the processes that compute on the board now, but for this one; none where NVML does not tell."""
@@ -139,12 +154,59 @@ class GpuSampler:
             "nvml_library": self._nvml.path,
             "missed_ticks": self._sampler.missed_ticks,
             "sampler_failure": self._sampler.failure or None,
+            **self._drain_facts(),
+            **self._tick_facts(),
+        }
+
+    def _drain_facts(self) -> dict[str, Any]:
+        drains, samples = self._sampler.drains(), self._sampler.driver_samples()["time_ns"]
+        gap_s = float(np.diff(samples).max()) / NANOSECONDS_PER_SECOND if len(samples) > 1 else None
+        return {
             "power_samples_code": self._sampler.samples_code,
+            "power_samples_lost": int(np.count_nonzero(drains["lost"])),
+            "power_samples_longest_gap_s": gap_s,
+            "realtime_steps_s": [float(each) / NANOSECONDS_PER_SECOND for each in drains["stepped_ns"] if each],
+        }
+
+    def _tick_facts(self) -> dict[str, float | None]:
+        grid = self._sampler.tick_grid
+        if grid is None:
+            return {"counter_tick_s": None, "counter_tick_known_within_s": None}
+        period_ns = (grid.shortest_period_ns + grid.longest_period_ns) / 2
+        known_ns = (grid.latest.high_ns - grid.latest.low_ns) / 2
+        return {
+            "counter_tick_s": period_ns / NANOSECONDS_PER_SECOND,
+            "counter_tick_known_within_s": known_ns / NANOSECONDS_PER_SECOND,
         }
 
     def read_counter(self) -> None:
         """One reading of the energy counter, now: 3 to 16 ms, for the edges of windows."""
         self._sampler.read_counter()
+
+    def track_counter(self, seconds: float) -> None:
+        """Finds the counter's ticks and reads around each for so long; afterwards seldom, keeping their phase."""
+        self._sampler.track_counter(round(seconds * NANOSECONDS_PER_SECOND))
+
+    def energy(
+        self, window: Window, before: Window | None, after: Window | None, profile: SensorProfile, origin_ns: int
+    ) -> BoardEnergy:
+        return board_energy(self.trace(), window, before, after, profile, origin_ns)
+
+    def cautions(self, begin_ns: int, end_ns: int, profile: SensorProfile) -> list[Caution]:
+        cautions = []
+        if profile.origin == "assumed":
+            cautions.append(Caution(CautionCode.SENSOR_ASSUMED, self.uuid, METRIC))
+        drains = self._sampler.drains()
+        # A drain tells of the time since the one before it, so the first one after the window counts too.
+        first, last = np.searchsorted(drains["time_ns"], [begin_ns, end_ns])
+        lost, stepped = (drains[column][first : last + 1] for column in ("lost", "stepped_ns"))
+        if np.any(lost):
+            detail = f"{np.count_nonzero(lost)} times the driver's buffer had run over before it was read"
+            cautions.append(Caution(CautionCode.POWER_SAMPLES_LOST, detail, METRIC))
+        if np.any(stepped):
+            steps = ", ".join(f"{step / NANOSECONDS_PER_SECOND:+.3g} s" for step in stepped[stepped != 0])
+            cautions.append(Caution(CautionCode.REALTIME_STEPPED, f"realtime was stepped by {steps}", METRIC))
+        return cautions
 
     def trace(self) -> Trace:
         """Everything read so far that energy is computed from."""
@@ -168,21 +230,27 @@ class GpuSampler:
             after: NDArray[np.float64] = (times_ns - origin_ns) / NANOSECONDS_PER_SECOND
             return after
 
-        samples, polled = self._sampler.driver_samples(), self._sampler.polled()
-        counter, states = self._sampler.counter(), self._sampler.states()
+        samples, drains, polled = self._sampler.driver_samples(), self._sampler.drains(), self._sampler.polled()
+        counter, states, processes = self._sampler.counter(), self._sampler.states(), self._sampler.processes()
         return {
             "power_samples": {
                 "time_s": seconds(samples["time_ns"]),
                 "realtime_us": samples["realtime_us"],
                 "power_w": samples["power_mw"] * _MILLI,
             },
+            "power_drains": {
+                "time_s": seconds(drains["time_ns"]),
+                "realtime_us": drains["realtime_ns"] * 1e-3,
+                "anchor_uncertainty_s": drains["anchor_uncertainty_ns"] / NANOSECONDS_PER_SECOND,
+                "samples": drains["samples"],
+                "lost": drains["lost"],
+                "realtime_step_s": drains["stepped_ns"] / NANOSECONDS_PER_SECOND,
+                "code": drains["code"],
+            },
             "power_polled": {
                 "call_s": seconds(polled["begin_ns"]),
                 "return_s": seconds(polled["end_ns"]),
-                "power_instant_w": polled["instant_mw"] * _MILLI,
-                "power_average_w": polled["average_mw"] * _MILLI,
-                "instant_code": polled["instant_mw_code"],
-                "average_code": polled["average_mw_code"],
+                **_field_columns(polled),
             },
             "energy_counter": {
                 "call_s": seconds(counter["begin_ns"]),
@@ -190,22 +258,21 @@ class GpuSampler:
                 "energy_j": counter["energy_mj"] * _MILLI,
                 "energy_code": counter["energy_mj_code"],
             },
-            "clocks": {
-                "time_s": seconds(states["time_ns"]),
-                "sm_clock_mhz": states["sm_clock_mhz"],
-                "memory_clock_mhz": states["memory_clock_mhz"],
-                "temperature_c": states["temperature_c"],
-                "throttle_reasons": states["throttle_reasons"],
-                "power_limit_w": states["power_limit_mw"] * _MILLI,
-                "memory_used_bytes": states["memory_used_bytes"],
-                "process_count": states["process_count"],
+            "clocks": {"time_s": seconds(states["time_ns"]), **_state_columns(states)},
+            "gpu_processes": {
+                "time_s": seconds(processes["time_ns"]),
+                "process_id": processes["process_id"],
+                "used_bytes": processes["used_bytes"],
+                "own": processes["own"],
+                "code": processes["process_id_code"],
+                "used_code": processes["used_bytes_code"],
             },
         }
 
     def throttled(self, begin_ns: int, end_ns: int) -> list[str]:
         """In words, what lowered the clocks between two times."""
         reasons = self._states_between("throttle_reasons", begin_ns, end_ns).astype(np.int64)
-        return [words for bit, words in THROTTLE_BITS.items() if np.any(reasons & bit)]
+        return throttle_words(reasons)
 
     def most_processes(self, begin_ns: int, end_ns: int) -> int:
         """The largest number of processes that held the device between two times; 0 where NVML does not tell."""
@@ -226,3 +293,26 @@ class GpuSampler:
         inside = (states["time_ns"] >= begin_ns - STATE_INTERVAL_NS) & (states["time_ns"] <= end_ns + STATE_INTERVAL_NS)
         values: NDArray[np.float64] = states[column][inside]
         return values[np.isfinite(values)]
+
+
+def _field_columns(polled: Columns) -> Columns:
+    columns: Columns = {}
+    for name in POLLED_FIELDS:
+        stamps_us = polled[f"{name}_realtime_us"]
+        columns[f"power_{name}_w"] = polled[f"{name}_mw"] * _MILLI
+        columns[f"{name}_code"] = polled[f"{name}_code"]
+        columns[f"{name}_realtime_us"] = np.where(stamps_us > 0, stamps_us.astype(float), np.nan)
+    return columns
+
+
+def _state_columns(states: Columns) -> Columns:
+    return {
+        "sm_clock_mhz": states["sm_clock_mhz"],
+        "memory_clock_mhz": states["memory_clock_mhz"],
+        "temperature_c": states["temperature_c"],
+        "throttle_reasons": states["throttle_reasons"],
+        "power_limit_w": states["power_limit_mw"] * _MILLI,
+        "memory_used_bytes": states["memory_used_bytes"],
+        "own_memory_bytes": states["own_memory_bytes"],
+        "process_count": states["process_count"],
+    }

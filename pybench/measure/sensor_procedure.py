@@ -19,7 +19,8 @@ import numpy as np
 from pybench.errors import InputError, UnsupportedError, UsageError
 from pybench.measure.characterise import Board, characterise
 from pybench.measure.clock import NANOSECONDS_PER_SECOND, monotonic_ns, sleep_until_ns
-from pybench.measure.gpu_sampler import GpuSampler, Unavailable, open_gpu
+from pybench.measure.gpu_sampler import GpuSampler, open_gpu
+from pybench.measure.sampler import Unavailable
 from pybench.measure.sensor_profile import SensorProfile
 
 SHORT_LOADS = 30  # twice as many steps: the delay of an H200's samples to 0.1 ms, in 35 s

@@ -16,16 +16,18 @@ from pybench.measure.build import NATIVE_BUILD_ID
 from pybench.measure.clock import NANOSECONDS_PER_SECOND, ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns
 from pybench.measure.cpu_energy import CpuEnergy, CpuReading
 from pybench.measure.cpu_estimate import BusyTime, estimate_interval, read_busy_time
-from pybench.measure.gpu_energy import METRIC, BoardEnergy, board_energy
-from pybench.measure.gpu_sampler import Columns, GpuSampler, Unavailable, open_gpu
+from pybench.measure.gpu_energy import METRIC, BoardEnergy
+from pybench.measure.gpu_sampler import open_sampler
 from pybench.measure.integration import FUSED, SCOPE
 from pybench.measure.memory import read_peak_host_bytes, reset_peak_host
 from pybench.measure.quantity import Quantity, unmeasured
+from pybench.measure.sampler import Columns, Sampler, Unavailable
 from pybench.measure.sensor_profile import ASSUMED, SensorProfile
 from pybench.measure.windows import OpenWindow, Window
 
 IDLE_BEFORE, IDLE_AFTER = "idle_before", "idle_after"
 TAIL_S = 0.3  # s: between the last window and the idle one after it; clocks and memory of an H200 settle in 0.1 s
+TRACK_S = 0.1  # s: of visiting each tick of the energy counter, at either end of a session
 SETTLE_S = 0.15  # s: until the driver's samples reach over the last window's end, with their lag
 
 
@@ -55,7 +57,9 @@ class Session:
         self._profile = profile
         self._board: dict[str, BoardEnergy] = {}
         self._ended = False
-        self._gpu = None if device_uuid is None else open_gpu(device_uuid, power_interval_s, nvml_library)
+        self._gpu: Sampler | Unavailable | None = None
+        if device_uuid is not None:
+            self._gpu = open_sampler(device_uuid, power_interval_s, nvml_library)
         self._cpu = CpuEnergy(root)
         self._anchor: ClockAnchor = anchor_clock()
         self._peak_was_reset: bool | None = None
@@ -70,6 +74,7 @@ class Session:
         self._cpu.start()
         if self._gpu is not None and not isinstance(self._gpu, Unavailable):
             self._gpu.start()
+            self._gpu.track_counter(TRACK_S)
         return self
 
     def __exit__(
@@ -77,6 +82,7 @@ class Session:
     ) -> None:
         if self._gpu is not None and not isinstance(self._gpu, Unavailable):
             if error is None and self._windows:
+                self._gpu.track_counter(TRACK_S)
                 sleep_until_ns(self._last_end_ns() + round(SETTLE_S * NANOSECONDS_PER_SECOND))
             self._gpu.stop()
         self._cpu.stop()
@@ -109,7 +115,7 @@ class Session:
         The one after begins `TAIL_S` after the last window's end, so that the tail between them can be told. Without a
         sampled GPU, or for 0 seconds, nothing happens.
         """
-        if seconds <= 0 or not isinstance(self._gpu, GpuSampler):
+        if seconds <= 0 or self._gpu is None or isinstance(self._gpu, Unavailable):
             return
         if name == IDLE_AFTER and self._windows:
             sleep_until_ns(self._last_end_ns() + round(TAIL_S * NANOSECONDS_PER_SECOND))
@@ -132,7 +138,7 @@ class Session:
 
     def energy_budget(self, name: str) -> dict[str, Any] | None:
         """Where the GPU's joules in the window come from and how sure each part is; None without a sampled GPU."""
-        if not isinstance(self._gpu, GpuSampler):
+        if self._gpu is None or isinstance(self._gpu, Unavailable):
             return None
         return {"sensor": self._profile.as_json(), "windows": [self._board_energy(self._closed(name)).budget]}
 
@@ -151,9 +157,7 @@ class Session:
         window = self._closed(name)
         if self._gpu is None or isinstance(self._gpu, Unavailable):
             return []
-        cautions = []
-        if self._profile.origin == "assumed":
-            cautions.append(Caution(CautionCode.SENSOR_ASSUMED, self._gpu.uuid, METRIC))
+        cautions = self._gpu.cautions(window.begin_ns, window.end_ns, self._profile)
         throttled = self._gpu.throttled(window.begin_ns, window.end_ns)
         if throttled:
             cautions.append(Caution(CautionCode.THROTTLED, ", ".join(throttled)))
@@ -213,16 +217,16 @@ class Session:
             raise UsageError("the energy of a GPU is known once the session has ended", hint="ask after the with block")
         if window.name not in self._board:
             idles = (self._windows.get(IDLE_BEFORE), self._windows.get(IDLE_AFTER))
-            self._board[window.name] = board_energy(self._gpu.trace(), window, *idles, self._profile, self.begin_ns)
+            self._board[window.name] = self._gpu.energy(window, *idles, self._profile, self.begin_ns)
         return self._board[window.name]
 
     def _read_edge(self) -> _Edge:
-        if isinstance(self._gpu, GpuSampler):
+        if self._gpu is not None and not isinstance(self._gpu, Unavailable):
             self._gpu.read_counter()
         return _Edge(self._cpu.read(), read_busy_time(self._root))
 
 
-def _device_memory(gpu: GpuSampler | Unavailable, windows: str) -> Quantity:
+def _device_memory(gpu: Sampler | Unavailable, windows: str) -> Quantity:
     method = "nvml-polled"
     if isinstance(gpu, Unavailable):
         return unmeasured("peak_device_bytes", windows, method=method, scope="device", reasons=(gpu.reason,))

@@ -18,8 +18,10 @@ TABLES = {
     "predictions": rundir.PREDICTIONS,
     "power_samples": rundir.POWER_SAMPLES,
     "power_polled": rundir.POWER_POLLED,
+    "power_drains": rundir.POWER_DRAINS,
     "energy_counter": rundir.ENERGY_COUNTER,
     "clocks": rundir.CLOCKS,
+    "gpu_processes": rundir.GPU_PROCESSES,
 }
 
 

@@ -78,7 +78,7 @@ class Result:
     that are no numbers (device, ids_sha256, providers). `measuring`: what measured and what it found of the machine,
     for environment.json. `energy_budget`: where the GPU's joules come from, for energy.json; None without a GPU.
     `tables`: file stem (`iterations`, `iterations_depth1`, `predictions`, `power_samples`, `power_polled`,
-    `energy_counter`, `clocks`) -> column -> array, equal lengths.
+    `power_drains`, `energy_counter`, `clocks`, `gpu_processes`) -> column -> array, equal lengths.
     """
 
     metrics: dict[str, Measured] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -11,10 +12,12 @@ import numpy as np
 import pytest
 
 from pybench import _native
+from pybench.cautions import CautionCode
 from pybench.measure import gpus
 from pybench.measure.clock import monotonic_ns
 from pybench.measure.gpu_sampler import GpuSampler, Unavailable, open_gpu
-from tests.measure.replay import TRACE, UUID
+from pybench.measure.sensor_profile import ASSUMED
+from tests.measure.replay import SECOND_UUID, TRACE, UUID
 
 NOT_SUPPORTED = 3
 
@@ -196,3 +199,120 @@ def test_an_interval_that_cannot_be_kept_is_refused(replayed_gpu: str) -> None:
     device = _native.open_nvml(replayed_gpu).devices()[0]
     with pytest.raises(ValueError, match="between 1 ms and 60 s"):
         _native.PowerSampler(device, 1000, 20_000_000, 100_000_000, 0)
+
+
+def test_memory_power_has_columns_of_its_own_with_codes_and_the_drivers_stamps(
+    replay_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = copied_trace(tmp_path / "hbm")
+    (trace / "polled_memory.csv").write_text("t_us,memory_average_w,memory_instant_w\n0,61,62\n3500000,61,62\n")
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(trace))
+    gpu = opened(str(replay_library))
+    gpu.start()
+    time.sleep(0.2)
+    gpu.stop()
+    polled = gpu.channels(0)["power_polled"]
+    assert set(polled["power_memory_instant_w"]) == {62.0}
+    assert set(polled["power_memory_average_w"]) == {61.0}
+    assert np.all(np.isnan(polled["power_module_instant_w"]))
+    assert set(polled["module_instant_code"]) == {NOT_SUPPORTED}
+    assert np.abs(polled["instant_realtime_us"] * 1e-6 - time.time()).max() < 5
+    assert np.all(np.isnan(polled["module_instant_realtime_us"]) | (polled["module_instant_realtime_us"] > 0))
+
+
+def test_processes_are_a_channel_with_a_row_each_when_the_list_changes(
+    replay_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = copied_trace(tmp_path / "shared")
+    (trace / "memory.csv").write_text("t_us,used_bytes,process_count\n0,1000,0\n400000,7000,2\n3500000,7000,2\n")
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(trace))
+    gpu = opened(str(replay_library))
+    gpu.start()
+    time.sleep(0.8)
+    gpu.stop()
+    rows = gpu.channels(0)["gpu_processes"]
+    assert np.isnan(rows["process_id"][0])
+    assert rows["process_id"][1:].tolist() == [os.getpid(), 1]
+    assert rows["own"][1:].tolist() == [1, 0]
+    assert rows["used_bytes"][1] == 7000
+    assert rows["time_s"][1] == rows["time_s"][2]
+
+
+def test_the_phase_of_the_counters_ticks_is_found_and_kept(
+    replay_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = copied_trace(tmp_path / "ticks")
+    rows = (f"{time_us},{time_us + 2500},{time_us // 100_000 * 12.5}\n" for time_us in range(0, 3_500_000, 500))
+    (trace / "counter.csv").write_text("t_call_us,t_return_us,energy_j\n" + "".join(rows))
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(trace))
+    gpu = open_gpu(UUID, 0.02, str(replay_library))
+    assert isinstance(gpu, GpuSampler)
+    gpu.start()
+    assert gpu.facts()["counter_tick_s"] is None
+    gpu.track_counter(0.3)
+    time.sleep(1.8)
+    gpu.stop()
+    facts = gpu.facts()
+    assert facts["counter_tick_s"] == pytest.approx(0.1, rel=1e-3)
+    assert facts["counter_tick_known_within_s"] < 0.01
+    assert 15 < len(gpu.channels(0)["energy_counter"]["call_s"]) < 60
+
+
+def test_samples_that_the_driver_dropped_are_a_caution(replayed_gpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "PYBENCH_REPLAY_SPEED", "20"
+    )  # 120 samples are 0.12 s then, less than the time between two drains
+    gpu = opened(replayed_gpu)
+    begin_ns = monotonic_ns()
+    gpu.start()
+    time.sleep(0.7)
+    gpu.stop()
+    assert gpu.facts()["power_samples_lost"] >= 2
+    cautions = gpu.cautions(begin_ns, monotonic_ns(), ASSUMED)
+    assert [caution.code for caution in cautions] == [CautionCode.SENSOR_ASSUMED, CautionCode.POWER_SAMPLES_LOST]
+    assert gpu.cautions(begin_ns - 10**9, begin_ns - 10**8, ASSUMED)[1:] == []
+
+
+def test_a_step_of_realtime_in_a_window_is_a_caution(replayed_gpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = opened(replayed_gpu)
+    # Setting the machine's clock is not for a test to do (native/tests/sample_drain_test.cpp steps a stand-in for it):
+    # here is what the drains say of one.
+    columns = {"time_ns": [1000, 2000, 3000], "stepped_ns": [0, -1_500_000_000, 0], "lost": [False] * 3}
+
+    class Stepped:
+        def drains(self) -> dict[str, np.ndarray]:
+            return {name: np.array(column) for name, column in columns.items()}
+
+    monkeypatch.setattr(gpu, "_sampler", Stepped())
+    [_, stepped] = gpu.cautions(1500, 1800, ASSUMED)
+    assert stepped.code is CautionCode.REALTIME_STEPPED
+    assert "-1.5 s" in stepped.detail
+    assert len(gpu.cautions(2500, 2800, ASSUMED)) == 1
+
+
+def test_two_gpus_are_sampled_side_by_side(
+    replay_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = copied_trace(tmp_path / "other", "samples.csv")
+    (other / "samples.csv").write_text(
+        "t_us,power_w\n" + "".join(f"{time_us},55.5\n" for time_us in range(0, 3_400_000, 20_000))
+    )
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", f"{TRACE}:{other}")
+    library = str(replay_library)
+    assert [gpu.uuid for gpu in gpus(library).gpus] == [UUID, SECOND_UUID]
+    pair = [open_gpu(uuid, 0.02, library, counter_interval_s=0.5) for uuid in (UUID, SECOND_UUID)]
+    begin_ns = monotonic_ns()
+    for gpu in pair:
+        assert isinstance(gpu, GpuSampler)
+        gpu.start()
+    time.sleep(0.6)
+    for gpu in pair:
+        assert isinstance(gpu, GpuSampler)
+        gpu.stop()
+    first, second = (gpu.channels(begin_ns) for gpu in pair if isinstance(gpu, GpuSampler))
+    assert abs(first["power_polled"]["call_s"][0] - second["power_polled"]["call_s"][0]) < 0.02
+    assert set(second["power_samples"]["power_w"]) == {55.5}
+    assert first["power_samples"]["power_w"].min() > 100
+    for channels in (first, second):
+        assert len(channels["power_samples"]["time_s"]) == pytest.approx(30, abs=5)
+        assert len(channels["power_polled"]["call_s"]) == pytest.approx(30, abs=8)

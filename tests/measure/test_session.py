@@ -48,7 +48,14 @@ def test_channels_are_written_with_equally_long_columns_in_si_units(replayed_gpu
     with Session(UUID, nvml_library=replayed_gpu) as session:
         time.sleep(0.4)
     session.write_channels(written.__setitem__)
-    assert set(written) == {"power_samples", "power_polled", "energy_counter", "clocks"}
+    assert set(written) == {
+        "power_samples",
+        "power_polled",
+        "power_drains",
+        "energy_counter",
+        "clocks",
+        "gpu_processes",
+    }
     for columns in written.values():
         assert len({len(column) for column in columns.values()}) == 1
     assert np.nanmax(written["power_samples"]["power_w"]) < 1000
