@@ -6,25 +6,43 @@
 
 #include <algorithm>
 #include <climits>
-#include <fstream>
-#include <sstream>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
 
 namespace pybench {
 namespace {
 
 // The first PID name space of every Linux has this inode (PROC_PID_INIT_INO, include/linux/proc_ns.h).
 constexpr char kFirstNamespace[] = "pid:[4026531836]";
+constexpr std::string_view kField = "NSpid:";
+constexpr int kLineBytes = 4096;  // name spaces nest 32 deep at most; longer lines are other fields
+
+// The numbers after "NSpid:", outermost first; none where the kernel is too old to tell.
+std::vector<std::uint32_t> read_names(const std::string& proc) {
+  std::vector<std::uint32_t> names;
+  std::FILE* const status = std::fopen((proc + "/self/status").c_str(), "re");
+  if (status == nullptr) return names;
+  char line[kLineBytes];
+  while (std::fgets(line, sizeof(line), status) != nullptr) {
+    if (std::strncmp(line, kField.data(), kField.size()) != 0) continue;
+    const char* at = line + kField.size();
+    for (char* after = nullptr;; at = after) {
+      const unsigned long number = std::strtoul(at, &after, 10);
+      if (after == at) break;
+      names.push_back(static_cast<std::uint32_t>(number));
+    }
+  }
+  std::fclose(status);
+  return names;
+}
 
 }  // namespace
 
 OwnProcess OwnProcess::find(const std::string& proc) {
   OwnProcess own;
-  std::ifstream status(proc + "/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (!line.starts_with("NSpid:")) continue;
-    std::istringstream numbers(line.substr(6));
-    for (std::uint32_t number = 0; numbers >> number;) own.names_.push_back(number);
-  }
+  own.names_ = read_names(proc);
   char target[PATH_MAX] = {};
   const bool known = readlink((proc + "/self/ns/pid").c_str(), target, sizeof(target) - 1) > 0;
   // One number in a name space that is not the first: the outer ones are not shown.
