@@ -125,7 +125,7 @@ def measure(recording: Recording, profile: SensorProfile) -> tuple[dict[str, Num
     edges = (windows.begin_ns, windows.end_ns)
     energies_j: dict[str, Numbers] = {}
     u: dict[str, Numbers] = {}
-    traces: dict[str, Trace] = {FUSED: recording.trace, FUSED_SESSION: recording.with_seldom_counter()}
+    traces: dict[str, Trace] = {FUSED: recording.trace, FUSED_SESSION: recording.with_session_counter()}
     for method, trace in traces.items():
         fused = integrate(trace, *edges, profile)
         energies_j[method], u[method] = fused.energy_j, fused.u_within_j / fused.energy_j

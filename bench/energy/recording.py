@@ -15,10 +15,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pybench import _native
 from pybench.errors import InputError
+from pybench.measure.gpu_sampler import COUNTER_INTERVAL_S
 from pybench.measure.trace import CounterChannel, Numbers, PolledChannel, Times, Trace, read_columns, read_trace, to_ns
 
 POLLS_APART_NS = 100_000_000  # as papers and tools poll
+VISITS_APART_NS = round(COUNTER_INTERVAL_S * 1e9)
+TRACK_NS = 100_000_000  # as a session tracks when it begins
 TUNING, REPORTED = "tuning", "reported"
 HALVES = (TUNING, REPORTED)
 
@@ -36,8 +40,8 @@ class Windows:
 
     def of_half(self, half: str) -> NDArray[np.bool_]:
         """Windows with an odd number (from 0) are for tuning, the others are reported; `all` means both."""
-        odd = np.arange(len(self.begin_ns)) % 2 == 1
-        return {TUNING: odd, REPORTED: ~odd}.get(half, np.ones(len(odd), bool))
+        odd: NDArray[np.bool_] = np.arange(len(self.begin_ns)) % 2 == 1
+        return odd if half == TUNING else ~odd if half == REPORTED else np.ones(len(odd), bool)
 
 
 @dataclass(frozen=True)
@@ -50,27 +54,33 @@ class Recording:
     trace: Trace
     windows: Windows
     progress: list[tuple[Numbers, Numbers]]
-    session_counter: CounterChannel | None
 
     def edges_ns(self, chosen: NDArray[np.bool_]) -> Times:
         """Begin and end of the chosen windows, int64 [n, 2], in order of time."""
         edges = np.stack([self.windows.begin_ns[chosen], self.windows.end_ns[chosen]], axis=1)
         return np.asarray(edges[np.argsort(edges[:, 0])], np.int64)
 
-    def with_seldom_counter(self) -> Trace:
-        """The counter as a session of pybench reads it: every two seconds and just outside both edges of a window.
-
-        Where the session's own readings were not recorded, the ones at the edges are all there are.
+    def with_session_counter(self) -> Trace:
+        """With only those readings of the counter that a session of pybench would have made: when its schedule is due,
+        and just outside both edges of each window. Recorded readings are 7 ms apart, so they come as much later.
         """
-        dense, before, after = self.trace.counter, *self.edge_readings()
-        chosen = np.unique(np.concatenate((before, after)))
-        parts = [CounterChannel(dense.call_ns[chosen], dense.return_ns[chosen], dense.energy_j[chosen])]
-        parts += [] if self.session_counter is None else [self.session_counter]
-        call_ns, return_ns, energy_j = (
-            np.concatenate([getattr(part, column) for part in parts]) for column in ("call_ns", "return_ns", "energy_j")
-        )
-        order = np.argsort(call_ns, kind="stable")
-        return replace(self.trace, counter=CounterChannel(call_ns[order], return_ns[order], energy_j[order]))
+        dense = self.trace.counter
+        edges = np.unique(np.concatenate(self.edge_readings()))
+        schedule = _native.CounterSchedule(VISITS_APART_NS)
+        schedule.track(int(dense.call_ns[0]), int(dense.call_ns[0]) + TRACK_NS)
+        chosen, last, edge = [], -1, 0
+        while True:
+            due = max(int(np.searchsorted(dense.call_ns, schedule.due_ns)), last + 1)
+            is_edge = edge < len(edges) and edges[edge] <= due
+            last = int(edges[edge]) if is_edge else due
+            edge += is_edge
+            if last >= len(dense.call_ns):
+                break
+            chosen.append(last)
+            reading = (int(dense.call_ns[last]), int(dense.return_ns[last]), 1e3 * float(dense.energy_j[last]))
+            schedule.note(*reading, not is_edge)
+        seldom = CounterChannel(dense.call_ns[chosen], dense.return_ns[chosen], dense.energy_j[chosen])
+        return replace(self.trace, counter=seldom)
 
     def edge_readings(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Of each window, the last reading of the counter that ends before it and the first that begins after it."""
@@ -97,19 +107,9 @@ def read_recording(folder: Path) -> Recording:
     if len(trace.samples.time_ns) == 0 or len(trace.counter.call_ns) == 0:
         raise InputError(f"{folder}: no samples or no counter", hint="a recording to compare needs both")
     windows = _read_windows(folder)
-    session = read_columns(folder / "counter_session.csv", ("t_call_us", "t_return_us", "energy_j"))
     meta = folder / "meta.json"
     board = json.loads(meta.read_text())["uuid"] if meta.is_file() else folder.name
-    return Recording(
-        folder.name,
-        board,
-        trace,
-        windows,
-        _read_progress(folder, windows),
-        None
-        if session is None
-        else CounterChannel(to_ns(session["t_call_us"]), to_ns(session["t_return_us"]), session["energy_j"]),
-    )
+    return Recording(folder.name, board, trace, windows, _read_progress(folder, windows))
 
 
 def _read_windows(folder: Path) -> Windows:

@@ -146,9 +146,10 @@ def _alternating_curves(loads: list[_Load], share: float, lag_s: float) -> list[
     times = [_time_in_each_phase(load, share) for load in loads]
     # The counter sees both phases through its lag; a tick stands for a time one lag earlier.
     seen = [_lagged(load, phases, lag_s) for load, phases in zip(loads, times, strict=True)]
+    # From the begin to the first tick too: where the tick keeps step with the kernel, only that tells the powers apart.
     powers_w = np.linalg.lstsq(
-        np.concatenate([np.diff(each, axis=0) for each in seen]),
-        np.concatenate([np.diff(load.energy_j) for load in loads]),
+        np.concatenate([np.diff(each, axis=0, prepend=0.0) for each in seen]),
+        np.concatenate([np.diff(load.energy_j, prepend=0.0) for load in loads]),
     )[0]
     curves = []
     for load, phases, at_ticks in zip(loads, times, seen, strict=True):

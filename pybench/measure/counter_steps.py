@@ -20,6 +20,8 @@ BRACKET_SHARE = 0.6  # of a tick: a wider bracket may hold a tick anywhere, or t
 GUARD_S = 0.003  # s: a reading so near to a tick may show it or not
 STRETCH = 300  # brackets whose common place is found at once: 30 s, over which two clocks drift 0.1 ms apart
 FEWEST_TOGETHER = 40  # brackets that tell a place by what they all hold; the middles of fewer are averaged
+FARTHEST_OUT_S = 0.001  # s: beyond, a tick outside its bracket says that the bracket is wrong
+STEPS_INTO_BRACKETS = 50
 PERIOD_TOLERANCE = 0.002  # 1: how far a fitted tick may lie from the expected one
 LOST_SHARE = 0.1  # of a tick: a grid whose place is less sure does not tell which tick a reading shows
 CLOCK_RELATIVE = 5e-5  # 1: how far two quartz clocks drift apart, where the period itself is known
@@ -141,29 +143,59 @@ def _fit_grid(
     expected_s = float(np.sqrt(np.mean(width_s**2) / 12))
     if abs(period_s / tick_s - 1) > PERIOD_TOLERANCE or np.sqrt(np.mean(residual_s**2)) > 2 * expected_s + 0.002:
         return None
-    drift_s, used = _drift(residual_s, apart_s)
+    if len(middle_s) >= FEWEST_TOGETHER:
+        begin_s, period_s = _into_brackets(number, middle_s, apart_s, begin_s, period_s)
+        residual_s = middle_s - (begin_s + number * period_s)
+    drift_s = _drift(residual_s, apart_s)
     # Readings at a fraction of the tick always see it in the same place: their brackets do not average out. What they
     # leave open together does not shrink then, while that of readings at all phases nearly vanishes.
     low_s, high_s = _held_by_all(residual_s - drift_s, apart_s)
     open_s = max(high_s - low_s, 0.0)
-    u_phase_s = max(expected_s / np.sqrt(used), open_s / np.sqrt(12))
+    u_phase_s = max(expected_s / np.sqrt(min(len(middle_s), STRETCH)), open_s / np.sqrt(12))
     return _Grid(begin_s, period_s, number, drift_s, u_phase_s, u_period_s, open_s)
 
 
-def _drift(residual_s: NDArray[np.float64], apart_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """How far the ticks lie off the line, at each bracket, and how many brackets tell it.
+def _into_brackets(
+    number: NDArray[np.float64],
+    middle_s: NDArray[np.float64],
+    apart_s: NDArray[np.float64],
+    begin_s: float,
+    period_s: float,
+) -> tuple[float, float]:
+    """The line moved into the brackets, then to the middle of what they leave open.
 
-    A mean of middles would follow the readings: where their distance beats with the tick, dozens of brackets in a row
-    see it late. What all brackets of a stretch hold does not.
+    A line through middles follows the readings: where their distance beats with the tick, hundreds of brackets in a row
+    see it late. Least squares of what sticks out of a bracket, each counted at most as FARTHEST_OUT_S.
     """
+    at = number - number.mean()
+    line = np.array((begin_s + number.mean() * period_s, period_s))
+    design = np.stack((np.ones_like(at), at), axis=1)
+    scale = np.array((1.0, max(float(np.abs(at).max()), 1.0)))
+    for _ in range(STEPS_INTO_BRACKETS):
+        off_s = middle_s - design @ line
+        out_s = np.sign(off_s) * np.clip(np.abs(off_s) - apart_s / 2, 0, FARTHEST_OUT_S)
+        outside = out_s != 0
+        if np.mean(outside) < 1 - AGREEING:
+            break
+        line += np.linalg.lstsq(design[outside] / scale, out_s[outside])[0] / scale
+    low_s, high_s = _held_by_all(middle_s - design @ line, apart_s)
+    line[0] += (low_s + high_s) / 2
+    return float(line[0] - number.mean() * line[1]), float(line[1])
+
+
+def _drift(residual_s: NDArray[np.float64], apart_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far the ticks lie off the line, at each bracket: as little as the brackets of each stretch allow."""
     count = len(residual_s)
     if count < FEWEST_TOGETHER:
-        return np.zeros(count), float(count)
+        return np.zeros(count)
     stretches = np.array_split(np.arange(count), max(round(count / STRETCH), 1))
-    centres = [float(np.mean(stretch)) for stretch in stretches]
-    places_s = [sum(_held_by_all(residual_s[stretch], apart_s[stretch])) / 2 for stretch in stretches]
+    centres, places_s = [], []
+    for stretch in stretches:
+        low_s, high_s = _held_by_all(residual_s[stretch], apart_s[stretch])
+        centres.append(float(np.mean(stretch)))
+        places_s.append((low_s + high_s) / 2 if low_s > high_s else min(max(0.0, low_s), high_s))
     drift_s: NDArray[np.float64] = np.interp(np.arange(count), centres, places_s)
-    return drift_s, float(min(count, STRETCH))
+    return drift_s
 
 
 def _held_by_all(middle_s: NDArray[np.float64], apart_s: NDArray[np.float64]) -> tuple[float, float]:

@@ -140,3 +140,54 @@ def test_a_recorded_counter_lies_on_its_grid(name: str, period_s: float) -> None
     assert steps.u_phase_s < 0.001
     assert np.all(np.diff(steps.time_s) > 0.09)
     assert np.all(np.diff(steps.energy_j) > 0)
+
+
+def at_constant_power(middle_s: Numbers) -> CounterChannel:
+    """Readings at those times of a counter without end, so that a step's energy tells its tick."""
+    energy_j = 60.0 * np.floor((middle_s - PHASE_S) / TICK_S)
+    call_ns = np.round((middle_s - CALL_S / 2) * 1e9).astype(np.int64)
+    return CounterChannel(call_ns, call_ns + round(CALL_S * 1e9), energy_j)
+
+
+def from_ticks_s(steps: CounterSteps) -> Numbers:
+    """How far each step of `at_constant_power` lies from the tick that brought its energy."""
+    return np.asarray(steps.time_s - (PHASE_S + np.round(steps.energy_j / 60.0) * TICK_S), np.float64)
+
+
+@pytest.mark.parametrize("every_s", [0.00694, 0.0071420, 0.0071436, 0.0099993])
+def test_the_rhythm_of_the_readings_does_not_move_the_grid(every_s: float) -> None:
+    # Most of these beat with the tick: for seconds on end each tick falls into the same place between two readings.
+    steps = find_steps(at_constant_power(np.arange(0.0, 200.0, every_s)), 0, TICK_S, 0.0003)
+    assert steps.tick_s == pytest.approx(TICK_S, rel=1e-5)
+    assert len(steps.time_s) > 1900
+    assert np.max(np.abs(from_ticks_s(steps))) < 0.0012
+
+
+def test_readings_in_step_with_the_tick_say_that_they_leave_its_place_open() -> None:
+    steps = find_steps(at_constant_power(np.arange(0.0, 200.0, 0.0125)), 0, TICK_S, 0.0003)
+    assert steps.u_phase_s > 0.003
+    assert np.max(np.abs(from_ticks_s(steps))) < 2 * steps.u_phase_s
+
+
+def test_what_a_preempted_thread_saw_does_not_move_the_grid() -> None:
+    generator = np.random.default_rng(3)
+    middle_s = np.cumsum(np.where(generator.random(20000) < 0.05, 0.024, 0.007))
+    assert np.max(np.abs(from_ticks_s(find_steps(at_constant_power(middle_s), 0, TICK_S, 0.0003)))) < 0.0012
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_few_brackets_give_no_reading_to_a_tick_that_it_may_not_show(seed: int) -> None:
+    # Six pairs of readings 30 to 50 ms apart leave tens of milliseconds open; the others are seconds apart.
+    generator = np.random.default_rng(seed)
+    seldom_s = np.sort(generator.uniform(0, 300, 300))
+    ticks_s = PHASE_S + TICK_S * generator.integers(10, 2900, 6)
+    widths_s = generator.uniform(0.03, 0.05, 6)
+    earlier_s = ticks_s - generator.uniform(0.1, 0.9, 6) * widths_s
+    middle_s = np.sort(np.concatenate((seldom_s, earlier_s, earlier_s + widths_s)))
+    middle_s = middle_s[np.concatenate(([True], np.diff(middle_s) > 0.004))]
+    steps = find_steps(at_constant_power(middle_s), 0, TICK_S, 0.0003, tick_is_known=True)
+    if steps.tick_s is None:
+        assert np.all(np.abs(from_ticks_s(steps)) <= TICK_S / 2 + 0.01)
+        return
+    # Half a tick off would be the neighbour's energy.
+    assert np.max(np.abs(from_ticks_s(steps))) < TICK_S / 2 - 0.01
