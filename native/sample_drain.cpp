@@ -22,8 +22,9 @@ DrainRecord SampleDrain::drain(const NvmlDevice& device, std::vector<DriverSampl
   DrainRecord record{anchor.monotonic_raw_ns, anchor.realtime_ns, anchor.uncertainty_ns, 0, step_ns(anchor), false, 0};
   if (record.stepped_ns != 0) unsettled_until_ns_ = anchor.monotonic_raw_ns + kUnsettled_ns;
   const bool unsettled = anchor.monotonic_raw_ns < unsettled_until_ns_;
-  // One microsecond less than the last stamp: the last sample has to come again.
-  record.code = device.drain_power_samples(unsettled || !seen_ ? 0 : last_.realtime_us - 1, buffer_);
+  // The whole buffer, so that the last sample seen has to come again. Asked for what came after the microsecond before
+  // it, an H200 (driver 580.159) leaves it out.
+  record.code = device.drain_power_samples(0, buffer_);
   if (record.code == nvml::kSuccess) {
     record.lost = !(unsettled ? take_around_step(anchor, into) : take(anchor, into));
     remember(into);

@@ -19,9 +19,10 @@ import numpy as np
 from pybench import measure, rundir
 from pybench.errors import InputError
 from pybench.measure.gpu_energy import describe
-from pybench.measure.trace import read_columns, to_ns
+from pybench.measure.trace import Times, read_columns, to_ns
 
 ANSWER = "answer.json"
+MOST_LOADS = 400  # that a sensor is judged by: more cost time and add nothing
 INTERRUPTED_STATUS = 130
 
 
@@ -41,7 +42,8 @@ def _integrate(request: dict[str, Any]) -> dict[str, Any]:
     begin_ns, end_ns = to_ns(columns["start_us"]), to_ns(columns["end_us"])
     for row in np.flatnonzero(end_ns <= begin_ns):
         raise InputError(f"{file}: the window in row {row + 1} ends before it begins", hint="start_us < end_us")
-    profile = _profile(request["profile"])
+    given = request["profile"]
+    profile = _judge(trace, begin_ns, end_ns) if given is None else _read_profile(given)
     energies = measure.integrate(trace, begin_ns, end_ns, profile, request["method"])
     windows = [
         {"start_us": begin_ns[index] / 1000, "end_us": end_ns[index] / 1000, **describe(energies, index)}
@@ -50,9 +52,18 @@ def _integrate(request: dict[str, Any]) -> dict[str, Any]:
     return {"schema_version": rundir.SCHEMA_VERSION, "sensor": profile.as_json(), "windows": windows}
 
 
-def _profile(path: str | None) -> measure.SensorProfile:
-    if path is None:
+def _judge(trace: measure.Trace, begin_ns: Times, end_ns: Times) -> measure.SensorProfile:
+    """What the trace shows of its sensor, its windows taken as loads; the assumed profile where they are none."""
+    from pybench.measure.characterise import characterise
+
+    order = np.argsort(begin_ns, kind="stable")[:MOST_LOADS]
+    try:
+        return characterise(trace, np.stack((begin_ns[order], end_ns[order]), axis=1))
+    except InputError:  # windows that overlap or touch, or in which power does not step: nothing to judge by
         return measure.ASSUMED
+
+
+def _read_profile(path: str) -> measure.SensorProfile:
     try:
         stored = json.loads(Path(path).read_bytes())
     except (OSError, ValueError) as error:

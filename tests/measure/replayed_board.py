@@ -107,8 +107,12 @@ def _trace_began_ns() -> int:
 def install(folder: Path, trace: Path, library: Path) -> dict[str, str]:
     """The environment in which a worker finds this board: NVML's stand-in, and this module in the load's place."""
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text("from tests.measure import replayed_board\nreplayed_board.stand_in()\n")
-    paths = [str(folder), str(REPOSITORY), os.environ.get("PYTHONPATH", "")]
+    # The repository comes last, so that pybench is the one that is installed.
+    (folder / "sitecustomize.py").write_text(
+        f"import sys\nsys.path.append({str(REPOSITORY)!r})\n"
+        "from tests.measure import replayed_board\nreplayed_board.stand_in()\n"
+    )
+    paths = [str(folder), os.environ.get("PYTHONPATH", "")]
     return {
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
         "PYBENCH_NVML_LIBRARY": str(library),

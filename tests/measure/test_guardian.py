@@ -26,7 +26,9 @@ from tests.measure.test_board_settings import CAP, CAPPED_AND_BACK, NOTHING, cod
 # --- a run that is killed ---------------------------------------------------------------------------------------------
 
 HOLD = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job's children inherit that they are ignored
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from pybench.measure import BoardSettings
 with BoardSettings(sys.argv[1], {"power_limit_w": 300, "sm_clock_mhz": 1200}) as board:
     print(board._claim._guardian.pid, flush=True)
