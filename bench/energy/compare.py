@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far each way of measuring a window's energy is from what the work costs, on recorded windows. Prints Markdown.
 
-    python3 -P -m bench.energy.compare FOLDER... [--half reported|tuning|all] [--profile FILE] [--csv FILE]
+    python3 -P bench/energy/compare.py FOLDER... [--half reported|tuning|all] [--profile FILE] [--csv FILE]
 
 FOLDER: a part as record.py writes it, or a recording with the same samples.csv, counter.csv, polled.csv, windows.csv.
 Folders of one board (meta.json) share a reference and a sensor profile; the profile is characterised on the tuning half
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ from pathlib import Path
 import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
+
+sys.path.append(str(Path(__file__).parents[2]))  # last, so that pybench is the one that is installed
 
 from bench.energy.recording import HALVES, REPORTED, TUNING, Recording, read_recording
 from bench.energy.reference import Reference, find_reference

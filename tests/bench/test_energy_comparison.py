@@ -197,15 +197,14 @@ def test_the_command_takes_older_recordings_and_a_stored_profile(tmp_path: Path)
     command = [
         sys.executable,
         "-P",
-        "-m",
-        "bench.energy.compare",
+        str(Path(__file__).parents[2] / "bench" / "energy" / "compare.py"),
         str(older),
         "--profile",
         str(stored),
         "--half",
         "all",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "| resnet50_fp16_b32 | 5 |" in done.stdout
     assert "`fused` against the bounds" in done.stdout
 
