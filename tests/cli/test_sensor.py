@@ -143,7 +143,9 @@ def test_doctor_says_whether_the_sensor_was_measured(capsys: pytest.CaptureFixtu
 
 @pytest.mark.usefixtures("board")
 def test_stopping_leaves_nothing_behind_and_shows_no_traceback(store: Path) -> None:
-    command = [sys.executable, "-P", "-m", "pybench.cli", "sensor", "measure", "--loads", str(SHORT_LOADS)]
+    # A background job of a shell ignores SIGINT, and its children inherit that.
+    command = ["env", "--default-signal=INT", sys.executable, "-P", "-m", "pybench.cli"]
+    command += ["sensor", "measure", "--loads", str(SHORT_LOADS)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
