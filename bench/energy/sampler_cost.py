@@ -5,10 +5,12 @@
 
 First part: 30 s of sampling as a session does it (power at 10 Hz, the driver's buffer, state at 5 Hz, the energy
 counter's ticks kept), and the CPU time that each of its threads used, from /proc/self/task. Second part: GPU work
-(matrix products, convolutions and small kernels, CUDA graphs of 0.75 s) in pairs with and without the sampler, order
-ABBA BAAB ...; the mean of the pairs' log ratios with a 95 % interval by Student's t. It takes as many pairs as the
-seconds allow, 60 and more in 150 s. Without torch or a GPU the second part is left out, and says so. With a replay
-library (native/tests) the first part runs anywhere, and shows the sampler's own cost without the driver's.
+(adds in memory, convolutions, small kernels and matrix products, CUDA graphs of 0.75 s) in pairs with and without the
+sampler, order ABBA BAAB ...; the mean of the pairs' log ratios with a 95 % interval by Student's t. The kinds together
+are weighted by their own precision: products run at the power cap, where clocks wander by a percent, and would drown
+what the others show. It takes as many pairs as the seconds allow, 60 and more in 150 s. Without torch or a GPU the
+second part is left out, and says so. With a replay library (native/tests) the first part runs anywhere, and shows the
+sampler's own cost without the driver's.
 """
 
 from __future__ import annotations
@@ -101,6 +103,10 @@ def gpu_work() -> dict[str, Callable[[], None]]:
     filters = torch.nn.Conv2d(256, 256, 3, padding=1, bias=False, device="cuda", dtype=torch.float16)
     filters = filters.to(memory_format=torch.channels_last)
     small = torch.zeros(1024, device="cuda")
+    large = torch.zeros(2**26, device="cuda")  # 256 MiB: far beyond the cache
+
+    def adds() -> None:
+        large.add_(1.0)
 
     def products() -> None:
         torch.mm(matrix, matrix)
@@ -113,7 +119,7 @@ def gpu_work() -> dict[str, Callable[[], None]]:
         for _ in range(100):
             small.add_(1.0)
 
-    return {work.__name__: _repeated(work) for work in (products, convolutions, launches)}
+    return {work.__name__: _repeated(work) for work in (adds, convolutions, launches, products)}
 
 
 def _repeated(work: Callable[[], None]) -> Callable[[], None]:
@@ -173,25 +179,47 @@ def compare(uuid: str, seconds: float) -> None:
             ratios[name].append(math.log(halves[True] / halves[False]))
         pair += 1
     print(f"\nGPU work with the sampler against without it, time, pairs of {PAIR_HALF_S:g} s")
-    for name, logs in ratios.items():
-        print_effect(name, np.array(logs))
-    print_effect("all pairs", np.concatenate([np.array(logs) for logs in ratios.values()]))
+    effects = [effect_of(np.array(logs)) for logs in ratios.values()]
+    for name, effect in zip(ratios, effects, strict=True):
+        print_effect(name, effect)
+    print_effect("together, weighted", pooled(effects))
 
 
-def print_effect(name: str, logs: np.ndarray) -> None:
+@dataclass(frozen=True)
+class Effect:
+    """A mean log ratio with its standard error and the degrees of freedom that this is known with."""
+
+    mean: float
+    u_mean: float
+    freedom: float
+    pairs: int
+
+
+def effect_of(logs: np.ndarray) -> Effect:
+    """Of one kind of work. `logs`: one log ratio a pair, two at least."""
+    u_mean = float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    return Effect(float(logs.mean()), u_mean, len(logs) - 1, len(logs))
+
+
+def pooled(effects: list[Effect]) -> Effect:
+    """Means weighted by 1/u^2; degrees of freedom by Welch and Satterthwaite."""
+    weights = np.array([effect.u_mean**-2 for effect in effects])
+    shares = weights / weights.sum()
+    freedom = 1 / float((shares**2 / np.array([effect.freedom for effect in effects])).sum())
+    mean = float((shares * np.array([effect.mean for effect in effects])).sum())
+    return Effect(mean, float(weights.sum()) ** -0.5, freedom, sum(effect.pairs for effect in effects))
+
+
+def print_effect(name: str, effect: Effect) -> None:
     from scipy import stats
 
-    if len(logs) < 2:
-        print(f"  {name:42} too few pairs")
-        return
-    half = float(stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs)))
-    mean = float(logs.mean())
-    low, high = (100 * math.expm1(mean + side * half) for side in (-1, 1))
+    half = float(stats.t.ppf(0.975, effect.freedom)) * effect.u_mean
+    low, high = (100 * math.expm1(effect.mean + side * half) for side in (-1, 1))
     verdict = "within" if max(abs(low), abs(high)) <= 100 * BOUND_EFFECT else "not shown to be within"
-    few = "" if len(logs) >= LEAST_PAIRS else f" (fewer than {LEAST_PAIRS} pairs)"
+    few = "" if effect.pairs >= LEAST_PAIRS else f" (fewer than {LEAST_PAIRS} pairs)"
     print(
-        f"  {name:20} {len(logs):4} pairs   {100 * math.expm1(mean):+.4f} %   95 % interval {low:+.4f} to {high:+.4f} %"
-        f"   median {100 * math.expm1(float(np.median(logs))):+.4f} %   {verdict} {100 * BOUND_EFFECT:g} %{few}"
+        f"  {name:20} {effect.pairs:4} pairs   {100 * math.expm1(effect.mean):+.4f} %   "
+        f"95 % interval {low:+.4f} to {high:+.4f} %   {verdict} {100 * BOUND_EFFECT:g} %{few}"
     )
 
 
