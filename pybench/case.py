@@ -20,11 +20,16 @@ from typing import Any, Literal
 SCHEMA_VERSION = 1
 
 WORKLOADS = ("infer", "train", "h2d", "tokenize", "accuracy", "noop")
-RUNTIMES = ("onnxruntime", "torch", "torch-graph")
-PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8", "amp-fp16", "amp-bf16")
+RUNTIMES = ("tensorrt", "onnxruntime", "torch", "torch-compile", "torch-graph", "torch-tensorrt")
+PRECISIONS = (
+    "fp32", "tf32", "fp16", "bf16", "int8", "fp8", "int8+fp16", "int8+bf16", "fp8+fp16", "fp8+bf16",
+    "amp-fp16", "amp-bf16",
+)  # fmt: skip
+QUANTISERS = ("pybench", "onnxruntime", "modelopt")
 ARRIVALS = ("closed", "fixed", "poisson")
+LAUNCHES = ("graph", "enqueue")
 PATHS = ("none", "python", "hf", "rust", "go_rust")
-CALIBRATIONS = ("minmax", "entropy", "percentile")
+CALIBRATIONS = ("minmax", "entropy", "percentile", "moving-average")
 IMAGE_MODELS = ("resnet50", "digits-cnn")
 LANGUAGE_MODELS = ("tinylm-small", "tinylm-large")
 
@@ -34,6 +39,8 @@ _MODEL = frozenset({"infer", "train", "tokenize", "accuracy"})
 _ALL = frozenset(WORKLOADS)
 _MEASURED = _ALL - {"accuracy"}  # which times nothing
 
+ENGINE_FACTORS = ("workspace_bytes", "optimisation_level", "aux_streams", "build")  # of what TensorRT builds
+QUANTISING_FACTORS = ("quantiser", "calibration", "calibration_images")
 BOARD_SETTINGS = ("power_limit_w", "sm_clock_mhz", "memory_clock_mhz")
 
 LONGEST_SEQUENCE = 2048  # positions that the built-in language models have learned
@@ -56,6 +63,7 @@ class Factor:
     workloads: frozenset[str] = _ALL
     choices: tuple[str, ...] = ()
     minimum: float | None = None
+    maximum: float | None = None
     protocol: bool = False
 
 
@@ -72,8 +80,57 @@ _LIST = (
     Factor("checkpoint", "file", None, "a file of torch weights for a built-in model", _MODEL),
     Factor("runtime", "choice", None, "what executes the model", _MODEL, RUNTIMES),
     Factor("precision", "choice", "fp32", "the numeric contract of the model", _MODEL, PRECISIONS),
-    Factor("calibration", "choice", "minmax", "how int8 ranges are found", _IMAGES, CALIBRATIONS),
-    Factor("calibration_images", "integer", 100, "images that int8 ranges are found on", _IMAGES, minimum=1),
+    Factor(
+        "keep_fp32",
+        "text",
+        None,
+        "operators that stay in FP32 in a lower precision: a regular expression on the whole name of an ONNX node",
+        _IMAGES,
+    ),
+    Factor(
+        "quantiser",
+        "choice",
+        None,
+        "what puts int8 and fp8 into the graph; null: onnxruntime for the runtime onnxruntime, else pybench",
+        _IMAGES,
+        QUANTISERS,
+    ),
+    Factor("calibration", "choice", "minmax", "how the ranges of int8 and fp8 are found", _IMAGES, CALIBRATIONS),
+    Factor("calibration_images", "integer", 100, "samples that those ranges are found on", _IMAGES, minimum=1),
+    Factor(
+        "workspace_bytes",
+        "integer",
+        None,
+        "scratch memory that a TensorRT engine may use; null: what the GPU has",
+        _IMAGES,
+        minimum=1,
+    ),
+    Factor(
+        "optimisation_level",
+        "integer",
+        3,
+        "how long TensorRT searches for kernels (its builder_optimization_level)",
+        _IMAGES,
+        minimum=1,
+        maximum=5,
+    ),
+    Factor("aux_streams", "integer", 0, "streams that a TensorRT engine may use beside its own", _IMAGES, minimum=0),
+    Factor(
+        "build",
+        "integer",
+        1,
+        "which build of the TensorRT engine: two builds of one model differ, and several numbers here make them cases",
+        _IMAGES,
+        minimum=1,
+    ),
+    Factor(
+        "launch",
+        "choice",
+        "graph",
+        "how an iteration of TensorRT is launched: a captured CUDA graph, or enqueue",
+        frozenset({"infer"}),
+        LAUNCHES,
+    ),
     Factor("batch", "integer", 1, "samples an iteration", _MODEL, minimum=1),
     Factor("seq_len", "integer", 128, "tokens a sample (language models)", _LANGUAGE, minimum=2),
     Factor("path", "choice", "none", "how tokens reach the model; none: synthetic ids", _LANGUAGE, PATHS),
@@ -173,8 +230,15 @@ class Case:
     checkpoint: str | None = None
     runtime: str | None = None
     precision: str = "fp32"
+    keep_fp32: str | None = None
+    quantiser: str | None = None
     calibration: str = "minmax"
     calibration_images: int = 100
+    workspace_bytes: int | None = None
+    optimisation_level: int = 3
+    aux_streams: int = 0
+    build: int = 1
+    launch: str = "graph"
     batch: int = 1
     seq_len: int = 128
     path: str = "none"
@@ -234,6 +298,18 @@ class Case:
     def with_factors(self, **changes: Any) -> Case:
         """A copy with some factors changed; raises TypeError for a name that is no factor."""
         return replace(self, **changes)
+
+
+def quantised_type(precision: str) -> str | None:
+    """`int8` or `fp8`: what a precision's convolutions and matrix products multiply; None: it is not quantised."""
+    head = precision.partition("+")[0]
+    return head if head in ("int8", "fp8") else None
+
+
+def floating_type(precision: str) -> str:
+    """What a precision computes in where it is not quantised: `fp32` (also of `tf32`), `fp16` or `bf16`."""
+    head, _, rest = precision.removeprefix("amp-").partition("+")
+    return rest or (head if head in ("fp16", "bf16") else "fp32")
 
 
 def _word(name: str, value: Any) -> str:

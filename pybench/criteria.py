@@ -16,7 +16,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pybench.case import BOARD_SETTINGS, FACTORS, LANGUAGE_MODELS, Case
+from pybench.case import (
+    BOARD_SETTINGS,
+    ENGINE_FACTORS,
+    FACTORS,
+    LANGUAGE_MODELS,
+    QUANTISING_FACTORS,
+    Case,
+    floating_type,
+    quantised_type,
+)
 from pybench.errors import UsageError
 
 Kind = Literal["ratio", "difference"]
@@ -265,14 +274,19 @@ def _known(given: Mapping[str, Any], names: Sequence[str], what: str) -> None:
 def idle_factors(case: Case) -> frozenset[str]:
     """Factors that change nothing about a case because of another factor's value. A plan resets them to their default.
 
-    A calibration without int8, a corpus with synthetic ids, a precision without a model, a board's settings without a
-    board. `infer` judges no images: they are only what int8 ranges are found on.
+    A calibration without int8 or fp8, what TensorRT builds without TensorRT, a corpus with synthetic ids, a precision
+    without a model, a board's settings without a board. `infer` judges no images: they are only what ranges are found
+    on.
     """
     idle: set[str] = set()
-    if case.precision != "int8":
-        idle.update(("calibration", "calibration_images"))
+    if quantised_type(case.precision) is None:
+        idle.update(QUANTISING_FACTORS)
         if case.workload == "infer":
             idle.add("images")
+        if floating_type(case.precision) == "fp32":
+            idle.add("keep_fp32")
+    if case.runtime != "tensorrt":
+        idle.update((*ENGINE_FACTORS, "launch"))
     if case.workload == "infer":
         idle.add("image_limit")
     if case.workload == "tokenize" and case.model is None:
@@ -290,7 +304,8 @@ def idle_factors(case: Case) -> frozenset[str]:
 
 # Factors that follow another one: where a baseline fixes that, they may differ if they are idle in one of the cases.
 FOLLOWERS: dict[str, tuple[str, ...]] = {
-    "precision": ("calibration", "calibration_images", "images"),
+    "precision": ("keep_fp32", *QUANTISING_FACTORS, "images"),
+    "runtime": (*ENGINE_FACTORS, "launch"),
     "arrivals": ("arrival_rate_per_s",),
     "path": ("tokenizer", "corpus", "corpus_limit_bytes"),
     "device": BOARD_SETTINGS,
@@ -340,7 +355,7 @@ def joined(found: Sequence[Pair]) -> tuple[Joined, ...]:
     """The pairs of one contrast, `infer` joined with `accuracy` on (model, runtime, precision) of case and baseline.
 
     An `infer` pair without accuracies stands alone; an `accuracy` pair that no `infer` pair takes comes last, alone.
-    Pairs of other workloads are not here. Two calibrations of one precision are told apart.
+    Pairs of other workloads are not here. Two calibrations or quantisers of one precision are told apart.
     """
     accuracies: dict[tuple[Any, ...], list[Pair]] = {}
     for pair in found:
@@ -381,10 +396,9 @@ def _ambiguous(case: Case, candidates: Sequence[Case]) -> UsageError:
 
 
 def _join_key(pair: Pair) -> tuple[Any, ...]:
+    names = ("model", "checkpoint", "runtime", "precision", "keep_fp32", *QUANTISING_FACTORS)
     return tuple(
-        (case.model, case.checkpoint, case.runtime, case.precision)
-        + ((case.calibration, case.calibration_images) if case.precision == "int8" else ())
-        for case in (pair.case, pair.baseline)
+        getattr(case, name) for case in (pair.case, pair.baseline) for name in names if name not in idle_factors(case)
     )
 
 
@@ -423,7 +437,8 @@ _YIELDS: dict[str, tuple[str, ...]] = {
 def metrics_of(case: Case) -> frozenset[str]:
     """Names of the metrics that a case can yield on a machine that has every sensor."""
     tokens = case.workload == "infer" and case.model in LANGUAGE_MODELS
-    replayed = case.workload == "infer" and case.runtime == "torch-graph" and case.path == "none"
+    graphs = case.runtime == "torch-graph" or (case.runtime == "tensorrt" and case.launch == "graph")
+    replayed = case.workload == "infer" and graphs and case.path == "none"
     alone = _ALONE if case.arrivals == "closed" else ()
     return frozenset(
         _YIELDS[case.workload] + (_PER_TOKEN if tokens else ()) + ((*_ENQUEUE, *alone) if replayed else ())

@@ -14,23 +14,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.case import FACTORS, Case
+from pybench.case import ENGINE_FACTORS, FACTORS, IMAGE_MODELS, Case, floating_type, quantised_type
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
-RECIPE_VERSION = 1
+RECIPE_VERSION = 2
 
 ONNX_FILE = "model.onnx"
 CHECKPOINT_FILE = "weights.pt"
+CALIBRATION_FILE = "ranges.json"
+ENGINE_FILE = "model.engine"
 
 TRAINED_ON = {"digits-cnn": "digits"}  # built-in models that are trained when no checkpoint is given
 DEFAULT_IMAGES = {
     "digits-cnn": "digits"
 }  # images that a built-in model is calibrated and judged on, when none are given
 
+RUN_FROM_ONNX = ("onnxruntime", "tensorrt")  # runtimes whose precision is in the ONNX file that they are given
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How one artefact is made. `kind`: checkpoint, onnx or onnx-int8; `needs`: role -> the recipe it builds on;
+    """How one artefact is made. `kind`: checkpoint, onnx (exported, FP32), onnx-converted (FP16 or BF16), calibration
+    (ranges of a graph's tensors), onnx-quantised (Q/DQ) or engine; `needs`: role -> the recipe it builds on;
     `file`: the artefact's file inside its folder; `files`: factor and value, a path of the user's that is read.
 
     `files` is no part of the digest: the content's sha256 is among the parameters, and says more than where it lies.
@@ -58,22 +63,30 @@ class Recipe:
 
     def title(self) -> str:
         """A line for people."""
-        values = [str(value) for name, value in self.parameters if value is not None and not name.endswith("sha256")]
-        return " ".join([self.kind, *values])
+        shown = [(name, value) for name, value in self.parameters if value is not None and not name.endswith("sha256")]
+        return " ".join([self.kind, *(value if isinstance(value, str) else f"{name}={value}" for name, value in shown)])
 
 
-def recipes_of(case: Case) -> dict[str, Recipe]:
-    """Role -> recipe of what the worker of this case opens: `model` (an ONNX file) or `checkpoint` (torch weights).
+def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
+    """Role -> recipe of what the worker of this case opens: `model` (an ONNX file), `engine` or `checkpoint`.
 
-    Empty for a case that needs nothing made: no model, a user's own ONNX file in fp32, seeded random weights.
+    `platform`: TensorRT's version and the GPU, which an engine is bound to. Empty for a case that needs nothing made:
+    no model, a user's own ONNX file in fp32 on onnxruntime, seeded random weights.
     """
     if case.model is None or case.workload in ("noop", "h2d"):
         return {}
-    if case.runtime == "onnxruntime":
+    if case.runtime == "tensorrt":
+        return {"engine": _engine_of(case, platform)}
+    if case.runtime in RUN_FROM_ONNX:
         model = _onnx_of(case)
         return {} if model is None else {"model": model}
     checkpoint = _checkpoint_of(case)
     return {} if checkpoint is None else {"checkpoint": checkpoint}
+
+
+def quantiser_of(case: Case) -> str:
+    """What puts int8 or fp8 into the case's graph."""
+    return case.quantiser or ("onnxruntime" if case.runtime == "onnxruntime" else "pybench")
 
 
 def in_making_order(recipes: Mapping[str, Recipe]) -> list[Recipe]:
@@ -102,28 +115,71 @@ def _checkpoint_of(case: Case) -> Recipe | None:
     return Recipe("checkpoint", CHECKPOINT_FILE, (("model", case.model), ("trained_on", trained_on), ("seed", 0)))
 
 
-def _onnx_of(case: Case) -> Recipe | None:
-    exported = _exported(case) if is_built_in("model", case.model) else None
-    if case.precision != "int8":
-        return exported
-    sources = dict(case.sources)
-    images = case.images or DEFAULT_IMAGES.get(case.model or "")
+def _engine_of(case: Case, platform: str | None) -> Recipe:
+    """TF32 is a flag of the build; every other precision is in the ONNX file."""
+    onnx = _onnx_of(case)
     parameters = (
         ("model", case.model),
-        ("model_sha256", sources.get("model")),
+        ("model_sha256", dict(case.sources).get("model")),
+        ("precision", case.precision),
+        ("batch", case.batch),
+        ("seq_len", None if case.model in IMAGE_MODELS else case.seq_len),
+        *((name, getattr(case, name)) for name in ENGINE_FACTORS),
+        ("platform", platform),
+    )
+    return Recipe("engine", ENGINE_FILE, parameters, (("onnx", onnx),) if onnx else (), _own(case, "model"))
+
+
+def _onnx_of(case: Case) -> Recipe | None:
+    """The ONNX file in the case's precision; None: a user's own, as it is."""
+    exported = _exported(case) if is_built_in("model", case.model) else None
+    if quantised_type(case.precision) is not None:
+        return _quantised(case, exported)
+    if floating_type(case.precision) == "fp32":
+        return exported
+    parameters = (*_named(case), ("precision", case.precision), ("keep_fp32", case.keep_fp32))
+    return Recipe("onnx-converted", ONNX_FILE, parameters, _on(exported), _own(case, "model"))
+
+
+def _quantised(case: Case, exported: Recipe | None) -> Recipe:
+    """pybench's own quantiser works from ranges, which int8 and fp8 share; others find theirs by themselves."""
+    quantiser = quantiser_of(case)
+    calibration = (
+        *_named(case),
         ("calibration", case.calibration),
         ("calibration_images", case.calibration_images),
-        ("images", images),
-        ("images_sha256", sources.get("images")),
+        ("images", case.images or DEFAULT_IMAGES.get(case.model or "")),
+        ("images_sha256", dict(case.sources).get("images")),
     )
-    needs = () if exported is None else (("onnx", exported),)
-    files = tuple((name, str(getattr(case, name))) for name in ("model", "images") if name in sources)
-    return Recipe("onnx-int8", ONNX_FILE, parameters, needs, files)
+    own = _own(case, "model", "images")
+    needs = _on(exported)
+    if quantiser == "pybench":
+        needs += (("calibration", Recipe("calibration", CALIBRATION_FILE, calibration, needs, own)),)
+    parameters = (
+        *calibration,
+        ("precision", case.precision),
+        ("quantiser", quantiser),
+        ("keep_fp32", case.keep_fp32),
+    )
+    return Recipe("onnx-quantised", ONNX_FILE, parameters, needs, own)
+
+
+def _named(case: Case) -> tuple[tuple[str, Any], ...]:
+    return (("model", case.model), ("model_sha256", dict(case.sources).get("model")))
+
+
+def _on(exported: Recipe | None) -> tuple[tuple[str, Recipe], ...]:
+    return () if exported is None else (("onnx", exported),)
+
+
+def _own(case: Case, *names: str) -> tuple[tuple[str, str], ...]:
+    """Those of the named factors whose value is a file of the user's."""
+    sources = dict(case.sources)
+    return tuple((name, str(getattr(case, name))) for name in names if name in sources)
 
 
 def _exported(case: Case) -> Recipe:
     checkpoint = _checkpoint_of(case)
     parameters = (("model", case.model), ("checkpoint_sha256", dict(case.sources).get("checkpoint")), ("seed", 0))
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
-    files = (("checkpoint", case.checkpoint),) if case.checkpoint is not None else ()
-    return Recipe("onnx", ONNX_FILE, parameters, needs, files)
+    return Recipe("onnx", ONNX_FILE, parameters, needs, _own(case, "checkpoint"))

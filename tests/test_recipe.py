@@ -9,7 +9,7 @@ INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precisi
 
 def test_an_int8_case_needs_its_whole_chain_in_order() -> None:
     kinds = [recipe.kind for recipe in in_making_order(recipes_of(INT8))]
-    assert kinds == ["checkpoint", "onnx", "onnx-int8"]
+    assert kinds == ["checkpoint", "onnx", "onnx-quantised"]
 
 
 def test_cases_that_differ_in_batch_or_workload_share_their_artefact() -> None:
@@ -52,3 +52,49 @@ def test_a_users_checkpoint_is_read_from_its_path_and_addressed_by_its_content()
     assert recipe.files == (("checkpoint", "mine/weights.pt"),)
     assert recipe.digest == recipes_of(own.with_factors(checkpoint="copy.pt"))["model"].digest
     assert recipe.digest != recipes_of(own.with_factors(sources=(("checkpoint", "b" * 64),)))["model"].digest
+
+
+TENSORRT = INT8.with_factors(runtime="tensorrt")
+
+
+def kinds_of(case: Case) -> list[str]:
+    return [recipe.kind for recipe in in_making_order(recipes_of(case, "TensorRT 10.6.0 on a GPU"))]
+
+
+def test_an_engine_is_built_from_a_graph_in_its_precision() -> None:
+    assert kinds_of(TENSORRT.with_factors(precision="fp32")) == ["checkpoint", "onnx", "engine"]
+    assert kinds_of(TENSORRT.with_factors(precision="bf16")) == ["checkpoint", "onnx", "onnx-converted", "engine"]
+    chain = ["checkpoint", "onnx", "calibration", "onnx-quantised", "engine"]
+    assert kinds_of(TENSORRT) == kinds_of(TENSORRT.with_factors(precision="fp8+fp16")) == chain
+    assert kinds_of(TENSORRT.with_factors(quantiser="modelopt")) == [kind for kind in chain if kind != "calibration"]
+
+
+def test_tf32_and_fp32_are_two_engines_of_one_graph() -> None:
+    fp32, tf32 = (recipes_of(TENSORRT.with_factors(precision=name), "here")["engine"] for name in ("fp32", "tf32"))
+    assert fp32.needs == tf32.needs
+    assert fp32.digest != tf32.digest
+
+
+def test_int8_and_fp8_share_their_ranges() -> None:
+    quantised = [
+        dict(recipes_of(TENSORRT.with_factors(precision=name), "here")["engine"].needs)["onnx"]
+        for name in ("int8", "fp8+fp16")
+    ]
+    assert len({dict(each.needs)["calibration"].digest for each in quantised}) == 1
+    assert len({each.digest for each in quantised}) == 2
+
+
+def test_an_engine_belongs_to_its_platform_batch_and_build() -> None:
+    engines = [
+        recipes_of(TENSORRT, "TensorRT 10.6.0 on a GPU"),
+        recipes_of(TENSORRT, "TensorRT 11.4.0 on a GPU"),
+        recipes_of(TENSORRT.with_factors(batch=8), "TensorRT 10.6.0 on a GPU"),
+        recipes_of(TENSORRT.with_factors(build=2), "TensorRT 10.6.0 on a GPU"),
+    ]
+    assert len({engine["engine"].digest for engine in engines}) == 4
+
+
+def test_a_users_own_graph_is_built_as_it_is() -> None:
+    own = Case(workload="infer", model="own.onnx", runtime="tensorrt", sources=(("model", "a" * 64),))
+    engine = recipes_of(own, "here")["engine"]
+    assert (engine.needs, engine.files) == ((), (("model", "own.onnx"),))

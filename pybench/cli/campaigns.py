@@ -89,7 +89,13 @@ def run(
 
     try:
         result = runner.run_campaign(
-            campaign, resolved, options, lambda case: machine.unsupported(case, facts), progress, prepare_sensors
+            campaign,
+            resolved,
+            options,
+            lambda case: machine.unsupported(case, facts),
+            progress,
+            prepare_sensors,
+            lambda case: recipes_of(case, machine.platform_of(case, facts)),
         )
     finally:
         progress.close()
@@ -177,7 +183,11 @@ def _print_dry_run(
 ) -> None:
     reasons = {case.id: machine.unsupported(case, facts) for case in cases}
     runnable = [case for case in cases if reasons[case.id] is None]
-    named = {f"{case.id}/{role}": recipe for case in runnable for role, recipe in recipes_of(case).items()}
+    named = {
+        f"{case.id}/{role}": recipe
+        for case in runnable
+        for role, recipe in recipes_of(case, machine.platform_of(case, facts)).items()
+    }
     missing = [
         recipe for recipe in in_making_order(named) if not (campaign.artefact(recipe.digest) / rundir.COMPLETE).exists()
     ]

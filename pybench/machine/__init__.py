@@ -10,7 +10,7 @@ from pybench.machine.diagnosis import Finding, diagnose
 from pybench.machine.estimate import Estimate, estimate
 from pybench.machine.facts import EVERYTHING, Facts, ask, needed_facts
 from pybench.machine.sensor import boards_used, measure_profile
-from pybench.machine.support import unsupported
+from pybench.machine.support import platform_of, unsupported
 
 __all__ = [
     "EVERYTHING",
@@ -23,5 +23,6 @@ __all__ = [
     "estimate",
     "measure_profile",
     "needed_facts",
+    "platform_of",
     "unsupported",
 ]

@@ -9,10 +9,14 @@ from typing import Any
 from pybench.case import BOARD_SETTINGS, Case
 from pybench.errors import PybenchError
 from pybench.machine.asking import ask_worker
+from pybench.recipe import RUN_FROM_ONNX
 
 EVERYTHING = (
     "machine",
+    "cuda",
     "torch",
+    "tensorrt",
+    "cuda_python",
     "onnxruntime",
     "onnx",
     "onnxscript",
@@ -49,8 +53,10 @@ def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
         names |= {package_of(case.runtime)} if case.runtime else set()
         names |= {case.path} if case.path in ("hf", "rust", "go_rust") else set()
         names |= {"torch"} if case.workload in ("h2d", "train") else set()
-        if case.runtime == "onnxruntime":
-            names |= {"torch", "onnx", "onnxscript"}  # built-in models are exported from torch
+        if case.runtime in RUN_FROM_ONNX:
+            names |= {"torch", "onnx", "onnxscript", "onnxruntime"}  # built-in models are exported from torch
+        if case.runtime == "tensorrt":
+            names |= {"cuda", "cuda_python"}
         is_set = any(getattr(case, name) is not None for name in BOARD_SETTINGS)
         is_idle_board = case.workload == "noop" and case.device not in ("auto", "cpu", "cuda")
         names |= {"gpu"} if is_set or is_idle_board else set()

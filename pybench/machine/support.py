@@ -9,21 +9,39 @@ from __future__ import annotations
 
 from typing import Any
 
-from pybench.case import BOARD_SETTINGS, Case
+from pybench.case import BOARD_SETTINGS, PRECISIONS, Case, quantised_type
 from pybench.machine.facts import Facts, package_of
-from pybench.recipe import is_built_in
+from pybench.recipe import RUN_FROM_ONNX, is_built_in
 
 Reason = tuple[str, str]
 
+ONNX_EXTRA = "install pybench[onnx]"
+_INSTALL = {  # by package
+    "torch": "install pybench[torch]",
+    "cuda_python": "install pybench[tensorrt]",
+    "tensorrt": "install NVIDIA's `tensorrt` (10.6 or later, or 11) into this environment: docs/tensorrt.md",
+    "torch_tensorrt": "install `torch-tensorrt` of the same version as torch",
+}
+
 # What each runtime executes: precision -> whether it needs a GPU.
+TENSORRT = {name: True for name in PRECISIONS if not name.startswith("amp-")}
 ONNXRUNTIME = {"fp32": False, "int8": False}
 TORCH_INFER = {"fp32": False, "tf32": True, "fp16": True, "bf16": False}
 TORCH_GRAPH = {"fp32": True, "tf32": True, "fp16": True, "bf16": True}
 TORCH_TRAIN = {"fp32": False, "tf32": True, "amp-bf16": False, "amp-fp16": True}
 
-INFERENCE = {"onnxruntime": ONNXRUNTIME, "torch": TORCH_INFER, "torch-graph": TORCH_GRAPH}  # a test holds it whole
+INFERENCE = {  # a test holds it whole
+    "tensorrt": TENSORRT,
+    "onnxruntime": ONNXRUNTIME,
+    "torch": TORCH_INFER,
+    "torch-compile": TORCH_INFER,
+    "torch-graph": TORCH_GRAPH,
+    "torch-tensorrt": TORCH_GRAPH,
+}
 
+# Compute capabilities from which on a GPU multiplies in a type.
 TF32_CAPABILITY = 8.0  # Ampere: the first tensor cores with TF32
+FP8_CAPABILITY = 8.9  # Ada
 
 
 def unsupported(case: Case, facts: Facts) -> Reason | None:
@@ -43,21 +61,33 @@ def gpus_of(case: Case, facts: Facts) -> list[str]:
     return uuids[:1] if case.device in ("auto", "cuda") else [uuid for uuid in uuids if uuid == case.device]
 
 
+def platform_of(case: Case, facts: Facts) -> str | None:
+    """What an engine of this case is bound to: TensorRT's version and the kind of GPU; None: the case needs none."""
+    gpus = [gpu for gpu in _gpus(case, facts) if gpu["uuid"] in gpus_of(case, facts)]
+    if case.runtime != "tensorrt" or not gpus:
+        return None
+    return f"TensorRT {facts['tensorrt']['version']} on {gpus[0]['name']}"
+
+
 def _packages(case: Case, facts: Facts) -> Reason | None:
     needed = []
     if case.runtime:
         needed.append(package_of(case.runtime))
     if case.workload == "h2d":
         needed.append("torch")
-    if case.runtime == "onnxruntime" and case.model and is_built_in("model", case.model):
+    if case.runtime == "tensorrt":
+        needed.append("cuda_python")
+    if case.runtime in RUN_FROM_ONNX and case.model and is_built_in("model", case.model):
         needed += ["torch", "onnx", "onnxscript"]
-    if case.runtime == "onnxruntime" and case.precision == "int8":
+    if case.runtime in RUN_FROM_ONNX and case.precision not in ("fp32", "tf32"):
         needed.append("onnx")
+    if case.runtime in RUN_FROM_ONNX and quantised_type(case.precision):
+        needed.append("onnxruntime")  # ranges are found with it, whatever runs the result
     for name in needed:
         if not facts[name]["available"]:
             return (
                 f"no_{name}",
-                f"{name} cannot be imported here ({facts[name]['why']}); install pybench[{_extra(name)}]",
+                f"{name} cannot be imported here ({facts[name]['why']}); {_INSTALL.get(name, ONNX_EXTRA)}",
             )
     return None
 
@@ -65,13 +95,9 @@ def _packages(case: Case, facts: Facts) -> Reason | None:
 def _runtime(case: Case, facts: Facts) -> Reason | None:
     if case.workload == "train" and case.runtime != "torch":
         return "no_training", f"{case.runtime} does not train; the runtime of train is torch"
-    if case.runtime in ("torch", "torch-graph") and case.model and not is_built_in("model", case.model):
-        return "onnx_in_torch", "torch runs built-in models; an ONNX file is run by onnxruntime"
+    if case.runtime not in RUN_FROM_ONNX and case.runtime and case.model and not is_built_in("model", case.model):
+        return "onnx_in_torch", "torch runs built-in models; an ONNX file is run by tensorrt or onnxruntime"
     return None
-
-
-def _extra(package: str) -> str:
-    return "torch" if package == "torch" else "onnx"
 
 
 def _device(case: Case, facts: Facts) -> Reason | None:
@@ -99,8 +125,10 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
     gpus = _gpus(case, facts) if case.device != "cpu" else []
     if table[case.precision] and not gpus:
         return "no_gpu", f"{case.precision} in {engine} needs a GPU, and this case has none"
-    if case.precision == "tf32" and all(float(gpu["capability"]) < TF32_CAPABILITY for gpu in gpus):
-        return "no_tf32", "TF32 needs a GPU of compute capability 8.0 or later"
+    for name, needed in (("tf32", TF32_CAPABILITY), ("fp8", FP8_CAPABILITY)):
+        asked = case.precision.partition("+")[0] == name
+        if asked and all(float(gpu["capability"]) < needed for gpu in gpus):
+            return f"no_{name}", f"{name.upper()} needs a GPU of compute capability {needed} or later"
     return None
 
 
@@ -171,6 +199,9 @@ def _engine(case: Case) -> str:
 
 def _gpus(case: Case, facts: Facts) -> list[dict[str, str]]:
     """GPUs that the case's engine can use."""
+    if _engine(case) == "tensorrt":
+        shown: list[dict[str, str]] = facts.get("cuda", {}).get("devices", [])
+        return shown
     if _engine(case) == "onnxruntime":
         has_provider = "CUDAExecutionProvider" in facts["onnxruntime"].get("providers", [])
         return facts.get("torch", {}).get("cuda_devices", []) if has_provider else []

@@ -11,7 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pybench.case import BOARD_SETTINGS, FACTORS, IMAGE_MODELS, LANGUAGE_MODELS, LONGEST_SEQUENCE, Case
+from pybench.case import (
+    BOARD_SETTINGS,
+    ENGINE_FACTORS,
+    FACTORS,
+    IMAGE_MODELS,
+    LANGUAGE_MODELS,
+    LONGEST_SEQUENCE,
+    QUANTISING_FACTORS,
+    Case,
+)
 from pybench.criteria import idle_factors
 from pybench.errors import Problem
 from pybench.plan.cells import Cell, Path, Setting
@@ -35,10 +44,11 @@ _IDLE_BECAUSE = {
     "runtime": "without a model nothing is executed",
     "precision": "without a model nothing is computed",
     "checkpoint": "without a model nothing is computed",
-    "calibration": "only int8 is calibrated",
-    "calibration_images": "only int8 is calibrated",
-    "images": "in infer they are what int8 ranges are found on",
-    "image_limit": "infer judges no images; calibration_images limits those that int8 ranges are found on",
+    **dict.fromkeys(QUANTISING_FACTORS, "only int8 and fp8 are quantised"),
+    "keep_fp32": "the precision is FP32 everywhere",
+    **dict.fromkeys((*ENGINE_FACTORS, "launch"), "only tensorrt builds engines"),
+    "images": "in infer they are what int8 and fp8 ranges are found on",
+    "image_limit": "infer judges no images; calibration_images limits those that ranges are found on",
     "arrival_rate_per_s": "in a closed loop nothing arrives: an iteration begins when there is room for it",
     "tokenizer": "path none makes synthetic ids",
     "corpus": "path none makes synthetic ids",

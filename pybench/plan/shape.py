@@ -69,7 +69,11 @@ def _alternatives(factor: Factor) -> list[dict[str, Any]]:
     """JSON Schemas of a factor's values."""
     by_kind: dict[str, dict[str, Any]] = {
         "choice": {"enum": list(factor.choices)},
-        "integer": {"type": "integer", "minimum": int(factor.minimum or 0), "maximum": LARGEST_INTEGER},
+        "integer": {
+            "type": "integer",
+            "minimum": int(factor.minimum or 0),
+            "maximum": int(factor.maximum or LARGEST_INTEGER),
+        },
         "number": {"type": "number", "minimum": factor.minimum or 0, "maximum": LARGEST_INTEGER},
         "boolean": {"type": "boolean"},
         "file": {"type": "string", "minLength": 1},

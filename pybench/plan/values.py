@@ -86,15 +86,13 @@ def _choice(factor: Factor, value: Any) -> str:
 
 
 def _integer(factor: Factor, value: Any) -> int:
-    least = int(factor.minimum or 0)
-    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST_INTEGER:
+    least, most = int(factor.minimum or 0), int(factor.maximum or LARGEST_INTEGER)
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
     hint = f"write {int(value)}" if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else None
-    if hint is None or float(value) < least:
+    if hint is None or not least <= float(value) <= most:
         hint = _RANGES.get(factor.name)
-    raise ValueProblem(
-        f"`{factor.name}` takes an integer from {least} to {LARGEST_INTEGER}; not {describe(value)}", hint
-    )
+    raise ValueProblem(f"`{factor.name}` takes an integer from {least} to {most}; not {describe(value)}", hint)
 
 
 def _number(factor: Factor, value: Any) -> float:
@@ -141,13 +139,29 @@ def _device(value: Any) -> str:
     )
 
 
+def _pattern(value: Any) -> str:
+    """A regular expression, as Python's `re` reads it."""
+    if not isinstance(value, str) or not value:
+        raise ValueProblem(f"`keep_fp32` takes a regular expression; not {describe(value)}", "as in `.*/fc/.*`")
+    try:
+        re.compile(value)
+    except re.error as error:
+        what = f"`keep_fp32` takes a regular expression; {describe(value)} is none: {error}"
+        raise ValueProblem(what) from error
+    return value
+
+
 _RANGES = {  # where a machine says what it takes
     "power_limit_w": "in watts; `pybench doctor` says what the board takes, null leaves it alone",
     "sm_clock_mhz": "in MHz; `pybench doctor` says what the board takes, null leaves it alone",
     "memory_clock_mhz": "in MHz; `pybench doctor` says what the board takes, null leaves it alone",
 }
 
-_TEXTS = {"affinity": _affinity, "device": _device}  # a test holds these to the text factors of FACTORS
+_TEXTS = {
+    "affinity": _affinity,
+    "device": _device,
+    "keep_fp32": _pattern,
+}  # a test holds these to the text factors of FACTORS
 
 PSEUDO_FACTORS = {
     "batch_tokens": Factor(

@@ -52,6 +52,7 @@ class Listener(Protocol):
 
 Prepare = Callable[[Sequence[Case], Callable[[], bool]], None]  # cases that are about to run; whether to stop
 Support = Callable[[Case], tuple[str, str] | None]  # None: can run here; else (reason code, sentence)
+Recipes = Callable[[Case], Mapping[str, Recipe]]  # what a case needs here: an engine is bound to the machine
 
 
 @dataclass(slots=True)
@@ -100,6 +101,7 @@ def run_campaign(
     support: Support,
     listener: Listener,
     prepare_sensors: Prepare = lambda cases, is_stopping: None,
+    recipes: Recipes = recipes_of,
 ) -> Tally:
     """Does everything that is missing and selected; returns how the selected part then stands.
 
@@ -119,10 +121,10 @@ def run_campaign(
             campaign, claimant, interruption, options.timeout_s, options.retry_failed, plan.files, listener.preparing
         )
         runnable = {run.case.id: run.case for run in pending if unsupported[run.case.id] is None}
-        made = prepare(_recipes(list(runnable.values())), maker)
+        made = prepare(_recipes(list(runnable.values()), recipes), maker)
         if runnable and not interruption.asked:
             prepare_sensors(list(runnable.values()), lambda: interruption.asked)
-        runner = _Runner(campaign, plan, options, claimant, interruption, unsupported, made, listener)
+        runner = _Runner(campaign, plan, options, claimant, interruption, unsupported, recipes, made, listener)
         runner.run_all(pending)
         result = tally(campaign, plan, planned)
         result.interrupted = interruption.asked
@@ -155,6 +157,7 @@ class _Runner:
     claimant: Claimant
     interruption: Interruption
     unsupported: Mapping[str, tuple[str, str] | None]
+    recipes: Recipes
     made: Mapping[str, Outcome]
     listener: Listener
     failures: int = 0
@@ -225,7 +228,7 @@ class _Runner:
         reason = self.unsupported[case.id]
         if reason is not None:
             return Outcome("unsupported", *reason)
-        for role, recipe in recipes_of(case).items():
+        for role, recipe in self.recipes(case).items():
             made = self.made[recipe.digest]
             if made.name != "ok":
                 return Outcome(made.name, made.reason, f"{role}: {recipe.title()}: {made.detail or made.name}")
@@ -235,7 +238,7 @@ class _Runner:
         """The content of case.json; paths of artefacts are relative to the campaign's folder."""
         made = {
             role: self.campaign.artefact(recipe.digest) / recipe.file
-            for role, recipe in recipes_of(planned.case).items()
+            for role, recipe in self.recipes(planned.case).items()
         }
         factors = planned.case.factors()
         return {
@@ -267,10 +270,10 @@ def _outcomes(campaign: CampaignDirectory, planned: Sequence[PlannedRun]) -> Cou
     return Counter(latest.read_run()["outcome"] for latest in found if latest)
 
 
-def _recipes(cases: Sequence[Case]) -> list[Recipe]:
+def _recipes(cases: Sequence[Case], recipes: Recipes) -> list[Recipe]:
     """Everything these cases need, each once, needs first."""
     unique = {case.id: case for case in cases}
-    named = {f"{case.id}/{role}": recipe for case in unique.values() for role, recipe in recipes_of(case).items()}
+    named = {f"{case.id}/{role}": recipe for case in unique.values() for role, recipe in recipes(case).items()}
     return in_making_order(named)
 
 

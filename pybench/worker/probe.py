@@ -17,7 +17,7 @@ from pybench.worker import affinity, environment
 
 
 def probe(names: Sequence[str]) -> dict[str, Any]:
-    """Facts by name: `machine`, `torch`, `onnxruntime`, `hf`, `rust`, `go_rust`, `gpu`, `cpu_energy`.
+    """Facts by name: those of `_PROBES`.
 
     Each is a dictionary with `available` and, where it is not, `why`.
     """
@@ -43,6 +43,19 @@ def _machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "kernel": platform.release(),
     }
+
+
+def _cuda() -> dict[str, Any]:
+    """GPUs as the CUDA driver shows them to this process, in its order."""
+    from pybench.runtimes import cuda
+
+    return {"devices": cuda.devices()}
+
+
+def _tensorrt() -> dict[str, Any]:
+    from pybench.runtimes.tensorrt import library
+
+    return library.installed()
 
 
 def _torch() -> dict[str, Any]:
@@ -99,7 +112,10 @@ def _cpu_energy() -> dict[str, Any]:
 
 _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     "machine": _machine,
+    "cuda": _cuda,
     "torch": _torch,
+    "tensorrt": _tensorrt,
+    "cuda_python": lambda: _package("cuda.bindings.driver", "cuda-bindings"),
     "onnxruntime": _onnxruntime,
     "onnx": lambda: _package("onnx", "onnx"),
     "onnxscript": lambda: _package("onnxscript", "onnxscript"),

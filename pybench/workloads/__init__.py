@@ -41,7 +41,7 @@ def make(recipe: Mapping[str, Any], inputs: Mapping[str, Path], files: Mapping[s
     `files`: factor -> the user's file.
     """
     from pybench.runtimes.memory import memory_errors
-    from pybench.workloads import artefacts
+    from pybench.workloads import making
 
     with memory_errors():
-        return artefacts.make(recipe, inputs, files, folder)
+        return making.make(recipe, inputs, files, folder)

@@ -14,6 +14,9 @@ from pybench.machine.support import INFERENCE, gpus_of
 HERE = {"available": True, "cpu_count": 8}
 LAPTOP: dict[str, Any] = {
     "machine": HERE,
+    "cuda": {"available": False, "why": "no driver"},
+    "cuda_python": {"available": True},
+    "tensorrt": {"available": True, "version": "10.6.0"},
     "torch": {"available": True, "cuda_devices": []},
     "onnxruntime": {"available": True, "providers": ["CPUExecutionProvider"]},
     "onnx": {"available": True},
@@ -23,8 +26,17 @@ LAPTOP: dict[str, Any] = {
     "go_rust": {"available": False, "why": "no pybench-orchestrator"},
 }
 GPU = {"name": "a GPU", "uuid": "GPU-1", "capability": "9.0", "memory_bytes": 1}
-SERVER = {**LAPTOP, "torch": {"available": True, "cuda_devices": [GPU]}}
-OLD_SERVER = {**LAPTOP, "torch": {"available": True, "cuda_devices": [{**GPU, "capability": "7.0"}]}}
+SERVER = {
+    **LAPTOP,
+    "torch": {"available": True, "cuda_devices": [GPU]},
+    "cuda": {"available": True, "devices": [GPU]},
+}
+OLD = {**GPU, "capability": "7.0"}
+OLD_SERVER = {
+    **LAPTOP,
+    "torch": {"available": True, "cuda_devices": [OLD]},
+    "cuda": {"available": True, "devices": [OLD]},
+}
 BARE = {**LAPTOP, **{name: {"available": False, "why": "No module"} for name in ("torch", "onnxruntime", "onnx", "hf")}}
 
 BOARD = {
@@ -42,6 +54,7 @@ VIRTUAL = {**SERVER, "gpu": {"available": True, "may_set": True, "devices": [{**
 NO_NVML = {**SERVER, "gpu": {"available": True, "may_set": True, "devices": []}}
 
 RESNET = Case(workload="infer", model="resnet50", runtime="torch")
+ENGINE = RESNET.with_factors(runtime="tensorrt")
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8")
 TRAIN = Case(workload="train", model="tinylm-small", runtime="torch")
 TOKENIZE = Case(workload="tokenize", path="rust")
@@ -74,6 +87,15 @@ TOKENIZE = Case(workload="tokenize", path="rust")
         (RESNET.with_factors(runtime="torch-graph", model="own.onnx"), SERVER, "onnx_in_torch"),
         (RESNET.with_factors(arrivals="poisson", arrival_rate_per_s=10.0), LAPTOP, None),
         (TRAIN.with_factors(runtime="torch-graph"), SERVER, "no_training"),
+        (ENGINE, LAPTOP, "no_gpu"),
+        (ENGINE, {**SERVER, "tensorrt": {"available": False, "why": "No module"}}, "no_tensorrt"),
+        (ENGINE, {**SERVER, "cuda_python": {"available": False, "why": "No module"}}, "no_cuda_python"),
+        (ENGINE, SERVER, None),
+        (ENGINE.with_factors(model="own.onnx"), {**SERVER, "torch": BARE["torch"]}, None),
+        (ENGINE.with_factors(precision="fp8+fp16"), SERVER, None),
+        (ENGINE.with_factors(precision="fp8+fp16"), OLD_SERVER, "no_fp8"),
+        (ENGINE.with_factors(precision="int8"), {**SERVER, "onnxruntime": BARE["onnxruntime"]}, "no_onnxruntime"),
+        (ENGINE.with_factors(precision="amp-fp16"), SERVER, "no_amp-fp16_in_tensorrt"),
         (DIGITS, LAPTOP, None),
         (DIGITS, BARE, "no_onnxruntime"),
         (DIGITS, {**LAPTOP, "torch": BARE["torch"]}, "no_torch"),
@@ -168,7 +190,7 @@ def test_no_worker_is_asked_about_boards_that_no_case_uses(monkeypatch: pytest.M
 
 def test_every_runtime_has_its_rules() -> None:
     """A runtime added to the closed list without a rule would be taken for torch."""
-    assert FACTORS["runtime"].choices == ("onnxruntime", "torch", "torch-graph") == tuple(INFERENCE)
+    assert FACTORS["runtime"].choices == tuple(INFERENCE)
 
 
 def test_an_estimate_grows_with_the_work_and_yields_to_what_was_measured() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pybench.case import FACTORS, Case, case_from_json
+from pybench.case import ENGINE_FACTORS, FACTORS, Case, case_from_json
 from pybench.criteria import from_json
 from pybench.plan import Plan, expand, resolve
 from pybench.rundir import SCHEMA_VERSION, parse_resolved_plan
@@ -144,8 +144,10 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str) -> 
         {"workload": "infer", "model": "tinylm-small", "runtime": "torch", "path": "rust", "precision": "int8"},
         {"workload": "accuracy", "model": "digits-cnn", "runtime": "torch", "precision": "int8"},
         {"workload": "h2d"},
+        {"workload": "infer", "model": "resnet50", "runtime": "tensorrt"},
     ]
     places = {"calibration_images": 1, "image_limit": 1, "transfer_bytes": 2, "pinned": 2, "non_blocking": 2}
+    places |= dict.fromkeys((*ENGINE_FACTORS, "launch"), 3)
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)
     assert len(expand(load(f"  - {json.dumps(entry)}\n"))) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.case import CALIBRATIONS, FACTORS
+from pybench.case import CALIBRATIONS, FACTORS, RUNTIMES
 from pybench.plan import shape, values
 from pybench.plan.cases import _IDLE_BECAUSE
 from pybench.plan.comparisons import _who_yields
@@ -56,7 +56,10 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("6:35", "`iterations` takes an integer from 1 to 9007199254740992; not 100.0 (write 100)"),
         ("6:48", "`pinned` takes true or false; not 'on' (in YAML 1.2 `on` is text: write true)"),
         ("9:12", "`model`: no such file: resnet5O; built-in: resnet50, digits-cnn"),
-        ("10:14", "`runtime` takes one of onnxruntime, torch, torch-graph; not 'onnxrt' (did you mean `onnxruntime`?)"),
+        (
+            "10:14",
+            f"`runtime` takes one of {', '.join(RUNTIMES)}; not 'onnxrt' (did you mean `onnxruntime`?)",
+        ),
         ("11:5", "unknown key `prescision` (did you mean `precision`?)"),
         ("12:16", "`batch` takes an integer from 1"),
         ("12:19", "`batch` takes an integer from 1"),
@@ -99,7 +102,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             "{workload: infer, model: resnet50, runtime: torch, calibration: entropy}",
-            "4:56: `calibration` changes nothing in this entry (only int8 is calibrated)",
+            "4:56: `calibration` changes nothing in this entry (only int8 and fp8 are quantised)",
         ),
         (
             "{workload: infer, model: tinylm-small, runtime: torch, corpus_limit_bytes: 9}",

@@ -49,7 +49,7 @@ def test_a_users_checkpoint_becomes_an_onnx_file_of_its_weights(
 
 
 # Without any parameter its maker crashes in a moment, and trains nothing.
-BROKEN = Recipe("onnx-int8", "model.onnx", ())
+BROKEN = Recipe("onnx-quantised", "model.onnx", ())
 
 
 @pytest.fixture

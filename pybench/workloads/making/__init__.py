@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cases need, made by recipe, a module for each kind of artefact. Equal recipes, equal files (engines excepted).
+
+`checkpoint` trains, `onnx` exports, `quantised` puts Q/DQ into a graph (`samples`: what its ranges are found on). The
+result says what was made: how good the trained weights are, how quantised outputs agree with FP32's.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pybench.errors import UnsupportedError
+from pybench.workloads.making.order import Order
+from pybench.workloads.result import Measured, Result
+
+_MODULES = {"checkpoint": "checkpoint", "onnx": "onnx", "onnx-quantised": "quantised"}  # kind -> module
+
+
+def make(recipe: Mapping[str, Any], inputs: Mapping[str, Path], files: Mapping[str, Path], folder: Path) -> Result:
+    """Writes `folder / recipe["file"]`. See `pybench.workloads.make`."""
+    kind, path = recipe["kind"], folder / recipe["file"]
+    if kind not in _MODULES:
+        raise UnsupportedError(f"no artefact of the kind {kind}", code="no_such_artefact")
+    maker = importlib.import_module(f"{__name__}.{_MODULES[kind]}")
+    result: Result = maker.make(Order(kind, recipe["parameters"], inputs, files), path)
+    result.labels = {"device": "cpu", **result.labels, "kind": kind}
+    result.metrics["model_bytes"] = Measured(value=float(path.stat().st_size), method="size of the file")
+    return result

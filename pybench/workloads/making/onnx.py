@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Making of an ONNX file in FP32: a built-in model, exported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pybench.models.catalogue import BUILT_IN
+from pybench.precision.audit import audit_onnx
+from pybench.workloads.making.order import Order
+from pybench.workloads.result import Result, Verdict
+
+
+def make(order: Order, path: Path) -> Result:
+    from pybench.models.building import build
+    from pybench.models.export import OPSET, export_onnx
+
+    parameters, checkpoint = order.parameters, order.source("checkpoint")
+    model = build(parameters["model"], seed=parameters["seed"], checkpoint=checkpoint)
+    weights = "checkpoint" if checkpoint is not None else f"random, seed {parameters['seed']}"
+    export_onnx(model, BUILT_IN[parameters["model"]], path, {"pybench.weights": weights})
+    found = audit_onnx(path, "fp32")
+    result = Result(labels={"weights": weights, "opset": OPSET, "precision_realised": found.realised})
+    result.valid["precision"] = Verdict(found.valid, found.reasons)
+    return result

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the maker of an artefact is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """`kind` and `parameters`: of the recipe; `inputs`: role -> file of the artefact that it builds on; `files`:
+    factor -> the user's file."""
+
+    kind: str
+    parameters: Mapping[str, Any]
+    inputs: Mapping[str, Path]
+    files: Mapping[str, Path]
+
+    def source(self, role: str, factor: str | None = None) -> Path | None:
+        """The file in a role, else the user's own in its place; None: there is neither."""
+        return self.inputs.get(role) or self.files.get(factor or role)
+
+    def needed(self, role: str, factor: str | None = None) -> Path:
+        """The same, where there has to be one. Raises KeyError when there is none, for then the recipe is wrong."""
+        path = self.source(role, factor)
+        if path is None:
+            raise KeyError(f"making {self.kind} needs a file in the role {role}")
+        return path
