@@ -86,9 +86,7 @@ def _claimed(precision: str) -> frozenset[str]:
     return frozenset({quantised_type(precision) or floating_type(precision)})
 
 
-def _products(
-    layers: Sequence[Layer], node_flops: Mapping[str, int] | None, keep: Collection[str]
-) -> list[Product]:
+def _products(layers: Sequence[Layer], node_flops: Mapping[str, int] | None, keep: Collection[str]) -> list[Product]:
     """The multiplying layers. A node that no such layer has may be in generated code: `__myl_MulSum` is a product with
     one row, and computes in the type of what it reads."""
     known = None if node_flops is None else frozenset(node_flops)

@@ -116,7 +116,7 @@ class PinnedArray:
         self._address = 0
         size = max(int(np.prod(shape)) * dtype.itemsize, 1)
         self._address = int(check(driver.cuMemHostAlloc(size, 0)))
-        memory = (ctypes.c_byte * size).from_address(self._address)
+        memory: Any = (ctypes.c_byte * size).from_address(self._address)
         self.array: Array = np.frombuffer(memory, dtype, int(np.prod(shape))).reshape(shape)
 
     def __del__(self) -> None:

@@ -38,7 +38,7 @@ def test_init_writes_a_plan_that_validates_and_says_so(tmp_path: Path, capsys: C
     assert capsys.readouterr().out == f"{path}\n"
     assert f"pybench run {path}" in path.read_text()
     assert main(["validate", str(path)]) == EXIT_OK
-    assert capsys.readouterr().out.startswith("first: 6 cases, 5 repetitions: 30 runs\n")
+    assert capsys.readouterr().out.startswith("first: 6 cases, 5 repetitions: 24 runs\n")
 
 
 def test_init_without_a_name_writes_plan_yaml(
