@@ -29,7 +29,7 @@ _DTYPES = {"FLOAT": np.float32, "HALF": np.float16, "INT32": np.int32, "INT64": 
 
 
 class TensorRtSession:
-    """An opened engine."""
+    """An opened engine. `graph`: its capture, once it was bound with `launch` graph; None: not, or not to be had."""
 
     def __init__(self, path: Path, launch: str) -> None:
         self._library, self._messages = library.load(), library.Messages()
@@ -45,7 +45,7 @@ class TensorRtSession:
         self._buffers = {spec.name: cuda.Buffer(_size(spec)) for spec in (*self.inputs, *self.outputs)}
         for name, buffer in self._buffers.items():
             self._execution.set_tensor_address(name, buffer.address)
-        self._graph: cuda.Graph | None = None
+        self.graph: cuda.Graph | None = None
         self.device_uuid: str | None = cuda.devices()[0]["uuid"]
         self.model_bytes = path.stat().st_size
         self.labels: dict[str, Any] = {
@@ -84,9 +84,9 @@ class TensorRtSession:
     def bind_replay(self, inputs: Arrays, *, transfers: bool) -> measure.Replayer:
         """The captured graph where iterations are computation alone; else a call, which the host times."""
         iterate = self.bind(inputs, transfers=transfers)
-        if transfers or self._graph is None:
+        if transfers or self.graph is None:
             return measure.CallReplayer(iterate)
-        return measure.GraphReplayer(self._graph.handle, self._stream.handle, keep=(self._graph, self))
+        return measure.GraphReplayer(self.graph.handle, self._stream.handle, keep=(self.graph, self))
 
     def bind_feed(self) -> Callable[[Arrays], None]:
         def feed(inputs: Arrays) -> None:
@@ -127,13 +127,13 @@ class TensorRtSession:
         self._stream.synchronize()
         if self._launch != "graph":
             return self._enqueue
-        if self._graph is None:
+        if self.graph is None:
             try:
-                self._graph = cuda.capture(lambda: self._execution.execute_async_v3(self._stream.handle), self._stream)
+                self.graph = cuda.capture(lambda: self._execution.execute_async_v3(self._stream.handle), self._stream)
                 self.labels["iteration"] = "one replay of the captured engine"
             except PybenchError as error:
                 self.labels["launch"] = f"enqueue, as no graph could be captured ({error.message})"
-        return self._enqueue if self._graph is None else self._graph.launch
+        return self._enqueue if self.graph is None else self.graph.launch
 
     def _with_copies(self, inputs: Arrays, execute: Callable[[], None]) -> Iterate:
         sources = {spec.name: cuda.PinnedArray(_fixed(spec), spec.dtype) for spec in self.inputs}
