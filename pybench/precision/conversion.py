@@ -91,7 +91,9 @@ class _Rewriting:
         for node in self.network.nodes:
             written += self._rewrite(node)
         for name, inner in self._names.items():
-            written.append(helper.make_node("Cast", [inner], [name], self.network.free_name(f"{name}_to_fp32"), to=FP32))
+            written.append(
+                helper.make_node("Cast", [inner], [name], self.network.free_name(f"{name}_to_fp32"), to=FP32)
+            )
         return written
 
     def _rewrite(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
@@ -135,7 +137,9 @@ class _Rewriting:
             else:
                 new = self.network.free_name(f"{name}_{word}")
                 source = self._names.get(name, name)
-                casts.append(helper.make_node("Cast", [source], [new], self.network.free_name(f"{name}_to_{word}"), to=wanted))
+                casts.append(
+                    helper.make_node("Cast", [source], [new], self.network.free_name(f"{name}_to_{word}"), to=wanted)
+                )
                 self._versions[name, wanted] = new
         return self._versions[name, wanted]
 
