@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from cuda.bindings import driver
 
-from pybench.errors import DeviceMemoryError, PybenchError
+from pybench.errors import DeviceMemoryError, PybenchError, UnsupportedError
 
 _ATTRIBUTE = driver.CUdevice_attribute
 _MAJOR = _ATTRIBUTE.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
@@ -43,8 +43,19 @@ def check(result: tuple[Any, ...]) -> Any:
 
 
 def devices() -> list[dict[str, Any]]:
-    """GPUs as the driver shows them to this process, in its order: name, uuid, capability, memory_bytes."""
-    check(driver.cuInit(0))
+    """GPUs as the driver shows them to this process, in its order: name, uuid, capability, memory_bytes.
+
+    Raises UnsupportedError (`no_cuda_driver`) where there is no driver; without a GPU the list is empty.
+    """
+    try:
+        (code,) = driver.cuInit(0)
+    except RuntimeError as error:  # cuda-python's loader
+        raise UnsupportedError(
+            f"there is no CUDA driver here: {error}", code="no_cuda_driver", hint="install NVIDIA's driver"
+        ) from error
+    if code == driver.CUresult.CUDA_ERROR_NO_DEVICE:
+        return []
+    check((code,))
     found = []
     for index in range(check(driver.cuDeviceGetCount())):
         device = check(driver.cuDeviceGet(index))

@@ -70,10 +70,11 @@ def build_engine(source: Path, destination: Path, options: BuildOptions) -> Buil
     _parse(library, network, log, source)
     config = builder.create_builder_config()
     shapes = _configure(library, builder, config, network, source, options)
-    known = _read_cache(config, options.timing_cache)
+    cache, known = _read_cache(config, options.timing_cache)
     parsed_ns = monotonic_ns()
     plan = builder.build_serialized_network(network, config)
     built_ns = monotonic_ns()
+    del cache  # which the builder used until here
     if plan is None:
         raise _failure(source, messages)
     destination.write_bytes(plan)
@@ -129,14 +130,18 @@ def _configure(
     return shapes
 
 
-def _read_cache(config: Any, path: Path | None) -> str | None:
-    """Gives the builder the timing cache; returns its sha256, None when it was empty. Another device's is refused by
-    TensorRT itself, and then an empty one is taken."""
+def _read_cache(config: Any, path: Path | None) -> tuple[Any, str | None]:
+    """Gives the builder the timing cache; returns it, and its sha256, None when it was empty.
+
+    Another device's is refused by TensorRT itself, and then an empty one is taken.
+    """
     stored = path.read_bytes() if path is not None and path.is_file() else b""
-    if stored and config.set_timing_cache(config.create_timing_cache(stored), False):
-        return hashlib.sha256(stored).hexdigest()
-    config.set_timing_cache(config.create_timing_cache(b""), False)
-    return None
+    cache = config.create_timing_cache(stored)
+    if stored and config.set_timing_cache(cache, False):
+        return cache, hashlib.sha256(stored).hexdigest()
+    empty = config.create_timing_cache(b"")
+    config.set_timing_cache(empty, False)
+    return empty, None
 
 
 def _write_cache(config: Any, path: Path | None) -> None:
