@@ -129,6 +129,7 @@ def _open_engine(request: Request) -> Opened:
             layer_times_ms=session.layer_times_ms(),
             node_flops=graph["node_flops"],
             keep=graph["kept"],
+            tf32=case.precision == "tf32",
         )
 
     language = session.inputs[0].dtype.kind == "i"

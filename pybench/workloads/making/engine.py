@@ -15,7 +15,7 @@ from typing import Any
 from pybench import measure
 from pybench.errors import UnsupportedError
 from pybench.precision.engine_audit import audit_engine
-from pybench.precision.flops import node_flops
+from pybench.precision.flops import count_flops
 from pybench.precision.notes import read_notes
 from pybench.runtimes import cuda
 from pybench.runtimes.device import VISIBLE
@@ -83,7 +83,7 @@ def _described(built: Built, device: dict[str, Any], cache: Path) -> Result:
 
 def _graph_facts(source: Path, options: BuildOptions) -> dict[str, Any]:
     notes = read_notes(source)
-    flops = node_flops(source, options.batch, options.tokens)
+    flops = count_flops(source, options.batch, options.tokens)
     return {"node_flops": flops, "kept": notes.kept, "metadata": notes.metadata}
 
 
@@ -92,7 +92,9 @@ def _inspect(path: Path, graph: dict[str, Any], precision: str, result: Result) 
     session = open_session(path, launch="enqueue", device="auto")
     layers = session.layer_information()
     (path.parent / LAYERS_FILE).write_text(layers)
-    found = audit_engine(layers, precision, node_flops=graph["node_flops"], keep=graph["kept"])
+    found = audit_engine(
+        layers, precision, node_flops=graph["node_flops"], keep=graph["kept"], tf32=precision == "tf32"
+    )
     result.labels |= {"precision_realised": found.realised, "precision_facts": found.facts}
     result.labels |= {name: session.labels[name] for name in ("runtime_version", "aux_streams", "scratch_bytes")}
     result.valid["precision"] = Verdict(found.valid, found.reasons)
