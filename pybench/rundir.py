@@ -196,6 +196,11 @@ class RunDirectory:
             raise CorruptError(f"{self.file(CASE)} is of case {case.id[:12]}, its folder says {self.case_id[:12]}")
         return case
 
+    def read_recipe(self) -> dict[str, Any]:
+        """What an artefact was made by: its kind and parameters, as `pybench.recipe` stores them."""
+        recipe: dict[str, Any] = _checked(self.file(RECIPE), ("recipe",))["recipe"]
+        return recipe
+
     def read_run(self) -> dict[str, Any]:
         record = _checked(self.file(RUN), ("outcome", "valid", "case_id", "block", "attempt"))
         absent = [name for name in VALIDITIES if not isinstance(record["valid"], dict) or name not in record["valid"]]
@@ -278,6 +283,13 @@ class CampaignDirectory:
 
     def artefact(self, digest: str) -> Path:
         return self.path / ARTEFACTS / digest
+
+    def made(self) -> Iterator[RunDirectory]:
+        """The making of every artefact that ended, in the order of their addresses."""
+        for path in sorted(self.artefacts.glob("[!.]*")):
+            making = RunDirectory(path, path.name.partition(".")[0], 0, 1)
+            if making.is_complete:
+                yield making
 
     def sensor(self, uuid: str) -> Path:
         """The profile of one GPU's power sensor that every run of this campaign uses."""

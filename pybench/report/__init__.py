@@ -17,6 +17,7 @@ from pathlib import Path
 from pybench.analysis import Analysis, analyse
 from pybench.coverage import Coverage, measure
 from pybench.dataset import Dataset
+from pybench.report.artefact_tables import artefacts_table
 from pybench.report.case_tables import exclusions_table, failures_table, metrics_table, workload_tables
 from pybench.report.contrast_tables import contrast_tables
 from pybench.report.findings import describe
@@ -55,6 +56,7 @@ def write_report(dataset: Dataset, folder: Path | None = None) -> Path:
             *workload_tables(analysis, run_link),
             *(table for table in contrast_tables(analysis) if table.name.startswith("effects")),
             metrics_table(analysis),
+            artefacts_table(dataset),
             environment_table(dataset),
         ],
         pictures=draw_figures(dataset, analysis),
