@@ -20,6 +20,7 @@ EVERYTHING = (
     "onnxruntime",
     "onnx",
     "onnxscript",
+    "modelopt",
     "digits",
     "hf",
     "rust",

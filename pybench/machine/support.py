@@ -16,10 +16,11 @@ from pybench.recipe import RUN_FROM_ONNX, is_built_in
 Reason = tuple[str, str]
 
 ONNX_EXTRA = "install pybench[onnx]"
-_INSTALL = {  # by package
+INSTALL = {  # by package
     "torch": "install pybench[torch]",
     "cuda_python": "install pybench[tensorrt]",
-    "tensorrt": "install NVIDIA's `tensorrt` (10.6 or later, or 11) into this environment: docs/tensorrt.md",
+    "tensorrt": "install NVIDIA's `tensorrt` (10.6 or later, or 11) into this environment (docs/tensorrt.md)",
+    "modelopt": "install `nvidia-modelopt[onnx]` into this environment, if its pins allow it (docs/tensorrt.md)",
     "torch_tensorrt": "install `torch-tensorrt` of the same version as torch",
 }
 
@@ -87,7 +88,7 @@ def _packages(case: Case, facts: Facts) -> Reason | None:
         if not facts[name]["available"]:
             return (
                 f"no_{name}",
-                f"{name} cannot be imported here ({facts[name]['why']}); {_INSTALL.get(name, ONNX_EXTRA)}",
+                f"{name} cannot be used here ({facts[name]['why']}); {INSTALL.get(name, ONNX_EXTRA)}",
             )
     return None
 

@@ -47,7 +47,7 @@ def audit_engine(
     """An engine's inspector JSON against a claimed precision.
 
     `layer_times_ms`: layer name -> time; `node_flops`: FLOPs of every convolution and matrix product of the graph by
-    the node's name (`flops.node_flops`), which is then held complete: each must be found in a layer; `keep`: nodes
+    the node's name (`flops.count_flops`), which is then held complete: each must be found in a layer; `keep`: nodes
     that the graph leaves unquantised, or in FP32, on purpose; `tf32`: whether the build allowed TF32, None: not known.
     Codes: `no_layer_information`, `no_multiplying_layers`, `not_in_claimed_type`, `type_not_told`, `tf32_kernels`,
     `no_tf32_kernels`, `nodes_without_layer`.

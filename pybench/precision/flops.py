@@ -26,7 +26,7 @@ _LARGE_ELEMENTS = 1024
 Shape = tuple[int, ...]
 
 
-def node_flops(path: Path, batch: int, seq_len: int) -> dict[str, int]:
+def count_flops(path: Path, batch: int, seq_len: int) -> dict[str, int]:
     """Node's name -> FLOPs of one execution at this batch. A dynamic first dimension of an input is the batch, every
     other one the sequence; a node without a name gets TensorRT's, `node_of_` and its output's.
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any
 
+from pybench.errors import PybenchError
 from pybench.worker import affinity, environment
 
 
@@ -27,6 +28,8 @@ def probe(names: Sequence[str]) -> dict[str, Any]:
 def _asked(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return {"available": True, **ask()}
+    except PybenchError as error:  # its hint is the reader's to give
+        return {"available": False, "why": error.message}
     except Exception as error:  # a broken installation can raise anything at import: that is the answer
         return {"available": False, "why": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
 
@@ -119,6 +122,7 @@ _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     "onnxruntime": _onnxruntime,
     "onnx": lambda: _package("onnx", "onnx"),
     "onnxscript": lambda: _package("onnxscript", "onnxscript"),
+    "modelopt": lambda: _package("modelopt.onnx.quantization", "nvidia-modelopt"),
     "hf": lambda: _package("tokenizers", "tokenizers"),
     "rust": lambda: _package("pybench_tokenizer", "pybench-tokenizer"),
     "digits": lambda: {"version": metadata.version("scikit-learn")},

@@ -26,6 +26,14 @@ print(json.dumps({
 }))
 """
 
+# What `pybench doctor` asks a worker.
+ASK_WORKER = """
+import json, sys
+sys.path[:0] = sys.argv[1:]
+from pybench.worker.probe import probe
+print(json.dumps(probe(["tensorrt"])["tensorrt"]))
+"""
+
 
 @pytest.fixture(scope="module", params=WHEELS)
 def bindings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Bindings:
@@ -101,3 +109,9 @@ def test_no_name_is_asked_for_only_in_case(tmp_path: Path) -> None:
     if isinstance(provided, str):
         pytest.skip(provided)
     assert all(provided.has(use.owner, use.name) for use in optional)
+
+
+def test_doctor_finds_bindings_and_touches_no_builder(bindings: Bindings) -> None:
+    """A `Builder` over null, as one without a GPU, would have ended the asking process."""
+    said = json.loads(run(ASK_WORKER, bindings.folder, str(ROOT)))
+    assert said == {"available": True, "version": bindings.version}

@@ -198,3 +198,34 @@ def test_an_estimate_grows_with_the_work_and_yields_to_what_was_measured() -> No
     large = machine.estimate([RESNET.with_factors(iterations=1000)], 1, 0, LAPTOP, {})
     assert large.seconds > 2 * small.seconds
     assert machine.estimate([RESNET], 10, 0, LAPTOP, {RESNET.id: 2.0}).seconds == 20.0
+
+
+ENGINES = ("TensorRT engines", "TensorRT's buffers, graphs", "engines on a GPU")
+
+
+def test_doctor_says_what_engines_need_and_how_to_get_it(replies: dict[str, Any]) -> None:
+    findings = {finding.what: finding for finding in machine.diagnose(replies)}
+    assert [findings[name].status for name in ENGINES] == ["no", "no", "no"]
+    hints = [findings[name].hint or "" for name in ENGINES]
+    assert "10.6 or later, or 11" in hints[0]
+    assert hints[1] == hints[2] == "install pybench[tensorrt]"  # without it no GPU can be asked for
+    assert "nvidia-modelopt[onnx]" in (findings["quantiser: modelopt"].hint or "")
+
+
+def test_doctor_finds_no_gpu_for_engines_without_a_driver(replies: dict[str, Any]) -> None:
+    cuda_python = {"available": True, "version": "13.5.0"}
+    findings = {finding.what: finding for finding in machine.diagnose({**replies, "cuda_python": cuda_python})}
+    assert "install its driver" in (findings["engines on a GPU"].hint or "")
+
+
+def test_doctor_names_the_version_and_the_gpus_that_engines_run_on(replies: dict[str, Any]) -> None:
+    facts = {
+        "tensorrt": {"available": True, "version": "11.4.0.106"},
+        "cuda_python": {"available": True, "version": "13.5.0"},
+        "cuda": {"available": True, "devices": [GPU]},
+    }
+    findings = {finding.what: finding for finding in machine.diagnose({**replies, **facts})}
+    assert [findings[name].status for name in ENGINES] == ["yes", "yes", "yes"]
+    assert [findings[name].detail for name in ENGINES] == [
+        "TensorRT 11.4.0.106", "cuda-bindings 13.5.0", "a GPU GPU-1, compute capability 9.0",
+    ]  # fmt: skip
