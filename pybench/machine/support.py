@@ -20,7 +20,7 @@ INSTALL = {  # by package
     "torch": "install pybench[torch]",
     "cuda_python": "install pybench[tensorrt]",
     "tensorrt": "install NVIDIA's `tensorrt` (10.6 or later, or 11) into this environment (docs/tensorrt.md)",
-    "modelopt": "install `nvidia-modelopt[onnx]` into this environment, if its pins allow it (docs/tensorrt.md)",
+    "modelopt": "install uv (pip install uv), or use quantiser: pybench",
     "torch_tensorrt": "install `torch-tensorrt` of the same version as torch",
 }
 

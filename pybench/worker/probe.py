@@ -9,11 +9,12 @@ from __future__ import annotations
 import importlib
 import os
 import platform
+import shutil
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any
 
-from pybench.errors import PybenchError
+from pybench.errors import PybenchError, UnsupportedError
 from pybench.worker import affinity, environment
 
 
@@ -59,6 +60,14 @@ def _tensorrt() -> dict[str, Any]:
     from pybench.runtimes.tensorrt import library
 
     return library.installed()
+
+
+def _modelopt() -> dict[str, Any]:
+    """It is never in this environment, as its pins clash: uv makes one for it when a plan first asks."""
+    uv = shutil.which("uv")
+    if uv is None:
+        raise UnsupportedError("modelopt needs an environment of its own, and there is no uv to make it")
+    return {"uv": uv}
 
 
 def _torch() -> dict[str, Any]:
@@ -122,7 +131,7 @@ _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     "onnxruntime": _onnxruntime,
     "onnx": lambda: _package("onnx", "onnx"),
     "onnxscript": lambda: _package("onnxscript", "onnxscript"),
-    "modelopt": lambda: _package("modelopt.onnx.quantization", "nvidia-modelopt"),
+    "modelopt": _modelopt,
     "hf": lambda: _package("tokenizers", "tokenizers"),
     "rust": lambda: _package("pybench_tokenizer", "pybench-tokenizer"),
     "digits": lambda: {"version": metadata.version("scikit-learn")},

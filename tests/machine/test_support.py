@@ -209,7 +209,7 @@ def test_doctor_says_what_engines_need_and_how_to_get_it(replies: dict[str, Any]
     hints = [findings[name].hint or "" for name in ENGINES]
     assert "10.6 or later, or 11" in hints[0]
     assert hints[1] == hints[2] == "install pybench[tensorrt]"  # without it no GPU can be asked for
-    assert "nvidia-modelopt[onnx]" in (findings["quantiser: modelopt"].hint or "")
+    assert "install uv" in (findings["quantiser: modelopt"].hint or "")
 
 
 def test_doctor_finds_no_gpu_for_engines_without_a_driver(replies: dict[str, Any]) -> None:
@@ -223,9 +223,11 @@ def test_doctor_names_the_version_and_the_gpus_that_engines_run_on(replies: dict
         "tensorrt": {"available": True, "version": "11.4.0.106"},
         "cuda_python": {"available": True, "version": "13.5.0"},
         "cuda": {"available": True, "devices": [GPU]},
+        "modelopt": {"available": True, "uv": "/usr/bin/uv"},
     }
     findings = {finding.what: finding for finding in machine.diagnose({**replies, **facts})}
     assert [findings[name].status for name in ENGINES] == ["yes", "yes", "yes"]
     assert [findings[name].detail for name in ENGINES] == [
         "TensorRT 11.4.0.106", "cuda-bindings 13.5.0", "a GPU GPU-1, compute capability 9.0",
     ]  # fmt: skip
+    assert findings["quantiser: modelopt"].detail.startswith("/usr/bin/uv")
