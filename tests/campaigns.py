@@ -61,6 +61,7 @@ class CampaignBuilder:
         name: str = "example",
         seed: int = 20260101,
         require: Sequence[str] = (),
+        protocols: Sequence[str] = (),
         plan_text: str = "schema_version: 1\nname: example\n",
     ) -> None:
         self.campaign = CampaignDirectory(folder)
@@ -80,7 +81,7 @@ class CampaignBuilder:
                 "cases": [case_to_json(case) for case in self.cases],
                 "criteria": criteria.to_json(criteria.parse(declared)),
                 "require": list(require),
-                "protocol": {},
+                "protocol": {"analysis": list(protocols)},
                 "files": {},
             },
         )

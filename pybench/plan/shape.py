@@ -229,9 +229,8 @@ def _or_single(schema: dict[str, Any]) -> None:
 _BASELINE = "the cases that others are compared with, as in {precision: fp32}"
 _REQUIRE = "what must be valid in every run for exit code 0"
 
-_PROTOCOL = (
-    "how the analysis compares; paired-blocks is always there. "
-    + ". ".join(f"{protocol.name}: {protocol.meaning}" for protocol in PROTOCOLS.values())
+_PROTOCOL = "how the analysis compares; paired-blocks is always there. " + ". ".join(
+    f"{protocol.name}: {protocol.meaning}" for protocol in PROTOCOLS.values()
 )
 
 Cell = _model("Cell", "Factors with one value each.", _factors(_SETTABLE.values(), _value_type))

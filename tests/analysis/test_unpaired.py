@@ -108,7 +108,7 @@ def test_a_sample_that_cannot_be_tested_does_not_count_as_normal(values: list[fl
 
 
 def test_welch_and_hedges_worked_by_hand() -> None:
-    # means 3 and 5, variances 1 and 4, n = 3: t = -2 / sqrt(1/3 + 4/3) = -1.54919, df = (5/3)^2 / (1/18 + 16/18) = 2.941
+    # means 3 and 5, variances 1 and 4, n = 3: t = -2 / sqrt(5/3) = -1.54919, df = (5/3)^2 / (1/18 + 16/18) = 2.941
     found = compare_means(Sample.of([2, 3, 4]), Sample.of([3, 5, 7]), "by hand")
     assert found.statistic == pytest.approx(-1.5491933)
     assert found.p_value == pytest.approx(2 * stats.t.sf(1.5491933, 2.9411765))
@@ -143,7 +143,10 @@ def test_hedges_agrees_with_statsmodels_for_unequal_sizes() -> None:
 
 def test_effects_are_positive_when_the_first_is_larger() -> None:
     for test in (compare_means, compare_ranks):
-        up, down = test(Sample.of(NORMAL + 1), Sample.of(NORMAL), ""), test(Sample.of(NORMAL), Sample.of(NORMAL + 1), "")
+        up, down = (
+            test(Sample.of(NORMAL + 1), Sample.of(NORMAL), ""),
+            test(Sample.of(NORMAL), Sample.of(NORMAL + 1), ""),
+        )
         assert up.effect is not None
         assert up.effect > 0
         assert down.effect == pytest.approx(-up.effect)

@@ -18,7 +18,9 @@ def welch(first: Sequence[float], second: Sequence[float]) -> tuple[float, float
     """(t, p) with Satterthwaite's degrees of freedom."""
     parts = [variance(side) / len(side) for side in (first, second)]
     t = (fmean(first) - fmean(second)) / math.sqrt(sum(parts))
-    freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (first, second), strict=True))
+    freedom = sum(parts) ** 2 / sum(
+        part**2 / (len(side) - 1) for part, side in zip(parts, (first, second), strict=True)
+    )
     return t, float(2 * stats.t.sf(abs(t), freedom))
 
 
