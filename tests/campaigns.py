@@ -249,11 +249,17 @@ def typical_cases() -> tuple[Case, ...]:
 
 
 def build_typical(
-    folder: Path, *, repetitions: int = 6, seed: int = 7, slowdown: float = 1.0, declared: Any = DECLARED
+    folder: Path,
+    *,
+    repetitions: int = 6,
+    seed: int = 7,
+    slowdown: float = 1.0,
+    declared: Any = DECLARED,
+    protocols: Sequence[str] = (),
 ) -> CampaignBuilder:
     """The campaign of `typical_cases` with 2 % noise between runs and 3 % drift common to a block."""
     cases = typical_cases()
-    builder = CampaignBuilder(folder, cases, repetitions=repetitions, declared=declared)
+    builder = CampaignBuilder(folder, cases, repetitions=repetitions, declared=declared, protocols=protocols)
     rng = np.random.default_rng(seed)
     for block in range(1, repetitions + 1):
         drift = float(np.exp(rng.normal(0, 0.03)))
