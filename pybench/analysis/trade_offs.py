@@ -148,14 +148,19 @@ def weigh(
     for group in joined(criteria.pairs(cases, contrast)):
         if group.infer is None:
             continue
+        case, baseline = group.infer.case, group.infer.baseline
+        if baseline not in rows:
+            rows[baseline] = scales.row(Pair(baseline, baseline), _alone(baseline, cases), (), None)
         accuracy = scales.least_accurate(group.accuracy)
-        baseline = group.infer.baseline
-        if baseline not in rows or (accuracy is not None and rows[baseline].figures["top1_percent"].estimate is None):
-            itself = None if accuracy is None else Pair(accuracy.baseline, accuracy.baseline)
-            rows[baseline] = scales.row(Pair(baseline, baseline), itself, (), None)
-        rows[group.infer.case] = scales.row(group.infer, accuracy, bounds, own.get(group.infer.case.id))
+        rows[case] = scales.row(group.infer, accuracy, bounds, own.get(case.id))
     place = {case: index for index, case in enumerate(cases)}
     return tuple(sorted(rows.values(), key=lambda row: (row.case != row.baseline, place[row.case])))
+
+
+def _alone(case: Case, cases: Sequence[Case]) -> Pair | None:
+    """The accuracy case of one model, runtime and precision, paired with itself: a baseline's own Top-1."""
+    itself = [Pair(other, other) for other in cases if other.workload == "accuracy"]
+    return next(iter(joined([Pair(case, case), *itself])[0].accuracy), None)
 
 
 def _bounds(protocol: Protocol, contrast: Contrast) -> tuple[tuple[Criterion, bool], ...]:

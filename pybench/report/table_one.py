@@ -287,8 +287,8 @@ def _notes(contrast: Contrast, rows: Sequence[TradeOff], batches: Sequence[int])
     notes.append(_energy_note(rows))
     images = {row.figures["top1_percent"].estimate for row in rows}
     counts = sorted({one.n for one in images if one is not None and one.method.startswith("Wilson")})
-    over = f" over {' or '.join(map(str, counts))} images" if counts else ""
-    notes.append(f"Top-1{over}; a positive Δ is a gain over the baseline, a negative one a loss.")
+    over = f" (over {' or '.join(map(str, counts))} images)" if counts else ""
+    notes.append(f"A positive Δ Top-1{over} is a gain over the baseline, a negative one a loss.")
     notes.append(_rule_note(rows))
     return notes
 

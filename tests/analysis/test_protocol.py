@@ -240,6 +240,30 @@ def test_without_an_accuracy_fast_is_not_judged_and_slow_is_refused(tmp_path: Pa
     assert rows["bf16"].standing is Standing.NOT_ADVANTAGEOUS
 
 
+def test_a_baseline_keeps_its_own_top_1_where_nothing_else_has_one(tmp_path: Path) -> None:
+    rows = small(tmp_path / "c", {"fp32": 1.0, "fp16": 0.5}, {"fp32": 80.0}, None)
+    assert rows["fp32"].figures["top1_percent"].estimate is not None
+    assert rows["fp32"].figures["top1_percent"].estimate.value == 80.0
+    assert rows["fp16"].figures["top1_percent"].estimate is None
+    assert rows["fp16"].standing is Standing.NOT_JUDGED
+
+
+def test_of_several_accuracies_the_one_that_lost_most_decides(tmp_path: Path) -> None:
+    speeds = [INFER.with_factors(precision=name) for name in ("fp32", "fp16")]
+    accuracies = [one.with_factors(workload="accuracy", batch=batch) for one in speeds for batch in (1, 32)]
+    builder = CampaignBuilder(tmp_path / "c", (*speeds, *accuracies), repetitions=3, protocols=[WELCH_MW])
+    for block in (1, 2, 3):
+        for case in speeds:
+            builder.run(case, block, {"latency_mean_ms": (2.0 if case.precision == "fp32" else 1.0) + block / 100})
+        for case in accuracies:
+            lost = 1.5 if (case.precision, case.batch) == ("fp16", 32) else 0.0
+            builder.run(case, block, {"top1_percent": 80.0 - lost})
+    (found,) = analyse(load(builder.path)).protocols
+    assert found.trade_offs[0][1].top1_delta_pp.estimate is not None
+    assert found.trade_offs[0][1].top1_delta_pp.estimate.value == pytest.approx(-1.5)
+    assert found.trade_offs[0][1].standing is Standing.NOT_ADVANTAGEOUS
+
+
 def test_a_language_model_is_judged_by_speed_alone(tmp_path: Path) -> None:
     cases = [Case(workload="infer", model="tinylm-small", runtime="torch", precision=name) for name in ("fp32", "bf16")]
     builder = CampaignBuilder(tmp_path / "c", cases, repetitions=3, protocols=[WELCH_MW])
