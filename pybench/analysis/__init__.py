@@ -7,6 +7,7 @@
     ├── verdicts     CaseVerdict      each criterion: accepted, rejected, undecided, and all together
     ├── token_paths  TokenFinding     whether all tokenizer paths gave the same ids
     ├── joules       JouleFinding     where each joule of a case comes from, by one run of it
+    ├── builds       BuildVariance    variance between builds of one engine against that between runs
     ├── protocols    ProtocolFinding  each protocol that the plan asks for beside the house's own
     └── varying      cases whose repetitions predict differently
 
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench import criteria
+from pybench.analysis.build_variance import BuildVariance, split_variances
 from pybench.analysis.cases import CaseFinding, describe_cases
 from pybench.analysis.contrasts import ContrastFinding, compare_contrasts
 from pybench.analysis.estimate import CONFIDENCE, Estimate
@@ -46,6 +48,7 @@ class Analysis:
     verdicts: tuple[tuple[CaseVerdict, ...], ...]
     token_paths: tuple[TokenFinding, ...]
     joules: tuple[JouleFinding, ...]
+    builds: tuple[BuildVariance, ...]
     protocols: tuple[ProtocolFinding, ...]
     varying: Mapping[str, int]
 
@@ -64,6 +67,7 @@ class Analysis:
             ],
             "token_paths": [finding.as_json() for finding in self.token_paths],
             "joules": [finding.as_json() for finding in self.joules],
+            "builds": [finding.as_json() for finding in self.builds],
             "protocols": [finding.as_json() for finding in self.protocols],
             "varying_predictions": dict(self.varying),
             "cases": [case.as_json() for case in self.cases],
@@ -90,6 +94,7 @@ def analyse(dataset: Dataset) -> Analysis:
         verdicts=verdicts,
         token_paths=check_token_paths(dataset),
         joules=find_joules(dataset),
+        builds=split_variances(dataset.plan.cases, measurements),
         protocols=tuple(
             carry_out(one, dataset.plan.cases, measurements, images, contrasts, verdicts, dataset.plan.seed)
             for one in named

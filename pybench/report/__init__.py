@@ -26,6 +26,7 @@ from pybench.report.joule_tables import budget_table, names_of, overview_table
 from pybench.report.protocol_section import protocol_sections
 from pybench.report.tables import Table, to_csv, to_latex, to_markdown
 from pybench.report.trust_tables import (
+    builds_table,
     cautions_table,
     coverage_table,
     environment_table,
@@ -93,6 +94,7 @@ def _sure_tables(dataset: Dataset, analysis: Analysis, coverage: Coverage, run_l
         validity_table(dataset),
         failures_table(analysis, run_link),
         exclusions_table(analysis),
+        builds_table(analysis),
         cautions_table(dataset),
     ]
 
