@@ -15,7 +15,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -346,7 +346,8 @@ class ResolvedPlan:
     """plan.resolved.json: what a plan means, in words that need no plan to be read.
 
     `criteria`: as `pybench.criteria` stores them. `files`: value of a `file` factor -> absolute path (its
-    sha256 is part of the case's identity). `unsupported` is not here: it depends on the machine and stands in each run.
+    sha256 is part of the case's identity). `protocols`: names of `pybench.protocols`. `unsupported` is not here: it
+    depends on the machine and stands in each run.
     """
 
     name: str
@@ -356,6 +357,7 @@ class ResolvedPlan:
     criteria: tuple[Mapping[str, Any], ...]
     require: tuple[str, ...]
     files: Mapping[str, str]
+    protocols: tuple[str, ...]
     content: Mapping[str, Any]
 
 
@@ -378,8 +380,14 @@ def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:
         criteria=tuple(content["criteria"]),
         require=tuple(content["require"]),
         files={value: entry["path"] for value, entry in content["files"].items()},
+        protocols=_protocols(content.get("protocol", {}).get("analysis", ())),
         content=content,
     )
+
+
+def _protocols(stored: str | Sequence[str]) -> tuple[str, ...]:
+    """Campaigns of before there was more than one store a single name."""
+    return (stored,) if isinstance(stored, str) else tuple(stored)
 
 
 def not_a_campaign(campaign: CampaignDirectory) -> UsageError:

@@ -175,7 +175,7 @@ require: [timing, timing]
     assert from_json(content["criteria"]) == plan.contrasts
     assert content["schema_version"] == SCHEMA_VERSION
     assert content["overrides"] == ["repetitions=4", "matrix.0.batch=8"]
-    assert content["protocol"] == {"analysis": "paired-blocks"}
+    assert content["protocol"] == {"analysis": ["paired-blocks"]}
     assert len(content["plan_sha256"]) == 64
 
 
