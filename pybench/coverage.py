@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.case import Case
+from pybench.case import Case, runs_of
 from pybench.dataset import Dataset
 from pybench.rundir import COVERING, OUTCOMES
 
@@ -100,13 +100,12 @@ def measure(dataset: Dataset) -> Coverage:
 def _measure_case(case: Case, runs: Mapping[int, tuple[str, str | None]], dataset: Dataset) -> CaseCoverage:
     states: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    for block in range(1, dataset.plan.repetitions + 1):
+    planned = runs_of(case, dataset.plan.repetitions)
+    for block in range(1, planned + 1):
         if block in runs:
             outcome, reason = runs[block]
             states[outcome] += 1
             reasons.update([reason] if reason is not None else [])
         else:
             states[UNFINISHED if (case.id, block) in dataset.unfinished else MISSING] += 1
-    return CaseCoverage(
-        case, dataset.plan.repetitions, {state: states[state] for state in STATES if states[state]}, dict(reasons)
-    )
+    return CaseCoverage(case, planned, {state: states[state] for state in STATES if states[state]}, dict(reasons))

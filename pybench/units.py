@@ -67,6 +67,7 @@ _LIST = (
     Metric("peak_host_bytes", "bytes", "lower", "largest resident set of the worker in the timing window"),
     Metric("peak_device_bytes", "bytes", "lower", "largest device memory held by the worker"),
     Metric("model_bytes", "bytes", "lower", "size of the file that the runtime executes"),
+    Metric("build_s", "s", "lower", "time to parse the ONNX file and build the engine, on the GPU it is for"),
     # energy of the GPU's board
     Metric("gpu_energy_j", "J", "none", "energy of the GPU board in the energy window"),
     Metric("gpu_energy_per_sample_j", "J", "lower", "energy of the GPU board for one sample"),

@@ -31,7 +31,7 @@ def store() -> Path:
 
 def artefacts_of(case: Case, files: Mapping[str, Path] | None = None) -> dict[str, Path]:
     """Role -> file of what the case needs, made where it is missing."""
-    recipes = recipes_of(case)
+    recipes = recipes_of(case, _platform() if case.runtime == "tensorrt" else None)
     for recipe in in_making_order(recipes):
         folder = store() / recipe.digest
         if not (folder / recipe.file).exists():
@@ -39,6 +39,15 @@ def artefacts_of(case: Case, files: Mapping[str, Path] | None = None) -> dict[st
             needs = {role: store() / needed.digest / needed.file for role, needed in recipe.needs}
             workloads.make(recipe.as_json(), needs, files or {}, folder)
     return {role: store() / recipe.digest / recipe.file for role, recipe in recipes.items()}
+
+
+@cache
+def _platform() -> str:
+    """What engines of this machine are bound to."""
+    from pybench.runtimes import cuda
+    from pybench.runtimes.tensorrt import library
+
+    return f"TensorRT {library.installed()['version']} on {cuda.devices()[0]['name']}"
 
 
 def request_of(case: Case, files: Mapping[str, Path] | None = None, seed: int = 1) -> Request:

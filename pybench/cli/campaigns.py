@@ -204,7 +204,7 @@ def _print_dry_run(
                     {"case_id": case.id, "title": case.title(), "unsupported": reasons[case.id]} for case in cases
                 ],
                 "artefacts": [{"digest": recipe.digest, "title": recipe.title()} for recipe in missing],
-                "runs": blocks * len(cases),
+                "runs": len(planned),
                 "done": done,
                 "estimate_s": guess.seconds,
                 "estimate_bytes": guess.bytes,
@@ -218,7 +218,7 @@ def _print_dry_run(
         print(f"to make  {recipe.title()}")
     basis = f"{guess.measured} of {len(runnable)} cases from their own runs, the rest nominal: within a factor of three"
     print(
-        f"{len(cases)} cases x {blocks} blocks = {blocks * len(cases)} runs ({done} done), "
+        f"{len(cases)} cases in {blocks} block{'s' * (blocks > 1)}: {len(planned)} runs ({done} done), "
         f"{len(missing)} artefacts to make, into {campaign.path}"
     )
     print(f"about {duration_text(guess.seconds)} and {guess.bytes / 1e6:.1f} MB for all of it ({basis})")

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from pybench.case import FACTORS, Case, case_to_json
+from pybench.case import FACTORS, Case, case_to_json, runs_of
 from pybench.errors import PlanError, UsageError
 
 PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file.")]
@@ -73,7 +73,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
                 {"file": error.file, "valid": False, "problems": [_problem_json(one) for one in error.problems]}
             )
         raise
-    runs = len(loaded.cases) * loaded.repetitions
+    runs = _runs(loaded.cases, loaded.repetitions)
     summary = {
         "file": str(plan),
         "valid": True,
@@ -88,7 +88,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
     if as_json:
         _print_json(summary)
         return
-    print(f"{loaded.name}: {len(loaded.cases)} cases x {loaded.repetitions} repetitions = {runs} runs")
+    print(f"{loaded.name}: {len(loaded.cases)} cases, {loaded.repetitions} repetitions: {runs} runs")
     for name, values in _varying(loaded.cases).items():
         print(f"  {name}: {', '.join(values)}")
     for contrast in loaded.contrasts:
@@ -117,9 +117,13 @@ def expand(
     _print_table(cases)
     of = f" of {len(loaded.cases)}" if len(cases) < len(loaded.cases) else ""
     print(
-        f"{len(cases)}{of} cases x {loaded.repetitions} repetitions = {len(cases) * loaded.repetitions} runs",
+        f"{len(cases)}{of} cases, {loaded.repetitions} repetitions: {_runs(cases, loaded.repetitions)} runs",
         file=sys.stderr,
     )
+
+
+def _runs(cases: Sequence[Case], repetitions: int) -> int:
+    return sum(runs_of(case, repetitions) for case in cases)
 
 
 def _print_table(cases: Sequence[Case]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pybench.case import Case
+from pybench.case import Case, runs_of
 from pybench.machine.facts import Facts
 
 # Multiply-adds of one sample (one token for language models), from the models' shapes.
@@ -37,8 +37,9 @@ def estimate(
     cases: Sequence[Case], repetitions: int, artefacts: int, facts: Facts, known_s: Mapping[str, float]
 ) -> Estimate:
     """`known_s`: case id -> mean seconds of its runs so far; `artefacts`: how many are still to be made."""
-    seconds = sum(known_s.get(case.id, nominal_s(case, facts)) for case in cases) * repetitions + artefacts * ARTEFACT_S
-    size = sum(RUN_BYTES + ITERATION_BYTES * case.iterations for case in cases) * repetitions
+    runs = [(case, runs_of(case, repetitions)) for case in cases]
+    seconds = sum(known_s.get(case.id, nominal_s(case, facts)) * count for case, count in runs) + artefacts * ARTEFACT_S
+    size = sum((RUN_BYTES + ITERATION_BYTES * case.iterations) * count for case, count in runs)
     return Estimate(seconds, size, sum(case.id in known_s for case in cases))
 
 

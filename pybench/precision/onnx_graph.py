@@ -9,9 +9,10 @@ only: bodies of If, Loop and Scan, and local functions, are not looked into.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from pybench.errors import InputError
 
@@ -33,6 +34,7 @@ _TYPES = {
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 Buffer = memoryview
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,30 @@ class Graph:
 
 def read_graph(path: Path) -> Graph:
     """The main graph of an ONNX file. Raises InputError when the file is not one."""
+    return _read(path, lambda whole: _graph(whole, path))
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """The properties (`metadata_props`) of an ONNX file. Raises InputError when the file is not one."""
+    return _read(path, _properties)
+
+
+def _read(path: Path, parse: Callable[[Buffer], T]) -> T:
     try:
         with open(path, "rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return _graph(memoryview(mapped), path)  # the mapping goes with the last view of it, also after an error
+        return parse(memoryview(mapped))  # the mapping goes with the last view of it, also after an error
     except (OSError, ValueError, IndexError, UnicodeDecodeError) as error:  # ValueError: also mmap of an empty file
         raise InputError(f"{path} is not an ONNX file ({error})") from error
+
+
+def _properties(whole: Buffer) -> dict[str, str]:
+    found = {}
+    for number, entry in _messages(whole):
+        if number == _MODEL_PROPERTY:
+            texts = {part: str(content, "utf-8") for part, content in _messages(entry)}
+            found[texts.get(_PROPERTY_KEY, "")] = texts.get(_PROPERTY_VALUE, "")
+    return found
 
 
 def _graph(whole: Buffer, path: Path) -> Graph:

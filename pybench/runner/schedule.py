@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pybench.case import Case
+from pybench.case import Case, runs_of
 from pybench.errors import UsageError
 
 
@@ -43,7 +43,7 @@ def planned_runs(cases: Sequence[Case], seed: int, repetitions: int, shard: Shar
     """Every run of the campaign in its order."""
     for block in range(1, repetitions + 1):
         if shard.takes(block):
-            for case in block_order(cases, seed, block):
+            for case in block_order([case for case in cases if block <= runs_of(case, repetitions)], seed, block):
                 yield PlannedRun(case, block, run_seed(seed, case.id, block))
 
 

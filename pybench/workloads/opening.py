@@ -6,6 +6,7 @@ The audit is a callable: it runs after the windows, so that what it reads is in 
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from pybench.recipe import TRAINED_ON
 from pybench.runtimes.session import Session
 from pybench.workloads.doubts import allowed_threads, calibration_cautions
 from pybench.workloads.result import Measured, Request, Result, Verdict
+
+GRAPH_FILE = "graph.json"  # beside an engine: what an audit has to know of the graph that it was built from
+_SIZES = {"onnxruntime": "size of the ONNX file", "tensorrt": "size of the engine"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ def open_model(request: Request, *, vocabulary: int = VOCABULARY, deterministic:
     _check_sequence(case)
     if case.runtime == "onnxruntime":
         return _open_onnx(request, vocabulary)
+    if case.runtime == "tensorrt":
+        return _open_engine(request)
     if case.runtime in ("torch", "torch-graph"):
         return _open_torch(request, vocabulary, deterministic)
     raise UnsupportedError(f"no runtime {case.runtime}", code="no_runtime", hint=f"there are {', '.join(RUNTIMES)}")
@@ -51,7 +57,7 @@ def open_model(request: Request, *, vocabulary: int = VOCABULARY, deterministic:
 def conclude(result: Result, opened: Opened, case: Case) -> Result:
     """Adds to a result what the opened model says: size, labels, the audit's verdict, doubts."""
     found = opened.audit()
-    method = "size of the ONNX file" if case.runtime == "onnxruntime" else "parameters and buffers in memory"
+    method = _SIZES.get(case.runtime or "", "parameters and buffers in memory")
     result.metrics["model_bytes"] = Measured(value=float(opened.session.model_bytes), method=method)
     result.labels |= {key: value for key, value in opened.session.labels.items() if key != "device_uuid"}
     result.labels["device"] = opened.session.device
@@ -105,6 +111,29 @@ def _open_onnx(request: Request, vocabulary: int) -> Opened:
         return _audit_int8(path, threads) if case.precision == "int8" else audit_onnx(path, case.precision)
 
     return Opened(session, str(name), description, language, audit, session.metadata)
+
+
+def _open_engine(request: Request) -> Opened:
+    """An engine, audited by its inspector and the time of each layer, with what its making noted of the graph."""
+    from pybench.precision.engine_audit import audit_engine
+    from pybench.runtimes.tensorrt.session import open_session
+
+    case, path = request.case, request.artefacts["engine"]
+    session = open_session(path, launch=case.launch, device=case.device)
+    graph = json.loads((path.parent / GRAPH_FILE).read_text())
+
+    def audit() -> Audit:
+        return audit_engine(
+            session.layer_information(),
+            case.precision,
+            layer_times_ms=session.layer_times_ms(),
+            node_flops=graph["node_flops"],
+            keep=graph["kept"],
+            tf32=case.precision == "tf32",
+        )
+
+    language = session.inputs[0].dtype.kind == "i"
+    return Opened(session, str(case.model), BUILT_IN.get(case.model or ""), language, audit, graph["metadata"])
 
 
 def _audit_int8(path: Path, threads: int) -> Audit:

@@ -69,7 +69,7 @@ def test_status_tells_what_is_missing(plan: Path, capsys: pytest.CaptureFixture[
 def test_a_dry_run_lists_everything_and_starts_nothing(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(plan), "--dry-run"]) == 0
     printed = capsys.readouterr().out
-    assert "2 cases x 2 blocks = 4 runs (0 done), 0 artefacts to make, into results/trial" in printed
+    assert "2 cases in 2 blocks: 4 runs (0 done), 0 artefacts to make, into results/trial" in printed
     assert not Path("results").exists()
 
 
@@ -77,7 +77,7 @@ def test_a_dry_run_of_a_shard_counts_its_own_runs(plan: Path, capsys: pytest.Cap
     main(["run", str(plan)])
     capsys.readouterr()
     assert main(["run", str(plan), "--dry-run", "--shard", "1/2"]) == 0
-    assert "2 cases x 1 blocks = 2 runs (2 done)" in capsys.readouterr().out
+    assert "2 cases in 1 block: 2 runs (2 done)" in capsys.readouterr().out
 
 
 def test_a_campaign_goes_on_when_nobody_reads_its_progress(plan: Path) -> None:

@@ -38,7 +38,7 @@ def test_init_writes_a_plan_that_validates_and_says_so(tmp_path: Path, capsys: C
     assert capsys.readouterr().out == f"{path}\n"
     assert f"pybench run {path}" in path.read_text()
     assert main(["validate", str(path)]) == EXIT_OK
-    assert capsys.readouterr().out.startswith("first: 6 cases x 5 repetitions = 30 runs\n")
+    assert capsys.readouterr().out.startswith("first: 6 cases, 5 repetitions: 24 runs\n")
 
 
 def test_init_without_a_name_writes_plan_yaml(
@@ -72,7 +72,7 @@ def test_schema_prints_the_schema(capsys: Captured) -> None:
 def test_validate_says_what_varies_and_what_is_compared(grid: str, capsys: Captured) -> None:
     assert main(["validate", grid]) == EXIT_OK
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "grid: 4 cases x 3 repetitions = 12 runs"
+    assert out[0] == "grid: 4 cases, 3 repetitions: 12 runs"
     assert "  threads: 1, 2" in out
     assert "  compared against threads=1" in out
 
@@ -119,7 +119,7 @@ def test_expand_prints_a_plain_table_with_short_ids(grid: str, capsys: Captured)
     assert lines[0].split() == ["case", "workload", "threads", "iterations"]
     assert [line.split()[1:] for line in lines[1:]] == [["noop", n, i] for n in ("1", "2") for i in ("5", "10")]
     assert all(len(line.split()[0]) == 12 for line in lines[1:])
-    assert printed.err == "4 cases x 3 repetitions = 12 runs\n"
+    assert printed.err == "4 cases, 3 repetitions: 12 runs\n"
 
 
 def test_expand_shows_a_dash_where_a_factor_means_nothing(tmp_path: Path, capsys: Captured) -> None:

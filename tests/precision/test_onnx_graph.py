@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pybench.case import Case
 from pybench.errors import InputError
+from pybench.precision.notes import KEPT_KEY, read_notes
 from pybench.precision.onnx_graph import read_graph
 from tests.making import artefacts_of, write_classifier
 
@@ -77,3 +78,16 @@ def test_a_missing_or_foreign_file_is_named(tmp_path: Path) -> None:
     for name in ("absent.onnx", "text.onnx"):
         with pytest.raises(InputError, match=f"{name} is not an ONNX file"):
             read_graph(tmp_path / name)
+
+
+def test_notes_are_the_properties_of_the_file(tmp_path: Path) -> None:
+    path = write_classifier(tmp_path / "mine.onnx")
+    assert (read_notes(path).metadata, read_notes(path).kept) == ({}, ())
+    model = onnx.load(path)
+    helper.set_model_props(model, {"a key": "värde", KEPT_KEY: '["one", "two"]'})
+    onnx.save(model, path)
+    assert read_notes(path).metadata == {"a key": "värde", KEPT_KEY: '["one", "two"]'}
+    assert read_notes(path).kept == ("one", "two")
+    helper.set_model_props(model, {KEPT_KEY: "someone else's"})
+    onnx.save(model, path)
+    assert read_notes(path).kept == ()

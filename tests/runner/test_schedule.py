@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pytest
 
+from pybench.case import Case
 from pybench.errors import UsageError
 from pybench.runner.schedule import Shard, block_order, parse_shard, planned_runs, run_seed
 from tests.runner.conftest import noop_cases
@@ -47,3 +48,10 @@ def test_shards_keep_whole_blocks_and_share_all_of_them() -> None:
 def test_a_malformed_shard_is_named(text: str) -> None:
     with pytest.raises(UsageError, match="not of the form I/N"):
         parse_shard(text)
+
+
+def test_accuracy_runs_twice_however_many_repetitions_there_are() -> None:
+    accuracy = Case(workload="accuracy", model="digits-cnn", runtime="torch")
+    blocks = [run.block for run in planned_runs([accuracy, *noop_cases(1)], 1, 5) if run.case == accuracy]
+    assert blocks == [1, 2]
+    assert len(list(planned_runs([accuracy], 1, 1))) == 1

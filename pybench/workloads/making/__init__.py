@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cases need, made by recipe, a module for each kind of artefact. Equal recipes, equal files (engines excepted).
 
-`checkpoint` trains, `onnx` exports, `quantised` puts Q/DQ into a graph (`samples`: what its ranges are found on). The
-result says what was made: how good the trained weights are, how quantised outputs agree with FP32's.
+`checkpoint` trains, `onnx` exports, `quantised` puts Q/DQ into a graph (`samples`: what its ranges are found on),
+`engine` builds with TensorRT. The result says what was made: how good the trained weights are, how quantised outputs
+agree with FP32's.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from pybench.errors import UnsupportedError
 from pybench.workloads.making.order import Order
 from pybench.workloads.result import Measured, Result
 
-_MODULES = {"checkpoint": "checkpoint", "onnx": "onnx", "onnx-quantised": "quantised"}  # kind -> module
+_MODULES = {  # kind -> module
+    "checkpoint": "checkpoint",
+    "onnx": "onnx",
+    "onnx-quantised": "quantised",
+    "engine": "engine",
+}
 
 
 def make(recipe: Mapping[str, Any], inputs: Mapping[str, Path], files: Mapping[str, Path], folder: Path) -> Result:

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each rule of placing Q/DQ nodes is worth: engines of ResNet-50 that differ in one rule, side by side.
+
+    python3 -P -m bench.tensorrt.placements OUT [--batch 32] [--only WORD ...] [--rounds 5]
+
+Every variant is built (timing cache in OUT), captured and timed in alternating rounds; printed: median latency, its
+ratio to FP16, layers of the engine by kind, and the layers that only move or reformat. OUT gets the inspector's JSON of
+each. Weights are random with random batch-norm statistics, so that every convolution has a bias of its own; ranges are
+constant: neither changes which kernels TensorRT takes. Needs a GPU, TensorRT, torch and onnx.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from pybench.measure import Replayer, summarise_latency
+from pybench.models.building import build
+from pybench.models.catalogue import BUILT_IN
+from pybench.models.export import export_onnx
+from pybench.precision.conversion import convert
+from pybench.precision.engine_layers import read_layers
+from pybench.precision.network import Network, open_network
+from pybench.precision.placement import Quantisation, calibrated_tensors, insert_qdq
+from pybench.runtimes.tensorrt.building import BuildOptions, build_engine
+from pybench.runtimes.tensorrt.session import TensorRtSession, open_session
+
+RANGE = 4.0  # of every activation
+ROUND_S, WARMUP_S = 0.3, 0.1
+
+
+@dataclass(frozen=True)
+class Variant:
+    """`floating`: the type around; `quantisation` None: not quantised."""
+
+    floating: str
+    quantisation: Quantisation | None = None
+
+
+def variants() -> dict[str, Variant]:
+    """FP16 and what is compared with it."""
+
+    def quantised(kind: str, floating: str, **rules: object) -> Variant:
+        return Variant(floating, Quantisation(kind, floating, **rules))  # type: ignore[arg-type]
+
+    return {
+        "fp16": Variant("fp16"),
+        "int8+fp16": quantised("int8", "fp16"),
+        "int8+fp16 folded": quantised("int8", "fp16", folded_weights=True),
+        "int8+fp16 pool": quantised("int8", "fp16", pool_operator=True),
+        "int8+fp16 unpooled": quantised("int8", "fp16", pooled=False),
+        "int8": quantised("int8", "fp32"),
+        "fp8+fp16": quantised("fp8", "fp16"),
+        "fp8+fp16 no-residual": quantised("fp8", "fp16", residual=False),
+        "int8+fp16 bias-int32": quantised("int8", "fp16", bias="int32"),
+        "int8+fp16 bias-separate": quantised("int8", "fp16", bias="separate"),
+        "int8+fp16 no-residual": quantised("int8", "fp16", residual=False),
+    }
+
+
+def export(path: Path) -> None:
+    """ResNet-50 in FP32, with batch-norm statistics that leave a bias in every convolution."""
+    import torch
+
+    model = build("resnet50")
+    with torch.no_grad():
+        torch.manual_seed(0)
+        for module in model.modules():
+            if isinstance(module, torch.nn.BatchNorm2d):
+                module.running_mean.normal_(0, 0.1)
+                module.running_var.uniform_(0.5, 1.5)
+                module.bias.normal_(0, 0.1)
+    export_onnx(model, BUILT_IN["resnet50"], path, {})
+
+
+def write(source: Path, variant: Variant, path: Path) -> None:
+    network: Network = open_network(source)
+    if variant.quantisation is not None:
+        ranges = dict.fromkeys(calibrated_tensors(network), RANGE)
+        insert_qdq(network, ranges, variant.quantisation)
+    if variant.floating != "fp32":
+        convert(network, variant.floating)
+    onnx.save(network.model, path)
+
+
+def built(name: str, variant: Variant, source: Path, out: Path, batch: int) -> TensorRtSession:
+    stem = name.replace(" ", "-")
+    graph, engine = out / "work" / f"{stem}.onnx", out / "work" / f"{stem}.engine"
+    write(source, variant, graph)
+    options = BuildOptions(tf32=False, batch=batch, tokens=0, timing_cache=out / "work" / "timing.cache")
+    begin = time.monotonic()
+    build_engine(graph, engine, options)
+    session = open_session(engine, launch="graph", device="auto")
+    (out / f"{stem}.json").write_text(session.layer_information())
+    print(f"built {name} in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+    return session
+
+
+def timed(replayers: dict[str, Replayer], rounds: int) -> dict[str, float]:
+    """Median over rounds of the median latency, ms."""
+    found: dict[str, list[float]] = {name: [] for name in replayers}
+    for _ in range(rounds):
+        for name, replayer in replayers.items():
+            replayer.replay(1, WARMUP_S)
+            found[name].append(summarise_latency(replayer.replay(10, ROUND_S).latency_ns).p50_s * 1e3)
+    return {name: float(np.median(values)) for name, values in found.items()}
+
+
+def describe(path: Path) -> str:
+    layers = read_layers(path.read_text())
+    kinds = Counter(layer.multiplies or layer.kind for layer in layers)
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--only", nargs="*", help="variants by their whole names, in place of all")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=600.0, help="build nothing more after so many")
+    options = parser.parse_args(arguments)
+    begin = time.monotonic()
+    (options.out / "work").mkdir(parents=True, exist_ok=True)
+    source = options.out / "work" / "resnet50.onnx"
+    export(source)
+    chosen = {name: each for name, each in variants().items() if not options.only or name in options.only}
+    sessions: dict[str, TensorRtSession] = {}
+    for name, variant in chosen.items():
+        if time.monotonic() - begin > options.seconds:
+            print(f"out of time before {name}", file=sys.stderr)
+            break
+        attempt(lambda name=name, variant=variant: sessions.update(  # type: ignore[misc]
+            {name: built(name, variant, source, options.out, options.batch)}), name)  # fmt: skip
+    report(sessions, options.out, options.rounds, options.batch)
+
+
+def attempt(work: Callable[[], None], name: str) -> None:
+    """One variant that TensorRT refuses must not cost the others."""
+    try:
+        work()
+    except Exception as error:
+        print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+
+def report(sessions: dict[str, TensorRtSession], out: Path, rounds: int, batch: int) -> None:
+    images = np.random.default_rng(0).standard_normal((batch, 3, 224, 224), dtype=np.float32)
+    replayers = {
+        name: session.bind_replay({session.inputs[0].name: images}, transfers=False)
+        for name, session in sessions.items()
+    }
+    latencies = timed(replayers, rounds)
+    reference = latencies.get("fp16", float("nan"))
+    print(f"\n{'variant':28} {'ms':>8} {'of fp16':>8}  layers")
+    for name, latency_ms in latencies.items():
+        layers = describe(out / f"{name.replace(' ', '-')}.json")
+        print(f"{name:28} {latency_ms:8.4f} {latency_ms / reference:8.3f}  {layers}")
+    (out / "latencies.json").write_text(json.dumps(latencies, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a TensorRT engine really multiplies in, against the precision that it was built to have.
+
+TensorRT may run an operator in another type than its graph says it could (a Q/DQ pair around a convolution without an
+INT8 kernel stays a pair around a floating-point one), and raises no error. So every multiplying layer is asked:
+shares by layers, by time where a profile is given, by FLOPs where the graph's are given; and by name those that do not
+compute as claimed. Valid means: every convolution and matrix product outside the declared keep-list multiplies in the
+claimed type. TF32 is a permission, not a demand: a `tf32` engine may hold FP32 kernels, but not be without TF32 ones.
+Does not look at accuracy, and does not build or run the engine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pybench.case import floating_type, quantised_type
+from pybench.precision.audit import Audit
+from pybench.precision.engine_layers import FLOAT_TYPES, FLOATING, Layer, read_layers
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A layer that multiplies. `nodes`: the ONNX nodes in it that do, or all of it where the graph's are not known.
+    `kept`: they are declared to stay as they are."""
+
+    layer: Layer
+    nodes: tuple[str, ...]
+    kept: bool
+
+    @property
+    def type(self) -> str | None:
+        return self.layer.multiplies
+
+
+def audit_engine(
+    inspector_json: str,
+    precision: str,
+    *,
+    layer_times_ms: Mapping[str, float] | None = None,
+    node_flops: Mapping[str, int] | None = None,
+    keep: Collection[str] = (),
+    tf32: bool | None = None,
+) -> Audit:
+    """An engine's inspector JSON against a claimed precision.
+
+    `layer_times_ms`: layer name -> time; `node_flops`: FLOPs of every convolution and matrix product of the graph by
+    the node's name (`flops.count_flops`), which is then held complete: each must be found in a layer; `keep`: nodes
+    that the graph leaves unquantised, or in FP32, on purpose; `tf32`: whether the build allowed TF32, None: not known.
+    Codes: `no_layer_information`, `no_multiplying_layers`, `not_in_claimed_type`, `type_not_told`, `tf32_kernels`,
+    `no_tf32_kernels`, `nodes_without_layer`.
+    """
+    try:
+        layers = [_decided(layer, tf32) for layer in read_layers(inspector_json)]
+    except ValueError:
+        layers = []
+    if not layers:
+        return Audit("not known: the engine tells no layers", False, ("no_layer_information",))
+    products = _products(layers, node_flops, keep)
+    if not products:
+        return Audit("nothing multiplies", False, ("no_multiplying_layers",), {"layers": len(layers)})
+    refused = [each for each in products if not each.kept and each.type not in _claimed(precision)]
+    missing = sorted(set(node_flops or ()) - {node for each in products for node in each.nodes})
+    facts = {
+        **_counts(layers, products),
+        "time_share_ratio": _time_shares(layers, products, layer_times_ms),
+        "flop_share_ratio": _flop_shares(products, node_flops),
+        "refused": [_named(each) for each in refused],
+        "kept": [_named(each) for each in products if each.kept],
+        "nodes_without_layer": missing,
+    }
+    reasons = _reasons(precision, products, refused, missing)
+    return Audit(_words(precision, facts), not reasons, reasons, facts)
+
+
+def _decided(layer: Layer, tf32: bool | None) -> Layer:
+    """A kernel that reads FP32 and does not say what it multiplies in cannot be TF32 where the build forbade it."""
+    return replace(layer, multiplies="fp32") if layer.multiplies == FLOATING and tf32 is False else layer
+
+
+def _claimed(precision: str) -> frozenset[str]:
+    if precision == "tf32":
+        return FLOAT_TYPES
+    return frozenset({quantised_type(precision) or floating_type(precision)})
+
+
+def _products(layers: Sequence[Layer], node_flops: Mapping[str, int] | None, keep: Collection[str]) -> list[Product]:
+    """The multiplying layers. A node that no such layer has may be in generated code: `__myl_MulSum` is a product with
+    one row, and computes in the type of what it reads."""
+    known = None if node_flops is None else frozenset(node_flops)
+    products = [_product(layer, known, keep) for layer in layers if layer.kind == "multiplying"]
+    if known is None:
+        return products
+    missing = known - {node for each in products for node in each.nodes}
+    generated = [
+        replace(layer, kind="multiplying", multiplies=layer.largest)
+        for layer in layers
+        if layer.kind == "other" and missing & set(layer.nodes)
+    ]
+    return products + [_product(layer, missing, keep) for layer in generated]
+
+
+def _product(layer: Layer, known: frozenset[str] | None, keep: Collection[str]) -> Product:
+    nodes = layer.nodes if known is None else tuple(node for node in layer.nodes if node in known)
+    chosen = [node in keep for node in nodes]
+    return Product(layer, nodes, bool(chosen) and (all(chosen) if known is not None else any(chosen)))
+
+
+def _reasons(
+    precision: str, products: Sequence[Product], refused: Sequence[Product], missing: Sequence[str]
+) -> tuple[str, ...]:
+    types = {each.type for each in products}
+    told = [each for each in refused if each.type is not None and not (precision == "fp32" and each.type == FLOATING)]
+    found = {
+        "not_in_claimed_type": bool(told),
+        "type_not_told": len(told) < len(refused),
+        "tf32_kernels": precision != "tf32" and "tf32" in types,
+        "no_tf32_kernels": precision == "tf32" and "tf32" not in types,
+        "nodes_without_layer": bool(missing),
+    }
+    return tuple(code for code, holds in found.items() if holds)
+
+
+def _counts(layers: Sequence[Layer], products: Sequence[Product]) -> dict[str, Any]:
+    kernels = sum(layer.kind != "nothing" for layer in layers)
+    by_type = Counter(each.type or "not_told" for each in products)
+    return {
+        "layers": len(layers),
+        "kernels": kernels,
+        "moving_kernels": sum(layer.kind == "moving" for layer in layers),
+        "multiplying_layers": dict(by_type.most_common()),
+        "layer_share_ratio": _shares(by_type),
+        "accumulators": dict(Counter(each.layer.accumulates or "not_told" for each in products).most_common()),
+    }
+
+
+def _time_shares(
+    layers: Sequence[Layer], products: Sequence[Product], times: Mapping[str, float] | None
+) -> dict[str, float] | None:
+    """Of the sum of all times: by type of what multiplies, then `moving`, and `other` with all that is unknown."""
+    if not times or sum(times.values()) <= 0:
+        return None
+    classes = {layer.name: layer.kind if layer.kind == "moving" else "other" for layer in layers}
+    classes |= {each.layer.name: each.type or "not_told" for each in products}
+    sums: dict[str, float] = defaultdict(float)
+    for name, time_ms in times.items():
+        sums[classes.get(name, "other")] += time_ms
+    return _shares(sums)
+
+
+def _flop_shares(products: Sequence[Product], node_flops: Mapping[str, int] | None) -> dict[str, float] | None:
+    """By type. A node in several layers (a product cut along its sum) counts in each with an equal part."""
+    if not node_flops or sum(node_flops.values()) <= 0:
+        return None
+    layers_of: dict[str, list[str]] = defaultdict(list)
+    for each in products:
+        for node in each.nodes:
+            layers_of[node].append(each.type or "not_told")
+    sums: dict[str, float] = defaultdict(float)
+    for node, flops in node_flops.items():
+        for kind in layers_of.get(node, ["not_found"]):
+            sums[kind] += flops / max(len(layers_of[node]), 1)
+    return _shares(sums)
+
+
+def _shares(amounts: Mapping[str, float]) -> dict[str, float]:
+    total = sum(amounts.values())
+    return {name: amount / total for name, amount in sorted(amounts.items(), key=lambda pair: -pair[1])}
+
+
+def _named(product: Product) -> dict[str, Any]:
+    layer = product.layer
+    return {"nodes": list(product.nodes), "type": product.type, "layer": layer.name, "kernel": layer.tactic}
+
+
+def _words(precision: str, facts: Mapping[str, Any]) -> str:
+    """`int8: 53 of 54 convolutions and matrix products (99 % of FLOPs, 71 % of time), fp16: 1 of 54; 49 of 106 kernels
+    only move data (12 % of time)`."""
+    counts, times, flops = facts["multiplying_layers"], facts["time_share_ratio"], facts["flop_share_ratio"]
+    total = sum(counts.values())
+    parts = []
+    for place, (name, count) in enumerate(counts.items()):
+        what = " convolutions and matrix products" if place == 0 else ""
+        shares = [(flops, "FLOPs"), (times, "time")]
+        parts.append(f"{name}: {count} of {total}{what}{_parenthesis(name, shares)}")
+    moving = f"{facts['moving_kernels']} of {facts['kernels']} kernels only move data"
+    return f"{', '.join(parts)}; {moving}{_parenthesis('moving', [(times, 'time')])}"
+
+
+def _parenthesis(name: str, shares: Iterable[tuple[Mapping[str, float] | None, str]]) -> str:
+    told = [f"{100 * share.get(name, 0.0):.3g} % of {what}" for share, what in shares if share is not None]
+    return f" ({', '.join(told)})" if told else ""

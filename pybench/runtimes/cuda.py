@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA's driver as a runtime without a framework needs it: devices, memory, streams, a captured graph.
+
+A thin layer over cuda-python (`cuda.bindings.driver`), which returns (error, values...): here an error is raised, in
+pybench's tree. Everything is in the primary context of the first GPU that this process is shown, as frameworks and
+TensorRT have it. Objects free what they hold when they go; a graph keeps nothing alive but itself. Not for measuring:
+`pybench.measure` opens the driver by itself.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from cuda.bindings import driver
+
+from pybench.errors import DeviceMemoryError, PybenchError, UnsupportedError
+
+_ATTRIBUTE = driver.CUdevice_attribute
+_MAJOR = _ATTRIBUTE.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+_MINOR = _ATTRIBUTE.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+_NAME_BYTES = 256
+
+Array = npt.NDArray[Any]
+
+
+def check(result: tuple[Any, ...]) -> Any:
+    """The value of a call of the driver, None where it has none.
+
+    Raises DeviceMemoryError where the driver says that memory ran out, PybenchError for every other error.
+    """
+    code, *values = result
+    if code != driver.CUresult.CUDA_SUCCESS:
+        _, name = driver.cuGetErrorName(code)
+        said = name.decode() if isinstance(name, bytes) else str(code)
+        if code == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            raise DeviceMemoryError("the GPU's memory ran out", evidence=said)
+        raise PybenchError(f"the CUDA driver failed: {said}")
+    return values[0] if values else None
+
+
+def devices() -> list[dict[str, Any]]:
+    """GPUs as the driver shows them to this process, in its order: name, uuid, capability, memory_bytes.
+
+    Raises UnsupportedError (`no_cuda_driver`) where there is no driver; without a GPU the list is empty.
+    """
+    try:
+        (code,) = driver.cuInit(0)
+    except RuntimeError as error:  # cuda-python's loader
+        raise UnsupportedError(
+            f"there is no CUDA driver here: {error}", code="no_cuda_driver", hint="install NVIDIA's driver"
+        ) from error
+    if code == driver.CUresult.CUDA_ERROR_NO_DEVICE:
+        return []
+    check((code,))
+    found = []
+    for index in range(check(driver.cuDeviceGetCount())):
+        device = check(driver.cuDeviceGet(index))
+        major, minor = (check(driver.cuDeviceGetAttribute(each, device)) for each in (_MAJOR, _MINOR))
+        found.append(
+            {
+                "name": check(driver.cuDeviceGetName(_NAME_BYTES, device)).split(b"\0")[0].decode(),
+                "uuid": f"GPU-{uuid.UUID(bytes=bytes(check(driver.cuDeviceGetUuid(device)).bytes))}",
+                "capability": f"{major}.{minor}",
+                "memory_bytes": int(check(driver.cuDeviceTotalMem(device))),
+            }
+        )
+    return found
+
+
+class Context:
+    """The primary context of one GPU, current in the thread that makes it. `index`: in the driver's order."""
+
+    def __init__(self, index: int = 0) -> None:
+        check(driver.cuInit(0))
+        device = check(driver.cuDeviceGet(index))
+        # Never released: what lives in it may go later than this, and it ends with the process.
+        check(driver.cuCtxSetCurrent(check(driver.cuDevicePrimaryCtxRetain(device))))
+
+
+class Stream:
+    """A stream that does not wait for the legacy default stream."""
+
+    def __init__(self) -> None:
+        self.raw = check(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+
+    @property
+    def handle(self) -> int:
+        return int(self.raw)
+
+    def synchronize(self) -> None:
+        check(driver.cuStreamSynchronize(self.raw))
+
+    def __del__(self) -> None:
+        driver.cuStreamDestroy(self.raw)
+
+
+class Buffer:
+    """Memory on the device."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self.address = 0
+        self.size_bytes = size_bytes
+        self.address = int(check(driver.cuMemAlloc(max(size_bytes, 1))))
+
+    def write(self, source: Array, stream: Stream) -> None:
+        """Copies a C-contiguous array in; returns before it is done where the array is page-locked."""
+        check(driver.cuMemcpyHtoDAsync(self.address, source.ctypes.data, source.nbytes, stream.raw))
+
+    def read(self, destination: Array, stream: Stream) -> None:
+        check(driver.cuMemcpyDtoHAsync(destination.ctypes.data, self.address, destination.nbytes, stream.raw))
+
+    def __del__(self) -> None:
+        if self.address:
+            driver.cuMemFree(self.address)
+
+
+class PinnedArray:
+    """A page-locked array of the host; `array` is valid as long as this is."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        import ctypes
+
+        self._address = 0
+        size = max(int(np.prod(shape)) * dtype.itemsize, 1)
+        self._address = int(check(driver.cuMemHostAlloc(size, 0)))
+        memory: Any = (ctypes.c_byte * size).from_address(self._address)
+        self.array: Array = np.frombuffer(memory, dtype, int(np.prod(shape))).reshape(shape)
+
+    def __del__(self) -> None:
+        if self._address:
+            driver.cuMemFreeHost(self._address)
+
+
+class Graph:
+    """What `work` put on a stream, captured and instantiated. `handle`: of the executable graph, as an integer."""
+
+    def __init__(self, executable: Any, stream: Stream) -> None:
+        self.raw = executable
+        self.stream = stream
+
+    @property
+    def handle(self) -> int:
+        return int(self.raw)
+
+    def launch(self) -> None:
+        check(driver.cuGraphLaunch(self.raw, self.stream.raw))
+
+    def __del__(self) -> None:
+        driver.cuGraphExecDestroy(self.raw)
+
+
+def capture(work: Callable[[], bool], stream: Stream) -> Graph:
+    """Captures what `work` enqueues on `stream`; it returns whether it could. Thread-local mode, as trtexec does: other
+    threads of this process sample power meanwhile.
+
+    Raises PybenchError when the work cannot be captured; the stream can be used afterwards.
+    """
+    mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+    check(driver.cuStreamBeginCapture(stream.raw, mode))
+    try:
+        enqueued = work()
+    finally:
+        code, captured = driver.cuStreamEndCapture(stream.raw)
+    if not enqueued or code != driver.CUresult.CUDA_SUCCESS:
+        raise PybenchError(f"the work could not be captured as a CUDA graph ({code})")
+    try:
+        graph = Graph(check(driver.cuGraphInstantiate(captured, 0)), stream)
+        check(driver.cuGraphUpload(graph.raw, stream.raw))
+    finally:
+        driver.cuGraphDestroy(captured)
+    return graph

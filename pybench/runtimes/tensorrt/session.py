@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An engine that runs: buffers at fixed addresses, a stream of its own, and where it can be a captured CUDA graph.
+
+Iterations of a captured engine are replayed from C++ (`measure.GraphReplayer`), as trtexec does with --useCudaGraph:
+computation only. With `transfers` an iteration copies inputs from page-locked memory, executes, copies outputs back and
+waits, and the host times it. What cannot be captured is enqueued instead, and the labels say why. One shape a session:
+the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pybench import measure
+from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError
+from pybench.runtimes import cuda
+from pybench.runtimes.device import chosen, narrow
+from pybench.runtimes.session import Arrays, Iterate, TensorSpec
+from pybench.runtimes.tensorrt import inspection, library
+
+NAME = "tensorrt"
+_DTYPES = {"FLOAT": np.float32, "HALF": np.float16, "INT32": np.int32, "INT64": np.int64, "INT8": np.int8,
+           "UINT8": np.uint8, "BOOL": np.bool_}  # fmt: skip
+
+
+class TensorRtSession:
+    """An opened engine. `graph`: its capture, once it was bound with `launch` graph; None: not, or not to be had."""
+
+    def __init__(self, path: Path, launch: str) -> None:
+        self._library, self._messages = library.load(), library.Messages()
+        self._launch = launch
+        self._context = cuda.Context()
+        self._stream = cuda.Stream()
+        self._runtime, self._engine = _deserialise(self._library, self._messages, path)
+        self._execution = self._engine.create_execution_context()
+        if self._execution is None:
+            raise _execution_error(path, self._messages)
+        self._execution.nvtx_verbosity = self._library.ProfilingVerbosity.NONE  # DETAILED costs host time in a launch
+        self.inputs, self.outputs = _tensors(self._library, self._engine, self._execution, path)
+        self._buffers = {spec.name: cuda.Buffer(_size(spec)) for spec in (*self.inputs, *self.outputs)}
+        for name, buffer in self._buffers.items():
+            self._execution.set_tensor_address(name, buffer.address)
+        self.graph: cuda.Graph | None = None
+        self.device_uuid: str | None = cuda.devices()[0]["uuid"]
+        self.model_bytes = path.stat().st_size
+        self.labels: dict[str, Any] = {
+            "runtime_version": self._library.__version__,
+            "launch": launch,
+            "aux_streams": self._engine.num_aux_streams,
+            "scratch_bytes": library.scratch_bytes(self._engine),
+            "iteration": "one execution of the engine",
+        }
+
+    @property
+    def device(self) -> str:
+        return str(self.device_uuid)
+
+    def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]:
+        self._write(inputs)
+        self._enqueue()
+        outputs = [np.empty(_fixed(spec), spec.dtype) for spec in self.outputs]
+        for spec, array in zip(self.outputs, outputs, strict=True):
+            self._buffers[spec.name].read(array, self._stream)
+        self._stream.synchronize()
+        return outputs
+
+    def bind(self, inputs: Arrays, *, transfers: bool) -> Iterate:
+        self._write(inputs)
+        execute = self._executor()
+        if not transfers:
+
+            def iterate() -> None:
+                execute()
+                self._stream.synchronize()
+
+            return iterate
+        return self._with_copies(inputs, execute)
+
+    def bind_replay(self, inputs: Arrays, *, transfers: bool) -> measure.Replayer:
+        """The captured graph where iterations are computation alone; else a call, which the host times."""
+        iterate = self.bind(inputs, transfers=transfers)
+        if transfers or self.graph is None:
+            return measure.CallReplayer(iterate)
+        return measure.GraphReplayer(self.graph.handle, self._stream.handle, keep=(self.graph, self))
+
+    def bind_feed(self) -> Callable[[Arrays], None]:
+        def feed(inputs: Arrays) -> None:
+            self._write(inputs)
+            self._enqueue()
+            self._stream.synchronize()
+
+        return feed
+
+    def layer_information(self) -> str:
+        """The inspector's JSON."""
+        return inspection.layer_information(self._library, self._engine, self._execution)
+
+    def layer_times_ms(self) -> dict[str, float]:
+        """Layer -> mean ms, each waited for. After this the session is for nothing else: it stays profiled."""
+
+        def execute() -> None:
+            self._enqueue()
+            self._stream.synchronize()
+
+        return inspection.layer_times_ms(self._library, self._execution, execute)
+
+    def _write(self, inputs: Arrays) -> None:
+        for spec in self.inputs:
+            array = np.ascontiguousarray(inputs[spec.name], spec.dtype)
+            if array.shape != _fixed(spec):
+                raise InputError(f"the engine takes {spec.name} as {_fixed(spec)}, not {array.shape}")
+            self._buffers[spec.name].write(array, self._stream)
+        self._stream.synchronize()  # what was converted above may go
+
+    def _enqueue(self) -> None:
+        if not self._execution.execute_async_v3(self._stream.handle):
+            raise PybenchError(f"TensorRT could not execute the engine: {self._messages.last()}")
+
+    def _executor(self) -> Callable[[], None]:
+        """Launches one execution: the graph where there is one, after a first plain execution, as capturing asks."""
+        self._enqueue()
+        self._stream.synchronize()
+        if self._launch != "graph":
+            return self._enqueue
+        if self.graph is None:
+            try:
+                self.graph = cuda.capture(lambda: self._execution.execute_async_v3(self._stream.handle), self._stream)
+                self.labels["iteration"] = "one replay of the captured engine"
+            except PybenchError as error:
+                self.labels["launch"] = f"enqueue, as no graph could be captured ({error.message})"
+        return self._enqueue if self.graph is None else self.graph.launch
+
+    def _with_copies(self, inputs: Arrays, execute: Callable[[], None]) -> Iterate:
+        sources = {spec.name: cuda.PinnedArray(_fixed(spec), spec.dtype) for spec in self.inputs}
+        landed = {spec.name: cuda.PinnedArray(_fixed(spec), spec.dtype) for spec in self.outputs}
+        for name, pinned in sources.items():
+            pinned.array[...] = inputs[name]
+
+        def iterate() -> None:
+            for name, pinned in sources.items():
+                self._buffers[name].write(pinned.array, self._stream)
+            execute()
+            for name, pinned in landed.items():
+                self._buffers[name].read(pinned.array, self._stream)
+            self._stream.synchronize()
+
+        return iterate
+
+
+def open_session(path: Path, *, launch: str, device: str) -> TensorRtSession:
+    """Opens an engine that was built for this GPU and version.
+
+    Raises UnsupportedError without TensorRT or a GPU, InputError for a file that is no engine for here.
+    """
+    library.load()
+    narrow(device)
+    chosen("cuda" if device == "auto" else device, bool(cuda.devices()), NAME)
+    if device == "cpu":
+        raise UnsupportedError("TensorRT runs on GPUs only", code="no_gpu", hint="use runtime: onnxruntime")
+    return TensorRtSession(path, launch)
+
+
+def _deserialise(trt: Any, messages: library.Messages, path: Path) -> tuple[Any, Any]:
+    """The runtime, which has to live as long as the engine, and the engine."""
+    log = library.logger(trt, messages)
+    trt.init_libnvinfer_plugins(log, "")
+    runtime = trt.Runtime(log)
+    engine = runtime.deserialize_cuda_engine(path.read_bytes())
+    if engine is None:
+        raise InputError(
+            f"{path} is no engine for TensorRT {trt.__version__} on this GPU ({messages.last()})",
+            hint="engines are bound to the GPU and version that built them: build it here",
+        )
+    return runtime, engine
+
+
+def _tensors(
+    trt: Any, engine: Any, execution: Any, path: Path
+) -> tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]]:
+    """Inputs and outputs with the shapes of the engine's one profile; sets the inputs' shapes in the context."""
+    names = [engine.get_tensor_name(index) for index in range(engine.num_io_tensors)]
+    inputs = [name for name in names if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT]
+    for name in inputs:
+        shape = engine.get_tensor_shape(name)
+        if any(size < 0 for size in shape):
+            shape = engine.get_tensor_profile_shape(name, 0)[1]  # least, best, largest: one and the same
+        execution.set_input_shape(name, tuple(shape))
+    missing = execution.infer_shapes()
+    if missing:
+        raise InputError(f"{path}: the shapes of {', '.join(missing)} are not known before execution")
+    specs = {name: TensorSpec(name, _dtype(engine, name, path), tuple(execution.get_tensor_shape(name)))
+             for name in names}  # fmt: skip
+    return tuple(specs[name] for name in inputs), tuple(specs[name] for name in names if name not in inputs)
+
+
+def _dtype(engine: Any, name: str, path: Path) -> np.dtype[Any]:
+    kind = engine.get_tensor_dtype(name).name
+    if kind not in _DTYPES:
+        raise InputError(f"{path}: the tensor {name} is {kind}, which pybench cannot feed", hint="keep it in FP32")
+    return np.dtype(_DTYPES[kind])
+
+
+def _execution_error(path: Path, messages: library.Messages) -> PybenchError:
+    if any("memory" in text.lower() for text in messages.errors):
+        return DeviceMemoryError(f"no memory to execute {path.name}: {messages.last()}", evidence="tensorrt")
+    return PybenchError(f"TensorRT cannot execute {path.name}: {messages.last()}")
+
+
+def _fixed(spec: TensorSpec) -> tuple[int, ...]:
+    return tuple(size for size in spec.shape if size is not None)
+
+
+def _size(spec: TensorSpec) -> int:
+    return int(np.prod(_fixed(spec))) * spec.dtype.itemsize

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Making of an engine: TensorRT builds it on the GPU it is for, and the time and energy of that are measured.
+
+Beside the engine stand `layers.json`, what the inspector says of it, and `graph.json`, what a run has to know of the
+graph to audit the engine: FLOPs by node, nodes that stay in higher precision, the graph's own notes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from pybench import measure
+from pybench.errors import UnsupportedError
+from pybench.precision.engine_audit import audit_engine
+from pybench.precision.flops import count_flops
+from pybench.precision.notes import read_notes
+from pybench.runtimes import cuda
+from pybench.runtimes.device import VISIBLE
+from pybench.runtimes.tensorrt.building import BuildOptions, Built, build_engine, timing_cache_file
+from pybench.runtimes.tensorrt.session import open_session
+from pybench.workloads.making.order import Order
+from pybench.workloads.opening import GRAPH_FILE
+from pybench.workloads.recording import measured
+from pybench.workloads.result import Measured, Result, Verdict
+
+LAYERS_FILE = "layers.json"
+BUILD = "build"  # the window
+
+
+def make(order: Order, path: Path) -> Result:
+    parameters, source = order.parameters, order.needed("onnx", "model")
+    device = _device_for(parameters["platform"])
+    cache = timing_cache_file(parameters["platform"], parameters["build"])
+    options = BuildOptions(
+        tf32=parameters["precision"] == "tf32",
+        batch=parameters["batch"],
+        tokens=parameters["seq_len"] or 0,
+        workspace_bytes=parameters["workspace_bytes"],
+        optimisation_level=parameters["optimisation_level"],
+        aux_streams=parameters["aux_streams"],
+        timing_cache=cache,
+    )
+    with measure.Session(device["uuid"]) as session, session.window(BUILD) as window:
+        built = build_engine(source, path, options)
+        window.iterations = 1
+    result = _described(built, device, cache)
+    for quantity in session.energy(BUILD):
+        result.metrics[quantity.name] = measured(quantity)
+    graph = _graph_facts(source, options)
+    (path.parent / GRAPH_FILE).write_text(json.dumps(graph, indent=1))
+    _inspect(path, graph, parameters["precision"], result)
+    return result
+
+
+def _device_for(platform: str) -> dict[str, Any]:
+    """A GPU of the kind that the engine is for, and shows this process no other. Raises UnsupportedError if there is
+    none: TensorRT must not be touched then."""
+    for device in cuda.devices():
+        if platform.endswith(f" on {device['name']}"):
+            os.environ.setdefault(VISIBLE, device["uuid"])
+            return device
+    raise UnsupportedError(f"there is no GPU here for {platform}", code="no_gpu", hint="build where the runs will be")
+
+
+def _described(built: Built, device: dict[str, Any], cache: Path) -> Result:
+    result = Result(
+        labels={
+            "device": device["uuid"],
+            "timing_cache": str(cache),
+            "timing_cache_sha256": built.cache_sha256,
+            "input_shapes": {name: list(shape) for name, shape in built.shapes.items()},
+            "parse_s": built.parse_s,
+            "warnings": list(built.warnings),
+        }
+    )
+    warmth = "empty" if built.cache_sha256 is None else "warm"
+    result.metrics["build_s"] = Measured(value=built.seconds, window=BUILD, method=f"{warmth} timing cache")
+    return result
+
+
+def _graph_facts(source: Path, options: BuildOptions) -> dict[str, Any]:
+    notes = read_notes(source)
+    flops = count_flops(source, options.batch, options.tokens)
+    return {"node_flops": flops, "kept": notes.kept, "metadata": notes.metadata}
+
+
+def _inspect(path: Path, graph: dict[str, Any], precision: str, result: Result) -> None:
+    """Audits by the inspector alone: times of layers are taken in the runs."""
+    session = open_session(path, launch="enqueue", device="auto")
+    layers = session.layer_information()
+    (path.parent / LAYERS_FILE).write_text(layers)
+    found = audit_engine(
+        layers, precision, node_flops=graph["node_flops"], keep=graph["kept"], tf32=precision == "tf32"
+    )
+    result.labels |= {"precision_realised": found.realised, "precision_facts": found.facts}
+    result.labels |= {name: session.labels[name] for name in ("runtime_version", "aux_streams", "scratch_bytes")}
+    result.valid["precision"] = Verdict(found.valid, found.reasons)
