@@ -8,7 +8,6 @@ are. Does not look at accuracy.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import floating_type, quantised_type
+from pybench.precision.notes import kept_nodes
 from pybench.precision.onnx_graph import Graph, Node, read_graph
 
 # Below half of the multiplying operators in INT8, the name of the precision would mislead. Leaving a first or last
@@ -36,8 +36,6 @@ INTEGER_KERNELS = frozenset(
         "DynamicQuantizeMatMul",
     }
 )
-# The property in which a file declares what it keeps out of its precision: JSON, node -> reason.
-KEPT_KEY = "pybench.kept"
 _WORDS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 _LOW_PRECISION = frozenset({"float16", "bfloat16", "float8e4m3fn", "float8e5m2", "float4e2m1"})
 
@@ -57,7 +55,7 @@ def audit_onnx(path: Path, precision: str) -> Audit:
     """The graph of a file against a precision: the type of every multiplying operator, by the tensors that it reads.
 
     `int8` and `fp8` count an operator when all that it multiplies comes from DequantizeLinear of such codes; the rest
-    of the name is the type that it dequantises to. A file that declares what it keeps (the property `KEPT_KEY`) has to
+    of the name is the type that it dequantises to. A file that declares what it keeps (`notes`) has to
     keep to that; one that does not has to have half of its operators quantised.
     """
     graph = read_graph(path)
@@ -73,7 +71,7 @@ def audit_onnx(path: Path, precision: str) -> Audit:
         "quantize_linear_nodes": sum(node.op == QUANTISE for node in graph.nodes),
         "low_precision_weights": sorted({kind for kind, _ in graph.weights.values()} & _LOW_PRECISION),
     }
-    kept = _declared(graph)
+    kept = kept_nodes(graph.properties)
     if kept is not None:
         facts["kept_nodes"] = kept
     if quantised_type(precision) is not None:
@@ -193,12 +191,3 @@ def _tensor_types(graph: Graph) -> dict[str, str]:
             if kind:
                 types.setdefault(output, kind)
     return types
-
-
-def _declared(graph: Graph) -> dict[str, str] | None:
-    """Node -> why it is not in the claimed type, as the file's maker declared; None: it declares nothing."""
-    try:
-        kept = json.loads(graph.properties.get(KEPT_KEY, "null"))
-    except ValueError:
-        return None
-    return kept if isinstance(kept, dict) else None

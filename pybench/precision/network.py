@@ -10,7 +10,7 @@ known, every node has a name. An exporter that finds two equal biases may store 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +106,14 @@ class Network:
         del self.graph.initializer[:]
         self.graph.initializer.extend(constants)
         self._reindex()
+
+    def save(self, path: Path, metadata: Mapping[str, str]) -> None:
+        """Writes the model, with short texts as further properties; equal models give equal bytes."""
+        kept = {entry.key: entry.value for entry in self.model.metadata_props} | dict(metadata)
+        self.model.ClearField("metadata_props")
+        for key in sorted(kept):
+            self.model.metadata_props.add(key=key, value=kept[key])
+        onnx.save(self.model, path)
 
     def infer(self) -> None:
         """Finds every tensor's type and shape anew. Raises InputError when the graph is not well typed."""

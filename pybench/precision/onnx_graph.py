@@ -87,17 +87,10 @@ def _properties(whole: Buffer) -> dict[str, str]:
 
 
 def _graph(whole: Buffer, path: Path) -> Graph:
-    graph: Graph | None = None
-    properties: dict[str, str] = {}
-    for number, content in _messages(whole):
-        if number == _MODEL_GRAPH:
-            graph = _main(content, properties)
-        elif number == _MODEL_PROPERTY:
-            texts = {part: str(text, "utf-8") for part, text in _messages(content)}
-            properties[texts.get(_PROPERTY_KEY, "")] = texts.get(_PROPERTY_VALUE, "")
-    if graph is None:
+    graphs = [content for number, content in _messages(whole) if number == _MODEL_GRAPH]
+    if not graphs:
         raise InputError(f"{path} is not an ONNX file (it holds no graph)")
-    return graph
+    return _main(graphs[-1], _properties(whole))
 
 
 def _main(content: Buffer, properties: dict[str, str]) -> Graph:
