@@ -159,6 +159,7 @@ def _quantised(case: Case, exported: Recipe | None) -> Recipe:
         *calibration,
         ("precision", case.precision),
         ("quantiser", quantiser),
+        ("scheme", "asymmetric" if (quantiser, case.runtime) == ("onnxruntime", "onnxruntime") else "symmetric"),
         ("keep_fp32", case.keep_fp32),
     )
     return Recipe("onnx-quantised", ONNX_FILE, parameters, needs, own)

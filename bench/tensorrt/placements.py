@@ -30,7 +30,8 @@ from pybench.models.export import export_onnx
 from pybench.precision.conversion import convert
 from pybench.precision.engine_layers import read_layers
 from pybench.precision.network import Network, open_network
-from pybench.precision.placement import Quantisation, calibrated_tensors, insert_qdq
+from pybench.precision.placement import Quantisation, calibrated_tensors
+from pybench.precision.qdq import insert_qdq
 from pybench.runtimes.tensorrt.building import BuildOptions, build_engine
 from pybench.runtimes.tensorrt.session import TensorRtSession, open_session
 

@@ -8,11 +8,14 @@ are. Does not look at accuracy.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pybench.case import floating_type, quantised_type
+from pybench.precision.notes import kept_nodes
 from pybench.precision.onnx_graph import Graph, Node, read_graph
 
 # Below half of the multiplying operators in INT8, the name of the precision would mislead. Leaving a first or last
@@ -33,6 +36,7 @@ INTEGER_KERNELS = frozenset(
         "DynamicQuantizeMatMul",
     }
 )
+_WORDS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 _LOW_PRECISION = frozenset({"float16", "bfloat16", "float8e4m3fn", "float8e5m2", "float4e2m1"})
 
 
@@ -48,23 +52,33 @@ class Audit:
 
 
 def audit_onnx(path: Path, precision: str) -> Audit:
-    """The graph of a file against `fp32`, or against `int8` by its Q/DQ nodes.
+    """The graph of a file against a precision: the type of every multiplying operator, by the tensors that it reads.
 
-    INT8 counts an operator as quantised when all that it multiplies comes from DequantizeLinear.
+    `int8` and `fp8` count an operator when all that it multiplies comes from DequantizeLinear of such codes; the rest
+    of the name is the type that it dequantises to. A file that declares what it keeps (`notes`) has to
+    keep to that; one that does not has to have half of its operators quantised.
     """
     graph = read_graph(path)
-    multiplying = [node for node in graph.nodes if node.op in MULTIPLYING]
+    types = _tensor_types(graph)
     sources = {output: node for node in graph.nodes for output in node.outputs}
-    quantised = sum(_is_quantised(node, sources) for node in multiplying)
-    facts = {
+    multiplying = [node for node in graph.nodes if node.op in MULTIPLYING]
+    found = {node.name or node.outputs[0]: _computed_in(node, sources, types) for node in multiplying}
+    counts = Counter(kind for kind, _ in found.values())
+    facts: dict[str, Any] = {
         "multiplying_nodes": len(multiplying),
-        "quantised_nodes": quantised,
+        "multiplying_types": dict(sorted(counts.items())),
+        "quantised_nodes": counts["int8"] + counts["fp8"],
         "quantize_linear_nodes": sum(node.op == QUANTISE for node in graph.nodes),
         "low_precision_weights": sorted({kind for kind, _ in graph.weights.values()} & _LOW_PRECISION),
     }
-    if precision == "int8":
-        return _judge_share(quantised, len(multiplying), "int8 in the graph", "not_quantised", facts)
-    return _judge_fp32(graph, facts)
+    kept = kept_nodes(graph.properties)
+    if kept is not None:
+        facts["kept_nodes"] = kept
+    if quantised_type(precision) is not None:
+        return _judge_quantised(precision, found, kept, facts)
+    if floating_type(precision) == "fp32":
+        return _judge_fp32(graph, counts, facts)
+    return _judge_floating(floating_type(precision), found, kept or {}, facts)
 
 
 def audit_kernels(path: Path) -> Audit:
@@ -100,17 +114,80 @@ def _judge_share(done: int, total: int, words: str, code: str, facts: dict[str, 
     return Audit(realised, valid, () if valid else (code,), {**facts, "int8_share_ratio": share})
 
 
-def _judge_fp32(graph: Graph, facts: dict[str, Any]) -> Audit:
+def _judge_quantised(
+    precision: str, found: Mapping[str, tuple[str, str]], kept: Mapping[str, str] | None, facts: dict[str, Any]
+) -> Audit:
+    claimed, around = quantised_type(precision), floating_type(precision)
+    done = [name for name, (kind, _) in found.items() if kind == claimed]
+    share = len(done) / len(found) if found else 0.0
+    outside = [name for name in found if name not in done and name not in (kept or {})]
+    reasons = []
+    if not done or (kept is None and share < SHARE_FOR_INT8):
+        reasons.append("not_quantised")
+    if kept is not None and outside:
+        reasons.append("outside_keep_list")
+    if any(found[name][1] != around for name in done):
+        reasons.append("floating_type_differs")
+    realised = f"{claimed} in the graph: {len(done)} of {len(found)} convolutions and matrix products"
+    if around != "fp32":
+        realised += f", {around} around"
+    more = {f"{claimed}_share_ratio": share, "outside_keep_list": outside if kept is not None else None}
+    return Audit(realised, not reasons, tuple(reasons), {**facts, **more})
+
+
+def _judge_floating(
+    claimed: str, found: Mapping[str, tuple[str, str]], kept: Mapping[str, str], facts: dict[str, Any]
+) -> Audit:
+    outside = [name for name, (kind, _) in found.items() if kind != claimed and name not in kept]
+    done = sum(kind == claimed for kind, _ in found.values())
+    reasons = (["outside_keep_list"] if outside else []) + (["floating_type_differs"] if found and not done else [])
+    realised = f"{claimed}: {done} of {len(found)} convolutions and matrix products"
+    return Audit(realised, not reasons, tuple(reasons), {**facts, "outside_keep_list": outside})
+
+
+def _judge_fp32(graph: Graph, counts: Mapping[str, int], facts: dict[str, Any]) -> Audit:
     reasons = []
     if facts["quantize_linear_nodes"] or any(node.op in INTEGER_KERNELS | {DEQUANTISE} for node in graph.nodes):
         reasons.append("quantised_nodes")
     if facts["low_precision_weights"]:
         reasons.append("low_precision_weights")
+    if set(counts) & {"fp16", "bf16"}:
+        reasons.append("floating_type_differs")
     realised = "fp32" if not reasons else f"not fp32: {', '.join(reasons)}"
     return Audit(realised, not reasons, tuple(reasons), facts)
 
 
-def _is_quantised(node: Node, sources: Mapping[str, Node]) -> bool:
-    """Whether both factors (the first two inputs; a bias is no factor) come from DequantizeLinear."""
+def _computed_in(node: Node, sources: Mapping[str, Node], types: Mapping[str, str]) -> tuple[str, str]:
+    """What an operator multiplies (int8, fp8, or a floating type), and the floating type of what it writes.
+
+    Both factors (the first two inputs; a bias is no factor) have to come from DequantizeLinear to be quantised.
+    """
+    floating = _WORDS.get(types.get(node.outputs[0], ""), "unknown")
     factors = [sources.get(name) for name in node.inputs[:2]]
-    return all(source is not None and source.op == DEQUANTISE for source in factors)
+    codes = {
+        types.get(source.inputs[0], "") if source is not None and source.op == DEQUANTISE else "" for source in factors
+    }
+    if codes <= {"int8", "uint8"}:
+        return "int8", floating
+    if codes <= {"float8e4m3fn"}:
+        return "fp8", floating
+    return floating, floating
+
+
+def _tensor_types(graph: Graph) -> dict[str, str]:
+    """Type of every tensor: what the file states, else what follows from the nodes in their order."""
+    types = {name: kind for name, (kind, _) in graph.weights.items()} | graph.types
+    for node in graph.nodes:
+        inputs = [types.get(name, "") for name in node.inputs]
+        if node.op == QUANTISE:
+            kind = inputs[2] if len(inputs) > 2 and inputs[2] else "uint8"
+        elif node.op == DEQUANTISE:
+            kind = inputs[1]
+        elif node.op == "Cast":
+            kind = ""  # it states its type in an attribute, which is not read
+        else:
+            kind = next((entry for entry in inputs if entry in _WORDS), "")
+        for output in node.outputs:
+            if kind:
+                types.setdefault(output, kind)
+    return types

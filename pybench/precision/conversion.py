@@ -11,6 +11,7 @@ Own code: what else exists was tried (docs/log.md). Does not look at accuracy or
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import ml_dtypes
@@ -21,11 +22,14 @@ from onnx import TensorProto, defs, helper, numpy_helper
 from pybench.errors import InputError
 from pybench.precision.network import Array, Network
 
-TYPES = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
-_NUMPY = {TensorProto.FLOAT16: np.dtype(np.float16), TensorProto.BFLOAT16: np.dtype(ml_dtypes.bfloat16)}
+TYPES: dict[str, int] = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
+_NUMPY: dict[int, np.dtype[np.generic]] = {
+    TensorProto.FLOAT16: np.dtype(np.float16),
+    TensorProto.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
+}
 # Convolution and pooling take bfloat16 from opset 22 on; Q/DQ scales take either type from 19 on.
 OPSETS = {"fp16": 19, "bf16": 22}
-FP32 = TensorProto.FLOAT
+FP32: int = TensorProto.FLOAT
 
 
 @dataclass(slots=True)
@@ -147,7 +151,7 @@ class _Rewriting:
         """Rounds to nearest. Finite numbers stay finite; a single number (an epsilon, a scale) does not become 0."""
         kind = _NUMPY[self.target]
         wide = value.astype(np.float32)
-        limits = ml_dtypes.finfo(kind)
+        limits = ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
         with np.errstate(over="ignore"):
             narrow = wide.astype(kind)
         over = np.isfinite(wide) & ~np.isfinite(narrow.astype(np.float32))
@@ -193,7 +197,7 @@ def _schema(network: Network, node: onnx.NodeProto) -> defs.OpSchema | None:
     return defs.get_schema(node.op_type, network.opset, "")
 
 
-def _formal(formals: list[defs.OpSchema.FormalParameter], position: int) -> defs.OpSchema.FormalParameter:
+def _formal(formals: Sequence[defs.OpSchema.FormalParameter], position: int) -> defs.OpSchema.FormalParameter:
     return formals[min(position, len(formals) - 1)]  # the last one may stand for many
 
 

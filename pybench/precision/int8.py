@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static INT8: Q/DQ nodes put into an FP32 ONNX file by onnxruntime, from ranges seen on calibration samples.
+"""Static INT8 by onnxruntime's quantiser: Q/DQ nodes put into an FP32 ONNX file, ranges from calibration samples.
 
-Weights symmetric int8, one scale a channel; activations uint8 with a zero point, one scale a tensor. Symmetric int8
-activations, which TensorRT asks for, were rejected here: onnxruntime's CPU provider then leaves 20 of ResNet-50's 54
-multiplying operators in FP32 and keeps every ReLU (batch 4, one core: 253 ms, against 85 ms with uint8 and 307 ms in
-FP32). Ranges by minimum and maximum, by entropy (Kullback-Leibler) or by the 99.999th percentile. Does not choose
-samples or judge the result: the workload does.
+Weights symmetric int8, one scale a channel; activations one scale a tensor, by one of two schemes. `asymmetric`: uint8
+with a zero point, for onnxruntime's own CPU provider. `symmetric`: int8 with zero point 0, which TensorRT asks for;
+onnxruntime's CPU provider then leaves 20 of ResNet-50's 54 multiplying operators in FP32 and keeps every ReLU (batch 4,
+one core: 253 ms, against 85 ms with uint8 and 307 ms in FP32). Ranges by minimum and maximum, by entropy
+(Kullback-Leibler) or by the 99.999th percentile. Does not choose samples or judge the result: the workload does.
 """
 
 from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx.checker import ValidationError
@@ -28,6 +24,7 @@ from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, Q
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from pybench.errors import InputError
+from pybench.precision.execution import Feed
 
 METHODS = {
     "minmax": CalibrationMethod.MinMax,
@@ -48,28 +45,26 @@ _REFUSALS = (
     errors.NotImplemented,
 )
 
-Feed = Mapping[str, npt.NDArray[Any]]
 
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """INT8 outputs against FP32 outputs on the same samples, all from [n, classes].
-
-    `cosine`: of all outputs as one vector; `relative_error`: norm of the difference over the norm;
-    `top1_agreement_ratio`: share of samples with the same most probable class.
-    """
-
-    cosine: float
-    relative_error: float
-    top1_agreement_ratio: float
-    samples: int
-
-
-def quantise(source: Path, destination: Path, method: str, feeds: Sequence[Feed], metadata: Mapping[str, str]) -> None:
-    """Writes the quantised graph of `source`. `feeds`: inputs of the calibration runs, each one batch.
+def quantise(
+    source: Path,
+    destination: Path,
+    method: str,
+    feeds: Sequence[Feed],
+    metadata: Mapping[str, str],
+    *,
+    scheme: str = "asymmetric",
+    excluded: Collection[str] = (),
+) -> None:
+    """Writes the quantised graph of `source`. `feeds`: inputs of the calibration runs, each one batch; `excluded`:
+    names of nodes that are left alone.
 
     Raises InputError when onnxruntime cannot quantise the file.
     """
+    symmetric = scheme == "symmetric"
+    options = {"ActivationSymmetric": symmetric, "WeightSymmetric": True, "CalibStridedMinMax": 1}
+    if symmetric:  # TensorRT folds the pairs around weights itself, and wants no integer biases
+        options |= {"AddQDQPairToWeight": True, "QuantizeBias": False}
     level = logging.getLogger().level
     logging.getLogger().setLevel(logging.ERROR)  # the quantiser logs advice to the root logger
     try:
@@ -78,9 +73,10 @@ def quantise(source: Path, destination: Path, method: str, feeds: Sequence[Feed]
             quant_pre_process(source, prepared, skip_symbolic_shape=True)
             quantize_static(
                 prepared, destination, _Feeds(feeds), quant_format=QuantFormat.QDQ, per_channel=True,
-                activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, calibrate_method=METHODS[method],
+                activation_type=QuantType.QInt8 if symmetric else QuantType.QUInt8, weight_type=QuantType.QInt8,
+                calibrate_method=METHODS[method], nodes_to_exclude=sorted(excluded),
                 # Stride 1: a batch's activations are dropped before the next one runs.
-                extra_options={"ActivationSymmetric": False, "WeightSymmetric": True, "CalibStridedMinMax": 1},
+                extra_options=options,
             )  # fmt: skip
     except _REFUSALS as error:
         text = " ".join(str(error).split())[:200]
@@ -100,19 +96,6 @@ def stamp(path: Path, metadata: Mapping[str, str]) -> None:
     for key in sorted(kept):
         model.metadata_props.add(key=key, value=kept[key])
     onnx.save(model, path)
-
-
-def compare(reference: npt.NDArray[Any], quantised: npt.NDArray[Any]) -> Agreement:
-    """Outputs of the same samples from both graphs: float [n, classes]."""
-    a, b = reference.astype(np.float64), quantised.astype(np.float64)
-    norm = float(np.linalg.norm(a))
-    product = norm * float(np.linalg.norm(b))
-    return Agreement(
-        cosine=float((a * b).sum()) / product if product else 0.0,
-        relative_error=float(np.linalg.norm(a - b)) / norm if norm else float("inf"),
-        top1_agreement_ratio=float((a.argmax(1) == b.argmax(1)).mean()),
-        samples=len(a),
-    )
 
 
 class _Feeds(CalibrationDataReader):  # type: ignore[misc]

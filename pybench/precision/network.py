@@ -10,7 +10,7 @@ known, every node has a name. An exporter that finds two equal biases may store 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +37,7 @@ class Network:
     @property
     def opset(self) -> int:
         """Version of ONNX's own operators."""
-        return next(entry.version for entry in self.model.opset_import if entry.domain in ("", "ai.onnx"))
+        return next(int(entry.version) for entry in self.model.opset_import if entry.domain in ("", "ai.onnx"))
 
     @property
     def nodes(self) -> list[onnx.NodeProto]:
@@ -62,10 +62,6 @@ class Network:
         value: Array = numpy_helper.to_array(self._constants[tensor])
         return value
 
-    def proto(self, tensor: str) -> onnx.TensorProto:
-        """An initialiser as it is stored."""
-        return self._constants[tensor]
-
     def type_of(self, tensor: str) -> int | None:
         """TensorProto.DataType of a tensor; None for what is no tensor, or unknown."""
         if tensor in self._constants:
@@ -86,6 +82,12 @@ class Network:
         self._names.add(name)
         return name
 
+    def constant_named(self, name: str, value: Array) -> str:
+        """An initialiser of this name and value: the one there is, or a new one; returns the name that it has."""
+        if name in self._constants and np.array_equal(self.constant(name), value):
+            return name
+        return self.add_constant(name, value)
+
     def free_name(self, name: str) -> str:
         """`name`, or it with a number behind when a tensor or node has it already; taken from now on."""
         free, number = name, 2
@@ -104,6 +106,14 @@ class Network:
         del self.graph.initializer[:]
         self.graph.initializer.extend(constants)
         self._reindex()
+
+    def save(self, path: Path, metadata: Mapping[str, str]) -> None:
+        """Writes the model, with short texts as further properties; equal models give equal bytes."""
+        kept = {entry.key: entry.value for entry in self.model.metadata_props} | dict(metadata)
+        self.model.ClearField("metadata_props")
+        for key in sorted(kept):
+            self.model.metadata_props.add(key=key, value=kept[key])
+        onnx.save(self.model, path)
 
     def infer(self) -> None:
         """Finds every tensor's type and shape anew. Raises InputError when the graph is not well typed."""
@@ -209,7 +219,8 @@ def _initialise_constants(graph: onnx.GraphProto) -> None:
 def _constant_value(node: onnx.NodeProto) -> onnx.TensorProto | None:
     attribute = node.attribute[0]
     if attribute.name == "value":
-        return attribute.t
+        value: onnx.TensorProto = attribute.t
+        return value
     kinds = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
     if attribute.name not in kinds:
         return None  # texts and sparse tensors stay

@@ -7,27 +7,33 @@ Read by the wire format, as `onnx_graph` does, so that a run does not pay for im
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pybench.precision.onnx_graph import read_properties
 
-KEPT_KEY = "pybench.kept"  # JSON: names of nodes that were deliberately not quantised or not lowered
+KEPT_KEY = "pybench.kept"  # JSON: node -> why it was not quantised or not lowered, in a word
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """`metadata`: every property of the file; `kept`: names of nodes that stay in higher precision."""
+    """`metadata`: every property of the file; `kept`: nodes that stay in higher precision, each with the reason."""
 
     metadata: dict[str, str]
-    kept: tuple[str, ...]
+    kept: dict[str, str]
 
 
 def read_notes(path: Path) -> Notes:
     """Raises InputError when the file is no ONNX file."""
     metadata = read_properties(path)
+    return Notes(metadata, kept_nodes(metadata) or {})
+
+
+def kept_nodes(metadata: Mapping[str, str]) -> dict[str, str] | None:
+    """Node -> why it was kept, out of a file's properties; None: the file declares nothing."""
     try:
-        kept = json.loads(metadata.get(KEPT_KEY, "[]"))
+        kept = json.loads(metadata.get(KEPT_KEY, "null"))
     except ValueError:
-        kept = []  # another program's property of that name
-    return Notes(metadata, tuple(str(name) for name in kept) if isinstance(kept, list) else ())
+        return None  # another program's property of that name
+    return {str(name): str(reason) for name, reason in kept.items()} if isinstance(kept, dict) else None

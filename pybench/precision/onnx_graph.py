@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of an ONNX file what an audit needs (nodes, and types of weights) by protobuf's wire format, weights unread.
+"""Reads of an ONNX file what an audit needs (nodes, types, properties) by protobuf's wire format, weights unread.
 
 Importing the onnx package costs 0.4 s, in every run that is audited; this costs milliseconds. Field numbers are those
 of onnx.proto3, which never change; `tests/precision` holds this reader to the onnx package. Reads the main graph
@@ -20,6 +20,9 @@ from pybench.errors import InputError
 _MODEL_GRAPH, _MODEL_PROPERTY = 7, 14
 _PROPERTY_KEY, _PROPERTY_VALUE = 1, 2
 _GRAPH_NODE, _GRAPH_INITIALIZER = 1, 5
+_GRAPH_VALUES = (11, 12, 13)  # inputs, outputs, what lies between
+_VALUE_NAME, _VALUE_TYPE = 1, 2
+_TYPE_TENSOR, _TENSOR_ELEMENT = 1, 1
 _NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OP = 1, 2, 3, 4
 _TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_NAME = 1, 2, 8
 # TensorProto.DataType
@@ -46,10 +49,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """`weights`: name -> (type, elements) of every initialiser."""
+    """`weights`: name -> (type, elements) of every initialiser; `types`: type of every other tensor that the file
+    states one of; `properties`: what the file says of itself."""
 
     nodes: tuple[Node, ...]
     weights: dict[str, tuple[str, int]]
+    types: dict[str, str]
+    properties: dict[str, str]
 
 
 def read_graph(path: Path) -> Graph:
@@ -81,22 +87,43 @@ def _properties(whole: Buffer) -> dict[str, str]:
 
 
 def _graph(whole: Buffer, path: Path) -> Graph:
+    graphs = [content for number, content in _messages(whole) if number == _MODEL_GRAPH]
+    if not graphs:
+        raise InputError(f"{path} is not an ONNX file (it holds no graph)")
+    return _main(graphs[-1], _properties(whole))
+
+
+def _main(content: Buffer, properties: dict[str, str]) -> Graph:
     nodes: list[Node] = []
     weights: dict[str, tuple[str, int]] = {}
-    found = False
-    for number, graph in _messages(whole):
-        if number != _MODEL_GRAPH:
-            continue
-        found = True
-        for part, content in _messages(graph):
-            if part == _GRAPH_NODE:
-                nodes.append(_node(content))
-            elif part == _GRAPH_INITIALIZER:
-                name, kind, elements = _tensor(content)
-                weights[name] = (kind, elements)
-    if not found:
-        raise InputError(f"{path} is not an ONNX file (it holds no graph)")
-    return Graph(tuple(nodes), weights)
+    types: dict[str, str] = {}
+    for part, inner in _messages(content):
+        if part == _GRAPH_NODE:
+            nodes.append(_node(inner))
+        elif part == _GRAPH_INITIALIZER:
+            name, kind, elements = _tensor(inner)
+            weights[name] = (kind, elements)
+        elif part in _GRAPH_VALUES:
+            name, kind = _value(inner)
+            if kind:
+                types[name] = kind
+    return Graph(tuple(nodes), weights, types, properties)
+
+
+def _value(content: Buffer) -> tuple[str, str]:
+    """Name and type of a ValueInfo; the type is empty where it is no tensor's."""
+    name, kind = "", ""
+    for number, inner in _messages(content):
+        if number == _VALUE_NAME:
+            name = str(inner, "utf-8")
+        elif number == _VALUE_TYPE:
+            for form, tensor in _messages(inner):
+                if form == _TYPE_TENSOR:
+                    elements = [value for part, _, value in _fields(tensor) if part == _TENSOR_ELEMENT]
+                    kind = next(
+                        (_TYPES.get(value, f"type {value}") for value in elements if isinstance(value, int)), ""
+                    )
+    return name, kind
 
 
 def _node(content: Buffer) -> Node:

@@ -12,6 +12,7 @@ from pybench.case import Case
 from pybench.errors import InputError
 from pybench.precision import int8
 from pybench.precision.audit import audit_kernels, audit_onnx, audit_parameters
+from pybench.precision.execution import Agreement, compare
 from pybench.runtimes import onnxruntime
 from tests.making import artefacts_of, write_classifier
 
@@ -52,7 +53,7 @@ def test_int8_outputs_stay_close_to_fp32s(exported: Path, calibration: str) -> N
     pixels = np.random.default_rng(0).integers(0, 17, (64, 1, 8, 8)).astype(np.float32) / 16
     before = onnxruntime.open_session(exported, precision="fp32", threads=1, device="cpu").run({"images": pixels})[0]
     after = onnxruntime.open_session(path, precision="int8", threads=1, device="cpu").run({"images": pixels})[0]
-    agreement = int8.compare(before, after)
+    agreement = compare(before, after)
     assert 0.98 < agreement.cosine < 1
     assert 0.001 < agreement.relative_error < 0.2
     assert path.stat().st_size < exported.stat().st_size / 2
@@ -60,8 +61,8 @@ def test_int8_outputs_stay_close_to_fp32s(exported: Path, calibration: str) -> N
 
 def test_agreement_worked_by_hand() -> None:
     reference = np.array([[3.0, 4.0], [0.0, 0.0]])
-    assert int8.compare(reference, reference) == int8.Agreement(1.0, 0.0, 1.0, 2)
-    swapped = int8.compare(reference, np.array([[4.0, 3.0], [0.0, 0.0]]))
+    assert compare(reference, reference) == Agreement(1.0, 0.0, 1.0, 2)
+    swapped = compare(reference, np.array([[4.0, 3.0], [0.0, 0.0]]))
     assert swapped.cosine == pytest.approx(24 / 25)
     assert swapped.relative_error == pytest.approx(2**0.5 / 5)
     assert swapped.top1_agreement_ratio == 0.5

@@ -22,10 +22,18 @@ def test_the_reader_agrees_with_the_onnx_package(precision: str) -> None:
     assert [(node.op, node.name, node.inputs, node.outputs) for node in graph.nodes] == [
         (node.op_type, node.name, tuple(node.input), tuple(node.output)) for node in judge.node
     ]
+    values = (*judge.input, *judge.output, *judge.value_info)
+    assert graph.types == {value.name: _word(value.type.tensor_type.elem_type) for value in values}
+    assert graph.properties == {entry.key: entry.value for entry in onnx.load(path).metadata_props}
     assert graph.weights == {
-        weight.name: (TensorProto.DataType.Name(weight.data_type).lower().replace("float", "float32"), _size(weight))
+        weight.name: (_word(weight.data_type), _size(weight))
         for weight in judge.initializer
     }
+
+
+def _word(kind: int) -> str:
+    word = TensorProto.DataType.Name(kind).lower()
+    return "float32" if word == "float" else word
 
 
 def _size(weight: onnx.TensorProto) -> int:
@@ -82,12 +90,12 @@ def test_a_missing_or_foreign_file_is_named(tmp_path: Path) -> None:
 
 def test_notes_are_the_properties_of_the_file(tmp_path: Path) -> None:
     path = write_classifier(tmp_path / "mine.onnx")
-    assert (read_notes(path).metadata, read_notes(path).kept) == ({}, ())
+    assert (read_notes(path).metadata, read_notes(path).kept) == ({}, {})
     model = onnx.load(path)
-    helper.set_model_props(model, {"a key": "värde", KEPT_KEY: '["one", "two"]'})
+    helper.set_model_props(model, {"a key": "värde", KEPT_KEY: '{"one": "keep_fp32"}'})
     onnx.save(model, path)
-    assert read_notes(path).metadata == {"a key": "värde", KEPT_KEY: '["one", "two"]'}
-    assert read_notes(path).kept == ("one", "two")
+    assert read_notes(path).metadata == {"a key": "värde", KEPT_KEY: '{"one": "keep_fp32"}'}
+    assert read_notes(path).kept == {"one": "keep_fp32"}
     helper.set_model_props(model, {KEPT_KEY: "someone else's"})
     onnx.save(model, path)
-    assert read_notes(path).kept == ()
+    assert read_notes(path).kept == {}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cases need, made by recipe, a module for each kind of artefact. Equal recipes, equal files (engines excepted).
 
-`checkpoint` trains, `onnx` exports, `quantised` puts Q/DQ into a graph (`samples`: what its ranges are found on),
-`engine` builds with TensorRT. The result says what was made: how good the trained weights are, how quantised outputs
-agree with FP32's.
+`checkpoint` trains, `onnx` exports, `converted` writes FP16 or BF16, `calibration` finds ranges (`samples`: what they
+are found on), `quantised` puts Q/DQ into a graph, `engine` builds with TensorRT. The result says what was made: how
+good the trained weights are, how outputs agree with FP32's.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from pybench.workloads.result import Measured, Result
 _MODULES = {  # kind -> module
     "checkpoint": "checkpoint",
     "onnx": "onnx",
+    "onnx-converted": "converted",
+    "calibration": "calibration",
     "onnx-quantised": "quantised",
     "engine": "engine",
 }

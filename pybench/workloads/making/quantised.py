@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making of a quantised ONNX file, and what its outputs have in common with FP32's.
+"""Making of a quantised ONNX file by one of three quantisers, and what its outputs have in common with FP32's.
 
-The file itself carries how it was calibrated, so that every run of it can doubt it.
+`pybench` works from ranges that were found before; `onnxruntime` and `modelopt` find theirs by themselves, on the same
+samples. The file itself carries how it was calibrated, so that every run of it can doubt it.
 """
 
 from __future__ import annotations
@@ -9,68 +10,130 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from pybench.case import floating_type, quantised_type
 from pybench.cautions import Caution
 from pybench.errors import UnsupportedError
 from pybench.precision.audit import audit_onnx
+from pybench.precision.notes import KEPT_KEY
 from pybench.workloads.doubts import CALIBRATION_KEY, calibration_cautions, images_identity
 from pybench.workloads.making.order import Order
 from pybench.workloads.making.samples import CalibrationSamples
 from pybench.workloads.result import Result, Verdict
 
-COMPARED_SAMPLES = 32  # on which int8 outputs are compared with FP32's
-
 
 def make(order: Order, path: Path) -> Result:
-    """Writes the quantised file. Only onnxruntime's quantiser and int8 in FP32 are known here."""
-    from pybench.runtimes import onnxruntime
-
+    """Writes the quantised file."""
     parameters, source = order.parameters, order.needed("onnx", "model")
-    if parameters["quantiser"] != "onnxruntime" or parameters["precision"] != "int8":
-        raise UnsupportedError(f"{parameters['quantiser']} makes no {parameters['precision']}", code="no_quantiser")
+    precision, quantiser = parameters["precision"], parameters["quantiser"]
     if audit_onnx(source, "fp32").facts["quantize_linear_nodes"]:
-        return _keep_quantised(source, path)
-    from pybench.precision import int8
+        return _keep_quantised(source, path, precision)
+    from pybench.precision.execution import compare_files
 
-    reference = onnxruntime.open_session(source, precision="fp32", threads=1, device="cpu")
-    samples = CalibrationSamples(reference.inputs, parameters, order.files)
-    calibration = {
+    samples = CalibrationSamples.of_file(source, parameters, order.files)
+    quantise = {"pybench": _by_pybench, "onnxruntime": _by_onnxruntime, "modelopt": _by_modelopt}[quantiser]
+    calibration, labels = quantise(order, source, path, samples)
+    labels = {"calibration": calibration, "quantiser": quantiser, "scheme": parameters["scheme"], **labels}
+    result = Result(labels=labels | compare_files(source, path, precision, samples.compared()))
+    return _audited(result, path, precision, calibration_cautions({CALIBRATION_KEY: json.dumps(calibration)}))
+
+
+def _by_pybench(
+    order: Order, source: Path, path: Path, samples: CalibrationSamples
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    from pybench.precision.conversion import convert
+    from pybench.precision.network import open_network
+    from pybench.precision.placement import Quantisation
+    from pybench.precision.qdq import insert_qdq
+
+    parameters = order.parameters
+    stored = json.loads(order.needed("calibration").read_text())
+    kind, floating = quantised_type(parameters["precision"]), floating_type(parameters["precision"])
+    network = open_network(source)
+    placement = insert_qdq(network, stored["amax"], Quantisation(str(kind), floating, parameters["keep_fp32"]))
+    kept = dict(placement.kept)
+    if floating != "fp32":
+        kept |= convert(network, floating, parameters["keep_fp32"]).kept
+    network.save(path, _metadata(stored["calibration"], kept))
+    return stored["calibration"], {"kept": kept, "activations_quantised": len(placement.readers)}
+
+
+def _by_onnxruntime(
+    order: Order, source: Path, path: Path, samples: CalibrationSamples
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    from pybench.precision import int8
+    from pybench.precision.calibration import digest
+    from pybench.precision.conversion import convert, matching_nodes
+    from pybench.precision.network import open_network
+
+    parameters = order.parameters
+    floating = floating_type(parameters["precision"])
+    if quantised_type(parameters["precision"]) != "int8":
+        raise UnsupportedError(
+            "onnxruntime's quantiser makes no fp8 that is worth measuring: one scale for all channels of a weight",
+            code="no_quantiser", hint="use quantiser: pybench or modelopt",
+        )  # fmt: skip
+    if parameters["calibration"] not in int8.METHODS:
+        raise UnsupportedError(
+            f"onnxruntime's quantiser knows no calibration by {parameters['calibration']}",
+            code="no_calibration", hint=f"it knows {', '.join(int8.METHODS)}",
+        )  # fmt: skip
+    excluded = matching_nodes(open_network(source), parameters["keep_fp32"]) if parameters["keep_fp32"] else set()
+    calibration = _described(parameters, samples, digest(samples))
+    method, scheme = parameters["calibration"], parameters["scheme"]
+    int8.quantise(source, path, method, samples, _metadata(calibration), scheme=scheme, excluded=excluded)
+    if floating != "fp32":
+        network = open_network(path)
+        convert(network, floating, parameters["keep_fp32"])
+        network.save(path, {})
+    return calibration, {"kept": dict.fromkeys(sorted(excluded), "keep_fp32")}
+
+
+def _by_modelopt(
+    order: Order, source: Path, path: Path, samples: CalibrationSamples
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    from pybench.precision import modelopt
+    from pybench.precision.calibration import digest
+
+    parameters = order.parameters
+    calibration = _described(parameters, samples, digest(samples))
+    done = modelopt.quantise(
+        source, path, parameters["precision"], parameters["calibration"], samples, parameters["keep_fp32"]
+    )
+    from pybench.precision.int8 import stamp
+
+    stamp(path, _metadata(calibration))
+    return calibration, done
+
+
+def _described(parameters: Any, samples: CalibrationSamples, sha256: str) -> dict[str, Any]:
+    return {
         "method": parameters["calibration"],
         "samples": samples.total,
         "source": samples.source,
         "identity": images_identity(parameters["images"], parameters["images_sha256"]),
         "held_out": samples.held_out,
+        "sha256": sha256,
     }
+
+
+def _metadata(calibration: dict[str, Any], kept: dict[str, str] | None = None) -> dict[str, str]:
+    """What the file says of itself. `kept`: None where the quantiser decides by rules of its own."""
     metadata = {CALIBRATION_KEY: json.dumps(calibration, sort_keys=True)}
-    int8.quantise(source, path, parameters["calibration"], samples, metadata)
-    quantised = onnxruntime.open_session(path, precision="int8", threads=1, device="cpu")
-    result = Result(labels={"calibration": calibration})
-    compared = range(min(len(samples), -(-COMPARED_SAMPLES // samples.batch)))
-    before = np.concatenate([_rows(reference.run(samples[i])) for i in compared])
-    after = np.concatenate([_rows(quantised.run(samples[i])) for i in compared])
-    result.labels |= {f"against_fp32_{name}": value for name, value in asdict(int8.compare(before, after)).items()}
-    return _audited(result, path, calibration_cautions(metadata))
+    return metadata if kept is None else metadata | {KEPT_KEY: json.dumps(kept, sort_keys=True)}
 
 
-def _keep_quantised(source: Path, path: Path) -> Result:
+def _keep_quantised(source: Path, path: Path, precision: str) -> Result:
     """A user's file that is quantised already is taken as it is."""
     shutil.copyfile(source, path)
-    return _audited(Result(labels={"calibration": "in the file"}), path, [])
+    return _audited(Result(labels={"calibration": "in the file"}), path, precision, [])
 
 
-def _audited(result: Result, path: Path, cautions: Sequence[Caution]) -> Result:
-    found = audit_onnx(path, "int8")
+def _audited(result: Result, path: Path, precision: str, cautions: Sequence[Caution]) -> Result:
+    found = audit_onnx(path, precision)
     result.labels |= {"precision_realised": found.realised, "precision_facts": found.facts}
     result.valid["precision"] = Verdict(found.valid, found.reasons)
     result.cautions += cautions
     return result
-
-
-def _rows(outputs: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    return outputs[0].reshape(len(outputs[0]), -1)

@@ -17,6 +17,7 @@ from pybench.workloads.inputs import Arrays, random_arrays
 
 # Samples a calibration run, where the file leaves the batch free: bounds the memory of its activations.
 CALIBRATION_BATCH = 10
+COMPARED_SAMPLES = 32  # on which outputs of a derived graph are compared with FP32's
 CALIBRATION_TOKENS = 64  # of a language model's sequences
 
 
@@ -44,6 +45,18 @@ class CalibrationSamples(Sequence[Arrays]):
                 hint="raise calibration_images",
             )
         self.total = self._runs * self.batch
+
+    @classmethod
+    def of_file(cls, source: Path, parameters: Mapping[str, Any], files: Mapping[str, Path]) -> CalibrationSamples:
+        """The samples that an FP32 ONNX file's inputs ask for."""
+        from pybench.runtimes import onnxruntime
+
+        session = onnxruntime.open_session(source, precision="fp32", threads=1, device="cpu")
+        return cls(session.inputs, parameters, files)
+
+    def compared(self) -> list[Arrays]:
+        """The first few, on which outputs are compared with FP32's."""
+        return self[: -(-COMPARED_SAMPLES // self.batch)]
 
     def __len__(self) -> int:
         return self._runs

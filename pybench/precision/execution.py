@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX graphs run for their numbers, on onnxruntime's CPU provider, and the numbers compared: no times, no devices.
+
+FP16 runs by casts, FP8 only with every graph pass off (a pass puts FP8 through operators that have no such kernel),
+BF16 not at all: the provider lacks its convolutions, products and additions. The last is null with a reason, not 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as errors
+
+from pybench.case import floating_type, quantised_type
+from pybench.errors import InputError
+
+Feed = Mapping[str, npt.NDArray[Any]]
+Values = npt.NDArray[Any]
+
+_REFUSALS = (
+    errors.Fail, errors.InvalidArgument, errors.InvalidGraph, errors.InvalidProtobuf, errors.NotImplemented,
+    errors.RuntimeException,
+)  # fmt: skip
+_FATAL = 4  # of onnxruntime's severities: errors are raised, not logged as well
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Outputs of a graph against those of its FP32 origin on the same samples.
+
+    `cosine`: of all outputs as one vector; `relative_error`: norm of the difference over the norm;
+    `top1_agreement_ratio`: share of samples (or of positions, where each has its own classes) with the same class.
+    """
+
+    cosine: float
+    relative_error: float
+    top1_agreement_ratio: float
+    samples: int
+
+
+class Model:
+    """An opened graph."""
+
+    def __init__(self, session: onnxruntime.InferenceSession) -> None:
+        self._session = session
+
+    def run(self, feed: Feed) -> list[Values]:
+        """Every output, in the graph's order. Raises InputError when the graph does not run on these inputs."""
+        try:
+            outputs: list[Values] = self._session.run(None, dict(feed))
+        except _REFUSALS as error:
+            raise InputError(f"the graph does not run on its samples ({_short(error)})") from error
+        return outputs
+
+
+def open_model(source: Path | bytes, *, passes: bool = True) -> Model:
+    """Opens a file, or a model in memory. `passes`: whether the graph may be optimised. Raises InputError."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _FATAL
+    if not passes:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    except _REFUSALS as error:
+        raise InputError(f"the graph cannot be run ({_short(error)})") from error
+    return Model(session)
+
+
+def compare_files(origin: Path, derived: Path, precision: str, feeds: Sequence[Feed]) -> dict[str, Any]:
+    """Labels `against_fp32_*` of a file derived from an FP32 one; null, with a reason, where it cannot run here."""
+    if floating_type(precision) == "bf16":
+        reason = "onnxruntime's CPU provider computes no bfloat16"
+        return {**{f"against_fp32_{name}": None for name in Agreement.__slots__}, "against_fp32_reason": reason}
+    passes = quantised_type(precision) != "fp8"
+    before, after = open_model(origin), open_model(derived, passes=passes)
+    reference = np.concatenate([before.run(feed)[0] for feed in feeds])
+    outputs = np.concatenate([after.run(feed)[0] for feed in feeds])
+    return {f"against_fp32_{name}": value for name, value in asdict(compare(reference, outputs)).items()}
+
+
+def compare(reference: Values, derived: Values) -> Agreement:
+    """Outputs of the same samples from both graphs: [n, classes], [n, positions, classes] or [n, classes, ...]."""
+    a, b = _by_class(reference), _by_class(derived)
+    norm = float(np.linalg.norm(a))
+    product = norm * float(np.linalg.norm(b))
+    return Agreement(
+        cosine=float((a * b).sum()) / product if product else 0.0,
+        relative_error=float(np.linalg.norm(a - b)) / norm if norm else float("inf"),
+        top1_agreement_ratio=float((a.argmax(1) == b.argmax(1)).mean()),
+        samples=len(reference),
+    )
+
+
+def _by_class(outputs: Values) -> npt.NDArray[np.float64]:
+    """[rows, classes]: classes are the last axis of texts (three axes) and the second of images."""
+    if outputs.ndim > 3:
+        outputs = np.moveaxis(outputs, 1, -1)
+    return outputs.reshape(-1, outputs.shape[-1] if outputs.ndim > 1 else 1).astype(np.float64)
+
+
+def _short(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= 200 else text[:199] + "…"

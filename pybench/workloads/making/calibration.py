@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Making of a calibration: ranges of a graph's activations on declared samples, as JSON. INT8 and FP8 share it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pybench.precision.audit import audit_onnx
+from pybench.workloads.doubts import images_identity
+from pybench.workloads.making.order import Order
+from pybench.workloads.making.samples import CalibrationSamples
+from pybench.workloads.result import Result
+
+SCHEMA_VERSION = 1
+
+
+def make(order: Order, path: Path) -> Result:
+    """Writes {schema_version, rule, calibration, amax}; a file that is quantised already has no ranges to find."""
+    from pybench.precision.calibration import METHODS, find_ranges
+    from pybench.precision.network import open_network
+
+    parameters, source = order.parameters, order.needed("onnx", "model")
+    if audit_onnx(source, "fp32").facts["quantize_linear_nodes"]:
+        _write(path, {"calibration": None, "amax": {}})
+        return Result(labels={"calibration": "in the file"})
+    samples = CalibrationSamples.of_file(source, parameters, order.files)
+    ranges = find_ranges(open_network(source), samples, parameters["calibration"])
+    calibration = {
+        "method": ranges.method,
+        "samples": samples.total,
+        "source": samples.source,
+        "identity": images_identity(parameters["images"], parameters["images_sha256"]),
+        "held_out": samples.held_out,
+        "sha256": ranges.sha256,
+    }
+    _write(path, {"rule": METHODS[ranges.method], "calibration": calibration, "amax": ranges.amax})
+    return Result(labels={"calibration": calibration, "rule": METHODS[ranges.method], "tensors": len(ranges.amax)})
+
+
+def _write(path: Path, content: dict[str, object]) -> None:
+    path.write_text(json.dumps({"schema_version": SCHEMA_VERSION, **content}, indent=1))

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Making of an ONNX file in FP16 or BF16, and what its outputs have in common with FP32's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pybench.case import floating_type
+from pybench.precision.audit import audit_onnx
+from pybench.precision.notes import KEPT_KEY
+from pybench.recipe import DEFAULT_IMAGES
+from pybench.workloads.making.order import Order
+from pybench.workloads.making.samples import COMPARED_SAMPLES, CalibrationSamples
+from pybench.workloads.result import Result, Verdict
+
+
+def make(order: Order, path: Path) -> Result:
+    from pybench.precision.conversion import convert
+    from pybench.precision.execution import compare_files
+    from pybench.precision.network import open_network
+
+    parameters, source = order.parameters, order.needed("onnx", "model")
+    precision = parameters["precision"]
+    network = open_network(source)
+    done = convert(network, floating_type(precision), parameters["keep_fp32"])
+    network.save(path, {KEPT_KEY: json.dumps(done.kept, sort_keys=True)})
+    found = audit_onnx(path, precision)
+    images = {"images": DEFAULT_IMAGES.get(parameters["model"]), "calibration_images": COMPARED_SAMPLES}
+    samples = CalibrationSamples.of_file(source, {**parameters, **images}, order.files)
+    labels = {
+        "opset": network.opset,
+        "kept": done.kept,
+        "constants_clipped": done.clipped,
+        "constants_vanished": done.vanished,
+        "compared_on": samples.source,
+        **compare_files(source, path, precision, samples.compared()),
+        "precision_realised": found.realised,
+        "precision_facts": found.facts,
+    }
+    result = Result(labels=labels)
+    result.valid["precision"] = Verdict(found.valid, found.reasons)
+    return result
