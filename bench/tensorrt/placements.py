@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import onnx
 
 from pybench.measure import Replayer, summarise_latency
 from pybench.models.building import build
@@ -90,7 +89,7 @@ def write(source: Path, variant: Variant, path: Path) -> None:
         insert_qdq(network, ranges, variant.quantisation)
     if variant.floating != "fp32":
         convert(network, variant.floating)
-    onnx.save(network.model, path)
+    network.save(path, {})
 
 
 def built(name: str, variant: Variant, source: Path, out: Path, batch: int) -> TensorRtSession:

@@ -68,7 +68,7 @@ def cpu_model() -> str | None:
 
 def loaded_packages() -> dict[str, str]:
     """Versions of what this process has imported, by distribution; what it has not imported did not take part."""
-    found = {}
+    found: dict[str, str] = {}
     for module, distributions in PACKAGES.items():
         if module not in sys.modules:
             continue

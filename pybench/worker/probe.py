@@ -66,7 +66,7 @@ def _modelopt() -> dict[str, Any]:
     """It is never in this environment, as its pins clash: uv makes one for it when a plan first asks."""
     uv = shutil.which("uv")
     if uv is None:
-        raise UnsupportedError("modelopt needs an environment of its own, and there is no uv to make it")
+        raise UnsupportedError("modelopt needs an environment of its own, and there is no uv to make it", code="no_uv")
     return {"uv": uv}
 
 
