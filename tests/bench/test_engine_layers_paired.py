@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from bench.tensorrt.layers import paired
-from pybench.precision.engine_layers import Layer
+from pybench.precision.engine_layers import Kind, Layer
 
 
-def layer(name: str, nodes: tuple[str, ...], multiplies: str | None = "fp16", kind: str = "multiplying") -> Layer:
-    return Layer(name, "type", "kernel", ("fp16",), ("fp16",), nodes, multiplies, None, kind, "fp16")  # type: ignore[arg-type]
+def layer(name: str, nodes: tuple[str, ...], multiplies: str | None = "fp16", kind: Kind = "multiplying") -> Layer:
+    return Layer(name, "type", "kernel", ("fp16",), ("fp16",), nodes, kind, multiplies, None, "fp16")
 
 
 def test_layers_that_hold_the_same_nodes_are_paired() -> None:
