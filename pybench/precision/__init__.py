@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Precision: how it is put into an ONNX graph (`int8`), and what of it is really there.
+"""Precision: how it is put into an ONNX graph, and what of it is really there.
 
-`audit` judges graphs (reading `onnx_graph`), kernels of onnxruntime and modules of torch; `engine_audit` judges engines
-of TensorRT (reading `engine_layers`), with the operations that `flops` counts. Importing this package imports nothing;
-`int8` and `flops` need onnx, `int8` onnxruntime too, the rest only numpy.
+Put in: `conversion` (FP16, BF16), `calibration`, `placement`, `scales` and `qdq` (INT8, FP8), `int8` (onnxruntime's
+quantiser), `modelopt` (NVIDIA's), all on `network`. Found: `audit` judges graphs, kernels of onnxruntime and modules of
+torch, reading `onnx_graph` and `notes`; `engine_audit` judges engines of TensorRT, reading `engine_layers`, with the
+operations that `flops` counts. Importing this package imports nothing, and no audit imports onnx.
 """
