@@ -27,7 +27,7 @@ PRECISIONS = {
     "tensorrt": ("fp32", "tf32", "fp16", "bf16", "int8", "int8+fp16", "int8+bf16"),
 }
 WHY_NOT = {
-    "cpu": "its CPU provider emulates half precision by casts, and would measure the emulation",
+    "cpu": "its CPU provider multiplies in FP32 and in integers, and emulates half precision by casts",
     "cuda": "its CUDA provider has no integer convolutions: it would run Q/DQ nodes in floating point",
     "tensorrt": "its TensorRT provider is not known to",
 }
@@ -94,6 +94,6 @@ def _tensorrt() -> dict[str, str]:
         "trt_auxiliary_streams": "0",
         "trt_engine_cache_enable": "0",
         "trt_timing_cache_enable": "0",
-        # Captured runs cannot be told from others there (the CUDA provider's `gpu_graph_id`), and ours are of both kinds.
+        # It cannot tell captured runs from others, as CUDA's does by `gpu_graph_id`, and ours are of both kinds.
         "trt_cuda_graph_enable": "0",
     }

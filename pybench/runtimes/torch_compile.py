@@ -33,7 +33,12 @@ WITH_CUDA_GRAPHS = ("reduce-overhead", "max-autotune")
 CALLS_BEFORE_TIMING = 3  # one compiles, one records a CUDA graph where the mode has them, one replays it
 NS_PER_S = 1e9
 
-_MISSING = {"InvalidCxxCompiler": "no C++ compiler", "TritonMissing": "no triton", "working triton": "no triton"}
+_MISSING = {  # words of Inductor and Triton -> what is not there
+    "InvalidCxxCompiler": "no C++ compiler",
+    "Failed to find C compiler": "no C compiler",
+    "TritonMissing": "no triton",
+    "working triton": "no triton",
+}
 
 
 class TorchCompileSession(TorchSession):
@@ -59,7 +64,8 @@ class TorchCompileSession(TorchSession):
 
     def _call(self, held: Tensor) -> Tensor:
         if self._replays:
-            torch.compiler.cudagraph_mark_step_begin()  # the outputs of the last call may be overwritten
+            # The outputs of the last call may be overwritten.
+            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         return self._compiled(held)
 
     def _compile(self, held: Tensor) -> None:
@@ -127,9 +133,8 @@ def _compile_errors() -> Iterator[None]:
         missing = next((name for name in _MISSING if name in str(error)), None)
         if missing is None or memory_evidence(error) is not None:
             raise
-        raise UnsupportedError(f"torch.compile has {_MISSING[missing]} here", code="no_compiler",
-                               hint="install g++ (or name a compiler in CXX), and for a GPU triton") from error  # fmt: skip
-
+        hint = "install g++ (or name a compiler in CXX), and for a GPU triton"
+        raise UnsupportedError(f"torch.compile has {_MISSING[missing]} here", code="no_compiler", hint=hint) from error
 
 
 def _first_line(error: BaseException) -> str:
