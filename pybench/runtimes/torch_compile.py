@@ -119,11 +119,11 @@ def _empty_caches() -> Path:
 
 @contextmanager
 def _compile_errors() -> Iterator[None]:
-    from torch._dynamo.exc import Unsupported
+    from torch._dynamo.exc import Unsupported, UserError
 
     try:
         yield
-    except Unsupported as error:
+    except (Unsupported, UserError) as error:
         raise UnsupportedError(
             f"torch.compile cannot take the model as one graph ({_first_line(error)})", code="no_full_graph",
             hint="use runtime: torch",
