@@ -28,6 +28,8 @@ PRECISIONS = (
 QUANTISERS = ("pybench", "onnxruntime", "modelopt")
 ARRIVALS = ("closed", "fixed", "poisson")
 LAUNCHES = ("graph", "enqueue")
+PROVIDERS = ("cpu", "cuda", "tensorrt")
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 PATHS = ("none", "python", "hf", "rust", "go_rust")
 CALIBRATIONS = ("minmax", "entropy", "percentile", "moving-average")
 IMAGE_MODELS = ("resnet50", "digits-cnn")
@@ -95,7 +97,7 @@ _LIST = (
         "quantiser",
         "choice",
         None,
-        "what puts int8 and fp8 into the graph; null: onnxruntime for the runtime onnxruntime, else pybench",
+        "what puts int8 and fp8 into the graph; null: pybench, but for onnxruntime on a CPU its own",
         _IMAGES,
         QUANTISERS,
     ),
@@ -131,10 +133,19 @@ _LIST = (
         "launch",
         "choice",
         "graph",
-        "how an iteration of TensorRT is launched: a captured CUDA graph, or enqueue",
+        "how TensorRT (and onnxruntime's provider cuda) launches an iteration: a captured CUDA graph, or enqueue",
         frozenset({"infer"}),
         LAUNCHES,
     ),
+    Factor(
+        "provider",
+        "choice",
+        None,
+        "what onnxruntime executes on; null: CUDA where there is a GPU and its build has it, else the CPU",
+        _IMAGES,
+        PROVIDERS,
+    ),
+    Factor("compile_mode", "choice", "default", "what torch-compile optimises for", _IMAGES, COMPILE_MODES),
     Factor("batch", "integer", 1, "samples an iteration", _MODEL, minimum=1),
     Factor("seq_len", "integer", 128, "tokens a sample (language models)", _LANGUAGE, minimum=2),
     Factor("path", "choice", "none", "how tokens reach the model; none: synthetic ids", _LANGUAGE, PATHS),
@@ -243,6 +254,8 @@ class Case:
     aux_streams: int = 0
     build: int = 1
     launch: str = "graph"
+    provider: str | None = None
+    compile_mode: str = "default"
     batch: int = 1
     seq_len: int = 128
     path: str = "none"

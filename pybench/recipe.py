@@ -85,8 +85,10 @@ def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
 
 
 def quantiser_of(case: Case) -> str:
-    """What puts int8 or fp8 into the case's graph."""
-    return case.quantiser or ("onnxruntime" if case.runtime == "onnxruntime" else "pybench")
+    """What puts int8 or fp8 into the case's graph: onnxruntime's own quantiser is for its CPU kernels, since its ranges
+    are not symmetric, as TensorRT asks."""
+    on_cpu = case.runtime == "onnxruntime" and case.provider != "tensorrt"
+    return case.quantiser or ("onnxruntime" if on_cpu else "pybench")
 
 
 def in_making_order(recipes: Mapping[str, Recipe]) -> list[Recipe]:

@@ -29,6 +29,8 @@ METRIC_LABELS = {
     "peak_host_bytes": "Peak host memory",
     "peak_device_bytes": "Peak device memory",
     "model_bytes": "Model size",
+    "build_s": "Engine build time",
+    "compile_s": "Compile time",
     "gpu_energy_j": "GPU energy",
     "gpu_energy_per_sample_j": "GPU energy/sample",
     "gpu_energy_per_token_j": "GPU energy/token",

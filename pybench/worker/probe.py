@@ -10,8 +10,10 @@ import importlib
 import os
 import platform
 import shutil
+import sysconfig
 from collections.abc import Callable, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from pybench.errors import PybenchError, UnsupportedError
@@ -98,6 +100,17 @@ def _package(module: str, package: str) -> dict[str, Any]:
     return {"version": metadata.version(package)}
 
 
+def _compiler() -> dict[str, Any]:
+    """What torch.compile builds with: a C++ compiler (Triton takes the C one beside it) and Python's headers."""
+    name = os.environ.get("CXX", "g++")
+    compiler, headers = shutil.which(name), Path(sysconfig.get_paths()["include"]) / "Python.h"
+    if compiler is None:
+        raise FileNotFoundError(f"no compiler {name} on PATH")
+    if not headers.is_file():
+        raise FileNotFoundError(f"{headers} does not exist")
+    return {"path": compiler}
+
+
 def _go_rust() -> dict[str, Any]:
     from pybench.preprocess.orchestrator import find_orchestrator
 
@@ -126,6 +139,8 @@ _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     "machine": _machine,
     "cuda": _cuda,
     "torch": _torch,
+    "torch_tensorrt": lambda: _package("torch_tensorrt", "torch-tensorrt"),
+    "compiler": _compiler,
     "tensorrt": _tensorrt,
     "cuda_python": lambda: _package("cuda.bindings.driver", "cuda-bindings"),
     "onnxruntime": _onnxruntime,

@@ -48,6 +48,7 @@ class TensorRtSession:
         self.graph: cuda.Graph | None = None
         self.device_uuid: str | None = cuda.devices()[0]["uuid"]
         self.model_bytes = path.stat().st_size
+        self.compile_s: float | None = None  # of the engine's making, which is a run of its own
         self.labels: dict[str, Any] = {
             "runtime_version": self._library.__version__,
             "launch": "enqueue",
