@@ -43,7 +43,8 @@ ENGINE_FACTORS = ("workspace_bytes", "optimisation_level", "aux_streams", "build
 QUANTISING_FACTORS = ("quantiser", "calibration", "calibration_images")
 BOARD_SETTINGS = ("power_limit_w", "sm_clock_mhz", "memory_clock_mhz")
 
-LONGEST_SEQUENCE = 2048  # positions that the built-in language models have learned
+# Tokens of the longest sequence: positions that a built-in model has learned.
+LONGEST_SEQUENCE = {"tinylm-small": 2048, "tinylm-large": 2048, "distilbert": 512}
 
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
 

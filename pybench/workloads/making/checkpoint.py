@@ -14,8 +14,8 @@ def make(order: Order, path: Path) -> Result:
     import torch
 
     from pybench.models.building import build
-    from pybench.models.images import read_digits
-    from pybench.models.training import train_digits
+    from pybench.models.images.digits import read_digits
+    from pybench.models.training.digits import train_digits
 
     torch.set_num_threads(1)  # the order of sums must not depend on the machine's number of CPUs
     model = train_digits(build(parameters["model"], seed=parameters["seed"]), read_digits("train"), parameters["seed"])
