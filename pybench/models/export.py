@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from pybench.errors import UnsupportedError
-from pybench.models.catalogue import POSITIONS, Description
+from pybench.models.catalogue import Description
 
 OPSET = 20
 OUTPUT_NAME = "logits"
@@ -34,12 +34,12 @@ def export_onnx(model: nn.Module, description: Description, path: Path, metadata
             f"exporting to ONNX needs {error.name}", code="no_onnx", hint="install pybench[onnx]"
         ) from error
     batch = torch.export.Dim("batch", min=1, max=65_536)
-    if description.kind == "image":
+    if description.takes_ids:
+        example = torch.zeros(2, EXAMPLE_TOKENS, dtype=torch.int64)
+        dynamic = {0: batch, 1: torch.export.Dim("tokens", min=2, max=description.positions)}
+    else:
         example = torch.zeros(2, *description.input_shape)
         dynamic = {0: batch}
-    else:
-        example = torch.zeros(2, EXAMPLE_TOKENS, dtype=torch.int64)
-        dynamic = {0: batch, 1: torch.export.Dim("tokens", min=2, max=POSITIONS)}
     with warnings.catch_warnings(), _quiet("torch.onnx", "onnxscript"):
         warnings.simplefilter("ignore")  # deprecations inside torch's own exporter
         program = torch.onnx.export(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pybench.case import SYNTHETIC
 from pybench.models.images import arrays, cifar, collection, folder
 from pybench.models.images.collection import Images, Pixels, Shape, Split
 from pybench.models.images.digits import DIGITS_SHAPE, read_digits
 from pybench.models.images.generated import open_synthetic
-from pybench.models.images.synthetic import NAME as SYNTHETIC
 
 __all__ = ["Images", "Pixels", "Shape", "Split", "has_splits", "open_images"]
 

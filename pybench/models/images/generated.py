@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from pybench.errors import InputError
 from pybench.models.images.collection import Images, Pixels, Shape, Split, model_input
@@ -26,6 +27,7 @@ def open_synthetic(split: Split, shape: Shape) -> Images:
     return Images(ids, labels_of(split, numbers), tuple(f"{c:02d}" for c in range(CLASSES)), shape, read)
 
 
-def grey(drawn: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+def grey(drawn: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """uint8 [3, H, W], to the mean [1, H, W], rounded down."""
-    return (drawn.sum(0, keepdims=True, dtype=np.int64) // 3).astype(np.uint8)
+    total: npt.NDArray[np.int64] = drawn.sum(0, keepdims=True, dtype=np.int64)
+    return (total // 3).astype(np.uint8)

@@ -16,6 +16,10 @@ import numpy.typing as npt
 
 from pybench.models.images.synthetic import FAMILIES, Objects, Scenes, Texture
 
+RIM = 0.09  # width of an object's rim, in its mean radius
+EDGE = 25.0  # slope from rim to texture, the same
+TRAIT = 0.11  # amplitude of an outline's second harmonic, of a trait of 1
+
 Array = Any  # of numpy or of torch
 Placing = Callable[[npt.NDArray[Any]], Array]
 
@@ -63,11 +67,13 @@ class _Painter:
         scale = np.sqrt(inverse[:, 0, 0] * inverse[:, 1, 1] - inverse[:, 0, 1] * inverse[:, 1, 0])
         distance = self.outline(objects, across / radius) - radius
         cover = xp.clip(distance * column(np.float32(1) / (scale * np.float32(pixel))) + 0.5, 0.0, 1.0)
-        painted = self.coloured(objects.texture, across, along)
+        inside = xp.clip((distance - RIM) * EDGE + 0.5, 0.0, 1.0)
+        rim = column(objects.rim)
+        painted = [rim + inside * (above - rim) for above in self.coloured(objects.texture, across, along)]
         return [below + cover * (above - below) for below, above in zip(canvas, painted, strict=True)]
 
     def outline(self, objects: Objects, cosine: Array) -> Array:
-        """Radius in the direction with this cosine: 1 + depth C + 0.09 trait (2 C^2 - 1) with C = cos(lobes angle)."""
+        """Radius in the direction with this cosine: 1 + depth C + 0.11 trait (2 C^2 - 1) with C = cos(lobes angle)."""
         twice = cosine + cosine
         before, current = cosine, twice * cosine - 1.0  # Chebyshev: cos((k + 1) a) = 2 cos(a) cos(k a) - cos((k - 1) a)
         chosen = 0.0
@@ -75,7 +81,7 @@ class _Painter:
             chosen = chosen + current * self.column((objects.lobes == lobes).astype(np.float32))
             before, current = current, twice * current - before
         double = chosen * chosen * 2.0 - 1.0
-        trait = self.column(objects.trait * np.float32(0.09))
+        trait = self.column(objects.trait * np.float32(TRAIT))
         return self.column(objects.depth) * chosen + trait * double + 1.0
 
     def coloured(self, texture: Texture, x: Array, y: Array) -> list[Array]:

@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from pybench.models.images.draws import Draws, Floats, Integers
 
-NAME = "synthetic-100"
 FAMILIES = 5
 MEMBERS = 2 * FAMILIES
 CLASSES = MEMBERS * MEMBERS
@@ -53,13 +52,14 @@ class Texture:
 class Objects:
     """One object for each image. `centre`: [n, 2] in the frame's coordinates (-1 to 1); `inverse`: [n, 2, 2], from the
     frame's to the object's own, where its mean radius is 1; `lobes`: int64 [n]; `depth`: [n], amplitude of the lobes;
-    `trait`: [n]."""
+    `trait`: [n]; `rim`: [n], how bright the dark line about it is."""
 
     centre: Floats
     inverse: Floats
     lobes: Integers
     depth: Floats
     trait: Floats
+    rim: Floats
     texture: Texture
 
 
@@ -86,15 +86,16 @@ def draw_scenes(split: str, indices: npt.ArrayLike, difficulty: float = DIFFICUL
     draws = Draws(SEED, _STREAMS[split], np.asarray(indices, np.int64))
     labels = draws.integer(CLASSES)
     shape, surface = labels // MEMBERS, labels % MEMBERS
-    background = _texture(draws, draws.integer(FAMILIES), draws.uniform(-1.6, 1.6), (0.9, 2.6), contrast=0.7)
+    background = _texture(draws, draws.integer(FAMILIES), draws.uniform(-1.6, 1.6), (0.9, 2.6), contrast=0.5)
     lattice = np.stack([draws.uniform(-0.16, 0.16) for _ in range(25)], axis=-1).reshape(-1, 5, 5)
     behind, before = _distractor(draws), _distractor(draws)
     main = Objects(
-        centre=np.stack([draws.uniform(-0.3, 0.3), draws.uniform(-0.3, 0.3)], axis=-1),
-        inverse=_inverse(draws, draws.uniform(0.5, 0.75)),
+        centre=np.stack([draws.uniform(-0.25, 0.25), draws.uniform(-0.25, 0.25)], axis=-1),
+        inverse=_inverse(draws, draws.uniform(0.55, 0.75)),
         lobes=shape // 2 + 2,
-        depth=draws.uniform(0.2, 0.28),
+        depth=draws.uniform(0.26, 0.34),
         trait=_trait(draws, shape, difficulty),
+        rim=draws.uniform(0.0, 0.25),
         texture=_texture(draws, surface // 2, _trait(draws, surface, difficulty), (1.4, 2.2), contrast=1.0),
     )
     slope = draws.direction() * draws.uniform(0.0, 0.25)[:, np.newaxis]
@@ -129,8 +130,9 @@ def _distractor(draws: Draws) -> Objects:
         centre=np.stack([draws.uniform(-0.9, 0.9), draws.uniform(-0.9, 0.9)], axis=-1),
         inverse=_inverse(draws, draws.uniform(0.14, 0.26)),
         lobes=draws.integer(FAMILIES) + 2,
-        depth=draws.uniform(0.2, 0.28),
+        depth=draws.uniform(0.26, 0.34),
         trait=draws.uniform(-1.6, 1.6),
+        rim=draws.uniform(0.0, 0.25),
         texture=_texture(draws, draws.integer(FAMILIES), draws.uniform(-1.6, 1.6), (1.0, 1.8), contrast=1.0),
     )
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from pybench.models.images.normalisation import IMAGENET_DEVIATION, IMAGENET_MEAN
 from pybench.models.images.rendering import render
-from pybench.models.images.synthetic import CLASSES, DIFFICULTY, VALIDATION_IMAGES, draw_scenes
+from pybench.models.images.synthetic import DIFFICULTY, VALIDATION_IMAGES, draw_scenes
 
 Shape = tuple[int, int, int]
 
@@ -43,6 +43,13 @@ class Course:
     warm_up: float = 0.15
     limit_s: float | None = None
     difficulty: float = DIFFICULTY
+
+
+def course_of(model: str, images: int) -> Course:
+    """What a built-in model is trained with."""
+    if model == "vgg16-cifar10":
+        return Course(images, batch=512, rate=0.1)  # no shortcuts: a higher rate does not start
+    return Course(images, batch=64, rate=0.4) if model == "digits-cnn" else Course(images)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +155,3 @@ def _start_residuals_at_zero(model: nn.Module) -> None:
         last = getattr(module, "bn3", None)
         if isinstance(last, nn.BatchNorm2d) and hasattr(module, "downsample"):
             nn.init.zeros_(last.weight)
-
-
-__all__ = ["CLASSES", "Course", "Step", "draw_batch", "judge", "train"]
