@@ -113,10 +113,15 @@ def _convolution(inputs: int, outputs: int, size: int, stride: int = 1, groups: 
 
 
 def _initialise(model: nn.Module) -> None:
-    """He's normal distribution (fan out) for convolutions, deviation 0.01 for linear layers: as torchvision does."""
+    """He's normal distribution (fan out) for convolutions, deviation 0.01 for linear layers.
+
+    A depthwise filter feeds one channel, so its fan is its group's, as timm counts it: counted over all channels, as
+    torchvision does, untrained outputs vanish (1e-18 of the input's size in v1) and nothing can be compared on them.
+    """
     for module in model.modules():
         if isinstance(module, nn.Conv2d):
-            nn.init.kaiming_normal_(module.weight, mode="fan_out")
+            fan_out = module.kernel_size[0] * module.kernel_size[1] * module.out_channels // module.groups
+            nn.init.normal_(module.weight, std=(2 / fan_out) ** 0.5)
         elif isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=0.01)
             nn.init.zeros_(module.bias)
