@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A torch module as one ONNX file: dynamic batch and sequence, opset 20, equal bytes for equal weights.
 
-Uses torch's exporter (`dynamo=True`), which folds batch norms into the convolutions before them. What it records for people (stack traces with this machine's paths) is removed.
-Opset 20: from 23 on attention becomes one operator that onnxruntime does not run everywhere, and TensorRT 10 reads up
-to 20. Does not quantise or change the precision: the file is FP32 and everything else is derived from it.
+Uses torch's exporter (`dynamo=True`), which folds batch norms into the convolutions before them. What it records for
+people (stack traces with this machine's paths) is removed, and nodes get names that people can write down. Opset 20:
+from 23 on attention becomes one operator that onnxruntime does not run everywhere, and TensorRT 10 reads up to 20. Does
+not quantise or change the precision: the file is FP32 and everything else is derived from it.
 """
 
 from __future__ import annotations
