@@ -20,8 +20,8 @@ from pybench.case import (
     BOARD_SETTINGS,
     ENGINE_FACTORS,
     FACTORS,
-    LANGUAGE_MODELS,
     QUANTISING_FACTORS,
+    TOKEN_MODELS,
     Case,
     floating_type,
     quantised_type,
@@ -450,7 +450,7 @@ _YIELDS: dict[str, tuple[str, ...]] = {
 
 def metrics_of(case: Case) -> frozenset[str]:
     """Names of the metrics that a case can yield on a machine that has every sensor."""
-    tokens = case.workload == "infer" and case.model in LANGUAGE_MODELS
+    tokens = case.workload == "infer" and case.model in TOKEN_MODELS
     graphs = case.runtime == "torch-graph" or (case.runtime == "tensorrt" and case.launch == "graph")
     replayed = case.workload == "infer" and graphs and case.path == "none"
     alone = _ALONE if case.arrivals == "closed" else ()

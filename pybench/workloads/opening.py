@@ -16,7 +16,7 @@ from typing import Any
 from pybench.case import RUNTIMES, Case
 from pybench.cautions import Caution, CautionCode
 from pybench.errors import InputError, UnsupportedError
-from pybench.models.catalogue import BUILT_IN, POSITIONS, VOCABULARY, Description
+from pybench.models.catalogue import BUILT_IN, VOCABULARY, Description
 from pybench.precision.audit import Audit, audit_kernels, audit_onnx, audit_parameters
 from pybench.recipe import TRAINED_ON
 from pybench.runtimes.providers import is_whole
@@ -106,8 +106,9 @@ def partition_cautions(labels: Mapping[str, Any]) -> list[Caution]:
 
 def _check_sequence(case: Case) -> None:
     description = BUILT_IN.get(case.model or "")
-    if description is not None and description.kind == "language" and case.seq_len > POSITIONS:
-        raise InputError(f"{case.model} has {POSITIONS} positions, the case asks for seq_len {case.seq_len}")
+    positions = None if description is None else description.positions
+    if positions is not None and case.seq_len > positions:
+        raise InputError(f"{case.model} has {positions} positions, the case asks for seq_len {case.seq_len}")
 
 
 def _open_onnx(request: Request, vocabulary: int) -> Opened:
@@ -192,7 +193,7 @@ def _open_torch(request: Request, vocabulary: int, deterministic: bool) -> Opene
     kind = torch.set_up(case.precision, allowed_threads(case), case.device)
     checkpoint = request.artefacts.get("checkpoint") or request.files.get("checkpoint")
     module = build(description.name, checkpoint=checkpoint, vocabulary=max(vocabulary, VOCABULARY))
-    language = description.kind == "language"
+    language = description.takes_ids
     shape = (None, None) if language else (None, *description.input_shape)
     spec = torch.spec_of(description.input_name, shape, language)
     session = _torch_session(case, module, spec, {"kind": kind, "deterministic": deterministic})
