@@ -25,10 +25,7 @@ def test_the_reader_agrees_with_the_onnx_package(precision: str) -> None:
     values = (*judge.input, *judge.output, *judge.value_info)
     assert graph.types == {value.name: _word(value.type.tensor_type.elem_type) for value in values}
     assert graph.properties == {entry.key: entry.value for entry in onnx.load(path).metadata_props}
-    assert graph.weights == {
-        weight.name: (_word(weight.data_type), _size(weight))
-        for weight in judge.initializer
-    }
+    assert graph.weights == {weight.name: (_word(weight.data_type), _size(weight)) for weight in judge.initializer}
 
 
 def _word(kind: int) -> str:
