@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX graphs run for their numbers, on onnxruntime's CPU provider, and the numbers compared: no times, no devices.
 
-FP16 runs by casts, FP8 only with every graph pass off (a pass puts FP8 through operators that have no such kernel),
-BF16 not at all: the provider lacks its convolutions, products and additions. The last is null with a reason, not 0.
+FP16 and BF16 are emulated (`emulation`), FP8 runs with every graph pass off (a pass puts FP8 through operators that
+have no such kernel). What cannot be run is null with a reason, not 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as errors
 
 from pybench.case import floating_type, quantised_type
-from pybench.errors import InputError
+from pybench.errors import InputError, UnsupportedError
+from pybench.precision.emulation import emulate
+from pybench.precision.network import open_network
 
 Feed = Mapping[str, npt.NDArray[Any]]
 Values = npt.NDArray[Any]
@@ -74,14 +76,20 @@ def open_model(source: Path | bytes, *, passes: bool = True) -> Model:
 
 def compare_files(origin: Path, derived: Path, precision: str, feeds: Sequence[Feed]) -> dict[str, Any]:
     """Labels `against_fp32_*` of a file derived from an FP32 one; null, with a reason, where it cannot run here."""
-    if floating_type(precision) == "bf16":
-        reason = "onnxruntime's CPU provider computes no bfloat16"
-        return {**{f"against_fp32_{name}": None for name in Agreement.__slots__}, "against_fp32_reason": reason}
-    passes = quantised_type(precision) != "fp8"
-    before, after = open_model(origin), open_model(derived, passes=passes)
-    reference = np.concatenate([before.run(feed)[0] for feed in feeds])
-    outputs = np.concatenate([after.run(feed)[0] for feed in feeds])
-    return {f"against_fp32_{name}": value for name, value in asdict(compare(reference, outputs)).items()}
+    floating, passes = floating_type(precision), quantised_type(precision) != "fp8"
+    method = "the file, on onnxruntime's CPU provider"
+    before = open_model(origin)
+    try:
+        if floating == "fp32":
+            after = open_model(derived, passes=passes)
+        else:
+            method = f"an FP32 graph that rounds every tensor to {floating}, on onnxruntime's CPU provider"
+            after = open_model(emulate(open_network(derived)).SerializeToString(), passes=passes)
+        outputs = np.concatenate([after.run(feed)[0] for feed in feeds])
+    except (InputError, UnsupportedError) as error:
+        return {f"against_fp32_{name}": None for name in Agreement.__slots__} | {"against_fp32_method": error.message}
+    found = compare(np.concatenate([before.run(feed)[0] for feed in feeds]), outputs)
+    return {f"against_fp32_{name}": value for name, value in asdict(found).items()} | {"against_fp32_method": method}
 
 
 def compare(reference: Values, derived: Values) -> Agreement:

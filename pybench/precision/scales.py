@@ -21,12 +21,7 @@ from pybench.precision.network import Array
 
 LARGEST = {"int8": 127.0, "fp8": 448.0}
 CODES = {"int8": np.dtype(np.int8), "fp8": np.dtype(ml_dtypes.float8_e4m3fn)}
-# Type, and its smallest normal number: below it a scale would lose digits.
-_FLOATING = {
-    "fp32": (np.dtype(np.float32), 2.0**-126),
-    "fp16": (np.dtype(np.float16), 2.0**-14),
-    "bf16": (np.dtype(ml_dtypes.bfloat16), 2.0**-126),
-}
+_FLOATING = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 
 Reals = npt.NDArray[np.float32]
 
@@ -41,13 +36,16 @@ class Codes:
     def scales(self, magnitudes: Reals) -> Reals:
         """Scales of largest magnitudes, as FP32 numbers that the floating type holds exactly; always above 0.
 
-        They are rounded before anything is encoded, so that codes are made with the scale that undoes them. What is
-        all 0 gets the scale 1.
+        They are rounded upwards, so that the largest magnitude still fits (FP16's smallest scale is 2^-24: tensors
+        below 7.6e-6 use only part of INT8's codes), and before anything is encoded, so that codes are made with the
+        scale that undoes them. What is all 0 gets the scale 1.
         """
-        kind, smallest = _FLOATING[self.floating]
-        scales = np.maximum(magnitudes / np.float32(LARGEST[self.kind]), np.float32(smallest))
-        rounded: Reals = np.where(magnitudes > 0, scales, np.float32(1)).astype(kind).astype(np.float32)
-        return rounded
+        kind = _FLOATING[self.floating]
+        exact = np.where(magnitudes > 0, magnitudes / np.float32(LARGEST[self.kind]), np.float32(1)).astype(np.float32)
+        nearest = exact.astype(kind)
+        above = np.nextafter(nearest, np.array(np.inf, kind))
+        rounded: Reals = np.where(nearest.astype(np.float32) < exact, above, nearest).astype(np.float32)
+        return np.maximum(rounded, np.float32(2.0**-126))
 
     def encode(self, value: Reals, scale: Reals, axis: int | None) -> Array:
         """Codes of a tensor; `scale`: one for all, or one for each index of `axis`."""
