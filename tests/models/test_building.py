@@ -153,9 +153,9 @@ def test_a_checkpoint_of_another_model_says_what_differs(tmp_path: Path) -> None
         InputError, match=r"other\.pt does not fit digits-cnn: 19 missing \(bn1.*14 more\); 1 unknown \(head\)"
     ):
         build("digits-cnn", checkpoint=tmp_path / "other.pt")
-    wrong = build("digits-cnn").state_dict() | {"fc.weight": torch.zeros(3, 3)}
+    wrong = build("digits-cnn").state_dict() | {"conv2.weight": torch.zeros(3, 3)}
     torch.save(wrong, tmp_path / "shape.pt")
-    with pytest.raises(InputError, match=r"fc.weight is \[3, 3\], not \[10, 256\]"):
+    with pytest.raises(InputError, match=r"conv2\.weight is \[3, 3\], not \[32, 16, 3, 3\]"):
         build("digits-cnn", checkpoint=tmp_path / "shape.pt")
 
 

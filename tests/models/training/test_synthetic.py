@@ -34,6 +34,7 @@ def test_a_batch_is_what_the_data_set_reads() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_small_network_leaves_guessing_behind() -> None:
     """Guessing costs ln 100 = 4.6 nats and hits 1 %. What a large network reaches is bench/tensorrt's to show."""
     torch.set_num_threads(1)
