@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from pybench.case import Case
-from pybench.recipe import in_making_order, quantiser_of, recipes_of
+from pybench.case import IMAGE_MODELS, Case
+from pybench.recipe import (
+    SYNTHETIC_TRAINING,
+    TRAINED_WITHOUT_GPU,
+    images_of,
+    in_making_order,
+    quantiser_of,
+    recipes_of,
+)
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8")
 
@@ -38,6 +45,30 @@ def test_torch_needs_weights_only_where_there_is_something_to_train() -> None:
     assert [*recipes_of(Case(workload="infer", model="digits-cnn", runtime="torch"))] == ["checkpoint"]
     assert recipes_of(Case(workload="infer", model="resnet50", runtime="torch")) == {}
     assert recipes_of(Case(workload="h2d")) == {}
+
+
+def test_weights_trained_on_the_generated_set_are_an_artefact_and_bring_its_images() -> None:
+    case = Case(workload="accuracy", model="resnet50", runtime="onnxruntime", precision="int8",
+                checkpoint="synthetic-100")  # fmt: skip
+    kinds = [recipe.kind for recipe in in_making_order(recipes_of(case))]
+    assert kinds == ["checkpoint", "onnx", "onnx-quantised"]
+    checkpoint = in_making_order(recipes_of(case))[0]
+    assert dict(checkpoint.parameters)["images"] == SYNTHETIC_TRAINING["resnet50"]
+    assert dict(recipes_of(case)["model"].parameters)["images"] == "synthetic-100"
+    assert images_of(case) == "synthetic-100"
+    assert images_of(case.with_factors(images="mine")) == "mine"
+    assert images_of(case.with_factors(checkpoint="mine.pt")) is None
+    assert set(TRAINED_WITHOUT_GPU) <= set(SYNTHETIC_TRAINING) <= set(IMAGE_MODELS)
+
+
+def test_an_engine_is_bound_to_a_sequence_only_where_the_model_takes_one() -> None:
+    engines = {
+        name: dict(recipes_of(Case(workload="infer", model=name, runtime="tensorrt"), "a GPU")["engine"].parameters)
+        for name in ("resnet50", "distilbert", "tinylm-small", "unet3d", "mlp")
+    }
+    assert {name: parameters["seq_len"] for name, parameters in engines.items()} == {
+        "resnet50": None, "distilbert": 128, "tinylm-small": 128, "unet3d": None, "mlp": None,
+    }  # fmt: skip
 
 
 def test_a_users_checkpoint_is_read_from_its_path_and_addressed_by_its_content() -> None:

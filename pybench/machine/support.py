@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pybench.case import BOARD_SETTINGS, PRECISIONS, Case, quantised_type
+from pybench.case import BOARD_SETTINGS, PRECISIONS, SYNTHETIC, Case, quantised_type
 from pybench.machine.facts import ALSO_NEEDED, Facts, package_of
-from pybench.recipe import RUN_FROM_ONNX, is_built_in
+from pybench.recipe import RUN_FROM_ONNX, TRAINED_WITHOUT_GPU, is_built_in
 
 Reason = tuple[str, str]
 
@@ -58,7 +58,7 @@ FP8_CAPABILITY = 8.9  # Ada
 
 def unsupported(case: Case, facts: Facts) -> Reason | None:
     """None when the case can run here, else a short stable code and a sentence with what to do."""
-    for rule in (_packages, _runtime, _provider, _device, _precision, _transfer, _path, _settings):
+    for rule in (_packages, _runtime, _training, _provider, _device, _precision, _transfer, _path, _settings):
         reason = rule(case, facts)
         if reason is not None:
             return reason
@@ -131,6 +131,17 @@ def _provider(case: Case, facts: Facts) -> Reason | None:
         )
     if case.provider == "tensorrt" and quantised_type(case.precision) and case.quantiser == "onnxruntime":
         return "ranges_not_symmetric", "TensorRT takes symmetric ranges only; use quantiser: pybench or modelopt"
+    return None
+
+
+def _training(case: Case, facts: Facts) -> Reason | None:
+    """Whether the weights that the case asks for can be made here, with whatever GPU there is."""
+    if case.checkpoint != SYNTHETIC or case.model in TRAINED_WITHOUT_GPU:
+        return None
+    if not facts["torch"]["available"]:
+        return "no_torch", f"torch trains {case.model} ({facts['torch']['why']}); {INSTALL['torch']}"
+    if not facts["torch"].get("cuda_devices"):
+        return "no_gpu", f"training {case.model} on {SYNTHETIC} needs a GPU; or give `checkpoint` a file of weights"
     return None
 
 

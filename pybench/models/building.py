@@ -84,10 +84,11 @@ def _draw_statistics(model: nn.Module) -> None:
     away, and no convolution has a bias: a network that is faster than any trained one. Training overwrites them.
     """
     for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d | nn.BatchNorm3d):
-            if module.running_mean is not None and module.running_var is not None:
-                module.running_mean.normal_(0.0, 0.1)
-                module.running_var.uniform_(0.5, 1.5)
+        if not isinstance(module, nn.BatchNorm2d | nn.BatchNorm3d):
+            continue
+        if module.running_mean is not None and module.running_var is not None:  # for the type checker
+            module.running_mean.normal_(0.0, 0.1)
+            module.running_var.uniform_(0.5, 1.5)
 
 
 def _classes(state: State, name: str) -> int | None:

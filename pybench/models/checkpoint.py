@@ -61,7 +61,7 @@ def _read_torch(path: Path) -> State:
         if isinstance(state, dict) and isinstance(state.get(key), dict):
             state = state[key]
             break
-    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+    if not isinstance(state, dict) or not state or not all(isinstance(value, Tensor) for value in state.values()):
         raise InputError(f"{path} holds no state_dict", hint="save it with torch.save(model.state_dict(), path)")
     return state
 
@@ -82,9 +82,8 @@ def _read_safetensors(path: Path) -> State:
 
 
 def _renamed(state: State, model: str) -> State:
-    for prefix in _PREFIXES:
-        if state and all(name.startswith(prefix) for name in state):
-            state = {name.removeprefix(prefix): value for name, value in state.items()}
+    while prefix := next((each for each in _PREFIXES if all(name.startswith(each) for name in state)), ""):
+        state = {name.removeprefix(prefix): value for name, value in state.items()}
     if model != "distilbert":
         return state
     # Older files keep the positions 0, 1, 2, ... as a buffer; a bare DistilBertModel has no prefix, and the head of the

@@ -76,6 +76,11 @@ TOKENIZE = Case(workload="tokenize", path="rust")
     [
         (RESNET, LAPTOP, None),
         (RESNET, BARE, "no_torch"),
+        (RESNET.with_factors(checkpoint="synthetic-100"), LAPTOP, "no_gpu"),
+        (RESNET.with_factors(checkpoint="synthetic-100"), SERVER, None),
+        (RESNET.with_factors(checkpoint="synthetic-100", device="cpu"), SERVER, None),
+        (RESNET.with_factors(checkpoint="mine.pt"), LAPTOP, None),
+        (DIGITS.with_factors(checkpoint="synthetic-100"), LAPTOP, None),
         (RESNET.with_factors(precision="int8"), SERVER, "no_int8_in_torch"),
         (RESNET.with_factors(precision="fp16"), LAPTOP, "no_gpu"),
         (RESNET.with_factors(precision="fp16"), SERVER, None),

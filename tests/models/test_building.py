@@ -57,11 +57,13 @@ def test_resnet50_has_the_names_and_number_of_parameters_of_torchvision() -> Non
         # 66,362,880 and the head's 592,130 are what transformers counts for DistilBertForSequenceClassification.
         ("vgg16", 138_357_544, 32, {"features.28.bias": (512,), "classifier.0.weight": (4096, 25088)}),
         ("vgg16-cifar10", 14_728_266, 93, {"features.41.running_mean": (512,), "classifier.weight": (10, 512)}),
-        ("mobilenet-v1", 4_231_976, 164, {"blocks.3.5.conv_pw.weight": (512, 512, 1, 1), "conv_stem.weight": (32, 3, 3, 3)}),
-        ("mobilenet-v2", 3_504_872, 314, {"features.1.conv.0.0.weight": (32, 1, 3, 3), "features.17.conv.3.bias": (320,),
-                                          "classifier.1.weight": (1000, 1280)}),
-        ("distilbert", 66_362_880 + 592_130, 104, {"distilbert.transformer.layer.5.attention.out_lin.weight": (768, 768),
-                                                   "distilbert.embeddings.LayerNorm.bias": (768,)}),
+        ("mobilenet-v1", 4_231_976, 164,
+         {"blocks.3.5.conv_pw.weight": (512, 512, 1, 1), "conv_stem.weight": (32, 3, 3, 3)}),
+        ("mobilenet-v2", 3_504_872, 314,
+         {"features.1.conv.0.0.weight": (32, 1, 3, 3), "features.17.conv.3.bias": (320,)}),
+        ("distilbert", 66_362_880 + 592_130, 104,
+         {"distilbert.transformer.layer.5.attention.out_lin.weight": (768, 768),
+          "distilbert.embeddings.LayerNorm.bias": (768,)}),
         ("mlp", 85_002, 6, {"fc3.weight": (10, 256)}),
         ("unet3d", 19_072_899, 103, {"head.weight": (3, 64, 1, 1, 1)}),
     ],
@@ -151,9 +153,9 @@ def test_a_checkpoint_of_another_model_says_what_differs(tmp_path: Path) -> None
         InputError, match=r"other\.pt does not fit digits-cnn: 19 missing \(bn1.*14 more\); 1 unknown \(head\)"
     ):
         build("digits-cnn", checkpoint=tmp_path / "other.pt")
-    wrong = build("digits-cnn").state_dict() | {"fc.weight": torch.zeros(3, 3)}
+    wrong = build("digits-cnn").state_dict() | {"conv2.weight": torch.zeros(3, 3)}
     torch.save(wrong, tmp_path / "shape.pt")
-    with pytest.raises(InputError, match=r"fc.weight is \[3, 3\], not \[10, 256\]"):
+    with pytest.raises(InputError, match=r"conv2\.weight is \[3, 3\], not \[32, 16, 3, 3\]"):
         build("digits-cnn", checkpoint=tmp_path / "shape.pt")
 
 

@@ -55,8 +55,8 @@ def test_an_export_has_a_free_batch_and_gives_what_torch_gives(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "module", "shape"),
     [
-        ("mobilenet-v1", lambda: MobileNetV1(classes=7), (3, 32, 32)),
-        ("mobilenet-v2", lambda: MobileNetV2(classes=7), (3, 32, 32)),
+        pytest.param("mobilenet-v1", lambda: MobileNetV1(classes=7), (3, 32, 32), marks=pytest.mark.slow),
+        pytest.param("mobilenet-v2", lambda: MobileNetV2(classes=7), (3, 32, 32), marks=pytest.mark.slow),
         ("unet3d", lambda: Unet3d(width=4), (1, 16, 8, 24)),
         ("mlp", Mlp, (64,)),
         pytest.param("resnet50", ResNet50, (3, 224, 224), marks=pytest.mark.slow),

@@ -115,6 +115,21 @@ def test_digits_cnn_is_judged_on_digits(load: Load) -> None:
     assert expand(load("  - {workload: accuracy, model: digits-cnn, runtime: torch}\n"))[0].images == "digits"
 
 
+def test_what_was_trained_on_the_generated_set_is_judged_on_it(load: Load) -> None:
+    entry = "  - {workload: accuracy, model: resnet50, runtime: torch, checkpoint: synthetic-100}\n"
+    case = expand(load(entry))[0]
+    assert (case.checkpoint, case.images, case.sources) == ("synthetic-100", "synthetic-100", ())
+
+
+def test_models_of_ids_volumes_and_vectors_take_the_defaults_that_mean_something(load: Load) -> None:
+    plan = load(
+        "schema_version: 1\nname: x\ndefaults: {seq_len: 64, batch: 2, runtime: torch}\nmatrix:\n"
+        "  - {workload: infer, model: [distilbert, unet3d, mlp]}\n",
+        whole=True,
+    )
+    assert factors(plan, "model", "seq_len", "batch") == [("distilbert", 64, 2), ("unet3d", 128, 2), ("mlp", 128, 2)]
+
+
 def test_null_is_a_value_where_a_factor_has_no_default(load: Load) -> None:
     assert factors(load("  - {workload: noop, threads: [null, 2]}\n"), "threads") == [(None,), (2,)]
 

@@ -110,8 +110,8 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "4:58: `path` means nothing for distilbert: its ids are synthetic",
         ),
         (
-            "{workload: infer, model: [resnet50, unet3d, mlp], runtime: torch, seq_len: 8}",
-            "4:71: `seq_len` means nothing for resnet50, which takes no tokens",
+            "{workload: infer, model: unet3d, runtime: torch, seq_len: 8}",
+            "4:54: `seq_len` means nothing for unet3d, which takes no tokens",
         ),
         (
             "{workload: accuracy, model: unet3d, runtime: torch}",

@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pybench import workloads
 from pybench.case import Case
-from pybench.errors import InputError
+from pybench.errors import InputError, UnsupportedError
+from pybench.recipe import recipes_of
 from tests.making import codes, run, write_classifier, write_images
 
 DIGITS = Case(workload="accuracy", model="digits-cnn", runtime="onnxruntime", batch=64, threads=1)
@@ -132,3 +134,48 @@ def test_outputs_that_are_no_numbers_make_accuracy_invalid(tmp_path: Path) -> No
     pictures = write_images(tmp_path / "pictures", {"a": 1, "b": 1})
     result = run(MINE, {"model": tmp_path / "nan.onnx", "images": pictures})
     assert result.valid["accuracy"].reasons == ("not_finite",)
+
+
+def test_weights_trained_on_the_generated_set_are_judged_on_it_and_have_its_classes() -> None:
+    """A network for 8x8 digits learns next to nothing of 8x8 miniatures: what counts is that all parts fit together."""
+    case = DIGITS.with_factors(checkpoint="synthetic-100", image_limit=200, runtime="torch", threads=None)
+    result = run(case)
+    table = result.tables["predictions"]
+    assert table["image_id"][1] == "validation-00025"
+    assert len(np.unique(table["label"])) > 60
+    assert result.labels["classes"] == 100
+    assert result.labels["images"] == "synthetic-100"
+    assert not codes(result) & {"fewer_classes", "untrained_weights"}
+    assert result.metrics["top5_percent"].value >= result.metrics["top1_percent"].value
+
+
+def test_a_model_too_large_for_a_cpu_is_not_trained_there(tmp_path: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("a GPU trains it")
+    recipe = recipes_of(Case(workload="infer", model="resnet50", runtime="torch", checkpoint="synthetic-100"))
+    with pytest.raises(UnsupportedError, match="training resnet50 on synthetic-100 needs a GPU") as raised:
+        workloads.make(recipe["checkpoint"].as_json(), {}, {}, tmp_path)
+    assert raised.value.code == "no_gpu"
+
+
+def test_more_readers_read_the_same(tmp_path: Path) -> None:
+    files = {
+        "model": write_classifier(tmp_path / "mine.onnx", side=16, channels=3),
+        "images": write_images(tmp_path / "pictures", {"a": 5, "b": 4, "c": 3}),
+    }
+    one, many = (run(MINE.with_factors(threads=threads), files) for threads in (1, 3))
+    assert np.array_equal(one.tables["predictions"]["top1"], many.tables["predictions"]["top1"])
+
+
+def test_arrays_of_numpy_judge_a_users_model(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).random((5, 3, 16, 16), np.float32)
+    np.savez(tmp_path / "set.npz", images=pixels, labels=np.array([0, 1, 2, 0, 1]))
+    files = {
+        "model": write_classifier(tmp_path / "mine.onnx", side=16, channels=3),
+        "images": tmp_path / "set.npz",
+    }
+    weight = np.linspace(-1, 1, 3 * 16 * 16 * 3, dtype=np.float32).reshape(-1, 3)
+    result = run(MINE, files)
+    assert result.tables["predictions"]["top1"].tolist() == (pixels.reshape(5, -1) @ weight).argmax(1).tolist()

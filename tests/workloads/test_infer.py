@@ -161,3 +161,14 @@ def test_a_users_language_model_is_told_by_its_integer_input(tmp_path: Path) -> 
         result = run(case.with_factors(precision=precision), {"model": tmp_path / "lm.onnx"})
         assert result.metrics["throughput_tokens_per_s"].value > 0
         assert result.valid["precision"].value is True
+
+
+@pytest.mark.parametrize("runtime", ["torch", "onnxruntime"])
+@pytest.mark.parametrize("model", ["mlp", pytest.param("distilbert", marks=pytest.mark.slow)])
+def test_models_that_take_no_images_are_fed_what_they_take(model: str, runtime: str) -> None:
+    case = Case(workload="infer", model=model, runtime=runtime, batch=2, seq_len=16, iterations=3, warmup_iterations=1,
+                idle_window_s=0.0, threads=1)  # fmt: skip
+    result = run(case)
+    assert result.metrics["throughput_samples_per_s"].value > 0
+    assert ("throughput_tokens_per_s" in result.metrics) == (model == "distilbert")
+    assert result.valid["precision"].value is True

@@ -44,6 +44,12 @@ class Course:
     limit_s: float | None = None
     difficulty: float = DIFFICULTY
 
+    def progress(self, seen: int, elapsed_s: float) -> float:
+        """The share of the course that is behind, by images or by time, whichever is further; from 1 on it is over."""
+        if seen >= self.images:
+            return 1.0
+        return max(seen / self.images, elapsed_s / self.limit_s if self.limit_s else 0.0)
+
 
 def course_of(model: str, images: int) -> Course:
     """What a built-in model is trained with."""
@@ -80,7 +86,7 @@ def train(
     seen, begin_s = 0, time.monotonic()
     for number, (images, labels) in enumerate(_endless(shape, course, seed, device)):
         elapsed_s = time.monotonic() - begin_s
-        progress = max(seen / course.images, elapsed_s / course.limit_s if course.limit_s else 0.0)
+        progress = course.progress(seen, elapsed_s)
         if progress >= 1:
             break
         rate = peak * min(progress / course.warm_up, (1 - progress) / (1 - course.warm_up))
