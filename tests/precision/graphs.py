@@ -36,7 +36,7 @@ def model(
 def residual_block(channels: int = CHANNELS) -> onnx.ModelProto:
     """Two blocks as in ResNet, the first with a down-sampling convolution; then mean, flattening, head.
 
-        x -> stem -> relu s -> [a1 relu a2] + [d] -> relu r1 -> [b1 relu b2] + r1 -> relu r2 -> mean -> flat -> head
+    x -> stem -> relu s -> [a1 relu a2] + [d] -> relu r1 -> [b1 relu b2] + r1 -> relu r2 -> mean -> flat -> head
     """
     generator = np.random.default_rng(0)
     constants = {"axes": np.array([2, 3]), "shape": np.array([-1, channels])}

@@ -135,7 +135,9 @@ def test_a_single_small_number_does_not_become_zero() -> None:
     constants = {"epsilon": np.array(1e-12, np.float32), "lowest": np.array([np.finfo(np.float32).min] * 2)}
     network = as_network(graphs.model(nodes, {"x": [2]}, {"y": [2]}, constants))
     assert convert(network, "fp16").clipped == 2
-    values = {name: network.constant(name) for node in network.nodes for name in node.input if network.is_constant(name)}
+    values = {
+        name: network.constant(name) for node in network.nodes for name in node.input if network.is_constant(name)
+    }
     assert values["epsilon_float16"] == np.float16(2.0**-24)
     assert (values["lowest_float16"] == np.float16(-65504)).all()
     bf16 = as_network(graphs.model(nodes, {"x": [2]}, {"y": [2]}, constants))
