@@ -25,13 +25,20 @@ PRECISIONS = (
     "fp32", "tf32", "fp16", "bf16", "int8", "fp8", "int8+fp16", "int8+bf16", "fp8+fp16", "fp8+bf16",
     "amp-fp16", "amp-bf16",
 )  # fmt: skip
+SYNTHETIC = "synthetic-100"  # a generated set of images: docs/method.md
 QUANTISERS = ("pybench", "onnxruntime", "modelopt")
 ARRIVALS = ("closed", "fixed", "poisson")
 LAUNCHES = ("graph", "enqueue")
+PROVIDERS = ("cpu", "cuda", "tensorrt")
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 PATHS = ("none", "python", "hf", "rust", "go_rust")
 CALIBRATIONS = ("minmax", "entropy", "percentile", "moving-average")
-IMAGE_MODELS = ("resnet50", "digits-cnn")
-LANGUAGE_MODELS = ("tinylm-small", "tinylm-large")
+IMAGE_MODELS = ("resnet50", "vgg16", "vgg16-cifar10", "mobilenet-v1", "mobilenet-v2", "digits-cnn")
+LANGUAGE_MODELS = ("tinylm-small", "tinylm-large")  # continue text: they train, and tokenizers feed them
+ENCODER_MODELS = ("distilbert",)  # classify a sequence of ids
+VOLUME_MODELS = ("unet3d",)
+VECTOR_MODELS = ("mlp",)
+TOKEN_MODELS = (*LANGUAGE_MODELS, *ENCODER_MODELS)
 
 _LANGUAGE = frozenset({"infer", "train", "tokenize"})
 _IMAGES = frozenset({"infer", "accuracy"})
@@ -47,7 +54,8 @@ BOARD_SETTINGS = ("power_limit_w", "sm_clock_mhz", "memory_clock_mhz")
 # shows that they do not.
 MOST_ACCURACY_RUNS = 2
 
-LONGEST_SEQUENCE = 2048  # positions that the built-in language models have learned
+# Tokens of the longest sequence: positions that a built-in model has learned.
+LONGEST_SEQUENCE = {"tinylm-small": 2048, "tinylm-large": 2048, "distilbert": 512}
 
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
 
@@ -79,9 +87,16 @@ _LIST = (
         None,
         "a built-in model, or a path to your own ONNX file",
         _MODEL,
-        (*IMAGE_MODELS, *LANGUAGE_MODELS),
+        (*IMAGE_MODELS, *TOKEN_MODELS, *VOLUME_MODELS, *VECTOR_MODELS),
     ),
-    Factor("checkpoint", "file", None, "a file of torch weights for a built-in model", _MODEL),
+    Factor(
+        "checkpoint",
+        "file",
+        None,
+        "weights of a built-in model: trained here on synthetic-100, or a file of torch's or safetensors'",
+        _MODEL,
+        (SYNTHETIC,),
+    ),
     Factor("runtime", "choice", None, "what executes the model", _MODEL, RUNTIMES),
     Factor("precision", "choice", "fp32", "the numeric contract of the model", _MODEL, PRECISIONS),
     Factor(
@@ -95,7 +110,7 @@ _LIST = (
         "quantiser",
         "choice",
         None,
-        "what puts int8 and fp8 into the graph; null: onnxruntime for the runtime onnxruntime, else pybench",
+        "what puts int8 and fp8 into the graph; null: pybench, but for onnxruntime on a CPU its own",
         _IMAGES,
         QUANTISERS,
     ),
@@ -131,10 +146,19 @@ _LIST = (
         "launch",
         "choice",
         "graph",
-        "how an iteration of TensorRT is launched: a captured CUDA graph, or enqueue",
+        "how TensorRT (and onnxruntime's provider cuda) launches an iteration: a captured CUDA graph, or enqueue",
         frozenset({"infer"}),
         LAUNCHES,
     ),
+    Factor(
+        "provider",
+        "choice",
+        None,
+        "what onnxruntime executes on; null: CUDA where there is a GPU and its build has it, else the CPU",
+        _IMAGES,
+        PROVIDERS,
+    ),
+    Factor("compile_mode", "choice", "default", "what torch-compile optimises for", _IMAGES, COMPILE_MODES),
     Factor("batch", "integer", 1, "samples an iteration", _MODEL, minimum=1),
     Factor("seq_len", "integer", 128, "tokens a sample (language models)", _LANGUAGE, minimum=2),
     Factor("path", "choice", "none", "how tokens reach the model; none: synthetic ids", _LANGUAGE, PATHS),
@@ -148,7 +172,15 @@ _LIST = (
         ("python-stdlib",),
     ),
     Factor("corpus_limit_bytes", "integer", None, "take whole documents up to this many bytes", _LANGUAGE, minimum=1),
-    Factor("images", "file", None, "scikit-learn's digits, or an ImageFolder tree", _IMAGES, ("digits",)),
+    Factor(
+        "images",
+        "file",
+        None,
+        "scikit-learn's digits, the generated synthetic-100, or a path: an ImageFolder tree, CIFAR-10's binary files, "
+        "images.npy beside labels.npy, an .npz of both",
+        _IMAGES,
+        ("digits", SYNTHETIC),
+    ),
     Factor("image_limit", "integer", None, "evaluate at most this many images", _IMAGES, minimum=1),
     Factor(
         "transfers", "boolean", False, "include the copies to and from the device in an iteration", frozenset({"infer"})
@@ -243,6 +275,8 @@ class Case:
     aux_streams: int = 0
     build: int = 1
     launch: str = "graph"
+    provider: str | None = None
+    compile_mode: str = "default"
     batch: int = 1
     seq_len: int = 128
     path: str = "none"

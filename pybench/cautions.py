@@ -110,6 +110,11 @@ class CautionCode(Enum):
         "another run of pybench held this board with changed settings during this run",
         "run one campaign at a time on a board",
     )
+    MODEL_SPLIT = (
+        "model_split",
+        "the provider that the case asks for did not take the whole model: parts of it ran elsewhere",
+        "`partitions` among the run's labels says where; choose another provider, or change those operators",
+    )
     UNTRAINED_WEIGHTS = (
         "untrained_weights",
         "the model has seeded random weights: its speed is real, its outputs mean nothing",

@@ -20,8 +20,8 @@ from pybench.case import (
     BOARD_SETTINGS,
     ENGINE_FACTORS,
     FACTORS,
-    LANGUAGE_MODELS,
     QUANTISING_FACTORS,
+    TOKEN_MODELS,
     Case,
     floating_type,
     quantised_type,
@@ -285,8 +285,7 @@ def idle_factors(case: Case) -> frozenset[str]:
             idle.add("images")
         if floating_type(case.precision) == "fp32":
             idle.add("keep_fp32")
-    if case.runtime != "tensorrt":
-        idle.update((*ENGINE_FACTORS, "launch"))
+    idle.update(_idle_in_runtime(case))
     if case.workload == "infer":
         idle.add("image_limit")
     if case.workload == "tokenize" and case.model is None:
@@ -302,10 +301,23 @@ def idle_factors(case: Case) -> frozenset[str]:
     return frozenset(idle)
 
 
+def _idle_in_runtime(case: Case) -> set[str]:
+    """Factors of other runtimes than the case's, or of other providers of it."""
+    idle = set() if case.runtime == "tensorrt" else set(ENGINE_FACTORS)
+    graphs = case.runtime in ("tensorrt", "torch-tensorrt")
+    if not graphs and (case.runtime, case.provider) != ("onnxruntime", "cuda"):
+        idle.add("launch")
+    idle |= {name for name, runtime in RUNTIME_FACTORS.items() if case.runtime != runtime}
+    return idle
+
+
+RUNTIME_FACTORS = {"provider": "onnxruntime", "compile_mode": "torch-compile"}  # each of one runtime
+
 # Factors that follow another one: where a baseline fixes that, they may differ if they are idle in one of the cases.
 FOLLOWERS: dict[str, tuple[str, ...]] = {
     "precision": ("keep_fp32", *QUANTISING_FACTORS, "images"),
-    "runtime": (*ENGINE_FACTORS, "launch"),
+    "runtime": (*ENGINE_FACTORS, "launch", *RUNTIME_FACTORS),
+    "provider": ("launch",),
     "arrivals": ("arrival_rate_per_s",),
     "path": ("tokenizer", "corpus", "corpus_limit_bytes"),
     "device": BOARD_SETTINGS,
@@ -396,7 +408,7 @@ def _ambiguous(case: Case, candidates: Sequence[Case]) -> UsageError:
 
 
 def _join_key(pair: Pair) -> tuple[Any, ...]:
-    names = ("model", "checkpoint", "runtime", "precision", "keep_fp32", *QUANTISING_FACTORS)
+    names = ("model", "checkpoint", "runtime", "provider", "precision", "keep_fp32", *QUANTISING_FACTORS)
     return tuple(
         getattr(case, name) for case in (pair.case, pair.baseline) for name in names if name not in idle_factors(case)
     )
@@ -424,6 +436,8 @@ _PER_TOKEN = (
     "cpu_energy_per_token_j", "cpu_tokens_per_s_per_w", "cpu_energy_per_token_estimate_j",
 )  # fmt: skip
 _TIMED = _LATENCIES + _PEAKS + _JOULES
+# What a runtime spends before a first iteration: TensorRT's is its engine's making, and eager torch has none.
+_COMPILING = ("onnxruntime", "torch-compile", "torch-graph", "torch-tensorrt")
 _YIELDS: dict[str, tuple[str, ...]] = {
     "infer": (*_TIMED, *_PER_SAMPLE, "model_bytes"),
     "train": (*_TIMED, *_PER_SAMPLE, *_PER_TOKEN, "loss_first_nats", "loss_last_nats", "model_bytes"),
@@ -436,10 +450,14 @@ _YIELDS: dict[str, tuple[str, ...]] = {
 
 def metrics_of(case: Case) -> frozenset[str]:
     """Names of the metrics that a case can yield on a machine that has every sensor."""
-    tokens = case.workload == "infer" and case.model in LANGUAGE_MODELS
+    tokens = case.workload == "infer" and case.model in TOKEN_MODELS
     graphs = case.runtime == "torch-graph" or (case.runtime == "tensorrt" and case.launch == "graph")
     replayed = case.workload == "infer" and graphs and case.path == "none"
     alone = _ALONE if case.arrivals == "closed" else ()
+    compiled = case.runtime in _COMPILING and case.workload in ("infer", "accuracy")
     return frozenset(
-        _YIELDS[case.workload] + (_PER_TOKEN if tokens else ()) + ((*_ENQUEUE, *alone) if replayed else ())
+        _YIELDS[case.workload]
+        + (_PER_TOKEN if tokens else ())
+        + ((*_ENQUEUE, *alone) if replayed else ())
+        + (("compile_s",) if compiled else ())
     )

@@ -96,6 +96,24 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
+class Artefact:
+    """The making of one artefact: what was asked for (`kind`, `parameters`), how it went, what was found.
+
+    `metrics`: as stored, by name; `labels`: facts that are no numbers; `precision`: the verdict's value.
+    """
+
+    digest: str
+    kind: str
+    parameters: Mapping[str, Any]
+    outcome: str
+    detail: str | None
+    duration_s: float | None
+    precision: bool | None
+    metrics: Mapping[str, Any]
+    labels: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Dataset:
     """Everything that a campaign's directory holds, read once.
 
@@ -118,6 +136,7 @@ class Dataset:
     labels: Mapping[tuple[str, int], Mapping[str, Any]]
     energies: Mapping[tuple[str, int], BoardEnergy]
     environments: tuple[Environment, ...]
+    artefacts: tuple[Artefact, ...]
     unfinished: frozenset[tuple[str, int]]
 
 
@@ -153,6 +172,7 @@ def load(directory: str | PathLike[str]) -> Dataset:
         labels={_key(run): run.summary["labels"] for run in runs},
         energies={_key(run): run.energy for run in runs if run.energy is not None},
         environments=_environments(runs),
+        artefacts=tuple(_read_artefact(making) for making in campaign.made()),
         unfinished=frozenset(started - {_key(run) for run in runs}),
     )
 
@@ -189,6 +209,21 @@ def _read_run(directory: RunDirectory) -> _Run:
     _check_run(run)
     _check_tables(run)
     return replace(run, energy=read_board_energy(directory, run.summary["windows"], run.environment))
+
+
+def _read_artefact(making: RunDirectory) -> Artefact:
+    recipe, run, summary = making.read_recipe(), making.read_run(), making.read_summary()
+    return Artefact(
+        digest=making.case_id,
+        kind=str(recipe.get("kind")),
+        parameters=recipe.get("parameters", {}),
+        outcome=run["outcome"],
+        detail=run.get("detail"),
+        duration_s=run.get("duration_s"),
+        precision=run["valid"]["precision"].get("value"),
+        metrics=summary["metrics"],
+        labels=summary["labels"],
+    )
 
 
 def _check_run(run: _Run) -> None:

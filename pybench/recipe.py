@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.case import ENGINE_FACTORS, FACTORS, IMAGE_MODELS, Case, floating_type, quantised_type
+from pybench.case import ENGINE_FACTORS, FACTORS, SYNTHETIC, TOKEN_MODELS, Case, floating_type, quantised_type
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
-RECIPE_VERSION = 2
+RECIPE_VERSION = 3
 
 ONNX_FILE = "model.onnx"
 CHECKPOINT_FILE = "weights.pt"
@@ -28,6 +28,16 @@ TRAINED_ON = {"digits-cnn": "digits"}  # built-in models that are trained when n
 DEFAULT_IMAGES = {
     "digits-cnn": "digits"
 }  # images that a built-in model is calibrated and judged on, when none are given
+
+# Models that can be trained on synthetic-100, and the images each sees: a few minutes on one large GPU.
+SYNTHETIC_TRAINING = {
+    "resnet50": 500_000,
+    "vgg16-cifar10": 1_500_000,
+    "mobilenet-v1": 600_000,
+    "mobilenet-v2": 600_000,
+    "digits-cnn": 5_120,
+}
+TRAINED_WITHOUT_GPU = ("digits-cnn",)  # the others would take a CPU days
 
 RUN_FROM_ONNX = ("onnxruntime", "tensorrt")  # runtimes whose precision is in the ONNX file that they are given
 
@@ -85,8 +95,16 @@ def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
 
 
 def quantiser_of(case: Case) -> str:
-    """What puts int8 or fp8 into the case's graph."""
-    return case.quantiser or ("onnxruntime" if case.runtime == "onnxruntime" else "pybench")
+    """What puts int8 or fp8 into the case's graph: onnxruntime's own quantiser is for its CPU kernels, since its ranges
+    are not symmetric, as TensorRT asks."""
+    on_cpu = case.runtime == "onnxruntime" and case.provider != "tensorrt"
+    return case.quantiser or ("onnxruntime" if on_cpu else "pybench")
+
+
+def images_of(case: Case) -> str | None:
+    """The images that a case is calibrated and judged on: those it names, or those that its weights were trained for;
+    None: there are none."""
+    return case.images or (SYNTHETIC if case.checkpoint == SYNTHETIC else DEFAULT_IMAGES.get(case.model or ""))
 
 
 def in_making_order(recipes: Mapping[str, Recipe]) -> list[Recipe]:
@@ -109,7 +127,12 @@ def is_built_in(factor: str, value: Any) -> bool:
 
 
 def _checkpoint_of(case: Case) -> Recipe | None:
+    """What trains the case's weights; None: they are random, or a file of the user's."""
     trained_on = TRAINED_ON.get(case.model or "")
+    if case.checkpoint == SYNTHETIC:
+        parameters = (("model", case.model), ("trained_on", SYNTHETIC), ("seed", 0),
+                      ("images", SYNTHETIC_TRAINING[case.model or ""]))  # fmt: skip
+        return Recipe("checkpoint", CHECKPOINT_FILE, parameters)
     if trained_on is None or case.checkpoint is not None:
         return None
     return Recipe("checkpoint", CHECKPOINT_FILE, (("model", case.model), ("trained_on", trained_on), ("seed", 0)))
@@ -123,7 +146,7 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
         ("model_sha256", dict(case.sources).get("model")),
         ("precision", case.precision),
         ("batch", case.batch),
-        ("seq_len", None if case.model in IMAGE_MODELS else case.seq_len),
+        ("seq_len", case.seq_len if case.model in TOKEN_MODELS or not is_built_in("model", case.model) else None),
         *((name, getattr(case, name)) for name in ENGINE_FACTORS),
         ("platform", platform),
     )
@@ -148,7 +171,7 @@ def _quantised(case: Case, exported: Recipe | None) -> Recipe:
         *_named(case),
         ("calibration", case.calibration),
         ("calibration_images", case.calibration_images),
-        ("images", case.images or DEFAULT_IMAGES.get(case.model or "")),
+        ("images", images_of(case)),
         ("images_sha256", dict(case.sources).get("images")),
     )
     own = _own(case, "model", "images")

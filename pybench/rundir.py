@@ -15,7 +15,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -196,6 +196,11 @@ class RunDirectory:
             raise CorruptError(f"{self.file(CASE)} is of case {case.id[:12]}, its folder says {self.case_id[:12]}")
         return case
 
+    def read_recipe(self) -> dict[str, Any]:
+        """What an artefact was made by: its kind and parameters, as `pybench.recipe` stores them."""
+        recipe: dict[str, Any] = _checked(self.file(RECIPE), ("recipe",))["recipe"]
+        return recipe
+
     def read_run(self) -> dict[str, Any]:
         record = _checked(self.file(RUN), ("outcome", "valid", "case_id", "block", "attempt"))
         absent = [name for name in VALIDITIES if not isinstance(record["valid"], dict) or name not in record["valid"]]
@@ -279,6 +284,13 @@ class CampaignDirectory:
     def artefact(self, digest: str) -> Path:
         return self.path / ARTEFACTS / digest
 
+    def made(self) -> Iterator[RunDirectory]:
+        """The making of every artefact that ended, in the order of their addresses."""
+        for path in sorted(self.artefacts.glob("[!.]*")):
+            making = RunDirectory(path, path.name.partition(".")[0], 0, 1)
+            if making.is_complete:
+                yield making
+
     def sensor(self, uuid: str) -> Path:
         """The profile of one GPU's power sensor that every run of this campaign uses."""
         return self.path / SENSORS / f"{_UNSAFE.sub('_', uuid)}.json"
@@ -334,7 +346,8 @@ class ResolvedPlan:
     """plan.resolved.json: what a plan means, in words that need no plan to be read.
 
     `criteria`: as `pybench.criteria` stores them. `files`: value of a `file` factor -> absolute path (its
-    sha256 is part of the case's identity). `unsupported` is not here: it depends on the machine and stands in each run.
+    sha256 is part of the case's identity). `protocols`: names of `pybench.protocols`. `unsupported` is not here: it
+    depends on the machine and stands in each run.
     """
 
     name: str
@@ -344,6 +357,7 @@ class ResolvedPlan:
     criteria: tuple[Mapping[str, Any], ...]
     require: tuple[str, ...]
     files: Mapping[str, str]
+    protocols: tuple[str, ...]
     content: Mapping[str, Any]
 
 
@@ -366,8 +380,14 @@ def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:
         criteria=tuple(content["criteria"]),
         require=tuple(content["require"]),
         files={value: entry["path"] for value, entry in content["files"].items()},
+        protocols=_protocols(content.get("protocol", {}).get("analysis", ())),
         content=content,
     )
+
+
+def _protocols(stored: str | Sequence[str]) -> tuple[str, ...]:
+    """Campaigns of before there was more than one store a single name."""
+    return (stored,) if isinstance(stored, str) else tuple(stored)
 
 
 def not_a_campaign(campaign: CampaignDirectory) -> UsageError:

@@ -68,6 +68,12 @@ _LIST = (
     Metric("peak_device_bytes", "bytes", "lower", "largest device memory held by the worker"),
     Metric("model_bytes", "bytes", "lower", "size of the file that the runtime executes"),
     Metric("build_s", "s", "lower", "time to parse the ONNX file and build the engine, on the GPU it is for"),
+    Metric(
+        "compile_s",
+        "s",
+        "lower",
+        "time that the runtime took to make the model ready: graph passes, compilation with empty caches, capture",
+    ),
     # energy of the GPU's board
     Metric("gpu_energy_j", "J", "none", "energy of the GPU board in the energy window"),
     Metric("gpu_energy_per_sample_j", "J", "lower", "energy of the GPU board for one sample"),

@@ -61,6 +61,7 @@ class CampaignBuilder:
         name: str = "example",
         seed: int = 20260101,
         require: Sequence[str] = (),
+        protocols: Sequence[str] = (),
         plan_text: str = "schema_version: 1\nname: example\n",
     ) -> None:
         self.campaign = CampaignDirectory(folder)
@@ -80,7 +81,7 @@ class CampaignBuilder:
                 "cases": [case_to_json(case) for case in self.cases],
                 "criteria": criteria.to_json(criteria.parse(declared)),
                 "require": list(require),
-                "protocol": {},
+                "protocol": {"analysis": list(protocols)},
                 "files": {},
             },
         )
@@ -248,11 +249,17 @@ def typical_cases() -> tuple[Case, ...]:
 
 
 def build_typical(
-    folder: Path, *, repetitions: int = 6, seed: int = 7, slowdown: float = 1.0, declared: Any = DECLARED
+    folder: Path,
+    *,
+    repetitions: int = 6,
+    seed: int = 7,
+    slowdown: float = 1.0,
+    declared: Any = DECLARED,
+    protocols: Sequence[str] = (),
 ) -> CampaignBuilder:
     """The campaign of `typical_cases` with 2 % noise between runs and 3 % drift common to a block."""
     cases = typical_cases()
-    builder = CampaignBuilder(folder, cases, repetitions=repetitions, declared=declared)
+    builder = CampaignBuilder(folder, cases, repetitions=repetitions, declared=declared, protocols=protocols)
     rng = np.random.default_rng(seed)
     for block in range(1, repetitions + 1):
         drift = float(np.exp(rng.normal(0, 0.03)))

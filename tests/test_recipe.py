@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from pybench.case import Case
-from pybench.recipe import in_making_order, recipes_of
+from pybench.recipe import in_making_order, quantiser_of, recipes_of
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8")
 
@@ -98,3 +98,10 @@ def test_a_users_own_graph_is_built_as_it_is() -> None:
     own = Case(workload="infer", model="own.onnx", runtime="tensorrt", sources=(("model", "a" * 64),))
     engine = recipes_of(own, "here")["engine"]
     assert (engine.needs, engine.files) == ((), (("model", "own.onnx"),))
+
+
+def test_tensorrt_inside_onnxruntime_gets_symmetric_ranges() -> None:
+    inside = INT8.with_factors(provider="tensorrt")
+    assert quantiser_of(INT8) == quantiser_of(INT8.with_factors(provider="cpu")) == "onnxruntime"
+    assert quantiser_of(inside) == "pybench"
+    assert recipes_of(inside)["model"] == recipes_of(TENSORRT, "here")["engine"].needs[0][1]

@@ -7,6 +7,8 @@
     ├── verdicts     CaseVerdict      each criterion: accepted, rejected, undecided, and all together
     ├── token_paths  TokenFinding     whether all tokenizer paths gave the same ids
     ├── joules       JouleFinding     where each joule of a case comes from, by one run of it
+    ├── builds       BuildVariance    variance between builds of one engine against that between runs
+    ├── protocols    ProtocolFinding  each protocol that the plan asks for beside the house's own
     └── varying      cases whose repetitions predict differently
 
 The repetition (a process) is the unit; iterations are nested in it. No file is opened here, nothing is printed.
@@ -19,16 +21,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench import criteria
+from pybench.analysis.build_variance import BuildVariance, split_variances
 from pybench.analysis.cases import CaseFinding, describe_cases
 from pybench.analysis.contrasts import ContrastFinding, compare_contrasts
 from pybench.analysis.estimate import CONFIDENCE, Estimate
 from pybench.analysis.images import collect_images
 from pybench.analysis.joules import JouleFinding, find_joules
 from pybench.analysis.measurements import collect
+from pybench.analysis.protocol import ProtocolFinding, carry_out
 from pybench.analysis.token_paths import TokenFinding, check_token_paths
 from pybench.analysis.verdicts import CaseVerdict, Verdict, judge
 from pybench.dataset import Dataset
 from pybench.errors import CorruptError, UsageError
+from pybench.protocols import PAIRED_BLOCKS, protocol_named
 
 __all__ = ["Analysis", "Estimate", "Verdict", "analyse"]
 
@@ -43,6 +48,8 @@ class Analysis:
     verdicts: tuple[tuple[CaseVerdict, ...], ...]
     token_paths: tuple[TokenFinding, ...]
     joules: tuple[JouleFinding, ...]
+    builds: tuple[BuildVariance, ...]
+    protocols: tuple[ProtocolFinding, ...]
     varying: Mapping[str, int]
 
     def as_json(self) -> dict[str, Any]:
@@ -60,6 +67,8 @@ class Analysis:
             ],
             "token_paths": [finding.as_json() for finding in self.token_paths],
             "joules": [finding.as_json() for finding in self.joules],
+            "builds": [finding.as_json() for finding in self.builds],
+            "protocols": [finding.as_json() for finding in self.protocols],
             "varying_predictions": dict(self.varying),
             "cases": [case.as_json() for case in self.cases],
         }
@@ -73,14 +82,22 @@ def analyse(dataset: Dataset) -> Analysis:
         measurements = collect(dataset)
         images = collect_images(dataset, measurements)
         compared = compare_contrasts(dataset, measurements, images, contrasts)
+        named = [protocol_named(name) for name in dataset.plan.protocols if name != PAIRED_BLOCKS]
     except (UsageError, KeyError, TypeError) as error:
-        raise CorruptError(f"{dataset.campaign.plan_resolved}: criteria cannot be read: {error}") from error
+        what = f"{dataset.campaign.plan_resolved}: criteria or protocols cannot be read"
+        raise CorruptError(f"{what}: {error}") from error
+    verdicts = tuple(judge(contrast) for contrast in compared)
     return Analysis(
         name=dataset.plan.name,
         cases=describe_cases(dataset, measurements, images),
         contrasts=compared,
-        verdicts=tuple(judge(contrast) for contrast in compared),
+        verdicts=verdicts,
         token_paths=check_token_paths(dataset),
         joules=find_joules(dataset),
+        builds=split_variances(dataset.plan.cases, measurements),
+        protocols=tuple(
+            carry_out(one, dataset.plan.cases, measurements, images, contrasts, verdicts, dataset.plan.seed)
+            for one in named
+        ),
         varying=images.varying,
     )

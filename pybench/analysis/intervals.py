@@ -26,15 +26,32 @@ Statistic = Callable[..., NDArray[np.float64]]
 
 def estimate_mean(sample: Sample, seed: int, confidence: float = CONFIDENCE) -> Estimate:
     """The mean with its interval. The error term: resampling assumes that blocks are exchangeable and independent."""
+    if sample.n < BOOTSTRAP_MINIMUM:
+        return student_mean(sample, confidence)
+    return bootstrap_mean(sample, seed, confidence)
+
+
+def student_mean(sample: Sample, confidence: float = CONFIDENCE) -> Estimate:
+    """The mean with Student's t interval, whatever the number of values."""
     value = float(sample.values.mean())
+    if sample.n == 1 or sample.is_constant:
+        return _without_spread(sample, value, confidence)
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, sample.n - 1)) * standard_error(sample)
+    return Estimate(value, value - half, value + half, sample.n, STUDENT, confidence)
+
+
+def bootstrap_mean(sample: Sample, seed: int, confidence: float = CONFIDENCE) -> Estimate:
+    """The mean with its BCa interval, whatever the number of values; below `BOOTSTRAP_MINIMUM` it covers too little."""
+    value = float(sample.values.mean())
+    if sample.n == 1 or sample.is_constant:
+        return _without_spread(sample, value, confidence)
+    return _bootstrap((sample.values,), _mean, value, sample.n, seed, confidence)
+
+
+def _without_spread(sample: Sample, value: float, confidence: float) -> Estimate:
     if sample.n == 1:
         return Estimate(value, None, None, 1, SINGLE, confidence)
-    if sample.is_constant:
-        return Estimate(value, value, value, sample.n, EQUAL, confidence)
-    if sample.n < BOOTSTRAP_MINIMUM:
-        half = float(scipy.stats.t.ppf((1 + confidence) / 2, sample.n - 1)) * standard_error(sample)
-        return Estimate(value, value - half, value + half, sample.n, STUDENT, confidence)
-    return _bootstrap((sample.values,), _mean, value, sample.n, seed, confidence)
+    return Estimate(value, value, value, sample.n, EQUAL, confidence)
 
 
 def estimate_geometric_mean(sample: Sample, seed: int, confidence: float = CONFIDENCE) -> Estimate:

@@ -33,6 +33,8 @@ _RESTS_ON = {
     "loss": None,
     "peak": None,
     "model": None,
+    "build": None,
+    "compile": None,
 }
 
 

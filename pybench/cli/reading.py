@@ -51,6 +51,7 @@ def analyse(directory: _Directory, as_json: _Json = False) -> None:
     from pybench.report.case_tables import exclusions_table, workload_tables
     from pybench.report.contrast_tables import contrast_tables
     from pybench.report.findings import describe
+    from pybench.report.protocol_section import protocol_sections
     from pybench.report.trust_tables import cautions_table, token_table
 
     dataset = load(directory)
@@ -62,8 +63,12 @@ def analyse(directory: _Directory, as_json: _Json = False) -> None:
     print(f"{analysis.name}: {findings.headline}\n")
     for title, sentences in findings.groups:
         print("\n".join([title, *(f"  {one.plain}" for one in sentences)]) + "\n")
+    sections = protocol_sections(analysis)
+    for section in sections:
+        print("\n".join([f"By {section.name}", *(f"  {one.plain}" for one in section.sentences)]) + "\n")
     print("\n".join(["How sure it is", *(f"  {one.plain}" for one in findings.doubts)]) + "\n")
     tables = [*workload_tables(analysis, "runs"), *contrast_tables(analysis)]
+    tables += [table for section in sections for table in section.tables]
     _print_tables([*tables, token_table(analysis), exclusions_table(analysis), cautions_table(dataset)])
 
 

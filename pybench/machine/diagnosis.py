@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pybench.errors import InputError
 from pybench.machine import profiles
 from pybench.machine.facts import Facts
+from pybench.machine.support import INSTALL, ONNX_EXTRA
 
 Status = Literal["yes", "no"]
 GIB = 2**30
@@ -26,7 +27,7 @@ class Finding:
 
 
 def diagnose(facts: Facts) -> list[Finding]:
-    """One finding a capability, in the order of a campaign: machine, models, text, energy."""
+    """One finding a capability, in the order of a campaign: machine, models, engines, text, energy."""
     machine = facts["machine"]
     about = (
         f"{machine['cpu']}, CPUs {machine['cpus']}, {machine['memory_bytes'] / GIB:.0f} GiB, Python {machine['python']}"
@@ -35,6 +36,7 @@ def diagnose(facts: Facts) -> list[Finding]:
         Finding("this machine", "yes", about),
         *(_finding(facts, *row) for row in _ROWS),
         _gpu_torch(facts),
+        _gpu_tensorrt(facts),
         _gpu_energy(facts),
         *_boards(facts),
         _cpu_energy(facts),
@@ -43,19 +45,21 @@ def diagnose(facts: Facts) -> list[Finding]:
 
 Describe = Callable[[Any], str]
 _ROWS: tuple[tuple[str, str, Describe, str], ...] = (
-    ("torch models, training", "torch", lambda fact: f"torch {fact['version']}", "install pybench[torch]"),
-    (
-        "ONNX models on ONNX Runtime",
-        "onnxruntime",
-        lambda fact: f"onnxruntime {fact['version']}",
-        "install pybench[onnx]",
-    ),
-    ("export to ONNX", "onnxscript", lambda fact: f"onnxscript {fact['version']}", "install pybench[onnx]"),
+    ("torch models, training", "torch", lambda fact: f"torch {fact['version']}", INSTALL["torch"]),
+    ("ONNX models on ONNX Runtime", "onnxruntime", lambda fact: f"onnxruntime {fact['version']}", ONNX_EXTRA),
+    ("export to ONNX", "onnxscript", lambda fact: f"onnxscript {fact['version']}", ONNX_EXTRA),
+    ("FP16, BF16, INT8, FP8 in ONNX", "onnx", lambda fact: f"onnx {fact['version']}", ONNX_EXTRA),
+    ("TensorRT engines", "tensorrt", lambda fact: f"TensorRT {fact['version']}", INSTALL["tensorrt"]),
+    ("TensorRT's buffers, graphs", "cuda_python", lambda fact: f"cuda-bindings {fact['version']}",
+     INSTALL["cuda_python"]),
+    ("quantiser: modelopt", "modelopt", lambda fact: f"{fact['uv']} makes its environment at first use",
+     INSTALL["modelopt"]),
     ("digits data", "digits", lambda fact: f"scikit-learn {fact['version']}", "install pybench[digits]"),
     ("tokens: hf", "hf", lambda fact: f"tokenizers {fact['version']}", "install pybench[hf]"),
     ("tokens: rust", "rust", lambda fact: f"pybench-tokenizer {fact['version']}", "install pybench-tokenizer"),
     ("tokens: go_rust", "go_rust", lambda fact: fact["binary"], "run `make`, or put pybench-orchestrator on PATH"),
-)
+)  # fmt: skip
+_DRIVER = "on a machine with an NVIDIA GPU, install its driver (580 or later for CUDA 13)"
 
 
 def _finding(facts: Facts, what: str, name: str, describe: Describe, hint: str) -> Finding:
@@ -71,8 +75,19 @@ def _gpu_torch(facts: Facts) -> Finding:
         "models on a GPU",
         "no",
         "torch sees no CUDA device: h2d, tf32 and fp16 cells will be `unsupported`",
-        "on a machine with an NVIDIA GPU, install its driver (580 or later for CUDA 13)",
+        _DRIVER,
     )
+
+
+def _gpu_tensorrt(facts: Facts) -> Finding:
+    """GPUs as the CUDA driver shows them: TensorRT aborts a process that has none, so it is never asked."""
+    fact = facts["cuda"]
+    if fact.get("devices"):
+        shown = (f"{gpu['name']} {gpu['uuid']}, compute capability {gpu['capability']}" for gpu in fact["devices"])
+        return Finding("engines on a GPU", "yes", "; ".join(shown))
+    why = fact.get("why", "the CUDA driver knows no GPU")
+    hint = _DRIVER if facts["cuda_python"]["available"] else INSTALL["cuda_python"]
+    return Finding("engines on a GPU", "no", f"{why}; cells of tensorrt will be `unsupported`", hint)
 
 
 def _gpu_energy(facts: Facts) -> Finding:

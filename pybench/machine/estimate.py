@@ -10,11 +10,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pybench.case import Case, runs_of
+from pybench.case import TOKEN_MODELS, Case, runs_of
 from pybench.machine.facts import Facts
 
-# Multiply-adds of one sample (one token for language models), from the models' shapes.
-MULTIPLY_ADDS = {"resnet50": 4.1e9, "digits-cnn": 0.6e6, "tinylm-small": 6e6, "tinylm-large": 40e6}
+# Multiply-adds of one sample (one token for models of ids), from the models' shapes.
+MULTIPLY_ADDS = {
+    "resnet50": 4.1e9,
+    "vgg16": 15.5e9,
+    "vgg16-cifar10": 0.31e9,
+    "mobilenet-v1": 0.57e9,
+    "mobilenet-v2": 0.30e9,
+    "digits-cnn": 0.6e6,
+    "tinylm-small": 6e6,
+    "tinylm-large": 40e6,
+    "distilbert": 43e6,
+    "unet3d": 244e9,
+    "mlp": 85e3,
+}
 UNKNOWN_MULTIPLY_ADDS = 2e9
 CPU_RATE = 25e9  # multiply-adds a second and core in FP32: one AVX2 core at 3 GHz at half its peak
 GPU_RATE = 10e12
@@ -49,7 +61,7 @@ def nominal_s(case: Case, facts: Facts) -> float:
     cores = case.threads or facts.get("machine", {}).get("cpu_count", 1)
     rate = GPU_RATE if on_gpu else CPU_RATE * cores
     per_sample = MULTIPLY_ADDS.get(case.model or "", UNKNOWN_MULTIPLY_ADDS if case.model else 0.0)
-    if (case.model or "").startswith("tinylm"):
+    if case.model in TOKEN_MODELS:
         per_sample *= case.seq_len
     passes = 3 if case.workload == "train" else 1  # forward, and backward at twice its cost
     work_s = (case.warmup_iterations + case.iterations) * case.batch * per_sample * passes / rate

@@ -15,11 +15,14 @@ EVERYTHING = (
     "machine",
     "cuda",
     "torch",
+    "torch_tensorrt",
+    "compiler",
     "tensorrt",
     "cuda_python",
     "onnxruntime",
     "onnx",
     "onnxscript",
+    "modelopt",
     "digits",
     "hf",
     "rust",
@@ -28,6 +31,8 @@ EVERYTHING = (
     "cpu_energy",
 )
 PROBE_TIMEOUT_S = 180.0  # a cold import of torch from a network file system takes minutes
+
+ALSO_NEEDED = {"torch-compile": "compiler", "torch-tensorrt": "torch_tensorrt"}  # runtime -> fact, beside its package
 
 Facts = Mapping[str, Mapping[str, Any]]
 
@@ -51,6 +56,7 @@ def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
     names = {"machine"}
     for case in cases:
         names |= {package_of(case.runtime)} if case.runtime else set()
+        names |= {ALSO_NEEDED[case.runtime]} if case.runtime in ALSO_NEEDED else set()
         names |= {case.path} if case.path in ("hf", "rust", "go_rust") else set()
         names |= {"torch"} if case.workload in ("h2d", "train") else set()
         if case.runtime in RUN_FROM_ONNX:

@@ -10,33 +10,45 @@ from __future__ import annotations
 from typing import Any
 
 from pybench.case import BOARD_SETTINGS, PRECISIONS, Case, quantised_type
-from pybench.machine.facts import Facts, package_of
+from pybench.machine.facts import ALSO_NEEDED, Facts, package_of
 from pybench.recipe import RUN_FROM_ONNX, is_built_in
 
 Reason = tuple[str, str]
 
 ONNX_EXTRA = "install pybench[onnx]"
-_INSTALL = {  # by package
+INSTALL = {  # by package
     "torch": "install pybench[torch]",
     "cuda_python": "install pybench[tensorrt]",
-    "tensorrt": "install NVIDIA's `tensorrt` (10.6 or later, or 11) into this environment: docs/tensorrt.md",
+    "tensorrt": "install NVIDIA's `tensorrt` (10.6 or later, or 11) into this environment (docs/tensorrt.md)",
+    "modelopt": "install uv (pip install uv), or use quantiser: pybench",
     "torch_tensorrt": "install `torch-tensorrt` of the same version as torch",
+    "compiler": "install a C++ compiler (g++, or the one that CXX names) and Python's headers",
 }
 
 # What each runtime executes: precision -> whether it needs a GPU.
 TENSORRT = {name: True for name in PRECISIONS if not name.startswith("amp-")}
-ONNXRUNTIME = {"fp32": False, "int8": False}
+ONNXRUNTIME_ON = {  # by provider
+    "cpu": {"fp32": False, "int8": False},
+    "cuda": {"fp32": True, "tf32": True, "fp16": True, "bf16": True},
+    "tensorrt": dict.fromkeys(("fp32", "tf32", "fp16", "bf16", "int8", "int8+fp16", "int8+bf16"), True),
+}
 TORCH_INFER = {"fp32": False, "tf32": True, "fp16": True, "bf16": False}
 TORCH_GRAPH = {"fp32": True, "tf32": True, "fp16": True, "bf16": True}
 TORCH_TRAIN = {"fp32": False, "tf32": True, "amp-bf16": False, "amp-fp16": True}
 
 INFERENCE = {  # a test holds it whole
     "tensorrt": TENSORRT,
-    "onnxruntime": ONNXRUNTIME,
+    "onnxruntime": ONNXRUNTIME_ON["cpu"],
     "torch": TORCH_INFER,
     "torch-compile": TORCH_INFER,
     "torch-graph": TORCH_GRAPH,
     "torch-tensorrt": TORCH_GRAPH,
+}
+
+PROVIDER_NAMES = {  # as onnxruntime calls them
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
 }
 
 # Compute capabilities from which on a GPU multiplies in a type.
@@ -46,7 +58,7 @@ FP8_CAPABILITY = 8.9  # Ada
 
 def unsupported(case: Case, facts: Facts) -> Reason | None:
     """None when the case can run here, else a short stable code and a sentence with what to do."""
-    for rule in (_packages, _runtime, _device, _precision, _transfer, _path, _settings):
+    for rule in (_packages, _runtime, _provider, _device, _precision, _transfer, _path, _settings):
         reason = rule(case, facts)
         if reason is not None:
             return reason
@@ -77,6 +89,8 @@ def _packages(case: Case, facts: Facts) -> Reason | None:
         needed.append("torch")
     if case.runtime == "tensorrt":
         needed.append("cuda_python")
+    if case.runtime in ALSO_NEEDED:
+        needed.append(ALSO_NEEDED[case.runtime])
     if case.runtime in RUN_FROM_ONNX and case.model and is_built_in("model", case.model):
         needed += ["torch", "onnx", "onnxscript"]
     if case.runtime in RUN_FROM_ONNX and case.precision not in ("fp32", "tf32"):
@@ -87,7 +101,7 @@ def _packages(case: Case, facts: Facts) -> Reason | None:
         if not facts[name]["available"]:
             return (
                 f"no_{name}",
-                f"{name} cannot be imported here ({facts[name]['why']}); {_INSTALL.get(name, ONNX_EXTRA)}",
+                f"{name} cannot be used here ({facts[name]['why']}); {INSTALL.get(name, ONNX_EXTRA)}",
             )
     return None
 
@@ -97,6 +111,26 @@ def _runtime(case: Case, facts: Facts) -> Reason | None:
         return "no_training", f"{case.runtime} does not train; the runtime of train is torch"
     if case.runtime not in RUN_FROM_ONNX and case.runtime and case.model and not is_built_in("model", case.model):
         return "onnx_in_torch", "torch runs built-in models; an ONNX file is run by tensorrt or onnxruntime"
+    return None
+
+
+def _provider(case: Case, facts: Facts) -> Reason | None:
+    """What the factors say of each other, and whether the installed onnxruntime has the provider."""
+    if case.runtime == "torch-compile" and case.compile_mode != "default" and not _gpus_allowed(case, facts):
+        return "no_gpu", f"compile_mode {case.compile_mode} records CUDA graphs, and this case runs on the CPU"
+    if case.provider is None:
+        return None
+    on_gpu = case.provider != "cpu"
+    if on_gpu == (case.device == "cpu") and case.device != "auto":
+        return "provider_and_device", f"provider {case.provider} does not run on device {case.device}: leave one out"
+    name = PROVIDER_NAMES[case.provider]
+    if name not in facts["onnxruntime"].get("providers", []):
+        return f"no_{case.provider}_provider", (
+            f"the installed onnxruntime has no {name}; install onnxruntime-gpu"
+            + (", and TensorRT 10 for this provider" if case.provider == "tensorrt" else "")
+        )
+    if case.provider == "tensorrt" and quantised_type(case.precision) and case.quantiser == "onnxruntime":
+        return "ranges_not_symmetric", "TensorRT takes symmetric ranges only; use quantiser: pybench or modelopt"
     return None
 
 
@@ -115,14 +149,14 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
     if case.model is None:
         return None
     engine = _engine(case)
-    table = TORCH_TRAIN if case.workload == "train" else INFERENCE[engine]
+    table = TORCH_TRAIN if case.workload == "train" else _inference(case, facts)
     if case.precision not in table:
         does = ", ".join(table)
         return (
             f"no_{case.precision}_in_{engine}",
-            f"{engine} does not {case.workload} in {case.precision} (it does {does})",
+            f"{_called(case, facts)} does not {case.workload} in {case.precision} (it does {does})",
         )
-    gpus = _gpus(case, facts) if case.device != "cpu" else []
+    gpus = _gpus_allowed(case, facts)
     if table[case.precision] and not gpus:
         return "no_gpu", f"{case.precision} in {engine} needs a GPU, and this case has none"
     for name, needed in (("tf32", TF32_CAPABILITY), ("fp8", FP8_CAPABILITY)):
@@ -137,7 +171,7 @@ def _transfer(case: Case, facts: Facts) -> Reason | None:
         return "no_gpu", "h2d copies from host to GPU, and there is no GPU: a host copy would be another measurement"
     if case.transfers and case.runtime == "torch-graph":
         return "no_transfers_in_torch-graph", "a captured graph has no copies in it, as in trtexec; use runtime: torch"
-    if case.transfers and (case.device == "cpu" or not _gpus(case, facts)):
+    if case.transfers and not _gpus_allowed(case, facts):
         return "no_gpu", "transfers: true includes the copies to and from a GPU, and this case runs on the CPU"
     return None
 
@@ -187,10 +221,30 @@ def _board_uuid(case: Case, facts: Facts) -> str | None:
     """The board that the case would run on: the one named, or the first that its engine sees; None: it runs on none."""
     if case.workload == "noop":
         return None if case.device in ("auto", "cpu", "cuda") else case.device
-    gpus = _gpus(case, facts) if case.device != "cpu" else []
+    gpus = _gpus_allowed(case, facts)
     if not gpus or (case.runtime is None and case.workload != "h2d"):
         return None
     return case.device if case.device not in ("auto", "cuda") else gpus[0]["uuid"]
+
+
+def _inference(case: Case, facts: Facts) -> dict[str, bool]:
+    """What the case's runtime executes, with the provider that it will have."""
+    if case.runtime != "onnxruntime":
+        return INFERENCE[_engine(case)]
+    return ONNXRUNTIME_ON[_provider_of(case, facts)]
+
+
+def _provider_of(case: Case, facts: Facts) -> str:
+    return case.provider or ("cuda" if _gpus_allowed(case, facts) else "cpu")
+
+
+def _called(case: Case, facts: Facts) -> str:
+    return f"onnxruntime's provider {_provider_of(case, facts)}" if case.runtime == "onnxruntime" else _engine(case)
+
+
+def _gpus_allowed(case: Case, facts: Facts) -> list[dict[str, str]]:
+    """GPUs that the case's engine can use, and the case lets it."""
+    return [] if case.device == "cpu" else _gpus(case, facts)
 
 
 def _engine(case: Case) -> str:
@@ -203,7 +257,8 @@ def _gpus(case: Case, facts: Facts) -> list[dict[str, str]]:
         shown: list[dict[str, str]] = facts.get("cuda", {}).get("devices", [])
         return shown
     if _engine(case) == "onnxruntime":
-        has_provider = "CUDAExecutionProvider" in facts["onnxruntime"].get("providers", [])
+        name = PROVIDER_NAMES["cuda" if case.provider is None else case.provider]
+        has_provider = case.provider != "cpu" and name in facts["onnxruntime"].get("providers", [])
         return facts.get("torch", {}).get("cuda_devices", []) if has_provider else []
     devices: list[dict[str, str]] = facts.get("torch", {}).get("cuda_devices", [])
     return devices

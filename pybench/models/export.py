@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """A torch module as one ONNX file: dynamic batch and sequence, opset 20, equal bytes for equal weights.
 
-Uses torch's exporter (`dynamo=True`). What it records for people (stack traces with this machine's paths) is removed.
-Opset 20: from 23 on attention becomes one operator that onnxruntime does not run everywhere, and TensorRT 10 reads up
-to 20. Does not quantise or change the precision: the file is FP32 and everything else is derived from it.
+Uses torch's exporter (`dynamo=True`), which folds batch norms into the convolutions before them. What it records for
+people (stack traces with this machine's paths) is removed, and nodes get names that people can write down. Opset 20:
+from 23 on attention becomes one operator that onnxruntime does not run everywhere, and TensorRT 10 reads up to 20. Does
+not quantise or change the precision: the file is FP32 and everything else is derived from it.
 """
 
 from __future__ import annotations
 
+import ast
 import logging
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 
 from pybench.errors import UnsupportedError
-from pybench.models.catalogue import POSITIONS, Description
+from pybench.models.catalogue import Description
 
 OPSET = 20
 OUTPUT_NAME = "logits"
 EXAMPLE_TOKENS = 16
+WEIGHT = ".weight"
+SCOPES_KEY = "pkg.torch.onnx.name_scopes"  # where the exporter notes the modules that a node comes from
 
 
 def export_onnx(model: nn.Module, description: Description, path: Path, metadata: Mapping[str, str]) -> None:
@@ -34,12 +39,12 @@ def export_onnx(model: nn.Module, description: Description, path: Path, metadata
             f"exporting to ONNX needs {error.name}", code="no_onnx", hint="install pybench[onnx]"
         ) from error
     batch = torch.export.Dim("batch", min=1, max=65_536)
-    if description.kind == "image":
+    if description.takes_ids:
+        example = torch.zeros(2, EXAMPLE_TOKENS, dtype=torch.int64)
+        dynamic = {0: batch, 1: torch.export.Dim("tokens", min=2, max=description.positions)}
+    else:
         example = torch.zeros(2, *description.input_shape)
         dynamic = {0: batch}
-    else:
-        example = torch.zeros(2, EXAMPLE_TOKENS, dtype=torch.int64)
-        dynamic = {0: batch, 1: torch.export.Dim("tokens", min=2, max=POSITIONS)}
     with warnings.catch_warnings(), _quiet("torch.onnx", "onnxscript"):
         warnings.simplefilter("ignore")  # deprecations inside torch's own exporter
         program = torch.onnx.export(
@@ -49,10 +54,33 @@ def export_onnx(model: nn.Module, description: Description, path: Path, metadata
     if program is None:  # for the type checker: only dynamo=False returns nothing
         raise UnsupportedError("torch exported nothing", code="export_failed")
     proto = program.model_proto
+    _name_nodes(proto)
     _remove_traces(proto)
     for key in sorted(metadata):
         proto.metadata_props.add(key=key, value=metadata[key])
     onnx.save(proto, path)
+
+
+def _name_nodes(proto: Any) -> None:
+    """Names each node after the module it comes from and its operator, as in `layer1.0.conv2/Conv`; the second one of
+    a module gets `_2`. The exporter's own names are numbers of its passes, which another version counts differently.
+
+    A convolution with a batch norm folded into it is named by its weight, for the exporter calls it after the norm.
+    """
+    initializers = {initializer.name for initializer in proto.graph.initializer}
+    taken: dict[str, int] = {}
+    for node in proto.graph.node:
+        weights = [name for name in node.input if name in initializers and name.endswith(WEIGHT)]
+        name = f"{weights[0].removesuffix(WEIGHT) if weights else _scope(node)}/{node.op_type}".lstrip("/")
+        taken[name] = taken.get(name, 0) + 1
+        node.name = name if taken[name] == 1 else f"{name}_{taken[name]}"
+
+
+def _scope(node: Any) -> str:
+    """The innermost module of a node, dotted; empty for the model itself."""
+    noted = {entry.key: entry.value for entry in node.metadata_props}.get(SCOPES_KEY, "[]")
+    scopes = [scope for scope in ast.literal_eval(noted)[:-1] if not scope.startswith("_")]  # the last: the operator
+    return str(scopes[-1]) if scopes else ""
 
 
 def _remove_traces(proto: object) -> None:

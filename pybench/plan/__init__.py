@@ -21,12 +21,13 @@ from pybench.criteria import Contrast
 from pybench.errors import PlanError, Problem
 from pybench.plan.cases import CaseBuilder
 from pybench.plan.cells import MOST_CELLS, cells_of, defaults_of
-from pybench.plan.comparisons import check_contrasts, contrasts_of
+from pybench.plan.comparisons import check_contrasts, check_protocols, contrasts_of
 from pybench.plan.document import Node, read_document
 from pybench.plan.files import UserFile, UserFiles
 from pybench.plan.misfits import read_shape
 from pybench.plan.overrides import apply_overrides
 from pybench.plan.schema import plan_schema
+from pybench.protocols import with_house
 from pybench.recipe import is_built_in
 
 __all__ = ["Plan", "expand", "load_plan", "plan_schema", "resolve"]
@@ -51,7 +52,7 @@ class Plan:
     cases: tuple[Case, ...]
     contrasts: tuple[Contrast, ...]
     require: tuple[str, ...]
-    protocol: str
+    protocols: tuple[str, ...]
     files: Mapping[str, UserFile]
 
 
@@ -71,6 +72,7 @@ def load_plan(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Pl
     if shaped.plan is not None and not problems:
         contrasts = contrasts_of(shaped.plan)
         problems += check_contrasts(contrasts, cases, root)
+        problems += check_protocols(shaped.plan.protocol, contrasts, cases, root)
     if problems:
         raise PlanError(str(path), list(dict.fromkeys(problems)))
     return Plan(
@@ -84,7 +86,7 @@ def load_plan(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Pl
         cases=cases,
         contrasts=contrasts,
         require=tuple(dict.fromkeys(shaped.plan.require)),
-        protocol=shaped.plan.protocol,
+        protocols=with_house(tuple(shaped.plan.protocol)),
         files=_files_of(cases, files),
     )
 
@@ -108,7 +110,7 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
         "cases": [case_to_json(case) for case in cases],
         "criteria": criteria.to_json(plan.contrasts),
         "require": list(plan.require),
-        "protocol": {"analysis": plan.protocol},
+        "protocol": {"analysis": list(plan.protocols)},
         "files": {value: file.as_json() for value, file in plan.files.items() if value in named},
         "unsupported": {},
     }

@@ -19,6 +19,8 @@ from pybench.case import (
     LANGUAGE_MODELS,
     LONGEST_SEQUENCE,
     QUANTISING_FACTORS,
+    SYNTHETIC,
+    TOKEN_MODELS,
     Case,
 )
 from pybench.criteria import idle_factors
@@ -27,14 +29,14 @@ from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.document import Node
 from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.values import PSEUDO_FACTORS
-from pybench.recipe import DEFAULT_IMAGES, is_built_in
+from pybench.recipe import DEFAULT_IMAGES, SYNTHETIC_TRAINING, is_built_in
 
 _SETTABLE = {**FACTORS, **PSEUDO_FACTORS}
 LANGUAGE_FACTORS = frozenset(
     name for name, factor in _SETTABLE.items() if factor.workloads == FACTORS["seq_len"].workloads
 )
 TEXT_FACTORS = frozenset({"path", "tokenizer", "corpus", "corpus_limit_bytes"})  # of built-in language models
-IMAGE_FACTORS = frozenset({"images", "image_limit", "calibration_images"})
+IMAGE_FACTORS = frozenset({"images", "image_limit"})
 BY_TORCH = ("train", "tokenize")  # workloads whose runtime needs no saying
 WITHOUT_MODEL = ("tokenize",)  # tokenizing may feed a model, or be measured alone
 NEEDS_LANGUAGE_MODEL = ("train", "tokenize")
@@ -46,7 +48,10 @@ _IDLE_BECAUSE = {
     "checkpoint": "without a model nothing is computed",
     **dict.fromkeys(QUANTISING_FACTORS, "only int8 and fp8 are quantised"),
     "keep_fp32": "the precision is FP32 everywhere",
-    **dict.fromkeys((*ENGINE_FACTORS, "launch"), "only tensorrt builds engines"),
+    **dict.fromkeys(ENGINE_FACTORS, "only tensorrt builds engines"),
+    "launch": "only tensorrt, torch-tensorrt and onnxruntime with `provider: cuda` launch either way",
+    "provider": "only onnxruntime has providers",
+    "compile_mode": "only torch-compile has modes",
     "images": "in infer they are what int8 and fp8 ranges are found on",
     "image_limit": "infer judges no images; calibration_images limits those that ranges are found on",
     "arrival_rate_per_s": "in a closed loop nothing arrives: an iteration begins when there is room for it",
@@ -147,15 +152,20 @@ class CaseBuilder:
             self._say(
                 path, f"workload {workload} takes a language model, not {model}", f"one of {', '.join(LANGUAGE_MODELS)}"
             )
-        if workload in NEEDS_IMAGE_MODEL and model in LANGUAGE_MODELS:
+        if workload in NEEDS_IMAGE_MODEL and is_built_in("model", model) and model not in IMAGE_MODELS:
             hint = f"one of {', '.join(IMAGE_MODELS)}, or your own ONNX file"
             self._say(path, f"workload {workload} takes an image model, not {model}", hint)
-        if model in LANGUAGE_MODELS and (_value(settings, "seq_len") or 0) > LONGEST_SEQUENCE:
-            self._say(settings["seq_len"].path, f"{model} takes sequences of up to {LONGEST_SEQUENCE} tokens")
-        if _value(settings, "checkpoint") is not None and not is_built_in("model", model):
+        longest = LONGEST_SEQUENCE.get(model)
+        if longest is not None and (_value(settings, "seq_len") or 0) > longest:
+            self._say(settings["seq_len"].path, f"{model} takes sequences of up to {longest} tokens")
+        checkpoint = _value(settings, "checkpoint")
+        if checkpoint is not None and not is_built_in("model", model):
             self._say(
                 settings["checkpoint"].path, "`checkpoint` is for built-in models; an ONNX file holds its weights"
             )
+        elif checkpoint == SYNTHETIC and model not in SYNTHETIC_TRAINING:
+            hint = f"those that are: {', '.join(SYNTHETIC_TRAINING)}"
+            self._say(settings["checkpoint"].path, f"{model} is not trained on {SYNTHETIC}", hint)
 
     def _check_arrivals(self, settings: dict[str, Setting], workload: str) -> None:
         arrivals = _value(settings, "arrivals")
@@ -175,7 +185,8 @@ class CaseBuilder:
         if values["workload"] in BY_TORCH and values.get("runtime") is None and values.get("model") is not None:
             values["runtime"] = "torch"
         if values["workload"] == "accuracy" and values.get("images") is None:
-            values["images"] = DEFAULT_IMAGES[values["model"]]
+            trained = values.get("checkpoint") == SYNTHETIC
+            values["images"] = SYNTHETIC if trained else DEFAULT_IMAGES[values["model"]]
         digests = {name: self._digest(name, settings) for name in values}
         return Case(**values, sources=tuple(sorted((name, digest) for name, digest in digests.items() if digest)))
 
@@ -234,9 +245,11 @@ def _missing(settings: dict[str, Setting], workload: str, model: str | None) -> 
                 f"one of {', '.join(FACTORS['path'].choices[1:])}; without one and without a model nothing is done",
             )
         )
-    has_images = _value(settings, "images") is not None or model in DEFAULT_IMAGES or model in LANGUAGE_MODELS
-    if workload == "accuracy" and model is not None and not has_images:
-        found.append(("images", "a folder with one folder of images a class"))
+    judges = model is not None and (model in IMAGE_MODELS or not is_built_in("model", model))  # others: a misfit
+    trained = _value(settings, "checkpoint") == SYNTHETIC
+    given = trained or model in DEFAULT_IMAGES or _value(settings, "images") is not None
+    if workload == "accuracy" and judges and not given:
+        found.append(("images", f"{SYNTHETIC}, or a folder with one folder of images a class"))
     return found
 
 
@@ -244,12 +257,17 @@ def _misplaced(name: str, workload: str | None, model: str | None) -> str | None
     """Why a factor means nothing for a workload and a model, or None."""
     if workload is not None and workload not in _SETTABLE[name].workloads:
         return f"`{name}` means nothing for workload {workload}"
-    if name in LANGUAGE_FACTORS and model in IMAGE_MODELS:
-        return f"`{name}` means nothing for the image model {model}"
-    if name in TEXT_FACTORS and model is not None and model not in LANGUAGE_MODELS:
+    if model is None:
+        return None
+    built_in = is_built_in("model", model)
+    if name in LANGUAGE_FACTORS and built_in and model not in TOKEN_MODELS:
+        return f"`{name}` means nothing for {model}, which takes no tokens"
+    if name in TEXT_FACTORS and not built_in:
         return f"`{name}` means nothing for an ONNX file of your own: its input is synthetic"
-    if name in IMAGE_FACTORS and model in LANGUAGE_MODELS:
-        return f"`{name}` means nothing for the language model {model}"
+    if name in TEXT_FACTORS and model not in LANGUAGE_MODELS:
+        return f"`{name}` means nothing for {model}: its ids are synthetic"
+    if name in IMAGE_FACTORS and built_in and model not in IMAGE_MODELS:
+        return f"`{name}` means nothing for {model}, which takes no images"
     return None
 
 

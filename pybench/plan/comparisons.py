@@ -12,6 +12,9 @@ from pybench.criteria import CRITERIA, Contrast, metrics_of
 from pybench.errors import Problem, UsageError
 from pybench.plan.cells import given
 from pybench.plan.document import Node
+from pybench.protocols import PAIRED_BLOCKS, PROTOCOLS
+
+_BASELINE_HINT = "such as `criteria: {baseline: {precision: fp32}}`"
 
 
 def contrasts_of(plan: Any) -> tuple[Contrast, ...]:
@@ -22,6 +25,29 @@ def contrasts_of(plan: Any) -> tuple[Contrast, ...]:
 def check_contrasts(contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node) -> list[Problem]:
     """Everything that is wrong with comparisons among these cases."""
     return [problem for i, contrast in enumerate(contrasts) for problem in _check(contrast, i, cases, root)]
+
+
+def check_protocols(
+    names: Sequence[str], contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node
+) -> list[Problem]:
+    """What a protocol lacks: without criteria it compares with its own baseline, which has to be there."""
+    place = root.at(("protocol",)).place
+    problems = []
+    for protocol in (PROTOCOLS[name] for name in dict.fromkeys(names) if name != PAIRED_BLOCKS and not contrasts):
+        if protocol.baseline is None:
+            problems.append(place.problem(f"{protocol.name} needs `criteria` that name a baseline", _BASELINE_HINT))
+        elif not _has_pairs(cases, Contrast(baseline=protocol.baseline)):
+            said = ", ".join(f"{factor}={value}" for factor, value in protocol.baseline.items())
+            what = f"{protocol.name} without `criteria` compares with {said}, and no case can be"
+            problems.append(place.problem(what, _BASELINE_HINT))
+    return problems
+
+
+def _has_pairs(cases: Sequence[Case], contrast: Contrast) -> bool:
+    try:
+        return bool(criteria.pairs(cases, contrast))
+    except UsageError:  # several baselines fit one case: the plan has to choose
+        return False
 
 
 def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node) -> list[Problem]:

@@ -24,7 +24,6 @@ from pybench.plan.values import nearest
 WHOLE_BYTES = 1_000_000_000  # reading this much takes seconds; a plan is loaded often
 MOST_FILES = 2_000_000
 
-_FILES = frozenset({"model", "checkpoint", "tokenizer", "corpus"})
 _FOLDERS = frozenset({"corpus", "images"})
 
 
@@ -88,8 +87,8 @@ def _inspect(factor: str, value: str, folder: Path) -> UserFile:
         if factor not in _FOLDERS:
             raise FileProblem(f"`{factor}`: {value} is a folder", "give the file in it")
         return _folder_digest(factor, value, path)
-    if factor not in _FILES:
-        raise FileProblem(f"`{factor}`: {value} is a file", "give the folder: one folder of images a class")
+    if factor == "images" and path.suffix != ".npz":
+        raise FileProblem(f"`{factor}`: {value} is a file", "give a folder of class folders, or an .npz")
     if not stat.S_ISREG(mode):
         raise FileProblem(f"`{factor}`: {value} is no regular file")
     size = path.stat().st_size

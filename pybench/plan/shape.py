@@ -19,10 +19,10 @@ from pydantic_core import PydanticCustomError
 from pybench.case import FACTORS, Factor
 from pybench.criteria import CRITERIA, threshold_problem
 from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, ValueProblem, check_value, describe, may_be_null
+from pybench.protocols import PAIRED_BLOCKS, PROTOCOLS
 
 SCHEMA_VERSION = 1  # of plans; a case and a run directory have versions of their own
 REQUIRABLE = ("timing", "energy", "precision", "accuracy")  # a run's validities (a test compares)
-PROTOCOLS = ("paired-blocks",)  # of analysis: ratios paired within blocks, intervals by bootstrap over blocks
 MOST_REPETITIONS = 100_000
 DATA = ("images", "corpus", "tokenizer")  # factors that `data` is another way to write
 
@@ -158,6 +158,21 @@ def _choice_type(name: str, meaning: str, choices: tuple[str, ...]) -> Any:
     return _type(lambda value: check_value(factor, value), {"enum": list(choices), "description": meaning})
 
 
+def _protocols_type() -> Any:
+    """One name or a list of them, read as a list."""
+    item = _choice_type("protocol", "how the analysis compares", tuple(PROTOCOLS))
+    listed: Any = Annotated[_list_of(item), BeforeValidator(_as_list)]
+    one = {"enum": list(PROTOCOLS)}
+    many = {"type": "array", "items": one, "minItems": 1}
+
+    def check(names: list[str]) -> list[str]:
+        if not names:
+            raise ValueProblem("`protocol` is an empty list", f"remove the key for {PAIRED_BLOCKS} alone")
+        return names
+
+    return Annotated[listed, _refusing(check), WithJsonSchema({"anyOf": [one, many]})]
+
+
 def _threshold_type(name: str) -> Any:
     kind = CRITERIA[name]
 
@@ -213,6 +228,10 @@ def _or_single(schema: dict[str, Any]) -> None:
 
 _BASELINE = "the cases that others are compared with, as in {precision: fp32}"
 _REQUIRE = "what must be valid in every run for exit code 0"
+
+_PROTOCOL = "how the analysis compares; paired-blocks is always there. " + ". ".join(
+    f"{protocol.name}: {protocol.meaning}" for protocol in PROTOCOLS.values()
+)
 
 Cell = _model("Cell", "Factors with one value each.", _factors(_SETTABLE.values(), _value_type))
 Defaults = _model("Defaults", "Factors of every entry that they apply to.", _factors(FACTORS.values(), _value_type))
@@ -274,6 +293,6 @@ Plan = _model(
         "matrix": (_list_of(Entry), Field(min_length=1, description="what is measured: products of factors")),
         "criteria": _blocks(Contrast, "comparisons with a baseline, and bounds on them"),
         "require": (_list_of(_choice_type("require", "a validity", REQUIRABLE)), Field([], description=_REQUIRE)),
-        "protocol": (_choice_type("protocol", "how the analysis compares", PROTOCOLS), PROTOCOLS[0]),
+        "protocol": (_protocols_type(), Field([PAIRED_BLOCKS], description=_PROTOCOL)),
     },
 )

@@ -8,5 +8,5 @@ quantiser, `modelopt` NVIDIA's in an environment of its own. `execution` compare
 
 Out of a graph: `audit` judges graphs (reading `onnx_graph`), kernels of onnxruntime and modules of torch;
 `engine_audit` judges engines of TensorRT (reading `engine_layers`), with the operations that `flops` counts. Importing
-this package imports nothing; the audits need only numpy, the rest onnx or onnxruntime.
+this package imports nothing; no audit imports onnx.
 """

@@ -12,17 +12,22 @@ report: only failures, one repetition, no criteria. Corrupt runs are the excepti
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis, analyse
 from pybench.coverage import Coverage, measure
 from pybench.dataset import Dataset
+from pybench.report.artefact_tables import artefacts_table
 from pybench.report.case_tables import exclusions_table, failures_table, metrics_table, workload_tables
 from pybench.report.contrast_tables import contrast_tables
 from pybench.report.findings import describe
 from pybench.report.joule_tables import budget_table, names_of, overview_table
+from pybench.report.protocol_section import protocol_sections
 from pybench.report.tables import Table, to_csv, to_latex, to_markdown
 from pybench.report.trust_tables import (
+    builds_table,
     cautions_table,
     coverage_table,
     environment_table,
@@ -30,6 +35,9 @@ from pybench.report.trust_tables import (
     validity_table,
 )
 from pybench.rundir import RUNS, storage_error, write_bytes, write_text
+
+if TYPE_CHECKING:
+    from pybench.report.page import Contents
 
 __all__ = ["write_report"]
 
@@ -55,15 +63,17 @@ def write_report(dataset: Dataset, folder: Path | None = None) -> Path:
             *workload_tables(analysis, run_link),
             *(table for table in contrast_tables(analysis) if table.name.startswith("effects")),
             metrics_table(analysis),
+            artefacts_table(dataset),
             environment_table(dataset),
         ],
         pictures=draw_figures(dataset, analysis),
         joule_tables=_joule_tables(analysis, run_link),
         power_pictures=draw_powers(analysis.joules),
+        protocols=protocol_sections(analysis),
     )
     page = render_page(dataset, analysis, contents, run_link)
     _make_folders(target)
-    for table in (*contents.found_tables, *contents.sure_tables, *contents.joule_tables, *contents.behind_tables):
+    for table in _all_tables(contents):
         for suffix, form in _FORMS.items():
             write_text(target / "tables" / f"{table.name}.{suffix}", form(table))
     for shown in (*contents.pictures, *contents.power_pictures):
@@ -73,6 +83,12 @@ def write_report(dataset: Dataset, folder: Path | None = None) -> Path:
     return target / INDEX
 
 
+def _all_tables(contents: Contents) -> Iterator[Table]:
+    yield from (*contents.found_tables, *contents.sure_tables, *contents.joule_tables, *contents.behind_tables)
+    for section in contents.protocols:
+        yield from section.tables
+
+
 def _sure_tables(dataset: Dataset, analysis: Analysis, coverage: Coverage, run_link: str) -> list[Table]:
     return [
         token_table(analysis),
@@ -80,6 +96,7 @@ def _sure_tables(dataset: Dataset, analysis: Analysis, coverage: Coverage, run_l
         validity_table(dataset),
         failures_table(analysis, run_link),
         exclusions_table(analysis),
+        builds_table(analysis),
         cautions_table(dataset),
     ]
 

@@ -15,6 +15,7 @@ from pybench.report.labels import (
     case_text,
     constant_factors,
     factor_text,
+    metric_title,
     varying_factors,
 )
 from pybench.report.numbers import DisplayUnit, display_unit, format_plain
@@ -91,7 +92,7 @@ def _cases_table(name: str, title: str, metrics: Sequence[str], cases: Sequence[
     columns = [Column(_factor_title(name), (name,), numeric=_is_numeric(name, plain)) for name in factors]
     for metric in shown:
         fields = absolute_fields(metric) if metric in absolute else estimate_fields(metric)
-        columns.append(Column(_metric_title(metric, units[metric]), fields, numeric=True))
+        columns.append(Column(metric_title(metric, units[metric]), fields, numeric=True))
     columns += [Column("n", ("n",), numeric=True), Column("Runs", ("runs",))]
     rows = []
     for case in cases:
@@ -288,10 +289,6 @@ def _unit_of(name: str, cases: Sequence[CaseFinding]) -> DisplayUnit:
     values = [finding.estimate.value for finding in found if finding.estimate is not None]
     values += [finding.bounds[1] for finding in found if finding.bounds is not None]
     return display_unit(METRICS[name].unit, values)
-
-
-def _metric_title(name: str, unit: DisplayUnit) -> str:
-    return METRIC_LABELS[name] if unit.name in ("1", "", "1/s") else f"{METRIC_LABELS[name]} ({unit.name})"
 
 
 def _factor_title(name: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from pybench.case import FACTORS, Case
 from pybench.criteria import Criterion, Pair
-from pybench.report.numbers import format_plain
+from pybench.report.numbers import DisplayUnit, format_plain
 
 METRIC_LABELS = {
     "latency_mean_ms": "Mean latency",
@@ -29,6 +29,8 @@ METRIC_LABELS = {
     "peak_host_bytes": "Peak host memory",
     "peak_device_bytes": "Peak device memory",
     "model_bytes": "Model size",
+    "build_s": "Engine build time",
+    "compile_s": "Compile time",
     "gpu_energy_j": "GPU energy",
     "gpu_energy_per_sample_j": "GPU energy/sample",
     "gpu_energy_per_token_j": "GPU energy/token",
@@ -62,6 +64,11 @@ WORKLOAD_LABELS = {
     "accuracy": "Accuracy",
     "noop": "No operation",
 }
+
+
+def metric_title(name: str, unit: DisplayUnit) -> str:
+    """`Mean latency (ms)`: a metric as the head of a column."""
+    return METRIC_LABELS[name] if unit.name in ("1", "", "1/s") else f"{METRIC_LABELS[name]} ({unit.name})"
 
 
 def criterion_label(criterion: Criterion) -> str:

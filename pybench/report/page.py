@@ -24,6 +24,7 @@ from pybench.report.findings import Findings
 from pybench.report.labels import METRIC_LABELS
 from pybench.report.method import paragraphs
 from pybench.report.numbers import DASH, format_duration
+from pybench.report.protocol_section import ProtocolSection
 from pybench.report.tables import Table
 from pybench.units import METRICS
 
@@ -43,6 +44,7 @@ class Contents:
     pictures: Sequence[Picture]
     joule_tables: Sequence[Table]
     power_pictures: Sequence[Picture]
+    protocols: Sequence[ProtocolSection]
 
 
 def render_page(dataset: Dataset, analysis: Analysis, contents: Contents, run_link: str) -> str:
@@ -71,6 +73,7 @@ def render_page(dataset: Dataset, analysis: Analysis, contents: Contents, run_li
         sure_pictures=_drawn(contents.pictures, "order"),
         sure_tables=_listed([table for table in contents.sure_tables if table.rows]),
         joules=_joules(contents),
+        protocols=[{"section": one, "tables": _listed(one.tables)} for one in contents.protocols],
         behind_pictures=_drawn([shown for shown in contents.pictures if _kind(shown) not in (*first, "order")]),
         behind_tables=_listed([table for table in contents.behind_tables if table.rows]),
         runs=_runs(analysis, run_link),

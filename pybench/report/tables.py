@@ -49,13 +49,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`name`: of its files; `notes`: what holds for all rows (constant factors, units, how intervals were found)."""
+    """`name`: of its files; `notes`: what holds for all rows (constant factors, units, how intervals were found).
+    `prints_notes`: LaTeX sets notes and reasons below the table, for papers; else they are comments there."""
 
     name: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    prints_notes: bool = False
 
     def __post_init__(self) -> None:
         if any(len(row) != len(self.columns) for row in self.rows):
@@ -125,6 +127,17 @@ def plus_minus_cell(value: float | None, half: float | None, *, note: str | None
     return Cell(text, interval, value, note, csv=(repr(value), repr(half)))
 
 
+def symmetric_cell(
+    estimate: Estimate | None, *, unit: DisplayUnit = UNITY, why_none: str | None = None, tone: str | None = None
+) -> Cell:
+    """value ± half of an interval that is as long on either side, such as Student's; else as `estimate_cell`."""
+    if estimate is None or estimate.lower is None or estimate.upper is None or estimate.lower == estimate.upper:
+        return estimate_cell(estimate, unit=unit, why_none=why_none, tone=tone)
+    half = (estimate.upper - estimate.lower) / 2
+    text, interval = format_plus_minus(estimate.value / unit.scale, half / unit.scale)
+    return Cell(text, interval, estimate.value, tone=tone, csv=_estimate_csv(estimate))
+
+
 def bounds_cell(bounds: tuple[float, float], unit: DisplayUnit) -> Cell:
     """An estimate that is only ever an interval."""
     low, high = bounds
@@ -181,7 +194,7 @@ def to_latex(table: Table) -> str:
     """A `tabular` for \\input inside a table environment; needs the package booktabs and nothing else."""
     marks = _footnote_marks(table)
     layout = "".join("r" if column.numeric else "l" for column in table.columns)
-    rows = [[_latex(cell.full_text) + _latex(_mark(marks, cell)) for cell in row] for row in table.rows]
+    rows = [[_latex(cell.full_text + _mark(marks, cell)) for cell in row] for row in table.rows]
     lines = [
         f"% {_one_line(table.title)}",
         *(f"% {_one_line(note)}" for note in table.notes),
@@ -193,8 +206,17 @@ def to_latex(table: Table) -> str:
         *(" & ".join(row) + r" \\" for row in rows),
         r"\bottomrule",
         r"\end{tabular}",
+        *(_latex_notes(table, marks) if table.prints_notes else ()),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _latex_notes(table: Table, marks: dict[str, str]) -> list[str]:
+    printed = [_latex(note) for note in table.notes]
+    printed += [f"{_latex(mark)} {_latex(reason)}" for reason, mark in marks.items()]
+    if not printed:
+        return []
+    return [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize", "\\par\n".join(printed), r"\end{minipage}"]
 
 
 def to_text(table: Table) -> str:
@@ -251,7 +273,7 @@ _LATEX = {
     "|": r"\textbar{}", "*": "{*}", "'": r"\textquotesingle{}", "`": r"\textasciigrave{}", "-": r"{-}",
     "[": "{[}", "]": "{]}", "−": r"$-$", "—": "---", "–": "--", "×": r"$\times$", "…": r"\ldots{}", "µ": r"$\mu$",
     "≥": r"$\ge$", "≤": r"$\le$", "±": r"$\pm$", "²": r"$^2$", "³": r"$^3$", "⁶": r"$^6$", "⁹": r"$^9$",
-    "Δ": r"$\Delta$", "°": r"$^\circ$", "→": r"$\to$",
+    "Δ": r"$\Delta$", "δ": r"$\delta$", "°": r"$^\circ$", "→": r"$\to$",
 }  # fmt: skip
 
 

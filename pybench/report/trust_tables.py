@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that say how sure the findings are: coverage, cautions, tokenizer paths, environments."""
+"""Tables that say how sure the findings are: coverage, cautions, tokenizer paths, builds, environments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from pybench.analysis import Analysis
 from pybench.cautions import CautionCode
 from pybench.coverage import STATES, Coverage
 from pybench.dataset import Dataset
-from pybench.report.tables import Column, Table, number_cell, text_cell
+from pybench.report.labels import METRIC_LABELS, case_text, varying_factors
+from pybench.report.numbers import format_p
+from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
 from pybench.rundir import COVERING
 
 _VALUES_SHOWN = 4  # of a fact that differs between runs
@@ -183,3 +185,41 @@ def _flatten(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, st
         elif value is not None:
             found.append((f"{prefix}{name}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)))
     return found
+
+
+def builds_table(analysis: Analysis) -> Table:
+    """How much of the variance lies between builds of one engine, metric by metric."""
+    engines = [finding.cases[0] for finding in analysis.builds]
+    names = [name for name in varying_factors(engines) if name != "build"]
+    columns = (
+        Column("Engine", ("engine_build_1",)),
+        Column("Metric", ("metric",)),
+        Column("Builds", ("builds",), numeric=True),
+        Column("Runs", ("runs",), numeric=True),
+        Column("SD between builds", ("sd_between_builds",), numeric=True),
+        Column("SD between runs", ("sd_between_runs",), numeric=True),
+        Column("Share between builds", estimate_fields("share_between_builds"), numeric=True),
+        Column("p (builds equal)", ("p_value",), numeric=True),
+    )
+    rows = tuple(
+        (
+            Cell(case_text(finding.cases[0], names) or "all", csv=(finding.cases[0].id,)),
+            Cell(METRIC_LABELS[finding.metric], csv=(finding.metric,)),
+            number_cell(len(finding.cases)),
+            number_cell(finding.runs),
+            _deviation_cell(finding.between, finding.is_relative),
+            _deviation_cell(finding.within, finding.is_relative),
+            estimate_cell(finding.share),
+            number_cell(finding.p_value, text=format_p(finding.p_value)),
+        )
+        for finding in analysis.builds
+    )
+    notes = (
+        "One-way random effects; percentages are standard deviations of logarithms. Drift counts as between runs.",
+        "With few builds the share is hardly known: its interval says so.",
+    )
+    return Table("builds", "Variance between builds and between runs", columns, rows, notes)
+
+
+def _deviation_cell(value: float, is_relative: bool) -> Cell:
+    return number_cell(value, text=f"{100 * value:.2g} %" if is_relative else f"{value:.2g}")

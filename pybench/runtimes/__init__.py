@@ -13,6 +13,7 @@
     can feed = session.bind_feed()           # feed({"ids": array}): copies in, runs, waits; outputs stay where they are
     session.device                       # "cpu" or the GPU's UUID; session.device_uuid is None on the CPU
     session.labels, session.model_bytes
+    session.compile_s                    # spent so far to make the model ready; None: nothing of that kind is done
 
 An iteration ends when its outputs exist: on a GPU the callable waits for the device. Opening raises UnsupportedError
 for what a runtime does not do (never something else in its place), InputError for a user's file that cannot be run,

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""onnxruntime: an ONNX file on its CPU provider, or on its CUDA provider where the installed build has one.
+"""onnxruntime: an ONNX file on its CPU provider, or on CUDA's or TensorRT's where the installed build has them.
 
-The precision is in the file: `fp32` runs a plain graph (TF32 off on a GPU), `int8` one with Q/DQ nodes, which only
-the CPU provider executes in integers. Everything else is refused. Iterations run through IO binding: inputs and
-outputs stay at fixed addresses, nothing is allocated or copied beside the work. Does not judge the precision:
-`pybench.precision` does.
+The precision is in the file, but for TF32, which is an option (`providers.py` states all of them). Iterations run
+through IO binding: inputs and outputs stay at fixed addresses, nothing is allocated or copied beside the work. The CUDA
+provider captures a run as a CUDA graph and replays it inside its own call, on a stream of its own, so that iterations
+are timed by the host in either case; a graph that it cannot capture is enqueued, and the labels say so. Does not judge
+the precision: `pybench.precision` does.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +25,14 @@ from onnxruntime.capi import onnxruntime_pybind11_state as errors
 
 from pybench import measure
 from pybench.errors import InputError, UnsupportedError
+from pybench.runtimes import providers
 from pybench.runtimes.device import VISIBLE, chosen, narrow
 from pybench.runtimes.memory import memory_errors, memory_evidence
 from pybench.runtimes.session import Arrays, Iterate, TensorSpec
 
 NAME = "onnxruntime"
-CPU = "CPUExecutionProvider"
-CUDA = "CUDAExecutionProvider"
-PRECISIONS = ("fp32", "int8")
+NS_PER_S = 1e9
+NOT_CAPTURED = -1  # of the CUDA provider's `gpu_graph_id`, which tells captured runs apart: this one is none
 
 _DTYPES = {
     "tensor(float)": np.float32,
@@ -52,18 +55,33 @@ _MALFORMED = (
 _LOG_ERRORS = 3  # of onnxruntime's severities: below are notes about graph passes
 
 
-class OnnxRuntimeSession:
-    """An opened ONNX file."""
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A session and what starting it took. `graph`: whether its runs can be captured; `why_not`: the error, else."""
 
-    def __init__(self, session: onnxruntime.InferenceSession, path: Path, kind: str, labels: dict[str, Any]) -> None:
+    session: onnxruntime.InferenceSession
+    seconds: float
+    graph: bool
+    why_not: str | None = None
+
+
+class OnnxRuntimeSession:
+    """An opened ONNX file. `kind`: `cpu` or `cuda`, where its tensors are."""
+
+    def __init__(self, started: Started, path: Path, kind: str, labels: dict[str, Any]) -> None:
+        session = started.session
         self.path = path
         self.kind = kind
         self.labels = labels
         self.model_bytes = path.stat().st_size
+        self.compile_s: float | None = started.seconds
         self.device_uuid = labels.get("device_uuid")
         self.metadata: dict[str, str] = dict(session.get_modelmeta().custom_metadata_map)
         self.inputs = tuple(_spec(value, path) for value in session.get_inputs())
         self._session = session
+        self._graph = started.graph
+        self._graphs = itertools.count(1)
+        self._plain = _run_options(NOT_CAPTURED) if started.graph else None
         self._outputs = [value.name for value in session.get_outputs()]
 
     @property
@@ -72,12 +90,13 @@ class OnnxRuntimeSession:
 
     def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]:
         with _run_errors(self.path):
-            outputs: list[npt.NDArray[Any]] = self._session.run(self._outputs, dict(inputs))
+            outputs: list[npt.NDArray[Any]] = self._session.run(self._outputs, dict(inputs), self._plain)
         return outputs
 
     def bind(self, inputs: Arrays, *, transfers: bool) -> Iterate:
         if transfers and self.kind == "cpu":
             raise UnsupportedError("there are no transfers on a CPU", code="no_gpu", hint="set transfers: false")
+        begin_ns = measure.monotonic_ns()
         binding = self._session.io_binding()
         held = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array, self.kind, 0) for name, array in inputs.items()}
         for name, value in held.items():
@@ -85,29 +104,41 @@ class OnnxRuntimeSession:
         outputs = self._output_values(inputs)
         for name, value in outputs.items():
             binding.bind_ortvalue_output(name, value)
-        run = self._session.run_with_iobinding
-
-        def iterate() -> None:
-            run(binding)
+        iterate = self._iterate(binding)
 
         def iterate_with_copies() -> None:
             for name, value in held.items():
                 value.update_inplace(inputs[name])
-            run(binding)
+            iterate()
             for value in outputs.values():
                 value.numpy()
 
+        if self.kind == "cuda" and self.compile_s is not None:
+            iterate()  # the first runs build what depends on shapes, and capture
+            self.compile_s += (measure.monotonic_ns() - begin_ns) / NS_PER_S
         return iterate_with_copies if transfers else iterate
+
+    def _iterate(self, binding: Any) -> Iterate:
+        run = self._session.run_with_iobinding
+        if self.kind == "cpu":
+            return lambda: run(binding)
+        options = _run_options(next(self._graphs)) if self._graph else None
+
+        def iterate() -> None:
+            run(binding, options)
+            binding.synchronize_outputs()  # a replayed graph need not have ended when the call returns
+
+        return iterate
 
     def bind_replay(self, inputs: Arrays, *, transfers: bool) -> measure.Replayer:
         return measure.CallReplayer(self.bind(inputs, transfers=transfers))
 
     def bind_feed(self) -> Callable[[Arrays], None]:
         """On the CPU the arrays are read where they lie; outputs are allocated anew, for shapes may change."""
-        session, names = self._session, self._outputs
+        session, names, plain = self._session, self._outputs, self._plain
 
         def feed(inputs: Arrays) -> None:
-            session.run(names, dict(inputs))
+            session.run(names, dict(inputs), plain)
 
         return feed
 
@@ -119,38 +150,41 @@ class OnnxRuntimeSession:
         return values
 
 
-def open_session(path: Path, *, precision: str, threads: int, device: str) -> OnnxRuntimeSession:
-    """Opens an ONNX file.
+def open_session(
+    path: Path, *, precision: str, threads: int, device: str, provider: str | None = None, launch: str = "graph"
+) -> OnnxRuntimeSession:
+    """Opens an ONNX file. `provider`: None chooses CUDA where the device allows it, else the CPU; `launch`: `graph` or
+    `enqueue`, of the CUDA provider.
 
-    Raises UnsupportedError for a precision or device that this build does not run, InputError for a file that is no
-    runnable ONNX model.
+    Raises UnsupportedError for a precision, provider or device that this build does not run, InputError for a file that
+    is no runnable ONNX model.
     """
-    if precision not in PRECISIONS:
-        raise UnsupportedError(
-            f"onnxruntime runs files in {', '.join(PRECISIONS)} here, not in {precision}",
-            code=f"no_{precision}_in_{NAME}",
-        )
     narrow(device)
-    kind = chosen(device, _gpu_present(device), NAME)
-    if kind == "cuda" and precision == "int8":
-        raise UnsupportedError(
-            "onnxruntime's CUDA provider has no integer convolutions: it would run Q/DQ nodes in floating point",
-            code="no_int8_on_cuda", hint="use device: cpu",
-        )  # fmt: skip
-    with _open_errors(path):
-        session = onnxruntime.InferenceSession(path, _options(threads), providers=_providers(kind))
-    used = session.get_providers()
-    if kind == "cuda" and CUDA not in used:
-        raise UnsupportedError("onnxruntime could not start its CUDA provider", code="no_gpu",
-                               hint="its log says which CUDA library is missing")  # fmt: skip
+    kind = _kind(device, provider)
+    provider = provider or kind
+    providers.refuse(provider, precision)
+    if kind == "cuda":
+        providers.set_tf32(precision)
+    started = _start(path, provider, precision, threads, graph=provider == "cuda" and launch == "graph")
+    used = started.session.get_providers()
+    if providers.NAMES[provider] not in used:
+        raise UnsupportedError(f"onnxruntime could not start its provider {provider}", code="no_gpu",
+                               hint="its log says which library is missing")  # fmt: skip
     labels = {
         "runtime_version": onnxruntime.__version__,
+        "provider": provider,
         "providers": used,
-        "provider_options": {name: session.get_provider_options()[name] for name in used},
+        "provider_options": {name: started.session.get_provider_options()[name] for name in used},
+        "partitions": _partitions(started.session),
         "iteration": "one run with bound inputs and outputs, until it returns",
         "device_uuid": _gpu_uuid() if kind == "cuda" else None,
     }
-    return OnnxRuntimeSession(session, path, kind, labels)
+    if kind == "cuda":
+        labels["launch"] = "graph, replayed inside the run" if started.graph else "enqueue"
+        if started.why_not is not None:
+            labels["launch"] = f"enqueue, as no graph could be captured ({started.why_not})"
+        labels["tf32_override"] = os.environ.get(providers.TF32_OVERRIDE)
+    return OnnxRuntimeSession(started, path, kind, labels)
 
 
 def write_optimised(path: Path, destination: Path, *, threads: int) -> None:
@@ -158,7 +192,7 @@ def write_optimised(path: Path, destination: Path, *, threads: int) -> None:
     options = _options(threads)
     options.optimized_model_filepath = str(destination)
     with _open_errors(path):
-        onnxruntime.InferenceSession(path, options, providers=[CPU])
+        onnxruntime.InferenceSession(path, options, providers=[providers.CPU])
 
 
 def _options(threads: int) -> onnxruntime.SessionOptions:
@@ -168,22 +202,65 @@ def _options(threads: int) -> onnxruntime.SessionOptions:
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = _LOG_ERRORS
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     return options
 
 
-def _providers(kind: str) -> list[Any]:
-    # use_tf32=0: FP32 means FP32. The search for convolution algorithms is exhaustive by default; stated, so that it
-    # stays.
-    cuda = (CUDA, {"device_id": "0", "use_tf32": "0", "cudnn_conv_algo_search": "EXHAUSTIVE"})
-    return [CPU] if kind == "cpu" else [cuda, CPU]
+def _start(path: Path, provider: str, precision: str, threads: int, *, graph: bool) -> Started:
+    """A session; without captured graphs where the provider refuses to capture this model."""
+    begin_ns = measure.monotonic_ns()
+    options = _options(threads)
+    if provider == "tensorrt":  # the engine is built from the file as it is
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        with _open_errors(path):
+            session = onnxruntime.InferenceSession(
+                path, options, providers=providers.options_of(provider, precision, graph=graph)
+            )
+    except InputError as error:
+        if not graph or "graph capture" not in str(error):
+            raise
+        plain = _start(path, provider, precision, threads, graph=False)
+        return Started(plain.session, plain.seconds, graph=False, why_not=error.message)
+    return Started(session, (measure.monotonic_ns() - begin_ns) / NS_PER_S, graph)
 
 
-def _gpu_present(device: str) -> bool:
-    """Whether the build has the CUDA provider and the driver shows a GPU; opening then proves it."""
-    if device == "cpu" or CUDA not in onnxruntime.get_available_providers():
+def _partitions(session: onnxruntime.InferenceSession) -> dict[str, int] | None:
+    """How many parts of the graph each provider took; None: this onnxruntime does not tell."""
+    if not hasattr(session, "get_provider_graph_assignment_info"):
+        return None
+    return providers.partitions_of(session.get_provider_graph_assignment_info())
+
+
+def _run_options(graph: int) -> onnxruntime.RunOptions:
+    options = onnxruntime.RunOptions()
+    options.add_run_config_entry("gpu_graph_id", str(graph))
+    return options
+
+
+def _kind(device: str, provider: str | None) -> str:
+    """`cpu` or `cuda`. Raises UnsupportedError where provider and device contradict, or one of them is not there."""
+    if provider is None:
+        return chosen(device, _gpu_present(device, providers.CUDA), NAME)
+    if provider == "cpu" and device in ("auto", "cpu"):
+        return "cpu"
+    if provider == "cpu" or device == "cpu":
+        raise UnsupportedError(
+            f"onnxruntime's provider {provider} does not run on device {device}", code="provider_and_device",
+            hint="leave one of them out",
+        )  # fmt: skip
+    if not _gpu_present(device, providers.NAMES[provider]):
+        raise UnsupportedError(
+            f"onnxruntime's provider {provider} needs a GPU and a build that has it", code="no_gpu",
+            hint="install onnxruntime-gpu (and TensorRT 10 for its provider), or leave provider out",
+        )  # fmt: skip
+    return "cuda"
+
+
+def _gpu_present(device: str, provider: str) -> bool:
+    """Whether the build has the provider and the driver shows a GPU; opening then proves it."""
+    if device == "cpu" or provider not in onnxruntime.get_available_providers():
         return False
-    from pybench import measure
-
     uuids = [gpu.uuid for gpu in measure.gpus().gpus]
     if uuids and VISIBLE not in os.environ:
         os.environ[VISIBLE] = uuids[0]  # the provider does not tell which GPU it took, so it is shown one only

@@ -57,6 +57,7 @@ class Session(Protocol):
     inputs: tuple[TensorSpec, ...]
     labels: dict[str, Any]
     model_bytes: int
+    compile_s: float | None
 
     @property
     def device(self) -> str: ...

@@ -15,7 +15,22 @@ from typing import Any
 from pybench import __version__, rundir
 from pybench.worker import affinity
 
-PACKAGES = ("numpy", "torch", "onnx", "onnxruntime", "onnxruntime-gpu", "tokenizers", "pybench-tokenizer", "tensorrt")
+# Module -> the distributions that it may come from. TensorRT's wheels have a name for each CUDA and each part of them,
+# and its archive has others: there the module tells what ran.
+PACKAGES = {
+    "numpy": ("numpy",),
+    "torch": ("torch",),
+    "torch_tensorrt": ("torch-tensorrt",),
+    "onnx": ("onnx",),
+    "onnxruntime": ("onnxruntime", "onnxruntime-gpu"),
+    "onnxscript": ("onnxscript",),
+    "ml_dtypes": ("ml-dtypes",),
+    "modelopt": ("nvidia-modelopt",),
+    "tensorrt": (),
+    "cuda.bindings": ("cuda-bindings",),
+    "tokenizers": ("tokenizers",),
+    "pybench_tokenizer": ("pybench-tokenizer",),
+}
 IMAGE_DIGEST = "PYBENCH_IMAGE_DIGEST"  # set by whoever starts a container
 
 
@@ -36,7 +51,7 @@ def collect(device: str | None, measuring: Mapping[str, Any]) -> dict[str, Any]:
         "python": platform.python_version(),
         "pybench": __version__,
         "native_build_id": measure.NATIVE_BUILD_ID,
-        "packages": {name: version for name in PACKAGES if (version := _loaded_version(name)) is not None},
+        "packages": loaded_packages(),
         "device": device,
         "measuring": dict(measuring),
         "image_digest": os.environ.get(IMAGE_DIGEST),
@@ -51,12 +66,21 @@ def cpu_model() -> str | None:
     return None
 
 
-def _loaded_version(package: str) -> str | None:
-    """The version of a package that this process has imported; None for others, which did not take part."""
-    if package.replace("-gpu", "").replace("-", "_") not in sys.modules:
-        return None
+def loaded_packages() -> dict[str, str]:
+    """Versions of what this process has imported, by distribution; what it has not imported did not take part."""
+    found: dict[str, str] = {}
+    for module, distributions in PACKAGES.items():
+        if module not in sys.modules:
+            continue
+        versions = {name: version for name in distributions if (version := _installed(name)) is not None}
+        own = getattr(sys.modules[module], "__version__", None)
+        found |= versions or ({module: str(own)} if own is not None else {})
+    return found
+
+
+def _installed(distribution: str) -> str | None:
     try:
-        return metadata.version(package)
+        return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return None
 

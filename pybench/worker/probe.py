@@ -9,10 +9,14 @@ from __future__ import annotations
 import importlib
 import os
 import platform
+import shutil
+import sysconfig
 from collections.abc import Callable, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
+from pybench.errors import PybenchError, UnsupportedError
 from pybench.worker import affinity, environment
 
 
@@ -27,6 +31,8 @@ def probe(names: Sequence[str]) -> dict[str, Any]:
 def _asked(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return {"available": True, **ask()}
+    except PybenchError as error:  # its hint is the reader's to give
+        return {"available": False, "why": error.message}
     except Exception as error:  # a broken installation can raise anything at import: that is the answer
         return {"available": False, "why": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
 
@@ -58,6 +64,14 @@ def _tensorrt() -> dict[str, Any]:
     return library.installed()
 
 
+def _modelopt() -> dict[str, Any]:
+    """It is never in this environment, as its pins clash: uv makes one for it when a plan first asks."""
+    uv = shutil.which("uv")
+    if uv is None:
+        raise UnsupportedError("modelopt needs an environment of its own, and there is no uv to make it", code="no_uv")
+    return {"uv": uv}
+
+
 def _torch() -> dict[str, Any]:
     import torch
 
@@ -84,6 +98,17 @@ def _onnxruntime() -> dict[str, Any]:
 def _package(module: str, package: str) -> dict[str, Any]:
     importlib.import_module(module)
     return {"version": metadata.version(package)}
+
+
+def _compiler() -> dict[str, Any]:
+    """What torch.compile builds with: a C++ compiler (Triton takes the C one beside it) and Python's headers."""
+    name = os.environ.get("CXX", "g++")
+    compiler, headers = shutil.which(name), Path(sysconfig.get_paths()["include"]) / "Python.h"
+    if compiler is None:
+        raise FileNotFoundError(f"no compiler {name} on PATH")
+    if not headers.is_file():
+        raise FileNotFoundError(f"{headers} does not exist")
+    return {"path": compiler}
 
 
 def _go_rust() -> dict[str, Any]:
@@ -114,11 +139,14 @@ _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     "machine": _machine,
     "cuda": _cuda,
     "torch": _torch,
+    "torch_tensorrt": lambda: _package("torch_tensorrt", "torch-tensorrt"),
+    "compiler": _compiler,
     "tensorrt": _tensorrt,
     "cuda_python": lambda: _package("cuda.bindings.driver", "cuda-bindings"),
     "onnxruntime": _onnxruntime,
     "onnx": lambda: _package("onnx", "onnx"),
     "onnxscript": lambda: _package("onnxscript", "onnxscript"),
+    "modelopt": _modelopt,
     "hf": lambda: _package("tokenizers", "tokenizers"),
     "rust": lambda: _package("pybench_tokenizer", "pybench-tokenizer"),
     "digits": lambda: {"version": metadata.version("scikit-learn")},

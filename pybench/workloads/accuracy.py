@@ -18,8 +18,8 @@ from pybench.case import Case
 from pybench.cautions import Caution, CautionCode
 from pybench.errors import InputError
 from pybench.models.images import Images, Shape, open_images
-from pybench.recipe import DEFAULT_IMAGES, is_built_in
-from pybench.workloads.doubts import calibration_cautions, images_identity, thread_cautions
+from pybench.recipe import images_of, is_built_in
+from pybench.workloads.doubts import allowed_threads, calibration_cautions, images_identity, thread_cautions
 from pybench.workloads.opening import Opened, conclude, open_model
 from pybench.workloads.result import Measured, Request, Result, Verdict
 
@@ -41,7 +41,7 @@ def run(request: Request) -> Result:
     opened = open_model(request, deterministic=True)
     source = image_source(request)
     images = open_images(source, "validation", image_shape(opened)).limited(case.image_limit)
-    predictions = predict(opened, images, case.batch)
+    predictions = predict(opened, images, case.batch, allowed_threads(case))
     hits = predictions.top1 == images.labels
     result = Result(labels={"images": str(case.images or source), "classes": len(images.classes)})
     result.metrics = {"top1_percent": _share(hits), "top5_percent": _share(predictions.top5_hit)}
@@ -52,7 +52,7 @@ def run(request: Request) -> Result:
         "top5_hit": predictions.top5_hit,
     }
     result.valid = {"timing": Verdict(None), "energy": Verdict(None), "accuracy": _judge(predictions)}
-    identity = images_identity(case.images or DEFAULT_IMAGES.get(case.model or ""), dict(case.sources).get("images"))
+    identity = images_identity(images_of(case), dict(case.sources).get("images"))
     result.cautions = [*thread_cautions(case), *calibration_cautions(opened.metadata, judged_on=identity)]
     if len(images.classes) < predictions.outputs:
         detail = f"{len(images.classes)} folders, {predictions.outputs} outputs"
@@ -60,12 +60,12 @@ def run(request: Request) -> Result:
     return conclude(result, opened, case)
 
 
-def predict(opened: Opened, images: Images, batch: int) -> Predictions:
+def predict(opened: Opened, images: Images, batch: int, threads: int = 1) -> Predictions:
     """Runs every image once. Raises InputError when the model gives no class scores, or too few."""
     spec = opened.session.inputs[0]
     spec.resolved(batch, 0, opened.name)
     top1, top5_hit, finite, outputs = [], [], True, 0
-    for chosen, pixels in images.batches(batch):
+    for chosen, pixels in images.batches(batch, threads):
         scores = opened.session.run({spec.name: pixels.astype(spec.dtype)})[0]
         outputs = _check_scores(scores, batch, images, opened)
         scores = scores[: chosen.stop - chosen.start]
@@ -77,9 +77,9 @@ def predict(opened: Opened, images: Images, batch: int) -> Predictions:
 
 
 def image_source(request: Request) -> Any:
-    """`digits`, or the folder that the case names. Raises InputError when there is neither."""
+    """A built-in name, or the path that the case names. Raises InputError when there is neither."""
     case: Case = request.case
-    name = case.images or DEFAULT_IMAGES.get(case.model or "")
+    name = images_of(case)
     if name is None:
         raise InputError(
             f"accuracy of {case.model} needs labelled images", hint="set `images` to a folder of class folders"

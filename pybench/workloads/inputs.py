@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pybench.models.catalogue import BUILT_IN, is_language
+from pybench.models.catalogue import BUILT_IN
 from pybench.runtimes.session import TensorSpec
 
 # Ids, masks and token types of a user's model are all valid below this; its vocabulary is not known.
@@ -25,7 +25,8 @@ def random_arrays(specs: Sequence[TensorSpec], model: str, batch: int, tokens: i
     contradicts `batch` or `tokens`.
     """
     generator = np.random.default_rng(seed)
-    below = BUILT_IN[model].outputs if is_language(model) else INTEGERS_BELOW
+    known = BUILT_IN.get(model)
+    below = known.vocabulary if known is not None and known.vocabulary is not None else INTEGERS_BELOW
     arrays: Arrays = {}
     for spec in specs:
         shape = spec.resolved(batch, tokens, model)

@@ -8,22 +8,35 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pybench.case import RUNTIMES, Case
 from pybench.cautions import Caution, CautionCode
 from pybench.errors import InputError, UnsupportedError
-from pybench.models.catalogue import BUILT_IN, POSITIONS, VOCABULARY, Description
+from pybench.models.catalogue import BUILT_IN, VOCABULARY, Description
 from pybench.precision.audit import Audit, audit_kernels, audit_onnx, audit_parameters
 from pybench.recipe import TRAINED_ON
-from pybench.runtimes.session import Session
+from pybench.runtimes.providers import is_whole
+from pybench.runtimes.session import Session, TensorSpec
 from pybench.workloads.doubts import allowed_threads, calibration_cautions
 from pybench.workloads.result import Measured, Request, Result, Verdict
 
 GRAPH_FILE = "graph.json"  # beside an engine: what an audit has to know of the graph that it was built from
-_SIZES = {"onnxruntime": "size of the ONNX file", "tensorrt": "size of the engine"}
+_SIZES = {  # what `model_bytes` is; else the parameters and buffers in memory
+    "onnxruntime": "size of the ONNX file",
+    "tensorrt": "size of the engine",
+    "torch-tensorrt": "parameters and buffers of the module that was compiled",
+}
+# What `compile_s` is of each runtime that spends it in a run.
+COMPILING = {
+    "onnxruntime": "opening the session; on a GPU also the first runs, which build and capture for the shape",
+    "torch-compile": "the first calls for the shape but the last of them, with empty caches and the compiler imported",
+    "torch-graph": "the calls before capturing, and the capture",
+    "torch-tensorrt": "export and compilation for the shape, with no cache, and the first calls",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +62,7 @@ def open_model(request: Request, *, vocabulary: int = VOCABULARY, deterministic:
         return _open_onnx(request, vocabulary)
     if case.runtime == "tensorrt":
         return _open_engine(request)
-    if case.runtime in ("torch", "torch-graph"):
+    if case.runtime is not None and case.runtime.startswith("torch"):
         return _open_torch(request, vocabulary, deterministic)
     raise UnsupportedError(f"no runtime {case.runtime}", code="no_runtime", hint=f"there are {', '.join(RUNTIMES)}")
 
@@ -59,13 +72,16 @@ def conclude(result: Result, opened: Opened, case: Case) -> Result:
     found = opened.audit()
     method = _SIZES.get(case.runtime or "", "parameters and buffers in memory")
     result.metrics["model_bytes"] = Measured(value=float(opened.session.model_bytes), method=method)
+    if opened.session.compile_s is not None:
+        how = COMPILING[case.runtime or ""]
+        result.metrics["compile_s"] = Measured(value=opened.session.compile_s, method=how)
     result.labels |= {key: value for key, value in opened.session.labels.items() if key != "device_uuid"}
     result.labels["device"] = opened.session.device
     result.labels["threads"] = allowed_threads(case)
     result.labels["precision_realised"] = found.realised
     result.labels["precision_facts"] = found.facts
     result.valid["precision"] = Verdict(found.valid, found.reasons)
-    result.cautions += weight_cautions(case)
+    result.cautions += weight_cautions(case) + partition_cautions(opened.session.labels)
     if case.workload != "accuracy":  # which knows what it is judged on
         result.cautions += calibration_cautions(opened.metadata)
     return result
@@ -79,10 +95,20 @@ def weight_cautions(case: Case) -> list[Caution]:
     return [Caution(CautionCode.UNTRAINED_WEIGHTS, f"{case.model} without a checkpoint")]
 
 
+def partition_cautions(labels: Mapping[str, Any]) -> list[Caution]:
+    """A caution where onnxruntime's provider did not take the whole graph."""
+    partitions = labels.get("partitions")
+    if partitions is None or is_whole(labels["provider"], partitions):
+        return []
+    parts = ", ".join(f"{count} on {name}" for name, count in sorted(partitions.items()))
+    return [Caution(CautionCode.MODEL_SPLIT, f"parts of the graph: {parts}", "latency_mean_ms")]
+
+
 def _check_sequence(case: Case) -> None:
     description = BUILT_IN.get(case.model or "")
-    if description is not None and description.kind == "language" and case.seq_len > POSITIONS:
-        raise InputError(f"{case.model} has {POSITIONS} positions, the case asks for seq_len {case.seq_len}")
+    positions = None if description is None else description.positions
+    if positions is not None and case.seq_len > positions:
+        raise InputError(f"{case.model} has {positions} positions, the case asks for seq_len {case.seq_len}")
 
 
 def _open_onnx(request: Request, vocabulary: int) -> Opened:
@@ -101,14 +127,18 @@ def _open_onnx(request: Request, vocabulary: int) -> Opened:
             hint="use runtime: torch, which builds the model for the tokenizer",
         )
     threads = allowed_threads(case)
-    session = onnxruntime.open_session(path, precision=case.precision, threads=threads, device=case.device)
+    session = onnxruntime.open_session(
+        path, precision=case.precision, threads=threads, device=case.device, provider=case.provider, launch=case.launch
+    )
     if not session.inputs:
         raise InputError(f"{path} has no input")
     language = session.inputs[0].dtype.kind == "i"
     name = case.model if description is not None else str(path)
 
     def audit() -> Audit:
-        return _audit_int8(path, threads) if case.precision == "int8" else audit_onnx(path, case.precision)
+        if case.precision == "int8" and session.kind == "cpu":
+            return _audit_int8(path, threads)
+        return audit_onnx(path, case.precision)  # of a provider on a GPU, the graph alone is known
 
     return Opened(session, str(name), description, language, audit, session.metadata)
 
@@ -163,18 +193,28 @@ def _open_torch(request: Request, vocabulary: int, deterministic: bool) -> Opene
     kind = torch.set_up(case.precision, allowed_threads(case), case.device)
     checkpoint = request.artefacts.get("checkpoint") or request.files.get("checkpoint")
     module = build(description.name, checkpoint=checkpoint, vocabulary=max(vocabulary, VOCABULARY))
-    language = description.kind == "language"
+    language = description.takes_ids
     shape = (None, None) if language else (None, *description.input_shape)
     spec = torch.spec_of(description.input_name, shape, language)
-    open_session = torch.open_session
-    if case.runtime == "torch-graph":
-        from pybench.runtimes import torch_graph
-
-        open_session = torch_graph.open_session
-    session = open_session(module, spec, precision=case.precision, kind=kind, deterministic=deterministic)
+    session = _torch_session(case, module, spec, {"kind": kind, "deterministic": deterministic})
 
     def audit() -> Audit:
         dtypes = (str(parameter.dtype).removeprefix("torch.") for parameter in session.module.parameters())
         return audit_parameters(dtypes, case.precision, torch.flags())
 
     return Opened(session, description.name, description, language, audit, {})
+
+
+def _torch_session(case: Case, module: Any, spec: TensorSpec, options: Mapping[str, Any]) -> Any:
+    """A session of the runtime of torch that the case names."""
+    from pybench.runtimes import torch, torch_compile, torch_graph, torch_tensorrt
+
+    options = {**options, "precision": case.precision}
+    if case.runtime == "torch-compile":
+        options |= {"mode": case.compile_mode, "threads": allowed_threads(case)}
+        return torch_compile.open_session(module, spec, **options)
+    if case.runtime == "torch-graph":
+        return torch_graph.open_session(module, spec, **options)
+    if case.runtime == "torch-tensorrt":
+        return torch_tensorrt.open_session(module, spec, launch=case.launch, **options)
+    return torch.open_session(module, spec, **options)

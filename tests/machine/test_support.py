@@ -24,6 +24,8 @@ LAPTOP: dict[str, Any] = {
     "hf": {"available": True},
     "rust": {"available": True},
     "go_rust": {"available": False, "why": "no pybench-orchestrator"},
+    "compiler": {"available": True, "path": "/usr/bin/g++"},
+    "torch_tensorrt": {"available": False, "why": "No module"},
 }
 GPU = {"name": "a GPU", "uuid": "GPU-1", "capability": "9.0", "memory_bytes": 1}
 SERVER = {
@@ -37,6 +39,11 @@ OLD_SERVER = {
     "torch": {"available": True, "cuda_devices": [OLD]},
     "cuda": {"available": True, "devices": [OLD]},
 }
+ALL_PROVIDERS = {
+    "available": True,
+    "providers": ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"],
+}
+ORT_SERVER = {**SERVER, "onnxruntime": ALL_PROVIDERS}
 BARE = {**LAPTOP, **{name: {"available": False, "why": "No module"} for name in ("torch", "onnxruntime", "onnx", "hf")}}
 
 BOARD = {
@@ -55,6 +62,10 @@ NO_NVML = {**SERVER, "gpu": {"available": True, "may_set": True, "devices": []}}
 
 RESNET = Case(workload="infer", model="resnet50", runtime="torch")
 ENGINE = RESNET.with_factors(runtime="tensorrt")
+COMPILED = RESNET.with_factors(runtime="torch-compile")
+TORCH_TRT = RESNET.with_factors(runtime="torch-tensorrt")
+ONNX = RESNET.with_factors(runtime="onnxruntime")
+ON_CUDA, ON_TENSORRT = ONNX.with_factors(provider="cuda"), ONNX.with_factors(provider="tensorrt")
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8")
 TRAIN = Case(workload="train", model="tinylm-small", runtime="torch")
 TOKENIZE = Case(workload="tokenize", path="rust")
@@ -96,6 +107,33 @@ TOKENIZE = Case(workload="tokenize", path="rust")
         (ENGINE.with_factors(precision="fp8+fp16"), OLD_SERVER, "no_fp8"),
         (ENGINE.with_factors(precision="int8"), {**SERVER, "onnxruntime": BARE["onnxruntime"]}, "no_onnxruntime"),
         (ENGINE.with_factors(precision="amp-fp16"), SERVER, "no_amp-fp16_in_tensorrt"),
+        (COMPILED, LAPTOP, None),
+        (COMPILED, {**LAPTOP, "compiler": {"available": False, "why": "no compiler g++ on PATH"}}, "no_compiler"),
+        (COMPILED.with_factors(precision="bf16"), LAPTOP, None),
+        (COMPILED.with_factors(precision="fp16"), LAPTOP, "no_gpu"),
+        (COMPILED.with_factors(precision="int8"), SERVER, "no_int8_in_torch-compile"),
+        (COMPILED.with_factors(compile_mode="reduce-overhead"), LAPTOP, "no_gpu"),
+        (COMPILED.with_factors(compile_mode="reduce-overhead", device="cpu"), SERVER, "no_gpu"),
+        (COMPILED.with_factors(compile_mode="max-autotune"), SERVER, None),
+        (COMPILED.with_factors(model="own.onnx"), SERVER, "onnx_in_torch"),
+        (TORCH_TRT, SERVER, "no_torch_tensorrt"),
+        (TORCH_TRT, {**SERVER, "torch_tensorrt": {"available": True}}, None),
+        (TORCH_TRT, {**LAPTOP, "torch_tensorrt": {"available": True}}, "no_gpu"),
+        (ONNX.with_factors(precision="bf16"), LAPTOP, "no_bf16_in_onnxruntime"),
+        (ONNX.with_factors(precision="tf32"), ORT_SERVER, None),
+        (ONNX.with_factors(precision="tf32", device="cpu"), ORT_SERVER, "no_tf32_in_onnxruntime"),
+        (ONNX.with_factors(precision="int8"), ORT_SERVER, "no_int8_in_onnxruntime"),
+        (ONNX.with_factors(precision="int8", provider="cpu"), ORT_SERVER, None),
+        (ONNX.with_factors(provider="cpu", device="cuda"), ORT_SERVER, "provider_and_device"),
+        (ON_CUDA.with_factors(device="cpu"), ORT_SERVER, "provider_and_device"),
+        (ON_CUDA, SERVER, "no_cuda_provider"),
+        (ON_CUDA, ORT_SERVER, None),
+        (ON_CUDA, {**LAPTOP, "onnxruntime": ALL_PROVIDERS}, "no_gpu"),
+        (ON_CUDA.with_factors(precision="fp16"), ORT_SERVER, None),
+        (ON_TENSORRT, SERVER, "no_tensorrt_provider"),
+        (ON_TENSORRT.with_factors(precision="int8+fp16"), ORT_SERVER, None),
+        (ON_TENSORRT.with_factors(precision="fp8"), ORT_SERVER, "no_fp8_in_onnxruntime"),
+        (ON_TENSORRT.with_factors(precision="int8", quantiser="onnxruntime"), ORT_SERVER, "ranges_not_symmetric"),
         (DIGITS, LAPTOP, None),
         (DIGITS, BARE, "no_onnxruntime"),
         (DIGITS, {**LAPTOP, "torch": BARE["torch"]}, "no_torch"),
@@ -138,6 +176,8 @@ def test_only_what_the_cases_need_is_asked() -> None:
     assert machine.needed_facts([Case(workload="noop")]) == ("machine",)
     assert machine.needed_facts([TOKENIZE]) == ("machine", "rust")
     assert machine.needed_facts([RESNET.with_factors(runtime="torch-graph")]) == ("machine", "torch")
+    assert machine.needed_facts([COMPILED]) == ("machine", "torch", "compiler")
+    assert machine.needed_facts([TORCH_TRT]) == ("machine", "torch", "torch_tensorrt")
     assert machine.needed_facts([DIGITS]) == ("machine", "torch", "onnxruntime", "onnx", "onnxscript")
 
 
@@ -181,6 +221,8 @@ def test_the_gpus_that_cases_use_are_the_first_or_the_named() -> None:
     assert gpus_of(Case(workload="h2d"), two) == ["GPU-1"]
     assert gpus_of(TOKENIZE, two) == gpus_of(Case(workload="noop"), two) == gpus_of(RESNET, LAPTOP) == []
     assert gpus_of(DIGITS, two) == [], "this onnxruntime has no CUDA"
+    assert gpus_of(ONNX, ORT_SERVER) == gpus_of(ON_TENSORRT, ORT_SERVER) == ["GPU-1"]
+    assert gpus_of(ONNX.with_factors(provider="cpu"), ORT_SERVER) == []
 
 
 def test_no_worker_is_asked_about_boards_that_no_case_uses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,3 +240,36 @@ def test_an_estimate_grows_with_the_work_and_yields_to_what_was_measured() -> No
     large = machine.estimate([RESNET.with_factors(iterations=1000)], 1, 0, LAPTOP, {})
     assert large.seconds > 2 * small.seconds
     assert machine.estimate([RESNET], 10, 0, LAPTOP, {RESNET.id: 2.0}).seconds == 20.0
+
+
+ENGINES = ("TensorRT engines", "TensorRT's buffers, graphs", "engines on a GPU")
+
+
+def test_doctor_says_what_engines_need_and_how_to_get_it(replies: dict[str, Any]) -> None:
+    findings = {finding.what: finding for finding in machine.diagnose(replies)}
+    assert [findings[name].status for name in ENGINES] == ["no", "no", "no"]
+    hints = [findings[name].hint or "" for name in ENGINES]
+    assert "10.6 or later, or 11" in hints[0]
+    assert hints[1] == hints[2] == "install pybench[tensorrt]"  # without it no GPU can be asked for
+    assert "install uv" in (findings["quantiser: modelopt"].hint or "")
+
+
+def test_doctor_finds_no_gpu_for_engines_without_a_driver(replies: dict[str, Any]) -> None:
+    cuda_python = {"available": True, "version": "13.5.0"}
+    findings = {finding.what: finding for finding in machine.diagnose({**replies, "cuda_python": cuda_python})}
+    assert "install its driver" in (findings["engines on a GPU"].hint or "")
+
+
+def test_doctor_names_the_version_and_the_gpus_that_engines_run_on(replies: dict[str, Any]) -> None:
+    facts = {
+        "tensorrt": {"available": True, "version": "11.4.0.106"},
+        "cuda_python": {"available": True, "version": "13.5.0"},
+        "cuda": {"available": True, "devices": [GPU]},
+        "modelopt": {"available": True, "uv": "/usr/bin/uv"},
+    }
+    findings = {finding.what: finding for finding in machine.diagnose({**replies, **facts})}
+    assert [findings[name].status for name in ENGINES] == ["yes", "yes", "yes"]
+    assert [findings[name].detail for name in ENGINES] == [
+        "TensorRT 11.4.0.106", "cuda-bindings 13.5.0", "a GPU GPU-1, compute capability 9.0",
+    ]  # fmt: skip
+    assert findings["quantiser: modelopt"].detail.startswith("/usr/bin/uv")

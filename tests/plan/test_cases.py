@@ -145,9 +145,11 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str) -> 
         {"workload": "accuracy", "model": "digits-cnn", "runtime": "torch", "precision": "int8"},
         {"workload": "h2d"},
         {"workload": "infer", "model": "resnet50", "runtime": "tensorrt"},
+        {"workload": "infer", "model": "resnet50", "runtime": "onnxruntime"},
+        {"workload": "infer", "model": "resnet50", "runtime": "torch-compile"},
     ]
     places = {"calibration_images": 1, "image_limit": 1, "transfer_bytes": 2, "pinned": 2, "non_blocking": 2}
-    places |= dict.fromkeys((*ENGINE_FACTORS, "launch"), 3)
+    places |= {**dict.fromkeys((*ENGINE_FACTORS, "launch"), 3), "provider": 4, "compile_mode": 5}
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)
     assert len(expand(load(f"  - {json.dumps(entry)}\n"))) == 1
@@ -175,7 +177,7 @@ require: [timing, timing]
     assert from_json(content["criteria"]) == plan.contrasts
     assert content["schema_version"] == SCHEMA_VERSION
     assert content["overrides"] == ["repetitions=4", "matrix.0.batch=8"]
-    assert content["protocol"] == {"analysis": "paired-blocks"}
+    assert content["protocol"] == {"analysis": ["paired-blocks"]}
     assert len(content["plan_sha256"]) == 64
 
 

@@ -55,7 +55,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("6:12", "unknown key `warmup` (did you mean `warmup_iterations`?)"),
         ("6:35", "`iterations` takes an integer from 1 to 9007199254740992; not 100.0 (write 100)"),
         ("6:48", "`pinned` takes true or false; not 'on' (in YAML 1.2 `on` is text: write true)"),
-        ("9:12", "`model`: no such file: resnet5O; built-in: resnet50, digits-cnn"),
+        ("9:12", "`model`: no such file: resnet5O; built-in: resnet50, vgg16"),
         (
             "10:14",
             f"`runtime` takes one of {', '.join(RUNTIMES)}; not 'onnxrt' (did you mean `onnxruntime`?)",
@@ -64,7 +64,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("12:16", "`batch` takes an integer from 1"),
         ("12:19", "`batch` takes an integer from 1"),
         ("13:5", "key `batch` is given twice (first on line 12)"),
-        ("16:5", "`seq_len` means nothing for the image model resnet50 (it applies to infer, train, tokenize"),
+        ("16:5", "`seq_len` means nothing for resnet50, which takes no tokens (it applies to infer, train, tokenize"),
         ("17:12", "unknown key `image` (did you mean `images`?)"),
         ("19:5", "`matrix` takes a list of mappings; not 'just text'"),
         ("21:25", "`precision` takes one of"),
@@ -98,7 +98,32 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             "{workload: infer, model: tinylm-small, runtime: torch, images: digits}",
-            "4:60: `images` means nothing for the language model tinylm-small",
+            "4:60: `images` means nothing for tinylm-small, which takes no images",
+        ),
+        ("{workload: train, model: distilbert}", "4:30: workload train takes a language model, not distilbert"),
+        (
+            "{workload: infer, model: distilbert, runtime: torch, seq_len: [512, 513]}",
+            "4:73: distilbert takes sequences of up to 512 tokens",
+        ),
+        (
+            "{workload: infer, model: distilbert, runtime: torch, path: rust}",
+            "4:58: `path` means nothing for distilbert: its ids are synthetic",
+        ),
+        (
+            "{workload: infer, model: [resnet50, unet3d, mlp], runtime: torch, seq_len: 8}",
+            "4:71: `seq_len` means nothing for resnet50, which takes no tokens",
+        ),
+        (
+            "{workload: accuracy, model: unet3d, runtime: torch}",
+            "4:33: workload accuracy takes an image model, not unet3d",
+        ),
+        (
+            "{workload: infer, model: mlp, runtime: torch, precision: int8, images: digits}",
+            "4:68: `images` means nothing for mlp, which takes no images",
+        ),
+        (
+            "{workload: infer, model: vgg16, runtime: torch, checkpoint: synthetic-100}",
+            "4:65: vgg16 is not trained on synthetic-100 (those that are: resnet50",
         ),
         (
             "{workload: infer, model: resnet50, runtime: torch, calibration: entropy}",
@@ -256,7 +281,7 @@ def test_the_hint_for_a_metric_names_who_yields_it() -> None:
 def test_the_folder_of_the_plan_is_named_when_a_file_is_missing(problems: Problems, tmp_path: Path) -> None:
     found = problems("  - {workload: infer, model: nothing.onnx, runtime: onnxruntime}\n")
     assert len(found) == 1
-    assert found[0].startswith("4:30: `model`: no such file: nothing.onnx; built-in: resnet50, digits-cnn")
+    assert found[0].startswith("4:30: `model`: no such file: nothing.onnx; built-in: resnet50, vgg16")
     assert found[0].endswith(f"(paths are relative to the plan's folder, {tmp_path})")
 
 

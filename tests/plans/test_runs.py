@@ -13,6 +13,7 @@ from pybench.dataset import load
 
 ROOT = Path(__file__).parents[2]
 PLANS = sorted((ROOT / "plans").glob("*.yaml"))
+FOR_A_GPU = {"fp8-vgg16", "precision-all", "precision-resnet50", "runtimes"}  # whole plans: nothing runs without one
 FEW = {"warmup_iterations": 1, "iterations": 3}
 
 
@@ -39,10 +40,11 @@ def test_every_plan_runs_covers_itself_and_is_reported(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = str(tmp_path / "campaign")
-    assert main(["run", str(path), "--out", where, "--repetitions", "1", *shortened(path)]) == 0, capsys.readouterr()
+    status = main(["run", str(path), "--out", where, "--repetitions", "1", *shortened(path)])
     outcomes = set(load(where).runs["outcome"])
-    assert "ok" in outcomes
-    assert outcomes <= {"ok", "unsupported"}
+    assert outcomes <= {"ok", "unsupported"}, capsys.readouterr()
+    assert ("ok" in outcomes) is (status == 0)
+    assert "ok" in outcomes or path.stem in FOR_A_GPU
     assert main(["check", where]) == 0
     assert main(["report", where]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == str(Path(where) / "report" / "index.html")

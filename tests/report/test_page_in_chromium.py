@@ -31,7 +31,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
     if program is None:
         pytest.skip("Chromium is not installed: the page was not tested in a browser")
-    page = write_report(load(build_typical(tmp_path_factory.mktemp("page") / "c", repetitions=3).path))
+    builder = build_typical(tmp_path_factory.mktemp("page") / "c", repetitions=3, protocols=["welch-mann-whitney"])
+    page = write_report(load(builder.path))
     with Browser(program, tmp_path_factory.mktemp("profile")) as opened:
         opened.open(page)
         yield opened
@@ -64,6 +65,18 @@ def test_a_click_on_a_column_sorts_by_number_and_missing_stay_last(browser: Brow
 def test_text_sorts_as_text(browser: Browser) -> None:
     _, shown = browser.evaluate(COLUMN.format(title="Precision", clicks=1))
     assert shown == sorted(shown)
+
+
+def test_the_protocols_tables_are_shown_and_sorted_like_the_others(browser: Browser) -> None:
+    shown = browser.evaluate("Array.from(document.querySelectorAll('#protocol figure.table')).map((one) => one.id)")
+    assert shown[:2] == ["table-table1", "table-table1-by-batch"]
+    heights = "Array.from(document.querySelectorAll('#protocol figure.table')).map((one) => one.offsetHeight)"
+    assert min(browser.evaluate(heights)) > 40
+    script = COLUMN.replace("#table-cases-infer", "#table-table1-by-batch").format(title="Mean latency", clicks=1)
+    direction, values = browser.evaluate(script)
+    assert direction == "ascending"
+    numbers = [float(text.split("±")[0]) for text in values if not text.startswith("—")]
+    assert numbers == sorted(numbers)
 
 
 def test_the_body_does_not_overflow_the_window(browser: Browser) -> None:

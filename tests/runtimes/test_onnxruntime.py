@@ -26,6 +26,9 @@ def test_a_users_file_states_its_inputs_and_runs(tmp_path: Path) -> None:
     assert session.device == "cpu"
     assert session.device_uuid is None
     assert session.labels["providers"] == ["CPUExecutionProvider"]
+    assert session.labels["partitions"] == {"CPUExecutionProvider": 2}
+    assert session.compile_s is not None
+    assert 0 < session.compile_s < 30
     assert session.model_bytes == (tmp_path / "mine.onnx").stat().st_size
 
 
@@ -64,6 +67,45 @@ def test_a_gpu_that_this_build_cannot_use_is_unsupported(tmp_path: Path, monkeyp
             onnxruntime.open_session(path, precision="fp32", threads=1, device=device)
         assert caught.value.code == "no_gpu"
     assert onnxruntime.open_session(path, precision="fp32", threads=1, device="auto").device == "cpu"
+
+
+@pytest.mark.parametrize("provider", ["cuda", "tensorrt"])
+def test_a_provider_that_this_build_has_not_is_never_replaced(tmp_path: Path, provider: str) -> None:
+    if onnxruntime.providers.NAMES[provider] in onnxruntime.onnxruntime.get_available_providers():
+        pytest.skip("this build has it")
+    path = write_classifier(tmp_path / "mine.onnx")
+    with pytest.raises(UnsupportedError) as caught:
+        onnxruntime.open_session(path, precision="fp32", threads=1, device="auto", provider=provider)
+    assert caught.value.code == "no_gpu"
+
+
+@pytest.mark.parametrize(("provider", "device"), [("cpu", "cuda"), ("cuda", "cpu"), ("tensorrt", "cpu")])
+def test_a_provider_and_a_device_that_contradict_are_refused(tmp_path: Path, provider: str, device: str) -> None:
+    path = write_classifier(tmp_path / "mine.onnx")
+    with pytest.raises(UnsupportedError) as caught:
+        onnxruntime.open_session(path, precision="fp32", threads=1, device=device, provider=provider)
+    assert caught.value.code == "provider_and_device"
+
+
+def test_a_graph_that_cannot_be_captured_is_enqueued_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CUDA provider's refusal, in its words. It does not run here: a real CPU session stands for what it opens."""
+    path = write_classifier(tmp_path / "mine.onnx")
+    real, asked = onnxruntime.onnxruntime.InferenceSession, []
+
+    def start(file: Path, options: object, providers: list[tuple[str, dict[str, str]]]) -> object:
+        asked.append(providers[0][1]["enable_cuda_graph"])
+        if asked[-1] == "1":
+            raise onnxruntime.errors.Fail("This session cannot use the graph capture feature as requested by the user")
+        return real(file, options, providers=["CPUExecutionProvider"])
+
+    monkeypatch.setattr(onnxruntime.onnxruntime, "InferenceSession", start)
+    started = onnxruntime._start(path, "cuda", "fp32", 1, graph=True)
+    assert asked == ["1", "0"]
+    assert not started.graph
+    assert started.why_not is not None
+    assert "graph capture" in started.why_not
 
 
 def test_a_file_that_is_not_onnx_is_named(tmp_path: Path) -> None:

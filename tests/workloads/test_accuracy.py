@@ -69,7 +69,7 @@ def test_a_users_model_is_judged_on_a_folder_of_images(tmp_path: Path) -> None:
     assert set(table["top1"].tolist()) <= {0, 1, 2}
     assert table["top5_hit"].all()  # three classes: the right one is always among five
     weight = np.linspace(-1, 1, 3 * 16 * 16 * 3, dtype=np.float32).reshape(-1, 3)
-    from pybench.models.images import read_image
+    from pybench.models.images.folder import read_image
 
     pixels = np.stack([read_image(tmp_path / "pictures" / name, 3, 16, 16) for name in table["image_id"]])
     assert table["top1"].tolist() == (pixels.reshape(7, -1) @ weight).argmax(1).tolist()

@@ -48,9 +48,10 @@ class TensorRtSession:
         self.graph: cuda.Graph | None = None
         self.device_uuid: str | None = cuda.devices()[0]["uuid"]
         self.model_bytes = path.stat().st_size
+        self.compile_s: float | None = None  # of the engine's making, which is a run of its own
         self.labels: dict[str, Any] = {
             "runtime_version": self._library.__version__,
-            "launch": launch,
+            "launch": "enqueue",
             "aux_streams": self._engine.num_aux_streams,
             "scratch_bytes": library.scratch_bytes(self._engine),
             "iteration": "one execution of the engine",
@@ -130,7 +131,7 @@ class TensorRtSession:
         if self.graph is None:
             try:
                 self.graph = cuda.capture(lambda: self._execution.execute_async_v3(self._stream.handle), self._stream)
-                self.labels["iteration"] = "one replay of the captured engine"
+                self.labels |= {"launch": "graph", "iteration": "one replay of the captured engine"}
             except PybenchError as error:
                 self.labels["launch"] = f"enqueue, as no graph could be captured ({error.message})"
         return self._enqueue if self.graph is None else self.graph.launch

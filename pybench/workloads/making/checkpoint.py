@@ -4,27 +4,74 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from pybench.case import SYNTHETIC
+from pybench.errors import UnsupportedError
+from pybench.recipe import TRAINED_WITHOUT_GPU
 from pybench.workloads.making.order import Order
 from pybench.workloads.result import Measured, Result
 
+if TYPE_CHECKING:
+    from torch import nn
+
 
 def make(order: Order, path: Path) -> Result:
-    parameters = order.parameters
+    return _on_synthetic(order, path) if order.parameters["trained_on"] == SYNTHETIC else _on_digits(order, path)
+
+
+def _on_digits(order: Order, path: Path) -> Result:
     import torch
 
     from pybench.models.building import build
-    from pybench.models.images import read_digits
-    from pybench.models.training import train_digits
+    from pybench.models.images.digits import read_digits
+    from pybench.models.training.digits import train_digits
 
+    parameters = order.parameters
     torch.set_num_threads(1)  # the order of sums must not depend on the machine's number of CPUs
     model = train_digits(build(parameters["model"], seed=parameters["seed"]), read_digits("train"), parameters["seed"])
     judges = read_digits("validation")
     with torch.inference_mode():
         hits = model(torch.from_numpy(judges.load_all())).argmax(1).numpy() == judges.labels
-    torch.save(model.state_dict(), path)
-    result = Result(labels={"trained_on": f"{parameters['trained_on']}, the images that do not judge"})
-    result.metrics["top1_percent"] = Measured(
-        value=100 * float(hits.mean()), samples=len(hits), method="FP32, held-out images"
-    )
+    _save(model, path)
+    return _result(order, 100 * float(hits.mean()), len(hits))
+
+
+def _on_synthetic(order: Order, path: Path) -> Result:
+    """On the first GPU; what a GPU trains is not bit-reproducible, so its file is what a campaign keeps."""
+    import torch
+
+    from pybench.models.building import build
+    from pybench.models.catalogue import BUILT_IN
+    from pybench.models.images.synthetic import CLASSES, VALIDATION_IMAGES, ceiling
+    from pybench.models.training.synthetic import course_of, judge, train
+
+    parameters = order.parameters
+    name, seed = parameters["model"], parameters["seed"]
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.type == "cpu" and name not in TRAINED_WITHOUT_GPU:
+        raise UnsupportedError(
+            f"training {name} on {SYNTHETIC} needs a GPU", code="no_gpu", hint="give `checkpoint` a file of weights"
+        )
+    channels, height, width = BUILT_IN[name].input_shape
+    model = build(name, seed=seed, classes=CLASSES)
+    seen = train(model, (channels, height, width), course_of(name, parameters["images"]), seed, device)
+    top1_percent = judge(model, (channels, height, width), device)
+    _save(model, path)
+    result = _result(order, top1_percent, VALIDATION_IMAGES)
+    on = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
+    result.labels |= {"device": on, "images": seen, "ceiling_percent": round(100 * ceiling(), 2)}
+    return result
+
+
+def _save(model: nn.Module, path: Path) -> None:
+    import torch
+
+    state: dict[str, Any] = model.state_dict()
+    torch.save({name: value.detach().cpu().contiguous() for name, value in state.items()}, path)
+
+
+def _result(order: Order, top1_percent: float, judged: int) -> Result:
+    result = Result(labels={"trained_on": f"{order.parameters['trained_on']}, the images that do not judge"})
+    result.metrics["top1_percent"] = Measured(value=top1_percent, samples=judged, method="FP32, held-out images")
     return result

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench import measure
-from pybench.errors import UnsupportedError
+from pybench.errors import InputError, UnsupportedError
 from pybench.precision.engine_audit import audit_engine
 from pybench.precision.flops import count_flops
 from pybench.precision.notes import read_notes
@@ -82,8 +82,13 @@ def _described(built: Built, device: dict[str, Any], cache: Path) -> Result:
 
 
 def _graph_facts(source: Path, options: BuildOptions) -> dict[str, Any]:
+    """`node_flops` None: TensorRT took a graph whose shapes ONNX cannot infer; the audit then goes by layers alone."""
     notes = read_notes(source)
-    flops = count_flops(source, options.batch, options.tokens)
+    flops: dict[str, int] | None
+    try:
+        flops = count_flops(source, options.batch, options.tokens)
+    except InputError:
+        flops = None
     return {"node_flops": flops, "kept": notes.kept, "metadata": notes.metadata}
 
 

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A named protocol carried out: every sample, every pair of cases, ANOVA where it may be done (`pybench.protocols`).
+
+    ProtocolFinding
+    ├── settings     Setting       the cases that one baseline stands for: equal but for the baseline's factors
+    │   └── scenarios    Scenario      one metric of them: samples, all pairs, analysis of variance
+    └── trade_offs   TradeOff      each case of inference with its accuracy: the papers' Table 1
+
+The tests take samples as independent; beside each stands the house's own ratio, paired within blocks. Holm's correction
+covers every pair that the protocol tests in the campaign.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pybench.analysis.estimate import Estimate, Sample
+from pybench.analysis.images import Images
+from pybench.analysis.intervals import bootstrap_mean, student_mean
+from pybench.analysis.measurements import Measurements
+from pybench.analysis.paired import ALPHA, Effect, compare_paired, holm
+from pybench.analysis.trade_offs import TradeOff, weigh
+from pybench.analysis.unpaired import (
+    Normality,
+    PairTest,
+    Variances,
+    analyse_variance,
+    compare_adaptively,
+    compare_ranks,
+    judge_normality,
+)
+from pybench.analysis.verdicts import CaseVerdict
+from pybench.case import Case
+from pybench.criteria import Contrast, pairs
+from pybench.protocols import Protocol
+from pybench.units import METRICS
+
+
+@dataclass(frozen=True, slots=True)
+class SampleFinding:
+    """One metric of one case over its repetitions. `estimate`: arithmetic mean with the protocol's interval, or None
+    and `why_none`. `normality`: where the protocol asks."""
+
+    case: Case
+    estimate: Estimate | None
+    normality: Normality | None
+    why_none: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "case_id": self.case.id,
+            "mean": None if self.estimate is None else self.estimate.as_json(),
+            "shapiro_wilk": None if self.normality is None else self.normality.as_json(),
+            "why_none": self.why_none,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """`first` against `second`, which is the baseline or stands before it in the plan. `test` takes the samples as
+    independent, `p_adjusted` is Holm's; `paired` is the house's ratio (or difference) within blocks. `p_tukey`: where
+    ANOVA was done."""
+
+    first: Case
+    second: Case
+    test: PairTest | None
+    p_adjusted: float | None
+    p_tukey: float | None
+    paired: Effect | None
+    why_none: str | None
+
+    @property
+    def is_significant(self) -> bool:
+        return self.test is not None and self.test.p_value is not None and self.test.p_value < ALPHA
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "case_id": self.first.id,
+            "against_id": self.second.id,
+            **({} if self.test is None else self.test.as_json()),
+            "p_adjusted": self.p_adjusted,
+            "p_tukey": self.p_tukey,
+            "paired": None if self.paired is None else self.paired.as_json(),
+            "why_none": self.why_none,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One metric of one setting. `variances`: where the protocol asks for ANOVA and all cases have values."""
+
+    metric: str
+    samples: tuple[SampleFinding, ...]
+    duels: tuple[Duel, ...]
+    variances: Variances | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "metric": self.metric,
+            "samples": [sample.as_json() for sample in self.samples],
+            "pairs": [duel.as_json() for duel in self.duels],
+            "anova": None if self.variances is None else self.variances.as_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """`cases`: the baseline, then every case that is compared with it, in the plan's order."""
+
+    contrast: Contrast
+    cases: tuple[Case, ...]
+    scenarios: tuple[Scenario, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolFinding:
+    """What one protocol says. `trade_offs`: one tuple a contrast, in the order of `contrasts`."""
+
+    protocol: Protocol
+    contrasts: tuple[Contrast, ...]
+    settings: tuple[Setting, ...]
+    trade_offs: tuple[tuple[TradeOff, ...], ...]
+
+    @property
+    def duels(self) -> tuple[Duel, ...]:
+        return tuple(_duels(self.settings))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.protocol.name,
+            "meaning": self.protocol.meaning,
+            "alpha": ALPHA,
+            "threats": list(self.protocol.threats),
+            "settings": [
+                {
+                    "contrast": setting.contrast.title(),
+                    "case_ids": [case.id for case in setting.cases],
+                    "scenarios": [scenario.as_json() for scenario in setting.scenarios],
+                }
+                for setting in self.settings
+            ],
+            "trade_offs": [
+                {"contrast": contrast.title(), "cases": [one.as_json() for one in found]}
+                for contrast, found in zip(self.contrasts, self.trade_offs, strict=True)
+                if found
+            ],
+        }
+
+
+def carry_out(
+    protocol: Protocol,
+    cases: Sequence[Case],
+    measurements: Measurements,
+    images: Images,
+    contrasts: Sequence[Contrast],
+    verdicts: Sequence[Sequence[CaseVerdict]],
+    seed: int,
+) -> ProtocolFinding:
+    """One protocol on a campaign. Without contrasts of the plan's it compares with its own baseline; `verdicts` are the
+    house's, one sequence a contrast."""
+    own = () if contrasts or protocol.baseline is None else (Contrast(baseline=protocol.baseline),)
+    compared = (*contrasts, *own)
+    settings = [
+        Setting(contrast, members, tuple(_scenarios(protocol, members, measurements, seed)))
+        for contrast in compared
+        for members in _members(cases, contrast)
+    ]
+    judged = (*verdicts, *(() for _ in own))
+    return ProtocolFinding(
+        protocol,
+        compared,
+        _adjusted([setting for setting in settings if setting.scenarios]),
+        tuple(
+            weigh(protocol, cases, measurements, images, contrast, found) if protocol.accept else ()
+            for contrast, found in zip(compared, judged, strict=True)
+        ),
+    )
+
+
+def _members(cases: Sequence[Case], contrast: Contrast) -> list[tuple[Case, ...]]:
+    groups: dict[Case, list[Case]] = {}
+    for pair in pairs(cases, contrast):
+        groups.setdefault(pair.baseline, []).append(pair.case)
+    return [(baseline, *others) for baseline, others in groups.items()]
+
+
+def _scenarios(
+    protocol: Protocol, members: Sequence[Case], measurements: Measurements, seed: int
+) -> Iterator[Scenario]:
+    """One a metric that at least two cases have values of."""
+    for metric in protocol.metrics:
+        values = {case: dict(measurements.cell(case.id, metric).values) for case in members}
+        if sum(bool(found) for found in values.values()) < 2:
+            continue
+        samples = tuple(
+            _describe(protocol, case, values[case], measurements.why_empty(case.id, metric), seed) for case in members
+        )
+        complete = protocol.checks_normality and all(values.values())
+        variances = analyse_variance([Sample.of(values[case].values()) for case in members]) if complete else None
+        duels = tuple(
+            _fight(
+                protocol, metric, (samples[later], samples[earlier]), values, seed, _tukey(variances, later, earlier)
+            )
+            for earlier, later in itertools.combinations(range(len(members)), 2)
+        )
+        yield Scenario(metric, samples, duels, variances)
+
+
+def _describe(protocol: Protocol, case: Case, values: Mapping[int, float], why_empty: str, seed: int) -> SampleFinding:
+    if not values:
+        return SampleFinding(case, None, None, why_empty)
+    sample = Sample.of(values.values())
+    estimate = student_mean(sample) if protocol.interval == "student" else bootstrap_mean(sample, seed)
+    return SampleFinding(case, estimate, judge_normality(sample) if protocol.checks_normality else None, None)
+
+
+def _fight(
+    protocol: Protocol,
+    metric: str,
+    sides: tuple[SampleFinding, SampleFinding],
+    values: Mapping[Case, Mapping[int, float]],
+    seed: int,
+    p_tukey: float | None,
+) -> Duel:
+    first, second = (side.case for side in sides)
+    for side in sides:
+        if side.estimate is None:
+            return Duel(first, second, None, None, None, None, side.why_none)
+    one, other = (Sample.of(values[case].values()) for case in (first, second))
+    if sides[0].normality is not None and sides[1].normality is not None:
+        test = compare_adaptively(one, other, (sides[0].normality, sides[1].normality))
+    else:
+        test = compare_ranks(one, other, "the protocol's test throughout")
+    scale = METRICS[metric].scale
+    positive = all(value > 0 for case in (first, second) for value in values[case].values())
+    paired = compare_paired(values[first], values[second], scale, seed) if positive or scale != "ratio" else None
+    return Duel(first, second, test, None, p_tukey, paired, None)
+
+
+def _tukey(variances: Variances | None, later: int, earlier: int) -> float | None:
+    return None if variances is None or variances.tukey is None else variances.tukey[later][earlier]
+
+
+def _adjusted(settings: Sequence[Setting]) -> tuple[Setting, ...]:
+    """Holm over every pair of every scenario."""
+    adjusted = iter(holm([duel.test.p_value if duel.test else None for duel in _duels(settings)]))
+    return tuple(
+        replace(
+            setting,
+            scenarios=tuple(
+                replace(scenario, duels=tuple(replace(duel, p_adjusted=next(adjusted)) for duel in scenario.duels))
+                for scenario in setting.scenarios
+            ),
+        )
+        for setting in settings
+    )
+
+
+def _duels(settings: Sequence[Setting]) -> Iterator[Duel]:
+    return (duel for setting in settings for scenario in setting.scenarios for duel in scenario.duels)

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a case gains in speed and energy against what it loses in accuracy: the rows of the first paper's Table 1.
+
+The paper's rule is kept as it is: a case is advantageous when the point estimates keep every bound, without intervals.
+Means are arithmetic, over repetitions; Top-1 is that of the accuracy case which is joined with the case of inference,
+and its difference is over images where predictions were stored. `pybench.analysis.verdicts` is the house's own rule,
+by intervals, and stands beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pybench import criteria
+from pybench.analysis.estimate import Estimate, Sample
+from pybench.analysis.images import Images
+from pybench.analysis.intervals import student_mean
+from pybench.analysis.measurements import Measurements
+from pybench.analysis.verdicts import CaseVerdict, Verdict
+from pybench.case import LANGUAGE_MODELS, Case
+from pybench.criteria import Contrast, Criterion, Pair, joined, metrics_of
+from pybench.protocols import Protocol
+
+SPEED = (
+    "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "throughput_samples_per_s",
+    "gpu_energy_per_sample_j", "peak_device_bytes", "model_bytes",
+)  # fmt: skip
+ACCURACY = ("top1_percent", "top5_percent")
+ENERGY = "gpu_energy_per_sample_j"
+PERCENT = 100.0
+
+
+class Standing(StrEnum):
+    BASELINE = "baseline"
+    ADVANTAGEOUS = "advantageous"
+    NOT_ADVANTAGEOUS = "not advantageous"
+    NOT_JUDGED = "not judged"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number of a row: `estimate`, or why there is none. `windows`: names of the windows that it was measured in,
+    `methods`: how."""
+
+    estimate: Estimate | None
+    why_none: str | None
+    windows: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **({"value": None} if self.estimate is None else self.estimate.as_json()),
+            "why_none": self.why_none,
+            "windows": list(self.windows),
+            "methods": list(self.methods),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """One criterion by the point estimates: `value` is what the threshold bounds; `is_own`: the plan does not set it,
+    the protocol does."""
+
+    criterion: Criterion
+    value: float | None
+    is_own: bool
+    why_none: str | None
+
+    @property
+    def holds(self) -> bool | None:
+        return None if self.value is None else self.criterion.holds(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class TradeOff:
+    """One case of inference against its baseline. `figures`: metric -> number, accuracies included; `speedup`: mean
+    latency of the baseline over the case's; `energy_reduction_percent`: of a sample; `top1_delta_pp`: case minus
+    baseline. `own_verdict`: what the intervals of the paired comparison say, where the plan has criteria."""
+
+    case: Case
+    baseline: Case
+    figures: Mapping[str, Figure]
+    speedup: Figure
+    energy_reduction_percent: Figure
+    top1_delta_pp: Figure
+    bounded: tuple[Bounded, ...]
+    own_verdict: Verdict | None
+
+    @property
+    def standing(self) -> Standing:
+        """One bound broken is enough against it; a bound that cannot be judged leaves it open."""
+        if self.case == self.baseline:
+            return Standing.BASELINE
+        kept = [one.holds for one in self.bounded]
+        if False in kept:
+            return Standing.NOT_ADVANTAGEOUS
+        return Standing.NOT_JUDGED if None in kept or not kept else Standing.ADVANTAGEOUS
+
+    @property
+    def why_not_judged(self) -> str | None:
+        if self.standing is not Standing.NOT_JUDGED:
+            return None
+        reasons = [f"{one.criterion.name}: {one.why_none}" for one in self.bounded if one.holds is None]
+        return "; ".join(reasons) or "no criterion applies"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "case_id": self.case.id,
+            "title": self.case.title(),
+            "baseline_id": self.baseline.id,
+            "metrics": {name: figure.as_json() for name, figure in self.figures.items()},
+            "speedup": self.speedup.as_json(),
+            "energy_reduction_percent": self.energy_reduction_percent.as_json(),
+            "top1_delta_pp": self.top1_delta_pp.as_json(),
+            "bounds": [
+                {
+                    "criterion": one.criterion.name,
+                    "threshold": one.criterion.threshold,
+                    "set_by": "protocol" if one.is_own else "plan",
+                    "value": one.value,
+                    "holds": one.holds,
+                    "why_none": one.why_none,
+                }
+                for one in self.bounded
+            ],
+            "standing": self.standing.value,
+            "why": self.why_not_judged,
+            "verdict_by_intervals": None if self.own_verdict is None else self.own_verdict.value,
+        }
+
+
+def weigh(
+    protocol: Protocol,
+    cases: Sequence[Case],
+    measurements: Measurements,
+    images: Images,
+    contrast: Contrast,
+    verdicts: Sequence[CaseVerdict],
+) -> tuple[TradeOff, ...]:
+    """Every case of inference of a contrast: the baselines, then what is compared with them, in the plan's order."""
+    scales = _Scales(measurements, images)
+    bounds = _bounds(protocol, contrast)
+    own = {verdict.subject.case.id: verdict.verdict for verdict in verdicts}
+    rows: dict[Case, TradeOff] = {}
+    for group in joined(criteria.pairs(cases, contrast)):
+        if group.infer is None:
+            continue
+        case, baseline = group.infer.case, group.infer.baseline
+        if baseline not in rows:
+            rows[baseline] = scales.row(Pair(baseline, baseline), _alone(baseline, cases), (), None)
+        accuracy = scales.least_accurate(group.accuracy)
+        rows[case] = scales.row(group.infer, accuracy, bounds, own.get(case.id))
+    place = {case: index for index, case in enumerate(cases)}
+    return tuple(sorted(rows.values(), key=lambda row: (row.case != row.baseline, place[row.case])))
+
+
+def _alone(case: Case, cases: Sequence[Case]) -> Pair | None:
+    """The accuracy case of one model, runtime and precision, paired with itself: a baseline's own Top-1."""
+    itself = [Pair(other, other) for other in cases if other.workload == "accuracy"]
+    return next(iter(joined([Pair(case, case), *itself])[0].accuracy), None)
+
+
+def _bounds(protocol: Protocol, contrast: Contrast) -> tuple[tuple[Criterion, bool], ...]:
+    """(criterion, whether it is the protocol's own): the plan's bounds, and the protocol's where the plan has none."""
+    set_by_plan = {criterion.name: criterion.threshold for criterion in contrast.accept}
+    declared = {"baseline": dict(contrast.baseline), "accept": {**protocol.accept, **set_by_plan}}
+    return tuple((one, one.name not in set_by_plan) for one in criteria.parse(declared)[0].accept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scales:
+    """Reads numbers of cases and sets them against each other."""
+
+    measurements: Measurements
+    images: Images
+
+    def row(
+        self, pair: Pair, accuracy: Pair | None, bounds: Sequence[tuple[Criterion, bool]], own: Verdict | None
+    ) -> TradeOff:
+        figures = {name: self.figure(pair.case, name) for name in SPEED}
+        figures |= {name: self._accuracy(accuracy, name) for name in ACCURACY}
+        return TradeOff(
+            case=pair.case,
+            baseline=pair.baseline,
+            figures=figures,
+            speedup=self._ratio(pair, "latency_mean_ms", lambda case, baseline: baseline / case),
+            energy_reduction_percent=self._ratio(pair, ENERGY, lambda case, baseline: PERCENT * (1 - case / baseline)),
+            top1_delta_pp=self.accuracy_delta(accuracy, "top1_percent"),
+            bounded=tuple(
+                self._bounded(criterion, is_own, pair, accuracy)
+                for criterion, is_own in bounds
+                if _applies(criterion, pair.case)
+            ),
+            own_verdict=own,
+        )
+
+    def figure(self, case: Case, metric: str) -> Figure:
+        """Arithmetic mean over repetitions with Student's interval; over images with Wilson's where there are any."""
+        cell = self.measurements.cell(case.id, metric)
+        if not cell.values:
+            return Figure(None, self.measurements.why_empty(case.id, metric))
+        estimate = self.images.share(case.id, metric) or student_mean(Sample.of(cell.values.values()))
+        return Figure(estimate, None, tuple(sorted(cell.windows)), tuple(sorted(cell.methods)))
+
+    def least_accurate(self, accuracies: Sequence[Pair]) -> Pair | None:
+        """Of several accuracies of one model, runtime and precision the one that lost most."""
+
+        def loss(pair: Pair) -> float:
+            delta = self.accuracy_delta(pair, "top1_percent").estimate
+            return float("inf") if delta is None else delta.value
+
+        return min(accuracies, key=loss, default=None)
+
+    def accuracy_delta(self, pair: Pair | None, metric: str) -> Figure:
+        """Case minus baseline in percentage points: over images where both sides kept predictions."""
+        if pair is None:
+            return Figure(None, _NO_ACCURACY)
+        by_image = self.images.compare(pair.case.id, pair.baseline.id, metric)
+        if by_image is not None:
+            return Figure(by_image.estimate, None)
+        return self._ratio(pair, metric, lambda case, baseline: case - baseline)
+
+    def _accuracy(self, pair: Pair | None, metric: str) -> Figure:
+        return Figure(None, _NO_ACCURACY) if pair is None else self.figure(pair.case, metric)
+
+    def _ratio(self, pair: Pair, metric: str, compare: Callable[[float, float], float]) -> Figure:
+        """A number of two means; it has no interval of its own."""
+        sides = [self.figure(case, metric) for case in (pair.case, pair.baseline)]
+        for side, name in zip(sides, ("the case", "the baseline"), strict=True):
+            if side.estimate is None:
+                return Figure(None, f"{name}: {side.why_none}")
+        values = [side.estimate.value for side in sides if side.estimate is not None]
+        try:
+            value = float(compare(*values))
+        except ZeroDivisionError:
+            return Figure(None, "a ratio to zero")
+        return Figure(Estimate(value, None, None, min(s.estimate.n for s in sides if s.estimate), _POINT), None)
+
+    def _bounded(self, criterion: Criterion, is_own: bool, pair: Pair, accuracy: Pair | None) -> Bounded:
+        if criterion.metric in metrics_of(pair.case):
+            found = self._ratio(pair, criterion.metric, criterion.compare)
+        elif accuracy is not None and criterion.metric in ACCURACY:
+            found = self.accuracy_delta(accuracy, criterion.metric)
+        else:
+            found = Figure(None, _NO_ACCURACY)
+        return Bounded(criterion, None if found.estimate is None else found.estimate.value, is_own, found.why_none)
+
+
+_NO_ACCURACY = "the plan has no accuracy case of this model, runtime and precision"
+_POINT = "ratio of means"
+
+
+def _applies(criterion: Criterion, case: Case) -> bool:
+    """Whether the case, or an accuracy case of its model, can yield what the criterion bounds."""
+    if criterion.metric in metrics_of(case):
+        return True
+    return case.model not in LANGUAGE_MODELS and criterion.metric in metrics_of(case.with_factors(workload="accuracy"))

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of others as plain tensors under the names that the built-in models use.
+
+Reads torch's files as tensors alone (`weights_only`), never as pickled objects, and .safetensors with its own package.
+Names are those of torchvision (resnet50, vgg16, mobilenet-v2), timm (mobilenet-v1) and transformers (distilbert), so
+that little is left to translate: wrappings of a trainer, and the parts that a model has beside the one used here.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pybench.errors import InputError, UnsupportedError
+
+State = dict[str, Tensor]
+
+_WRAPPINGS = ("state_dict", "model_state_dict", "model")  # keys beside an optimiser's state
+_PREFIXES = ("module.", "_orig_mod.", "model.")  # of DataParallel, of torch.compile, of a Lightning module
+_LISTED = 5  # names in a message
+
+
+def read_state(path: Path, model: str) -> State:
+    """The tensors of a file under this model's names. Raises InputError for a file that holds no tensors."""
+    stored = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
+    return _renamed(stored, model)
+
+
+def difference(model: nn.Module, state: State) -> str:
+    """What keeps tensors from fitting a model: names that are missing or unknown, and shapes that differ."""
+    own = model.state_dict()
+    missing, unknown = sorted(set(own) - set(state)), sorted(set(state) - set(own))
+    shapes = [
+        f"{name} is {list(state[name].shape)}, not {list(value.shape)}"
+        for name, value in own.items()
+        if name in state and value.shape != state[name].shape
+    ]
+    parts = [_listed(names, word) for word, names in (("missing", missing), ("unknown", unknown)) if names]
+    return "; ".join([*parts, *shapes[:_LISTED]])
+
+
+def _listed(names: list[str], word: str) -> str:
+    rest = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"{len(names)} {word} ({', '.join(names[:_LISTED])}{rest})"
+
+
+def _read_torch(path: Path) -> State:
+    try:
+        state: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, ValueError, UnpicklingError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"{path} is not a readable torch checkpoint ({_first_line(error)})",
+            hint="save it with torch.save(model.state_dict(), path)",
+        ) from error
+    for key in _WRAPPINGS:
+        if isinstance(state, dict) and isinstance(state.get(key), dict):
+            state = state[key]
+            break
+    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+        raise InputError(f"{path} holds no state_dict", hint="save it with torch.save(model.state_dict(), path)")
+    return state
+
+
+def _read_safetensors(path: Path) -> State:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+    except ImportError as error:
+        raise UnsupportedError(
+            f"{path} needs the package safetensors", code="no_safetensors", hint="install pybench[safetensors]"
+        ) from error
+    try:
+        state: State = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path} is not a readable safetensors file ({_first_line(error)})") from error
+    return state
+
+
+def _renamed(state: State, model: str) -> State:
+    for prefix in _PREFIXES:
+        if state and all(name.startswith(prefix) for name in state):
+            state = {name.removeprefix(prefix): value for name, value in state.items()}
+    if model != "distilbert":
+        return state
+    # Older files keep the positions 0, 1, 2, ... as a buffer; a bare DistilBertModel has no prefix, and the head of the
+    # masked language model (vocab_*) has no part in classifying.
+    bare = any(name.startswith("embeddings.") for name in state)
+    return {
+        f"distilbert.{name}" if bare and name.startswith(("embeddings.", "transformer.")) else name: value
+        for name, value in state.items()
+        if not name.endswith("position_ids") and not name.startswith("vocab_")
+    }
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, UnpicklingError):
+        return "it holds other things than tensors"  # torch's own text goes on to advise running the file's code
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

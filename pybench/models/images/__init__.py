@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labelled images in a fixed order, by where they come from. Each kind of source is a module.
+
+`digits` (scikit-learn's), `synthetic-100` (generated), an ImageFolder tree, CIFAR-10's binary version, numpy's files.
+Nothing is shuffled, augmented or downloaded, and no source imports a framework.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pybench.case import SYNTHETIC
+from pybench.models.images import arrays, cifar, collection, folder
+from pybench.models.images.collection import Images, Pixels, Shape, Split
+from pybench.models.images.digits import DIGITS_SHAPE, read_digits
+from pybench.models.images.generated import open_synthetic
+
+__all__ = ["Images", "Pixels", "Shape", "Split", "has_splits", "open_images"]
+
+
+def open_images(source: str | Path, split: Split, shape: Shape) -> Images:
+    """`digits`, `synthetic-100`, or a path. `shape` is what the model takes; raises InputError where the images cannot
+    give it."""
+    if source == "digits":
+        collection.check_shape(shape, DIGITS_SHAPE, "the digits")
+        return read_digits(split)
+    if source == SYNTHETIC:
+        return open_synthetic(split, shape)
+    path = Path(source)
+    if arrays.is_arrays(path):
+        return arrays.read_arrays(path, split, shape)
+    if cifar.is_cifar(path):
+        return cifar.read_cifar(path, split, shape)
+    return folder.read_folder(path, split, shape)
+
+
+def has_splits(path: Path) -> bool:
+    """Whether a user's images that train are others than those that judge."""
+    return folder.has_splits(path) or arrays.has_both(path) or (path.is_dir() and cifar.has_both(path))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images in numpy's files: an .npz with `images` and `labels`, or a folder with images.npy and labels.npy (mapped).
+
+`images`: uint8 or float32, [n, C, H, W] or [n, H, W, C] or, grey, [n, H, W]; `labels`: integers [n]. uint8 is treated
+as any picture: [0, 1], and RGB normalised as ImageNet's. float32 is given to the model as it is: whoever stored it
+has prepared it. A folder may hold train/ beside val/. Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pybench.errors import InputError
+from pybench.models.images.collection import Images, Shape, Split, check_shape, model_input
+
+IMAGES_FILE, LABELS_FILE = "images.npy", "labels.npy"
+
+
+def is_arrays(path: Path) -> bool:
+    """Whether a path is an .npz, or a folder that holds (in it or in its splits) images.npy."""
+    return path.suffix == ".npz" or any((folder / IMAGES_FILE).is_file() for folder in (path, *_splits(path).values()))
+
+
+def has_both(path: Path) -> bool:
+    """Whether there are images that train beside those that judge."""
+    return len(_splits(path)) == 2
+
+
+def read_arrays(path: Path, split: Split, shape: Shape) -> Images:
+    """Images in the order stored; ids are their numbers. Raises InputError for arrays that are no labelled images."""
+    base = _splits(path).get(split, path) if has_both(path) else path
+    stored, labels = _load(base)
+    if labels.ndim != 1 or labels.dtype.kind not in "iu" or len(labels) == 0 or labels.min() < 0:
+        raise InputError(f"{base}: labels are {labels.dtype} {list(labels.shape)}, not integers from 0, one an image")
+    if stored.dtype not in (np.uint8, np.float32) or stored.ndim not in (3, 4) or len(stored) != len(labels):
+        raise InputError(
+            f"{base}: images are {stored.dtype} {list(stored.shape)} beside {len(labels)} labels",
+            hint="store uint8 or float32 [n, C, H, W]",
+        )
+    pixels = _channels_first(stored)
+    check_shape(shape, (pixels.shape[1], pixels.shape[2], pixels.shape[3]), f"those of {base}")
+
+    def read(i: int) -> npt.NDArray[np.float32]:
+        image = np.ascontiguousarray(pixels[i])
+        return image if image.dtype == np.float32 else model_input(image)
+
+    classes = tuple(str(label) for label in range(int(labels.max()) + 1))
+    return Images(tuple(f"{i:06d}" for i in range(len(labels))), labels.astype(np.int64), classes, shape, read)
+
+
+def _load(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    try:
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as archive:
+                return archive["images"], archive["labels"]
+        images = np.load(path / IMAGES_FILE, mmap_mode="r", allow_pickle=False)
+        return images, np.load(path / LABELS_FILE, allow_pickle=False)
+    except KeyError as error:
+        raise InputError(f"{path} holds no array {error}", hint="np.savez(path, images=..., labels=...)") from error
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} holds no readable arrays ({error})") from error
+
+
+def _channels_first(stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if stored.ndim == 3:
+        return stored[:, np.newaxis]
+    return stored.transpose(0, 3, 1, 2) if stored.shape[3] in (1, 3) and stored.shape[1] not in (1, 3) else stored
+
+
+def _splits(path: Path) -> dict[str, Path]:
+    """Those of the splits that have a folder of their own."""
+    named = {"train": ("train",), "validation": ("val", "validation", "test")}
+    found = {}
+    for split, names in named.items():
+        folder = next((path / name for name in names if (path / name / IMAGES_FILE).is_file()), None)
+        if folder is not None:
+            found[split] = folder
+    return found

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A folder of class folders, as torchvision's ImageFolder reads it, with torchvision's preprocessing of evaluation.
+
+Shorter side to 256/224 of the model's input, bilinear with antialiasing; centre crop; [0, 1]; ImageNet's mean and
+deviation. Nothing is shuffled, augmented or downloaded.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pybench.errors import InputError
+from pybench.models.images.collection import Images, Pixels, Shape, Split
+from pybench.models.images.normalisation import normalise
+
+EXTENSIONS = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+RESIZE_SHARE = 256 / 224  # of the crop's side; ImageNet's usual evaluation
+
+
+def has_splits(root: Path) -> bool:
+    """Whether a folder is laid out as ImageNet is: `train` beside `val` (or `validation`, or `test`)."""
+    return _split_folder(root, "train") is not None and _split_folder(root, "validation") is not None
+
+
+def read_folder(root: Path, split: Split, shape: Shape) -> Images:
+    """As torchvision's ImageFolder: `root/<class>/**/<image>`, classes sorted and numbered from 0, files sorted.
+
+    With `train` beside `val` in `root`, `split` chooses between them; else both splits are the same images.
+    """
+    base = (_split_folder(root, split) if has_splits(root) else None) or root
+    classes = _class_folders(base)
+    paths = [(label, path) for label, folder in enumerate(classes) for path in _image_files(folder)]
+    if not paths:
+        raise InputError(f"{base} holds no images", hint=f"known endings: {' '.join(sorted(EXTENSIONS))}")
+    channels, height, width = shape
+    if channels not in (1, 3):
+        raise InputError(f"the model takes {channels} channels; images have 1 (grey) or 3 (RGB)")
+    return Images(
+        tuple(path.relative_to(base).as_posix() for _, path in paths),
+        np.array([label for label, _ in paths], np.int64),
+        tuple(folder.name for folder in classes),
+        shape,
+        lambda i: read_image(paths[i][1], channels, height, width),
+    )
+
+
+def read_image(path: Path, channels: int, height: int, width: int) -> Pixels:
+    """One file as float32 [channels, height, width]; grey images stay in [0, 1], RGB ones are normalised as ImageNet's.
+
+    Raises InputError naming the file when it is missing, truncated, no image, or too large to be one.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(path) as file:
+            image = file.convert("L" if channels == 1 else "RGB")
+    except Image.DecompressionBombError as error:
+        raise InputError(f"{path} is too large an image ({error})") from error
+    except (OSError, SyntaxError, ValueError, EOFError) as error:  # PIL raises SyntaxError for a broken PNG
+        raise InputError(f"{path} is not a readable image ({error})", hint="remove it or store it again") from error
+    cropped = _resize_and_crop(image, height, width)
+    values: Pixels = np.asarray(cropped, np.float32) / np.float32(255)
+    if channels == 1:
+        return values[np.newaxis]
+    return normalise(values)
+
+
+def _resize_and_crop(image: Any, height: int, width: int) -> Any:
+    from PIL import Image
+
+    side = round(max(height, width) * RESIZE_SHARE)
+    short, long = sorted(image.size)
+    resized = side, int(side * long / short)  # as torchvision computes it: the longer side is cut off, not rounded
+    image = image.resize(resized if image.width <= image.height else resized[::-1], Image.Resampling.BILINEAR)
+    left, top = round((image.width - width) / 2), round((image.height - height) / 2)
+    return image.crop((left, top, left + width, top + height))
+
+
+def _split_folder(root: Path, split: Split) -> Path | None:
+    names = ("train",) if split == "train" else ("val", "validation", "test")
+    return next((root / name for name in names if (root / name).is_dir()), None)
+
+
+def _class_folders(root: Path) -> list[Path]:
+    try:
+        folders = sorted(entry for entry in root.iterdir() if entry.is_dir())
+    except OSError as error:
+        raise InputError(f"{root} is not a readable folder ({error.strerror})") from error
+    if not folders:
+        raise InputError(f"{root} holds no class folders", hint="lay images out as folder/<class>/<image>")
+    return folders
+
+
+def _image_files(folder: Path) -> list[Path]:
+    found = [Path(at) / name for at, _, names in os.walk(folder, followlinks=True) for name in names]
+    return sorted(path for path in found if path.suffix.lower() in EXTENSIONS)

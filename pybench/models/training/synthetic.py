@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of an image model on synthetic-100: every image is drawn anew where the model trains, and seen once.
+
+SGD with Nesterov's momentum, one cycle of the learning rate (linear up, linear down; Smith 2017), smoothed labels
+(Szegedy et al. 2015), the last batch norm of a residual block starting at zero and the rate in proportion to the batch
+(Goyal et al. 2017, arXiv:1706.02677). On a GPU under bfloat16 autocast, channels last. No augmentation: the images do
+not repeat. Fast, not bit-reproducible on a GPU, where sums have no fixed order: the checkpoint is what is kept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as functional
+from torch import Tensor, nn
+
+from pybench.models.images.normalisation import IMAGENET_DEVIATION, IMAGENET_MEAN
+from pybench.models.images.rendering import render
+from pybench.models.images.synthetic import DIFFICULTY, VALIDATION_IMAGES, draw_scenes
+
+Shape = tuple[int, int, int]
+
+JUDGED_TOGETHER = 250  # validation images a batch
+MOMENTUM = 0.9
+GRADIENT_NORM = 5.0  # above it a step is shortened: the first steps of a deep network without it sometimes diverge
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How long and how fast. `images`: seen in all; `rate`: the highest learning rate, of 256 images a step;
+    `warm_up`: share of the steps in which the rate rises; `limit_s`: ends earlier, with the cycle squeezed into it."""
+
+    images: int
+    batch: int = 256
+    rate: float = 0.4
+    weight_decay: float = 5e-5
+    smoothing: float = 0.05
+    warm_up: float = 0.15
+    limit_s: float | None = None
+    difficulty: float = DIFFICULTY
+
+
+def course_of(model: str, images: int) -> Course:
+    """What a built-in model is trained with."""
+    if model == "vgg16-cifar10":
+        return Course(images, batch=512, rate=0.1)  # no shortcuts: a higher rate does not start
+    return Course(images, batch=64, rate=0.4) if model == "digits-cnn" else Course(images)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step done: its number, images seen so far, loss in nats, share of the cycle done, seconds since the start."""
+
+    number: int
+    images: int
+    loss: Tensor
+    progress: float
+    elapsed_s: float
+
+
+def train(
+    model: nn.Module, shape: Shape, course: Course, seed: int, device: torch.device,
+    watch: Callable[[Step], None] | None = None,
+) -> int:  # fmt: skip
+    """Trains in place, leaves the model on `device` in evaluation mode and returns how many images it saw.
+
+    `seed`: which images of the endless training split; `watch`: called after each step (its loss is still on the
+    device: reading it waits).
+    """
+    _start_residuals_at_zero(model)
+    layout = torch.channels_last if device.type == "cuda" else torch.contiguous_format
+    model.to(device=device, memory_format=layout).train()  # type: ignore[call-overload]
+    peak = course.rate * course.batch / 256
+    optimiser = torch.optim.SGD(_groups(model, course.weight_decay), lr=peak, momentum=MOMENTUM, nesterov=True)
+    seen, begin_s = 0, time.monotonic()
+    for number, (images, labels) in enumerate(_endless(shape, course, seed, device)):
+        elapsed_s = time.monotonic() - begin_s
+        progress = max(seen / course.images, elapsed_s / course.limit_s if course.limit_s else 0.0)
+        if progress >= 1:
+            break
+        rate = peak * min(progress / course.warm_up, (1 - progress) / (1 - course.warm_up))
+        for group in optimiser.param_groups:
+            group["lr"] = max(rate, 1e-4 * peak)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            loss = functional.cross_entropy(
+                model(images.contiguous(memory_format=layout)), labels, label_smoothing=course.smoothing
+            )
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_NORM)
+        optimiser.step()
+        seen += len(labels)
+        if watch is not None:
+            watch(Step(number, seen, loss.detach(), progress, elapsed_s))
+    model.eval()
+    return seen
+
+
+def judge(
+    model: nn.Module, shape: Shape, device: torch.device, images: int = VALIDATION_IMAGES,
+    difficulty: float = DIFFICULTY,
+) -> float:  # fmt: skip
+    """Top-1 in percent on the first validation images, in FP32."""
+    hits = 0
+    for start in range(0, images, JUDGED_TOGETHER):
+        numbers = np.arange(start, min(start + JUDGED_TOGETHER, images))
+        pixels, labels = draw_batch("validation", numbers, shape, device, difficulty)
+        with torch.inference_mode():
+            hits += int((model(pixels).argmax(1) == labels).sum())
+    return 100 * hits / images
+
+
+def draw_batch(
+    split: str, numbers: npt.NDArray[np.int64], shape: Shape, device: torch.device, difficulty: float = DIFFICULTY
+) -> tuple[Tensor, Tensor]:
+    """(normalised images [N, C, H, W], labels int64 [N]) on the device."""
+    scenes = draw_scenes(split, numbers, difficulty)
+    channels, height, width = shape
+    pixels: Tensor = render(
+        scenes, height, width, torch, lambda values: torch.from_numpy(np.ascontiguousarray(values)).to(device)
+    )
+    pixels = pixels * (1 / 255)
+    if channels == 1:
+        pixels = pixels.mean(1, keepdim=True)
+    else:
+        mean, deviation = (torch.from_numpy(v).to(device).view(1, 3, 1, 1) for v in (IMAGENET_MEAN, IMAGENET_DEVIATION))
+        pixels = (pixels - mean) / deviation
+    return pixels, torch.from_numpy(scenes.labels).to(device)
+
+
+def _endless(shape: Shape, course: Course, seed: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches of images that no other seed sees (up to 2^32 images) and none of which is seen twice."""
+    first = seed << 32
+    while True:
+        yield draw_batch("train", first + np.arange(course.batch), shape, device, course.difficulty)
+        first += course.batch
+
+
+def _groups(model: nn.Module, weight_decay: float) -> list[dict[str, object]]:
+    """Biases and norms are not decayed."""
+    parameters = list(model.parameters())
+    return [
+        {"params": [parameter for parameter in parameters if parameter.dim() > 1], "weight_decay": weight_decay},
+        {"params": [parameter for parameter in parameters if parameter.dim() <= 1], "weight_decay": 0.0},
+    ]
+
+
+def _start_residuals_at_zero(model: nn.Module) -> None:
+    for module in model.modules():
+        last = getattr(module, "bn3", None)
+        if isinstance(last, nn.BatchNorm2d) and hasattr(module, "downsample"):
+            nn.init.zeros_(last.weight)

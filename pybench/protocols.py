@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named protocols of analysis that a plan can ask for: a closed list, each with its tests and what threatens them.
+
+`paired-blocks` is the house's own and is always there. The others repeat what a paper did, beside it, so that its
+figures can be compared with its own tables; they are named by what they test. What they compute is
+`pybench.analysis.protocol`; docs/method.md judges them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pybench.errors import UsageError
+
+PAIRED_BLOCKS = "paired-blocks"
+
+_REPETITIONS = (
+    "The repetition (a process) is taken as an independent draw. Repetitions of one campaign share a board, an engine "
+    "and a day: what varies between boards, builds and days is not in any p value here."
+)
+_NOT_PAIRED = (
+    "The samples are paired (every block holds one run of each case) and the tests take them as independent: drift "
+    "common to a block counts as noise, and they find less than the paired ratios beside them do."
+)
+_POOLED = (
+    "Blocks are pooled: a trend over the campaign widens the samples, and can make one look unlike a normal "
+    "distribution that is normal around the trend."
+)
+_TWO_STEPS = (
+    "The test is chosen by a test on the same data. Shapiro-Wilk has little power with few repetitions and refuses "
+    "trifles with many, and the level of the two steps together is not the nominal one."
+)
+_HYPOTHESES = (
+    "Welch's test is about means, Mann-Whitney's about the chance that a run of one case exceeds a run of the other: "
+    "two pairs of one table can answer two questions."
+)
+_POINT_RULE = (
+    "`advantageous` is decided by point estimates, without their intervals; the verdicts of the paired ratios stand "
+    "beside it and say where the intervals leave it open."
+)
+_RAW = "The papers read p values one by one; p (Holm) covers every pair that the protocol tests in this campaign."
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One protocol. `metrics`: what it tests, as far as cases yield it; `interval`: of a mean over repetitions;
+    `checks_normality`: chooses between Welch and Mann-Whitney, and looks for ANOVA's assumptions; else Mann-Whitney
+    throughout. `baseline`: where a plan declares no criteria (None: it has to); `accept`: bounds where it sets none."""
+
+    name: str
+    meaning: str
+    metrics: tuple[str, ...] = ()
+    interval: Literal["student", "bootstrap"] = "student"
+    checks_normality: bool = False
+    baseline: Mapping[str, Any] | None = None
+    accept: Mapping[str, float] = field(default_factory=dict)
+    threats: tuple[str, ...] = ()
+
+
+_LIST = (
+    Protocol(PAIRED_BLOCKS, "ratios to a baseline paired within blocks, intervals by bootstrap over blocks"),
+    Protocol(
+        "welch-mann-whitney",
+        "Shapiro-Wilk on each sample, then Welch or Mann-Whitney for all pairs; ANOVA with Tukey HSD only where its "
+        "assumptions hold; Student's 95 % intervals; `advantageous` by speed-up and Top-1",
+        metrics=("latency_mean_ms", "throughput_samples_per_s", "gpu_energy_per_sample_j"),
+        checks_normality=True,
+        baseline={"precision": "fp32"},
+        accept={"speedup_min": 1.15, "top1_delta_pp_min": -1.0},
+        threats=(_REPETITIONS, _NOT_PAIRED, _POOLED, _TWO_STEPS, _HYPOTHESES, _RAW, _POINT_RULE),
+    ),
+    Protocol(
+        "bootstrap-mann-whitney",
+        "Mann-Whitney for all pairs, bootstrap intervals of the means",
+        metrics=(
+            "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w", "throughput_tokens_per_s", "latency_p99_ms",
+            "bandwidth_gb_per_s", "gpu_energy_per_gb_j",
+        ),
+        interval="bootstrap",
+        threats=(_REPETITIONS, _NOT_PAIRED, _POOLED, _RAW),
+    ),
+)  # fmt: skip
+
+PROTOCOLS: dict[str, Protocol] = {protocol.name: protocol for protocol in _LIST}
+
+
+def protocol_named(name: str) -> Protocol:
+    """Raises UsageError for a name that this version does not know."""
+    if name not in PROTOCOLS:
+        raise UsageError(f"unknown protocol {name!r}", hint=f"there is {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[name]
+
+
+def with_house(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, each once, the house's own first: it is always analysed."""
+    return tuple(dict.fromkeys((PAIRED_BLOCKS, *names)))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A named protocol on the page: what it found in sentences, its tables, and what threatens it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pybench.analysis import Analysis
+from pybench.analysis.paired import ALPHA
+from pybench.analysis.protocol import Duel, ProtocolFinding
+from pybench.report.findings import Sentence
+from pybench.report.numbers import DASH, format_fixed
+from pybench.report.protocol_tables import protocol_tables
+from pybench.report.table_one import STANDING_TONES, Line, lines_of, standing_text, trade_off_tables
+from pybench.report.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolSection:
+    """One protocol: `meaning` is what it does, `threats` what it cannot answer."""
+
+    name: str
+    meaning: str
+    sentences: tuple[Sentence, ...]
+    tables: tuple[Table, ...]
+    threats: tuple[str, ...]
+
+
+def protocol_sections(analysis: Analysis) -> list[ProtocolSection]:
+    """One a protocol that the plan asks for beside the house's own."""
+    return [
+        ProtocolSection(
+            finding.protocol.name,
+            finding.protocol.meaning,
+            tuple(_sentences(finding)),
+            (*trade_off_tables(finding), *(table for table in protocol_tables(finding) if table.rows)),
+            finding.protocol.threats,
+        )
+        for finding in analysis.protocols
+    ]
+
+
+def _sentences(finding: ProtocolFinding) -> Iterator[Sentence]:
+    for contrast, rows in zip(finding.contrasts, finding.trade_offs, strict=True):
+        for label, line in lines_of(contrast, rows) if rows else ():
+            text, standing = standing_text(line)
+            if line[0].case != line[0].baseline:
+                yield Sentence(label, f"{_figures_text(line)}.", STANDING_TONES[standing] or "neutral", text)
+    if not finding.duels:
+        yield Sentence("Pairs", "no two cases have values of a metric that this protocol tests.", "neutral")
+        return
+    yield _pairs_sentence(finding)
+    if finding.protocol.checks_normality:
+        yield _choice_sentence(finding)
+        yield _anova_sentence(finding)
+    yield _beside_sentence(finding)
+
+
+def _figures_text(line: Line) -> str:
+    speedups = " / ".join(
+        DASH if row.speedup.estimate is None else f"{format_fixed(row.speedup.estimate.value, 2)}×" for row in line
+    )
+    batches = " / ".join(str(row.case.batch) for row in line)
+    delta = line[0].top1_delta_pp
+    if delta.estimate is None:
+        return f"speed-up {speedups} at batch {batches}, Top-1 unknown ({delta.why_none})"
+    sign = "+" if delta.estimate.value > 0 else ""
+    return f"speed-up {speedups} at batch {batches}, Top-1 {sign}{format_fixed(delta.estimate.value, 2)} pp"
+
+
+def _tested(finding: ProtocolFinding) -> list[Duel]:
+    return [duel for duel in finding.duels if duel.test is not None and duel.test.p_value is not None]
+
+
+def _pairs_sentence(finding: ProtocolFinding) -> Sentence:
+    tested = _tested(finding)
+    raw = sum(duel.is_significant for duel in tested)
+    after = sum(duel.p_adjusted is not None and duel.p_adjusted < ALPHA for duel in tested)
+    text = f"{raw} of {len(tested)} differ with p < {ALPHA}, {after} after Holm's correction"
+    missing = len(finding.duels) - len(tested)
+    return Sentence("Pairs", text + (f"; {missing} could not be tested." if missing else "."), "neutral")
+
+
+def _choice_sentence(finding: ProtocolFinding) -> Sentence:
+    chosen = Counter(duel.test.test for duel in finding.duels if duel.test is not None)
+    samples = [one for setting in finding.settings for scenario in setting.scenarios for one in scenario.samples]
+    normal = [one.normality for one in samples if one.normality is not None]
+    refused = sum(one.p_value is not None and not one.is_plausible for one in normal)
+    untested = sum(one.p_value is None for one in normal)
+    text = (
+        f"{' and '.join(f'{count} by {test}' for test, count in chosen.most_common())}, because Shapiro-Wilk refuses "
+    )
+    text += f"{refused} of {len(normal)} samples" + (f" and cannot judge {untested}" if untested else "")
+    return Sentence("Tests", f"{text}: Welch needs both samples unrefused.", "neutral")
+
+
+def _anova_sentence(finding: ProtocolFinding) -> Sentence:
+    found = [scenario.variances for setting in finding.settings for scenario in setting.scenarios]
+    done = [one for one in found if one is not None and one.why_omitted is None]
+    against = Counter(
+        part.partition(":")[0]
+        for one in found
+        for part in ("values: a case has none" if one is None else one.why_omitted or "").split("; ")
+        if part
+    )
+    text = f"done in {len(done)} of {len(found)} scenarios (a metric at a setting)"
+    if against:
+        reasons = {"residuals": "residuals that are not normal", "variances": "unequal variances"}
+        reasons |= {"values": "a case without values"}
+        listed = ", ".join(f"{reasons.get(name, name)} ({count})" for name, count in against.most_common())
+        text += f"; left out elsewhere for {listed}"
+    return Sentence("ANOVA and Tukey", f"{text}.", "neutral")
+
+
+def _beside_sentence(finding: ProtocolFinding) -> Sentence:
+    """Where the house's own test and the protocol's do not say the same at one level, uncorrected."""
+    both = [duel for duel in _tested(finding) if duel.paired is not None and duel.paired.p_value is not None]
+    own = [duel.paired is not None and (duel.paired.p_value or 0.0) < ALPHA for duel in both]
+    only_paired = sum(paired and not duel.is_significant for duel, paired in zip(both, own, strict=True))
+    only_protocol = sum(duel.is_significant and not paired for duel, paired in zip(both, own, strict=True))
+    if not only_paired and not only_protocol:
+        text = f"the test paired within blocks agrees on all {len(both)} pairs at p < {ALPHA}, uncorrected."
+    else:
+        text = f"of {len(both)} pairs {only_paired} differ only when paired within blocks, {only_protocol} only here."
+    return Sentence("Beside paired blocks", text, "neutral")

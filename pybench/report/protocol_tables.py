@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a named protocol tested: means with intervals and Shapiro-Wilk, every pair, ANOVA with its assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pybench.analysis.paired import ALPHA
+from pybench.analysis.protocol import Duel, ProtocolFinding, SampleFinding, Scenario, Setting
+from pybench.case import FACTORS, Case
+from pybench.report.labels import METRIC_LABELS, case_text, metric_title, varying_factors
+from pybench.report.numbers import DASH, display_unit, format_p
+from pybench.report.tables import (
+    Cell,
+    Column,
+    Table,
+    estimate_cell,
+    estimate_fields,
+    number_cell,
+    text_cell,
+)
+from pybench.units import METRICS
+
+
+def protocol_tables(finding: ProtocolFinding) -> list[Table]:
+    """Samples, pairs and, where the protocol looks for it, the analysis of variance."""
+    tables = [_sample_table(finding), _pair_table(finding)]
+    return [*tables, _variance_table(finding)] if finding.protocol.checks_normality else tables
+
+
+def setting_text(finding: ProtocolFinding, setting: Setting) -> str:
+    """Where a setting is: the factors by which the baselines of one contrast differ."""
+    baselines = [other.cases[0] for other in finding.settings if other.contrast == setting.contrast]
+    names = [name for name in varying_factors(baselines) if not FACTORS[name].protocol]
+    return case_text(setting.cases[0], names)
+
+
+def member_text(setting: Setting, case: Case) -> str:
+    """A case within its setting: the baseline's factors, and others if those do not tell it from the rest."""
+    names = tuple(setting.contrast.baseline)
+    if len({case_text(other, names) for other in setting.cases}) < len(setting.cases):
+        names = varying_factors(setting.cases)
+    return case_text(case, names)
+
+
+def _scenarios(finding: ProtocolFinding) -> Iterator[tuple[Setting, Scenario]]:
+    return ((setting, scenario) for setting in finding.settings for scenario in setting.scenarios)
+
+
+def _head(finding: ProtocolFinding, setting: Setting, scenario: Scenario, label: str | None = None) -> tuple[Cell, ...]:
+    place = ", ".join(part for part in (setting_text(finding, setting), _several(finding, setting)) if part)
+    return (
+        Cell(place or "all", csv=(setting.cases[0].id,)),
+        Cell(label or METRIC_LABELS[scenario.metric], csv=(scenario.metric,)),
+    )
+
+
+def _several(finding: ProtocolFinding, setting: Setting) -> str:
+    """The contrast, where there is more than one."""
+    return setting.contrast.title() if len({other.contrast.title() for other in finding.settings}) > 1 else ""
+
+
+_HEAD = (Column("At", ("baseline_id",)), Column("Metric", ("metric",)))
+
+
+def _sample_table(finding: ProtocolFinding) -> Table:
+    checks = finding.protocol.checks_normality
+    columns = [
+        *_HEAD,
+        Column("Case", ("case_id",)),
+        Column("Mean", estimate_fields("mean"), numeric=True),
+        Column("n", ("n",), numeric=True),
+    ]
+    if checks:
+        columns += [
+            Column("Shapiro-Wilk W", ("shapiro_wilk_w",), numeric=True),
+            Column("p (normal)", ("shapiro_wilk_p",), numeric=True),
+            Column("Normal", ("normal",)),
+        ]
+    rows = []
+    for setting, scenario in _scenarios(finding):
+        values = [sample.estimate.value for sample in scenario.samples if sample.estimate is not None]
+        unit = display_unit(METRICS[scenario.metric].unit, values)
+        for sample in scenario.samples:
+            cells = (
+                *_head(finding, setting, scenario, metric_title(scenario.metric, unit)),
+                Cell(member_text(setting, sample.case), csv=(sample.case.id,)),
+                estimate_cell(sample.estimate, unit=unit, why_none=sample.why_none),
+                number_cell(0 if sample.estimate is None else sample.estimate.n),
+            )
+            rows.append((*cells, *(_normality_cells(sample) if checks else ())))
+    interval = "Student's t" if finding.protocol.interval == "student" else "BCa bootstrap"
+    notes = [f"Arithmetic means over repetitions with 95 % intervals ({interval})."]
+    notes += [f"Normal: Shapiro-Wilk on each sample; refused below {ALPHA}."] if checks else []
+    return Table(
+        _name(finding, "samples"), f"Samples ({finding.protocol.name})", tuple(columns), tuple(rows), tuple(notes)
+    )
+
+
+def _normality_cells(sample: SampleFinding) -> tuple[Cell, ...]:
+    normal = sample.normality
+    if normal is None:
+        why = sample.why_none
+        return number_cell(None, note=why), number_cell(None, note=why), text_cell(None, note=why)
+    text = "untested" if normal.p_value is None else "not refused" if normal.is_plausible else "refused"
+    return (
+        _number(normal.statistic, normal.why_none),
+        _p_cell(normal.p_value, normal.why_none),
+        text_cell(text, tone="good" if normal.is_plausible else "neutral"),
+    )
+
+
+def _pair_table(finding: ProtocolFinding) -> Table:
+    tukey = any(duel.p_tukey is not None for duel in finding.duels)
+    columns = [
+        *_HEAD,
+        Column("Case", ("case_id",)),
+        Column("Against", ("against_id",)),
+        Column("Test", ("test",)),
+        Column("p", ("p_value",), numeric=True),
+        Column("p (Holm)", ("p_holm",), numeric=True),
+        *([Column("p (Tukey)", ("p_tukey",), numeric=True)] if tukey else []),
+        Column("Effect size", ("effect", "effect_name"), numeric=True),
+        Column("Paired ratio", estimate_fields("paired_ratio"), numeric=True),
+        Column("p (paired)", ("p_paired",), numeric=True),
+        Column("Why this test", ("why",)),
+    ]
+    rows = [
+        (*_head(finding, setting, scenario), *_pair_cells(setting, duel, tukey))
+        for setting, scenario in _scenarios(finding)
+        for duel in scenario.duels
+    ]
+    tested = sum(duel.test is not None and duel.test.p_value is not None for duel in finding.duels)
+    notes = [
+        "p: two-sided, of no difference, the two samples taken as independent.",
+        f"Holm: over the {tested} pairs of this table that could be tested.",
+        "Effect size: Hedges' g beside Welch, Cliff's delta beside Mann-Whitney; positive when the case is the larger.",
+        "Paired ratio: case over the other within blocks, with its 95 % interval, as in the tables of effects.",
+    ]
+    notes += ["Tukey: HSD, where ANOVA's assumptions hold; blank elsewhere."] if tukey else []
+    return Table(
+        _name(finding, "pairs"), f"All pairs ({finding.protocol.name})", tuple(columns), tuple(rows), tuple(notes)
+    )
+
+
+def _pair_cells(setting: Setting, duel: Duel, tukey: bool) -> list[Cell]:
+    test, why = duel.test, duel.why_none
+    names = [Cell(member_text(setting, case), csv=(case.id,)) for case in (duel.first, duel.second)]
+    blank = [Cell("", csv=("",)) if duel.p_tukey is None else _p_cell(duel.p_tukey)] if tukey else []
+    if test is None:
+        dashes = [number_cell(None, note=why), number_cell(None, note=why)]
+        effect = Cell(DASH, note=why, csv=("", ""))
+        rest = [estimate_cell(None, why_none=why), number_cell(None, note=why), text_cell("")]
+        return [*names, text_cell(None, note=why), *dashes, *blank, effect, *rest]
+    paired = duel.paired
+    tone = "good" if duel.is_significant else "neutral"
+    size = number_cell(test.effect)
+    return [
+        *names,
+        text_cell(test.test),
+        replace(_p_cell(test.p_value, test.why), tone=tone),
+        _p_cell(duel.p_adjusted, test.why),
+        *blank,
+        Cell(f"{size.text} ({_SHORT[test.effect_name]})", number=test.effect, csv=(*size.csv, test.effect_name)),
+        estimate_cell(paired.estimate if paired else None, why_none="no block holds both sides"),
+        _p_cell(paired.p_value if paired else None),
+        text_cell(test.why),
+    ]
+
+
+_SHORT = {"Hedges g": "g", "Cliff delta": "δ"}
+
+
+def _variance_table(finding: ProtocolFinding) -> Table:
+    columns = (
+        *_HEAD,
+        Column("p (residuals normal)", ("residuals_shapiro_wilk_p",), numeric=True),
+        Column("p (equal variances)", ("brown_forsythe_p",), numeric=True),
+        Column("F", ("f_statistic",), numeric=True),
+        Column("p (ANOVA)", ("p_anova",), numeric=True),
+        Column("Tukey pairs apart", ("tukey_pairs_apart", "tukey_pairs"), numeric=True),
+        Column("ANOVA", ("anova",)),
+    )
+    rows = tuple(
+        (*_head(finding, setting, scenario), *_variance_cells(scenario)) for setting, scenario in _scenarios(finding)
+    )
+    notes = (
+        f"Done only where neither assumption has a p below {ALPHA}.",
+        "Residuals: Shapiro-Wilk. Variances: Brown-Forsythe (Levene's test around medians).",
+    )
+    return Table(_name(finding, "anova"), f"Analysis of variance ({finding.protocol.name})", columns, rows, notes)
+
+
+def _variance_cells(scenario: Scenario) -> tuple[Cell, ...]:
+    found = scenario.variances
+    if found is None:
+        why = "a case has no values"
+        dashes = [number_cell(None, note=why)] * 4
+        return *dashes, Cell(DASH, note=why, csv=("", "")), text_cell(f"left out: {why}")
+    p_values = [duel.p_tukey for duel in scenario.duels if duel.p_tukey is not None]
+    apart = sum(p < ALPHA for p in p_values)
+    done = found.why_omitted is None
+    why_none = None if done else "left out"
+    tukey = Cell(f"{apart} of {len(p_values)}", number=float(apart), csv=(str(apart), str(len(p_values))))
+    return (
+        _p_cell(found.residuals.p_value, found.residuals.why_none),
+        _p_cell(found.brown_forsythe_p, "a sample has no spread"),
+        _number(found.f_statistic, why_none),
+        _p_cell(found.p_value, why_none),
+        tukey if done else Cell(DASH, note=why_none, csv=("", "")),
+        text_cell("done" if done else f"left out: {found.why_omitted}", tone="good" if done else "neutral"),
+    )
+
+
+def _name(finding: ProtocolFinding, what: str) -> str:
+    return f"{finding.protocol.name}-{what}"
+
+
+def _p_cell(value: float | None, note: str | None = None) -> Cell:
+    return number_cell(value, text=format_p(value), note=note if value is None else None)
+
+
+def _number(value: float | None, why_none: str | None) -> Cell:
+    return number_cell(value, note=why_none if value is None else None, text=None if value is None else f"{value:.4g}")

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""onnxruntime's execution providers: what each computes in, the options that it is given, where a graph's nodes went.
+
+Every option that decides a number is stated, whatever its default, and what onnxruntime then reports is stored. The
+TensorRT provider gets no precision switches: a graph without them is built strongly typed, so that the precision is in
+the file, as for the runtime tensorrt. It documents no switch for TF32, which TensorRT uses unless it is told not to;
+CUDA's own override in the environment serves. Written to the documentation of onnxruntime 1.23 to 1.31; only the CPU provider
+has been run so far. Imports no onnxruntime.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from pybench.errors import UnsupportedError
+
+CPU = "CPUExecutionProvider"
+CUDA = "CUDAExecutionProvider"
+TENSORRT = "TensorrtExecutionProvider"
+NAMES = {"cpu": CPU, "cuda": CUDA, "tensorrt": TENSORRT}
+
+PRECISIONS = {
+    "cpu": ("fp32", "int8"),  # half precision is emulated by casts there, bfloat16 has no kernels
+    "cuda": ("fp32", "tf32", "fp16", "bf16"),  # Q/DQ nodes would run in floating point
+    "tensorrt": ("fp32", "tf32", "fp16", "bf16", "int8", "int8+fp16", "int8+bf16"),
+}
+WHY_NOT = {
+    "cpu": "its CPU provider multiplies in FP32 and in integers, and emulates half precision by casts",
+    "cuda": "its CUDA provider has no integer convolutions: it would run Q/DQ nodes in floating point",
+    "tensorrt": "its TensorRT provider is not known to",
+}
+TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"  # read by cuBLAS, cuDNN and TensorRT when they start
+
+Options = tuple[str, dict[str, str]]
+
+
+def refuse(provider: str, precision: str) -> None:
+    """Raises UnsupportedError for a precision that a provider does not compute in."""
+    if precision not in PRECISIONS[provider]:
+        raise UnsupportedError(
+            f"onnxruntime runs {', '.join(PRECISIONS[provider])} on {provider}, not {precision}: {WHY_NOT[provider]}",
+            code=f"no_{precision}_on_{provider}" if provider != "cpu" else f"no_{precision}_in_onnxruntime",
+            hint="use another provider, or runtime: tensorrt",
+        )
+
+
+def options_of(provider: str, precision: str, *, graph: bool) -> list[Options]:
+    """Providers in the order of preference, with their options. `graph`: whether CUDA runs are captured."""
+    if provider == "cpu":
+        return [(CPU, {})]
+    cuda = {
+        "device_id": "0",
+        "use_tf32": "1" if precision == "tf32" else "0",
+        "cudnn_conv_algo_search": "EXHAUSTIVE",
+        "enable_cuda_graph": "1" if graph and provider == "cuda" else "0",
+    }
+    if provider == "cuda":
+        return [(CUDA, cuda), (CPU, {})]
+    return [(TENSORRT, _tensorrt()), (CUDA, cuda), (CPU, {})]
+
+
+def set_tf32(precision: str) -> None:
+    """TF32 for the libraries of this process, before they start: on for `tf32` alone."""
+    if precision == "tf32":
+        os.environ.pop(TF32_OVERRIDE, None)
+    else:
+        os.environ[TF32_OVERRIDE] = "0"
+
+
+def partitions_of(assigned: Iterable[Any]) -> dict[str, int]:
+    """Provider -> parts of the graph that it took, of what a session says of its assignments. A part is what the
+    provider compiles as one, or a single node."""
+    parts: dict[str, int] = {}
+    for part in assigned:
+        parts[part.ep_name] = parts.get(part.ep_name, 0) + 1
+    return parts
+
+
+def is_whole(provider: str, partitions: dict[str, int]) -> bool:
+    """Whether the provider took every node; TensorRT: as one engine."""
+    return set(partitions) == {NAMES[provider]} and (provider != "tensorrt" or partitions[TENSORRT] == 1)
+
+
+def _tensorrt() -> dict[str, str]:
+    """Level and streams are the defaults of the factors that the runtime tensorrt has; nothing is cached."""
+    return {
+        "device_id": "0",
+        "trt_fp16_enable": "0",
+        "trt_bf16_enable": "0",
+        "trt_int8_enable": "0",
+        "trt_builder_optimization_level": "3",
+        "trt_auxiliary_streams": "0",
+        "trt_engine_cache_enable": "0",
+        "trt_timing_cache_enable": "0",
+        # It cannot tell captured runs from others, as CUDA's does by `gpu_graph_id`, and ours are of both kinds.
+        "trt_cuda_graph_enable": "0",
+    }

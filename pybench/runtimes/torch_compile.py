@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile: the forward pass as Inductor compiles it, whole or not at all, for one shape at a time.
+
+Compiled with `fullgraph=True` (no part falls back to Python) and static shapes. Caches of Inductor and Triton are a
+folder of this session's own, empty at first: what compiling costs is what it costs cold, and it is a number of its own
+(`compile_s`), outside of every window. PyTorch's modes are a factor; those with CUDA graphs are refused on a CPU, where
+they would silently be the default. Inductor does not fold constants of weights here (`freezing` is off, as it is by
+default), so batch norm stays beside its convolution, where ONNX export folds it. Fused bf16 and fp16 operators keep
+their intermediate values in FP32, as Inductor does by default; outputs agree with the eager ones to rounding.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from pybench import measure
+from pybench.errors import UnsupportedError
+from pybench.runtimes.memory import memory_evidence
+from pybench.runtimes.session import TensorSpec
+from pybench.runtimes.torch import Forward, TorchSession, prepare
+
+NAME = "torch-compile"
+WITH_CUDA_GRAPHS = ("reduce-overhead", "max-autotune")
+CALLS_BEFORE_TIMING = 3  # one compiles, one records a CUDA graph where the mode has them, one replays it
+NS_PER_S = 1e9
+
+_MISSING = {  # words of Inductor and Triton -> what is not there
+    "InvalidCxxCompiler": "no C++ compiler",
+    "Failed to find C compiler": "no C compiler",
+    "TritonMissing": "no triton",
+    "working triton": "no triton",
+}
+
+
+class TorchCompileSession(TorchSession):
+    """A compiled module. `compile_s`: of all shapes so far."""
+
+    def __init__(self, module: nn.Module, spec: TensorSpec, precision: str, kind: str, mode: str) -> None:
+        super().__init__(module, spec, precision, kind)
+        weakref.finalize(self, shutil.rmtree, _empty_caches(), ignore_errors=True)
+        self._compiled: Forward = torch.compile(module, mode=mode, fullgraph=True, dynamic=False)
+        self._replays = kind == "cuda" and mode in WITH_CUDA_GRAPHS
+        self._shapes: set[tuple[int, ...]] = set()
+        self.labels |= {
+            "compile_mode": mode,
+            "compile_caches": "empty at the start, of this run alone",
+            "compile_threads": torch._inductor.config.compile_threads,
+            "first_calls_s": [],
+        }
+
+    def _forward(self, held: Tensor) -> Forward:
+        if tuple(held.shape) not in self._shapes:
+            self._compile(held)
+        return self._call
+
+    def _call(self, held: Tensor) -> Tensor:
+        if self._replays:
+            # The outputs of the last call may be overwritten.
+            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
+        return self._compiled(held)
+
+    def _compile(self, held: Tensor) -> None:
+        calls_s: list[float] = []
+        with torch.inference_mode(), _compile_errors():
+            for _ in range(CALLS_BEFORE_TIMING):
+                begin_ns = measure.monotonic_ns()
+                self._call(held)
+                self._wait()
+                calls_s.append((measure.monotonic_ns() - begin_ns) / NS_PER_S)
+        torch._inductor.async_compile.shutdown_compile_workers()  # idle or not, nothing else runs beside a window
+        self._shapes.add(tuple(held.shape))
+        self.compile_s = (self.compile_s or 0.0) + sum(calls_s[:-1])  # the last one is as all that follow
+        self.labels["first_calls_s"] += calls_s
+        self.labels["compile_cache_hits"] = torch._dynamo.utils.counters["inductor"]["fxgraph_cache_hit"]
+
+
+def open_session(
+    module: nn.Module, spec: TensorSpec, *, precision: str, kind: str, mode: str, threads: int,
+    deterministic: bool = False,
+) -> TorchCompileSession:  # fmt: skip
+    """As `torch.open_session`; compiles when a shape is known, on `threads` CPUs.
+
+    Raises UnsupportedError for a mode that a CPU has not (`no_gpu`); binding raises it for a module that is not one
+    graph (`no_full_graph`) and without the compiler that Inductor needs (`no_compiler`).
+    """
+    if kind == "cpu" and mode in WITH_CUDA_GRAPHS:
+        raise UnsupportedError(
+            f"compile_mode {mode} records CUDA graphs, and this case runs on the CPU", code="no_gpu",
+            hint="use compile_mode: default, or a GPU",
+        )  # fmt: skip
+    # Imports of the compiler are no part of what compiling costs: torch would do them in the first call.
+    import torch._inductor.async_compile
+    import torch._inductor.compile_fx
+    import torch._inductor.config
+
+    torch.compiler.reset()  # nothing that this process compiled before is found again
+    torch._dynamo.utils.counters.clear()
+    torch._inductor.config.compile_threads = threads
+    prepared = prepare(module, spec, precision, kind, deterministic)
+    return TorchCompileSession(prepared, spec, precision, kind, mode)
+
+
+def _empty_caches() -> Path:
+    """A folder in which Inductor and Triton keep what they compile from here on."""
+    folder = Path(tempfile.mkdtemp(prefix="pybench-compile-"))
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
+    os.environ["TRITON_CACHE_DIR"] = str(folder / "triton")
+    return folder
+
+
+@contextmanager
+def _compile_errors() -> Iterator[None]:
+    from torch._dynamo.exc import Unsupported, UserError
+
+    try:
+        yield
+    except (Unsupported, UserError) as error:
+        raise UnsupportedError(
+            f"torch.compile cannot take the model as one graph ({_first_line(error)})", code="no_full_graph",
+            hint="use runtime: torch",
+        ) from error  # fmt: skip
+    except RuntimeError as error:
+        # Inductor wraps what went wrong in an error of its own, and keeps the name of the first in its text.
+        missing = next((name for name in _MISSING if name in str(error)), None)
+        if missing is None or memory_evidence(error) is not None:
+            raise
+        hint = "install g++ (or name a compiler in CXX), and for a GPU triton"
+        raise UnsupportedError(f"torch.compile has {_MISSING[missing]} here", code="no_compiler", hint=hint) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Torch-TensorRT: the module exported, and compiled whole into TensorRT engines inside torch.
+
+One numeric contract a precision, as everywhere: the module has the type of the case before it is compiled, and engines
+are strongly typed (`use_explicit_typing`, by default from 2.12, and the only way from 2.14, which has lost the switch);
+TF32 is off but for `tf32`. Whole or not at all, for one shape at a time, nothing cached from build to build. With
+`launch: graph` Torch-TensorRT captures CUDA graphs itself and replays them inside its call, so the host times an
+iteration. Each release is bound to one torch and one TensorRT (2.11: TensorRT 10.15, 2.14: 11.1).
+
+Written to the documentation of 2.11 to 2.14: no machine of ours could install the package so far. A test holds the
+arguments to those signatures, and nothing more.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pybench import measure
+from pybench.errors import UnsupportedError
+from pybench.runtimes.session import TensorSpec
+from pybench.runtimes.torch import Forward, TorchSession, prepare
+
+NAME = "torch-tensorrt"
+TYPED_ALWAYS = (2, 14)  # from here on there is no other typing, and no argument for it
+CALLS_BEFORE_TIMING = 3  # the first initialises, the second captures, the third replays
+NS_PER_S = 1e9
+
+
+class TorchTensorRtSession(TorchSession):
+    """A module compiled for each shape that it is given. `compile_s`: of all shapes so far."""
+
+    def __init__(
+        self, module: nn.Module, spec: TensorSpec, precision: str, kind: str, launch: str, library: Any
+    ) -> None:
+        super().__init__(module, spec, precision, kind)
+        self._library = library
+        self._compiled: dict[tuple[int, ...], Forward] = {}
+        library.runtime.set_cudagraphs_mode(launch == "graph")
+        self.labels |= {
+            "torch_tensorrt_version": library.__version__,
+            "launch": "graph, replayed inside the call" if launch == "graph" else "enqueue",
+        }
+
+    @property
+    def _channels_last(self) -> bool:
+        return False  # the engine chooses its own layouts, and takes its input as NCHW
+
+    def _forward(self, held: Tensor) -> Forward:
+        shape = tuple(held.shape)
+        if shape not in self._compiled:
+            self._compiled[shape] = self._compile(held)
+        return self._compiled[shape]
+
+    def _compile(self, held: Tensor) -> Forward:
+        begin_ns = measure.monotonic_ns()
+        with torch.no_grad(), tempfile.TemporaryDirectory(prefix="pybench-compile-") as folder:
+            arguments = arguments_of(self._library.__version__, self.precision, Path(folder))
+            exported = torch.export.export(self.module, (held,))
+            compiled: Forward = self._library.dynamo.compile(exported, arg_inputs=[held], **arguments)
+        with torch.inference_mode():
+            for _ in range(CALLS_BEFORE_TIMING):
+                compiled(held)
+                self._wait()
+        self.compile_s = (self.compile_s or 0.0) + (measure.monotonic_ns() - begin_ns) / NS_PER_S
+        return compiled
+
+
+def arguments_of(version: str, precision: str, folder: Path) -> dict[str, Any]:
+    """What `torch_tensorrt.dynamo.compile` is given, but the program and its input. `folder`: for the timing cache,
+    which would else be found again in the machine's temporary folder. Level and streams: as the runtime tensorrt."""
+    numbers = tuple(int(part) for part in version.split(".")[:2])
+    typing = {} if numbers >= TYPED_ALWAYS else {"use_explicit_typing": True}
+    return {
+        **typing,
+        "disable_tf32": precision != "tf32",
+        "require_full_compilation": True,
+        "min_block_size": 1,
+        "optimization_level": 3,
+        "max_aux_streams": 0,
+        "cache_built_engines": False,
+        "reuse_cached_engines": False,
+        "timing_cache_path": str(folder / "timing_cache.bin"),
+    }
+
+
+def open_session(
+    module: nn.Module, spec: TensorSpec, *, precision: str, kind: str, launch: str, deterministic: bool = False
+) -> TorchTensorRtSession:
+    """As `torch.open_session`, for a GPU. Engines are built when shapes are known.
+
+    Raises UnsupportedError on a CPU (`no_gpu`) and without the package (`no_torch_tensorrt`).
+    """
+    if kind != "cuda":
+        raise UnsupportedError("torch-tensorrt runs on GPUs, and this case runs on the CPU", code="no_gpu",
+                               hint="use runtime: torch, or a GPU")  # fmt: skip
+    try:
+        import torch_tensorrt as library
+    except ImportError as error:
+        raise UnsupportedError(
+            f"torch-tensorrt cannot be imported here ({error})", code="no_torch_tensorrt",
+            hint=f"install the torch-tensorrt of torch {torch.__version__}, with the TensorRT that it pins",
+        ) from error  # fmt: skip
+    prepared = prepare(module, spec, precision, kind, deterministic).to(memory_format=torch.contiguous_format)
+    return TorchTensorRtSession(prepared, spec, precision, kind, launch, library)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile on the CPU, with the machine's own C++ compiler. How it agrees with others: tests/workloads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pybench.errors import UnsupportedError
+from pybench.runtimes import torch as eager
+from pybench.runtimes import torch_compile
+from pybench.runtimes.torch_compile import TorchCompileSession
+
+pytestmark = pytest.mark.slow  # the headers that Inductor's code includes are compiled once a session: 10 s
+
+PIXELS = np.random.default_rng(0).random((3, 4), np.float32)
+
+
+class Doubling(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.eye(4) * 2)
+
+    def forward(self, values: Tensor) -> Tensor:
+        return torch.relu(values @ self.weight) + 1
+
+
+class Deciding(Doubling):
+    """Not one graph: what it does depends on the values."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        return super().forward(values) if values.sum().item() > 0 else values
+
+
+@pytest.fixture(autouse=True)
+def environment() -> Iterator[None]:
+    with patch.dict(os.environ):
+        yield
+
+
+def open_cpu(module: nn.Module, mode: str = "default") -> TorchCompileSession:
+    kind = eager.set_up("fp32", threads=1, device="cpu")
+    spec = eager.spec_of("values", (None, 4), language=False)
+    return torch_compile.open_session(module, spec, precision="fp32", kind=kind, mode=mode, threads=1)
+
+
+def test_compiling_is_counted_apart_and_before_the_first_timed_call() -> None:
+    session = open_cpu(Doubling())
+    assert session.compile_s is None  # nothing is known of shapes yet
+    iterate = session.bind({"values": PIXELS}, transfers=False)
+    compiled_s = session.compile_s
+    assert compiled_s is not None
+    assert len(session.labels["first_calls_s"]) == torch_compile.CALLS_BEFORE_TIMING
+    assert compiled_s > 100 * session.labels["first_calls_s"][-1]
+    iterate()
+    assert session.compile_s == compiled_s
+    assert np.allclose(session.run({"values": PIXELS})[0], np.maximum(2 * PIXELS, 0) + 1)
+    session.bind_feed()({"values": PIXELS[:2]})  # another shape is compiled for itself, and counted
+    assert session.compile_s > compiled_s
+
+
+def test_a_second_session_compiles_from_nothing_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Into folders of its own, whatever the user's cache holds."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    for _ in range(2):
+        session = open_cpu(Doubling())
+        session.run({"values": PIXELS})
+        assert session.labels["compile_cache_hits"] == 0
+        assert torch._dynamo.utils.counters["inductor"]["fxgraph_cache_miss"] == 1
+    assert not list(tmp_path.iterdir())
+    folder = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+    assert folder.exists()
+    del session
+    torch.compiler.reset()
+    assert not folder.parent.exists()
+
+
+def test_no_compiler_process_is_left_beside_the_windows() -> None:
+    session = open_cpu(Doubling())
+    session.bind({"values": PIXELS}, transfers=False)
+    tasks = Path("/proc/self/task").iterdir()
+    children = [pid for task in tasks for pid in (task / "children").read_text().split()]
+    assert not [pid for pid in children if "compile_worker" in Path(f"/proc/{pid}/cmdline").read_text()]
+
+
+def test_a_model_that_is_not_one_graph_is_unsupported() -> None:
+    session = open_cpu(Deciding())
+    with pytest.raises(UnsupportedError) as caught:
+        session.run({"values": PIXELS})
+    assert caught.value.code == "no_full_graph"
+
+
+@pytest.mark.parametrize("mode", torch_compile.WITH_CUDA_GRAPHS)
+def test_a_mode_with_cuda_graphs_is_refused_on_a_cpu(mode: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        open_cpu(Doubling(), mode)
+    assert caught.value.code == "no_gpu"
+
+
+def test_a_machine_without_a_compiler_is_unsupported_and_says_so() -> None:
+    code = """
+import numpy as np
+from pybench.errors import UnsupportedError
+from tests.runtimes.test_torch_compile import Doubling, PIXELS, open_cpu
+try:
+    open_cpu(Doubling()).run({"values": PIXELS})
+except UnsupportedError as error:
+    print(error.code)
+"""
+    environment = {**os.environ, "CXX": "/nowhere/g++"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stdout.strip() == "no_compiler", done.stderr

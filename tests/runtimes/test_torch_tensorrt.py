@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What torch-tensorrt is told, by a stand-in: the package installs on no machine of ours, and needs a GPU.
+
+This holds the arguments and the order of the calls, by the documented signatures of 2.11 to 2.14, and proves nothing
+about what the package makes of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from pybench.errors import UnsupportedError
+from pybench.runtimes import torch as eager
+from pybench.runtimes import torch_tensorrt
+from pybench.runtimes.torch_tensorrt import TorchTensorRtSession, arguments_of
+
+SPEC = eager.spec_of("values", (None, 4), language=False)
+VALUES = np.ones((2, 4), np.float32)
+
+
+@pytest.mark.parametrize(("version", "is_told"), [("2.11.0+cu130", True), ("2.13.0", True), ("2.14.0", False)])
+def test_engines_are_strongly_typed_in_every_release(version: str, is_told: bool) -> None:
+    """2.14 has lost the switch, with the only other way to build."""
+    arguments = arguments_of(version, "fp16", Path("here"))
+    assert arguments.get("use_explicit_typing", None) is (True if is_told else None)
+    assert "enabled_precisions" not in arguments
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16"])
+def test_tf32_is_off_but_for_tf32_and_nothing_is_cached(precision: str) -> None:
+    arguments = arguments_of("2.14.0", precision, Path("here"))
+    assert arguments["disable_tf32"] is (precision != "tf32")
+    assert not arguments["cache_built_engines"]
+    assert not arguments["reuse_cached_engines"]
+    assert arguments["timing_cache_path"].startswith("here/")
+    assert arguments["require_full_compilation"]
+
+
+@pytest.mark.parametrize("launch", ["graph", "enqueue"])
+def test_a_module_is_exported_and_compiled_once_a_shape(launch: str) -> None:
+    calls: list[Any] = []
+
+    def compile_program(program: Any, *, arg_inputs: list[Any], **arguments: Any) -> Any:
+        calls.append((tuple(arg_inputs[0].shape), arguments["disable_tf32"]))
+        return program.module()
+
+    library = SimpleNamespace(
+        __version__="2.14.0",
+        runtime=SimpleNamespace(set_cudagraphs_mode=calls.append),
+        dynamo=SimpleNamespace(compile=compile_program),
+    )
+    session = TorchTensorRtSession(nn.Linear(4, 3).eval(), SPEC, "fp32", "cpu", launch, library)
+    iterate = session.bind({"values": VALUES}, transfers=False)
+    iterate()
+    iterate()
+    with torch.inference_mode():
+        expected = session.module(torch.from_numpy(VALUES)).numpy()
+    assert np.allclose(session.run({"values": VALUES})[0], expected)
+    session.bind_feed()({"values": VALUES[:1]})
+    assert calls == [launch == "graph", ((2, 4), True), ((1, 4), True)]
+    assert session.compile_s is not None
+
+
+def test_without_the_package_or_a_gpu_it_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch_tensorrt", None)
+    for kind, code in (("cpu", "no_gpu"), ("cuda", "no_torch_tensorrt")):
+        with pytest.raises(UnsupportedError) as caught:
+            torch_tensorrt.open_session(nn.Linear(4, 3), SPEC, precision="fp32", kind=kind, launch="graph")
+        assert caught.value.code == code
+        assert caught.value.hint is not None

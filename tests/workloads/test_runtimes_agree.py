@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One precision name, one numeric contract: equal weights and inputs give equal outputs in every runtime of this CPU.
+
+Tolerances are relative errors of all outputs together (l2). FP32: runtimes add in different orders and fold batch norm
+or not, which is some units in the 24th bit. BF16: Inductor keeps fused intermediate values in FP32, eager torch rounds
+each to 8 bits, so the two may differ by what BF16 itself costs.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from pybench.case import Case
+from pybench.cautions import CautionCode
+from pybench.models.images import read_digits
+from pybench.workloads.inputs import random_arrays
+from pybench.workloads.opening import COMPILING, Opened, open_model, partition_cautions
+from tests.making import request_of, run
+
+DIGITS = Case(workload="infer", model="digits-cnn", runtime="torch", device="cpu", threads=1, batch=64)
+RESNET = DIGITS.with_factors(model="resnet50", batch=1)
+FP32_TOLERANCE = 1e-5
+BF16_TOLERANCE = 2e-2
+
+Outputs = npt.NDArray[Any]
+
+
+def opened(case: Case) -> Opened:
+    with patch.dict(os.environ):
+        return open_model(request_of(case))
+
+
+@cache
+def outputs_of(case: Case) -> Outputs:
+    """What the case's runtime says of images that its model was not trained on, or of seeded noise."""
+    with patch.dict(os.environ):
+        model = opened(case)
+        name = model.session.inputs[0].name
+        if case.model == "digits-cnn":
+            inputs = {name: read_digits("validation").load_all()[: case.batch]}
+        else:
+            inputs = random_arrays(model.session.inputs, model.name, case.batch, 0, seed=1)
+        return model.session.run(inputs)[0]
+
+
+def relative_error(outputs: Outputs, expected: Outputs) -> float:
+    return float(np.linalg.norm(outputs - expected) / np.linalg.norm(expected))
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", pytest.param("torch-compile", marks=pytest.mark.slow)])
+def test_trained_weights_give_equal_fp32_outputs(runtime: str) -> None:
+    expected, found = outputs_of(DIGITS), outputs_of(DIGITS.with_factors(runtime=runtime))
+    assert 0 < np.abs(expected).max() < 1000
+    assert relative_error(found, expected) < FP32_TOLERANCE
+    assert np.array_equal(found.argmax(1), expected.argmax(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", ["onnxruntime", "torch-compile"])
+def test_a_deep_network_gives_equal_fp32_outputs(runtime: str) -> None:
+    assert relative_error(outputs_of(RESNET.with_factors(runtime=runtime)), outputs_of(RESNET)) < FP32_TOLERANCE
+
+
+@pytest.mark.slow
+def test_bf16_is_bf16_compiled_or_not() -> None:
+    fp32, eager = outputs_of(DIGITS), outputs_of(DIGITS.with_factors(precision="bf16"))
+    compiled = outputs_of(DIGITS.with_factors(precision="bf16", runtime="torch-compile"))
+    assert relative_error(compiled, eager) < BF16_TOLERANCE
+    for outputs in (eager, compiled):  # not FP32 under another name
+        assert 100 * FP32_TOLERANCE < relative_error(outputs, fp32) < BF16_TOLERANCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", ["onnxruntime", "torch", "torch-compile"])
+def test_compiling_and_memory_are_told_of_each_runtime_apart(runtime: str) -> None:
+    result = run(DIGITS.with_factors(runtime=runtime, iterations=5, energy_window_s=0.0, idle_window_s=0.0))
+    assert ("compile_s" in result.metrics) == (runtime != "torch")
+    if runtime != "torch":
+        compiling = result.metrics["compile_s"]
+        assert compiling.value is not None
+        assert compiling.value > 0
+        assert compiling.window is None  # outside of every window
+        assert compiling.method == COMPILING[runtime]
+    assert result.metrics["peak_host_bytes"].value > 50e6
+    assert result.valid["precision"].value is True
+
+
+def test_a_graph_that_its_provider_did_not_take_whole_raises_a_caution() -> None:
+    labels = {"provider": "tensorrt", "partitions": {"TensorrtExecutionProvider": 2, "CPUExecutionProvider": 1}}
+    (caution,) = partition_cautions(labels)
+    assert caution.code is CautionCode.MODEL_SPLIT
+    assert caution.detail == "parts of the graph: 1 on CPUExecutionProvider, 2 on TensorrtExecutionProvider"
+    assert partition_cautions({**labels, "partitions": {"TensorrtExecutionProvider": 1}}) == []
+    assert partition_cautions({**labels, "partitions": None}) == []  # this onnxruntime does not tell
+    assert partition_cautions(opened(DIGITS.with_factors(runtime="onnxruntime")).session.labels) == []
