@@ -86,9 +86,9 @@ def test_int8_and_fp8_share_one_calibration() -> None:
 
 
 def test_the_keep_list_reaches_the_file(tmp_path: Path) -> None:
-    case = DIGITS.with_factors(precision="int8+fp16", keep_fp32="node_linear|.*51")
+    case = DIGITS.with_factors(precision="int8+fp16", keep_fp32="fc/.*|conv1/Conv")
     result, path = made(case, tmp_path)
-    assert read_notes(path).kept == {"node_Conv_51": "keep_fp32", "node_linear": "keep_fp32"}
+    assert read_notes(path).kept == {"conv1/Conv": "keep_fp32", "fc/Gemm": "keep_fp32"}
     assert result.labels["precision_facts"]["multiplying_types"] == {"fp32": 2, "int8": 2}
     assert result.valid["precision"].value is True
 
