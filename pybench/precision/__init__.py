@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Precision: how it is put into an ONNX graph, and what of it is really there.
 
-Put in: `conversion` (FP16, BF16), `calibration`, `placement`, `scales` and `qdq` (INT8, FP8), `int8` (onnxruntime's
-quantiser), `modelopt` (NVIDIA's), all on `network`. Found: `audit` judges graphs, kernels of onnxruntime and modules of
-torch, reading `onnx_graph` and `notes`; `engine_audit` judges engines of TensorRT, reading `engine_layers`, with the
-operations that `flops` counts. Importing this package imports nothing, and no audit imports onnx.
+Into a graph (`network`: one that is being rewritten): `conversion` to FP16 and BF16; `calibration` finds ranges,
+`placement` says where Q/DQ nodes stand, `scales` how large they are, `qdq` writes them; `int8` is onnxruntime's
+quantiser, `modelopt` NVIDIA's in an environment of its own. `execution` compares outputs with FP32's, FP16 and BF16 by
+`emulation`. `notes`: what a file says of itself.
+
+Out of a graph: `audit` judges graphs (reading `onnx_graph`), kernels of onnxruntime and modules of torch;
+`engine_audit` judges engines of TensorRT (reading `engine_layers`), with the operations that `flops` counts. Importing
+this package imports nothing; no audit imports onnx.
 """

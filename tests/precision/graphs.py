@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small ONNX graphs by hand for the tests of precision, each with what makes one rule visible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+CHANNELS = 32
+
+
+def model(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, Sequence[int | str]],
+    outputs: Mapping[str, Sequence[int | str] | None],
+    constants: Mapping[str, np.ndarray],
+    opset: int = 20,
+) -> onnx.ModelProto:
+    """A checked model with FP32 inputs and outputs."""
+    graph = helper.make_graph(
+        list(nodes),
+        "by-hand",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in outputs.items()],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    onnx.checker.check_model(made, full_check=True)
+    return made
+
+
+def residual_block(channels: int = CHANNELS) -> onnx.ModelProto:
+    """Two blocks as in ResNet, the first with a down-sampling convolution; then mean, flattening, head.
+
+    x -> stem -> relu s -> [a1 relu a2] + [d] -> relu r1 -> [b1 relu b2] + r1 -> relu r2 -> mean -> flat -> head
+    """
+    generator = np.random.default_rng(0)
+    constants = {"axes": np.array([2, 3]), "shape": np.array([-1, channels])}
+
+    def convolution(name: str, source: str, inputs: int, kernel: int = 1) -> onnx.NodeProto:
+        weight = generator.standard_normal((channels, inputs, kernel, kernel)) / (kernel * inputs**0.5)
+        constants[f"{name}.weight"] = weight.astype(np.float32)
+        constants[f"{name}.bias"] = (0.1 * generator.standard_normal(channels)).astype(np.float32)
+        inner = [source, f"{name}.weight", f"{name}.bias"]
+        pads = [kernel // 2] * 4
+        return helper.make_node("Conv", inner, [f"{name}_out"], name, pads=pads)
+
+    def node(op: str, inputs: list[str], output: str, **attributes: int) -> onnx.NodeProto:
+        return helper.make_node(op, inputs, [output], f"node_{output}", **attributes)
+
+    nodes = [
+        convolution("stem", "x", 3, 3), node("Relu", ["stem_out"], "s"),
+        convolution("d", "s", channels), convolution("a1", "s", channels),
+        node("Relu", ["a1_out"], "a"), convolution("a2", "a", channels, 3),
+        node("Add", ["a2_out", "d_out"], "sum1"), node("Relu", ["sum1"], "r1"),
+        convolution("b1", "r1", channels, 3), node("Relu", ["b1_out"], "b"), convolution("b2", "b", channels),
+        node("Add", ["b2_out", "r1"], "sum2"), node("Relu", ["sum2"], "r2"),
+        node("ReduceMean", ["r2", "axes"], "mean", keepdims=1), node("Reshape", ["mean", "shape"], "flat"),
+        helper.make_node("Gemm", ["flat", "head.weight", "head.bias"], ["y"], "head", transB=1),
+    ]  # fmt: skip
+    constants["head.weight"] = generator.standard_normal((10, channels)).astype(np.float32)
+    constants["head.bias"] = generator.standard_normal(10).astype(np.float32)
+    return model(nodes, {"x": ["n", 3, 8, 8]}, {"y": ["n", 10]}, constants)
+
+
+def attention() -> onnx.ModelProto:
+    """One head over [n, 4, 16]: norm, three products, scores with a mask of -inf, softmax, sum, residual add."""
+    generator = np.random.default_rng(1)
+    weights = {name: generator.standard_normal((16, 16)).astype(np.float32) / 4 for name in ("wq", "wk", "wv")}
+    mask = np.triu(np.full((4, 4), -np.inf, np.float32), 1)
+    constants = {**weights, "gain": np.ones(16, np.float32), "mask": mask}
+    nodes = [
+        helper.make_node("LayerNormalization", ["x", "gain"], ["h"], "norm", axis=-1, epsilon=1e-5),
+        *[helper.make_node("MatMul", ["h", f"w{one}"], [one], f"project_{one}") for one in "qkv"],
+        helper.make_node("Transpose", ["k"], ["kt"], "turn", perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["q", "kt"], ["scores"], "product_scores"),
+        helper.make_node("Add", ["scores", "mask"], ["masked"], "add_mask"),
+        helper.make_node("Softmax", ["masked"], ["p"], "softmax"),
+        helper.make_node("MatMul", ["p", "v"], ["mixed"], "product_values"),
+        helper.make_node("Add", ["mixed", "x"], ["y"], "residual"),
+    ]
+    return model(nodes, {"x": ["n", 4, 16]}, {"y": ["n", 4, 16]}, constants)
+
+
+def images(shape: Sequence[int], seed: int = 0) -> dict[str, np.ndarray]:
+    return {"x": np.random.default_rng(seed).standard_normal(shape).astype(np.float32)}
+
+
+def saved(made: onnx.ModelProto, path: Path) -> Path:
+    onnx.save(made, path)
+    return path

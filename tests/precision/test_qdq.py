@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from pybench.errors import InputError
+from pybench.precision.audit import audit_onnx
+from pybench.precision.conversion import convert
+from pybench.precision.execution import compare, compare_files, open_model
+from pybench.precision.network import Network, as_network
+from pybench.precision.notes import KEPT_KEY
+from pybench.precision.placement import Placement, Quantisation, calibrated_tensors
+from pybench.precision.qdq import insert_qdq
+from pybench.precision.scales import Codes, along, magnitudes
+from tests.precision import graphs
+
+BATCH = (4, 3, 8, 8)
+
+
+def ranges_of(made: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict[str, float]:
+    """Largest magnitudes, by asking onnxruntime for every tensor."""
+    exposed = onnx.ModelProto()
+    exposed.CopyFrom(made)
+    network = as_network(made)
+    names = [name for name in calibrated_tensors(network) if name not in feed]
+    exposed.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
+    values = dict(zip(names, open_model(exposed.SerializeToString()).run(feed)[1:], strict=True)) | feed
+    return {name: float(np.abs(values[name]).max()) for name in calibrated_tensors(network)}
+
+
+def quantised(made: onnx.ModelProto, quantisation: Quantisation, shape: tuple[int, ...]) -> tuple[Network, Placement]:
+    network = as_network(made)
+    placement = insert_qdq(network, ranges_of(made, graphs.images(shape)), quantisation)
+    if quantisation.floating != "fp32":
+        convert(network, quantisation.floating, quantisation.keep_fp32)
+    onnx.checker.check_model(network.model, full_check=True)
+    return network, placement
+
+
+def origin(network: Network, tensor: str) -> str | None:
+    """The tensor that a pair in front of a consumer quantises; None: it is not quantised."""
+    node = network.producer(tensor)
+    if node is None or node.op_type != "DequantizeLinear":
+        return None
+    before = network.producer(node.input[0])
+    assert before is not None
+    return before.input[0]
+
+
+def test_a_residual_block_is_placed_as_tensorrt_fuses_it() -> None:
+    network, placement = quantised(graphs.residual_block(), Quantisation("int8"), BATCH)
+    assert set(placement.quantised) == {"stem", "d", "a1", "a2", "b1", "b2", "head"}
+    assert set(placement.readers) == {"x", "s", "a", "d_out", "r1", "b", "r2", "flat"}
+    nodes = {node.name: node for node in network.nodes}
+    # One pair at the block's input, shared by both convolutions; one on the down-sampling output; the main branch bare.
+    assert nodes["a1"].input[0] == nodes["d"].input[0]
+    assert [origin(network, name) for name in nodes["node_sum1"].input] == [None, "d_out"]
+    assert nodes["b1"].input[0] == nodes["node_sum2"].input[1]
+    assert [origin(network, name) for name in nodes["node_sum2"].input] == [None, "r1"]
+    assert origin(network, nodes["node_mean"].input[0]) == "r2"
+    for node in network.nodes:  # every pair is one of its own: no tensor is quantised twice
+        readers = [one for one in network.consumers(node.output[0]) if one.op_type == "QuantizeLinear"]
+        assert len(readers) <= 1
+    assert sum(node.op_type == "QuantizeLinear" for node in network.nodes) == 8 + 7
+
+
+@pytest.mark.parametrize(
+    ("rule", "gone"), [({"residual": False}, {"d_out"}), ({"pooled": False}, {"r2"}), ({"attention": False}, set())]
+)
+def test_rules_can_be_left_out(rule: dict[str, bool], gone: set[str]) -> None:
+    whole = quantised(graphs.residual_block(), Quantisation("int8"), BATCH)[1]
+    part = quantised(graphs.residual_block(), Quantisation("int8", **rule), BATCH)[1]
+    assert set(whole.readers) - set(part.readers) == gone
+
+
+def test_weights_have_a_scale_a_channel_and_activations_one() -> None:
+    network, placement = quantised(graphs.residual_block(), Quantisation("int8"), BATCH)
+    nodes = {node.name: node for node in network.nodes}
+    for name in placement.quantised:
+        weight = network.producer(nodes[name].input[1])
+        assert weight is not None
+        scale = network.constant(weight.input[1])
+        value = network.constant(f"{name}.weight")
+        assert np.allclose(scale, np.abs(value).max(axis=tuple(range(1, value.ndim))) / 127)
+        assert [entry.i for entry in weight.attribute if entry.name == "axis"] == [0]
+    pairs = [node for node in network.nodes if node.op_type == "DequantizeLinear"]
+    assert all(not network.constant(node.input[2]).any() for node in pairs)
+    assert all(network.constant(node.input[2]).dtype == np.int8 for node in pairs)
+    assert all(network.constant(node.input[1]).shape == network.constant(node.input[2]).shape for node in pairs)
+
+
+@pytest.mark.parametrize("kind", ["int8", "fp8"])
+@pytest.mark.parametrize("floating", ["fp32", "fp16", "bf16"])
+def test_outputs_stay_close_and_the_file_is_what_it_claims(kind: str, floating: str, tmp_path: Path) -> None:
+    made = graphs.residual_block()
+    network, placement = quantised(made, Quantisation(kind, floating), BATCH)
+    precision = kind if floating == "fp32" else f"{kind}+{floating}"
+    network.save(tmp_path / "q.onnx", {KEPT_KEY: json.dumps(placement.kept)})
+    before = graphs.saved(made, tmp_path / "fp32.onnx")
+    labels = compare_files(before, tmp_path / "q.onnx", precision, [graphs.images(BATCH)])
+    assert 0.002 < labels["against_fp32_relative_error"] < (0.05 if kind == "int8" else 0.15)
+    found = audit_onnx(tmp_path / "q.onnx", precision)
+    assert found.valid, found.reasons
+    assert found.facts["quantised_nodes"] == (7 if kind == "int8" else 6)
+    assert placement.kept == ({} if kind == "int8" else {"stem": "no_fp8_kernel_channels"})
+    other = {"int8": "fp8", "fp8": "int8"}[kind]
+    assert not audit_onnx(tmp_path / "q.onnx", other).valid
+    assert not audit_onnx(tmp_path / "q.onnx", f"{kind}+{'fp16' if floating != 'fp16' else 'bf16'}").valid
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"folded_weights": True}, {"bias": "int32"}, {"bias": "separate"}, {"pool_operator": True}],
+    ids=lambda option: next(iter(option)) + "-" + str(next(iter(option.values()))),
+)
+@pytest.mark.parametrize("floating", ["fp32", "fp16"])
+def test_variants_compute_the_same(option: dict[str, object], floating: str) -> None:
+    made = graphs.residual_block()
+    plain, _ = quantised(made, Quantisation("int8"), BATCH)
+    network, _ = quantised(made, Quantisation("int8", floating, **option), BATCH)  # type: ignore[arg-type]
+    feed = graphs.images(BATCH, seed=3)
+    first, second = (open_model(one.model.SerializeToString(), passes=False).run(feed)[0] for one in (plain, network))
+    assert compare(first, second).relative_error < 0.03
+    if option.get("folded_weights"):
+        kinds = {network.type_of(name) for node in network.nodes if node.op_type == "QuantizeLinear"
+                 for name in node.input[:1] if network.is_constant(name)}  # fmt: skip
+        assert kinds == set()
+    if "pool_operator" in option:
+        assert [node.op_type for node in network.nodes if node.name == "node_mean"] == ["GlobalAveragePool"]
+
+
+def test_folded_codes_are_those_that_onnx_makes() -> None:
+    made = graphs.residual_block()
+    for kind in ("int8", "fp8"):
+        pairs, _ = quantised(made, Quantisation(kind), BATCH)
+        folded, _ = quantised(made, Quantisation(kind, folded_weights=True), BATCH)
+        feed = graphs.images(BATCH, seed=4)
+        first, second = (
+            open_model(one.model.SerializeToString(), passes=False).run(feed)[0] for one in (pairs, folded)
+        )
+        assert np.array_equal(first, second)
+
+
+def test_attention_is_quantised_and_norm_softmax_and_residual_stream_are_not() -> None:
+    network, placement = quantised(graphs.attention(), Quantisation("int8", "fp16"), (2, 4, 16))
+    assert len(placement.quantised) == 5
+    assert set(placement.readers) == {"h", "q", "kt", "p", "v"}
+    assert all(readers is not None for readers in placement.readers.values())
+    nodes = {node.name: node for node in network.nodes}
+    projections = [nodes[f"project_{one}"].input[0] for one in "qkv"]
+    assert len(set(projections)) == 1
+    for name in ("norm", "softmax", "residual", "add_mask"):
+        assert all(origin(network, one) is None for one in nodes[name].input)
+    axes = [entry.i for node in network.nodes for entry in node.attribute if entry.name == "axis" and "w" in node.name]
+    assert set(axes) == {1}
+    without = quantised(graphs.attention(), Quantisation("int8", attention=False), (2, 4, 16))[1]
+    assert without.kept == {"product_scores": "attention", "product_values": "attention"}
+
+
+def test_a_kept_node_is_neither_quantised_nor_lowered() -> None:
+    network, placement = quantised(graphs.residual_block(), Quantisation("int8", "fp16", keep_fp32="stem|b2"), BATCH)
+    assert placement.kept == {"stem": "keep_fp32", "b2": "keep_fp32"}
+    nodes = {node.name: node for node in network.nodes}
+    for name in placement.kept:
+        assert {network.type_of(one) for one in nodes[name].input} == {TensorProto.FLOAT}
+    # b2 does not fuse any more: r1 is still shared, for b1 reads it.
+    assert origin(network, nodes["node_sum2"].input[1]) == "r1"
+
+
+def convolution(op: str, weight: tuple[int, ...], group: int = 1) -> onnx.ModelProto:
+    inputs = weight[1] * group if op == "Conv" else weight[0]
+    outputs = weight[0] if op == "Conv" else weight[1] * group
+    node = helper.make_node(op, ["x", "w"], ["y"], "only", group=group)
+    value = np.random.default_rng(2).standard_normal(weight).astype(np.float32)
+    side = 4 - weight[-1] + 1 if op == "Conv" else 4 + weight[-1] - 1
+    return graphs.model([node], {"x": [1, inputs, 4, 4]}, {"y": [1, outputs, side, side]}, {"w": value})
+
+
+@pytest.mark.parametrize(
+    ("op", "weight", "group", "reason"),
+    [
+        ("Conv", (32, 1, 3, 3), 32, "no_fp8_kernel_groups"),
+        ("Conv", (32, 3, 3, 3), 1, "no_fp8_kernel_channels"),
+        ("Conv", (16, 32, 1, 1), 1, "no_fp8_kernel_channels"),
+        ("ConvTranspose", (32, 32, 2, 2), 1, "no_fp8_kernel_transposed"),
+        ("Conv", (32, 32, 3, 3), 1, None),
+    ],
+)
+def test_what_has_no_fp8_kernel_is_left_out_of_fp8_only(
+    op: str, weight: tuple[int, ...], group: int, reason: str | None
+) -> None:
+    made = convolution(op, weight, group)
+    shape = tuple(size.dim_value for size in made.graph.input[0].type.tensor_type.shape.dim)
+    assert quantised(made, Quantisation("fp8"), shape)[1].kept == ({} if reason is None else {"only": reason})
+    network, placement = quantised(made, Quantisation("int8"), shape)
+    assert placement.kept == {}
+    feed = graphs.images(shape)
+    before, after = (open_model(one.SerializeToString()).run(feed)[0] for one in (made, network.model))
+    assert compare(before, after).relative_error < 0.03
+
+
+def test_the_scale_of_a_transposed_convolution_lies_along_its_outputs() -> None:
+    made = convolution("ConvTranspose", (8, 4, 2, 2))
+    network, _ = quantised(made, Quantisation("int8"), (1, 8, 4, 4))
+    weight = network.producer(network.nodes[-1].input[1])
+    assert weight is not None
+    assert [entry.i for entry in weight.attribute] == [1]
+    assert network.constant(weight.input[1]).shape == (4,)
+
+
+def test_a_tied_weight_is_quantised_behind_its_transposition() -> None:
+    nodes = [
+        helper.make_node("Transpose", ["w"], ["wt"], "turn", perm=[1, 0]),
+        helper.make_node("MatMul", ["x", "wt"], ["y"], "head"),
+    ]
+    made = graphs.model(nodes, {"x": ["n", 8]}, {"y": ["n", 5]}, {"w": np.ones((5, 8), np.float32)})
+    network, placement = quantised(made, Quantisation("int8"), (3, 8))
+    assert placement.quantised == ["head"]
+    weight = network.producer(network.nodes[-1].input[1])
+    assert weight is not None
+    assert (weight.op_type, network.constant(weight.input[1]).shape) == ("DequantizeLinear", (5,))
+
+
+def test_a_missing_range_is_named() -> None:
+    with pytest.raises(InputError, match="no range for"):
+        insert_qdq(as_network(graphs.residual_block()), {"x": 1.0}, Quantisation("int8"))
+
+
+def test_scales_worked_by_hand() -> None:
+    assert Codes("int8").scales(np.array([127, 0.0], np.float32)).tolist() == [1, 1]
+    assert float(Codes("fp8").scales(np.array(896, np.float32))) == 2
+    # 1 / 127 = 0.0078740157: FP16's neighbours are 0.00787354 and 0.00788116, and the upper one is taken.
+    assert float(Codes("int8", "fp16").scales(np.array(1, np.float32))) == np.float16(0.00788116)
+    assert float(Codes("int8", "bf16").scales(np.array(1, np.float32))) == ml_dtypes.bfloat16(0.0079345703125)
+
+
+@pytest.mark.parametrize("floating", ["fp32", "fp16", "bf16"])
+def test_the_largest_magnitude_never_saturates(floating: str) -> None:
+    values = np.float32(10.0) ** np.linspace(-12, 4, 200, dtype=np.float32)
+    for kind, largest in (("int8", 127), ("fp8", 448)):
+        scales = Codes(kind, floating).scales(values)
+        assert (scales > 0).all()
+        assert (scales * np.float32(largest) >= values * (1 - 1e-6)).all()
+
+
+def test_codes_round_half_to_even_and_saturate() -> None:
+    value = np.array([[0.5, 1.5, 2.5, -0.5], [300, -300, 126.5, 127.4]], np.float32)
+    assert Codes("int8").encode(value, np.array(1, np.float32), None).tolist() == [[0, 2, 2, 0], [127, -128, 126, 127]]
+    assert Codes("fp8").encode(np.array([500, -1e9, 17], np.float32), np.array(1, np.float32), None).astype(
+        np.float32).tolist() == [448, -448, 16]  # fmt: skip
+
+
+def test_magnitudes_and_scales_lie_along_their_axis() -> None:
+    value = np.array([[1, -4], [2, 3]], np.float32)
+    assert magnitudes(value, None) == 4
+    assert magnitudes(value, 0).tolist() == [4, 3]
+    assert along(magnitudes(value, 1), 1, 2).tolist() == [[2, 4]]

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Artefacts of every precision, made by their recipes from the trained digits network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from pybench import workloads
+from pybench.case import Case
+from pybench.errors import InputError, UnsupportedError
+from pybench.precision.audit import audit_onnx
+from pybench.precision.notes import read_notes
+from pybench.recipe import in_making_order, recipes_of
+from pybench.workloads.result import Result
+from tests.making import artefacts_of, codes, store, write_classifier
+
+DIGITS = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", quantiser="pybench")
+
+
+def made(case: Case, folder: Path, files: dict[str, Path] | None = None) -> tuple[Result, Path]:
+    """The last artefact of a case, made here, with what came of it."""
+    recipe = recipes_of(case)["model"]
+    needs: dict[str, Path] = {}
+    for role, needed in recipe.needs:
+        needs[role] = store() / needed.digest / needed.file
+        for one in in_making_order({role: needed}):
+            place = store() / one.digest
+            if not (place / one.file).exists():
+                place.mkdir(exist_ok=True)
+                sources = {name: store() / each.digest / each.file for name, each in one.needs}
+                workloads.make(one.as_json(), sources, files or {}, place)
+    return workloads.make(recipe.as_json(), needs, files or {}, folder), folder / recipe.file
+
+
+@pytest.mark.parametrize(
+    ("precision", "error"),
+    [
+        ("fp16", 0.003), ("bf16", 0.03), ("int8", 0.03), ("int8+fp16", 0.03), ("int8+bf16", 0.05),
+        ("fp8", 0.06), ("fp8+fp16", 0.06), ("fp8+bf16", 0.08),
+    ],
+)  # fmt: skip
+def test_every_precision_is_made_audited_and_compared(precision: str, error: float, tmp_path: Path) -> None:
+    result, path = made(DIGITS.with_factors(precision=precision), tmp_path)
+    onnx.checker.check_model(str(path), full_check=True)
+    assert result.valid["precision"].value is True
+    assert audit_onnx(path, precision).valid
+    assert 0 < result.labels["against_fp32_relative_error"] < error
+    assert result.labels["against_fp32_top1_agreement_ratio"] > 0.9
+    assert result.labels["kept"] == read_notes(path).kept
+    expected = 2 if precision.startswith("fp8") else 0
+    assert len(result.labels["kept"]) == expected
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.onnx"]
+
+
+@pytest.mark.parametrize("precision", ["fp16", "int8+fp16"])
+def test_equal_recipes_give_equal_files(precision: str, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    case = DIGITS.with_factors(precision=precision)
+    assert made(case, tmp_path / "a")[1].read_bytes() == made(case, tmp_path / "b")[1].read_bytes()
+
+
+@pytest.mark.parametrize("calibration", ["minmax", "entropy", "percentile", "moving-average"])
+def test_a_calibration_says_how_and_on_what(calibration: str) -> None:
+    case = DIGITS.with_factors(precision="int8", calibration=calibration)
+    recipe = dict(recipes_of(case)["model"].needs)["calibration"]
+    artefacts_of(case)
+    stored: dict[str, Any] = json.loads((store() / recipe.digest / recipe.file).read_text())
+    assert stored["calibration"] | {"sha256": ""} == {
+        "method": calibration, "samples": 100, "source": "digits", "identity": "digits", "held_out": True, "sha256": "",
+    }  # fmt: skip
+    assert len(stored["calibration"]["sha256"]) == 64
+    assert all(value > 0 for value in stored["amax"].values())
+    assert len(stored["amax"]) == 4
+    assert stored["rule"]
+
+
+def test_int8_and_fp8_share_one_calibration() -> None:
+    cases = [DIGITS.with_factors(precision=precision) for precision in ("int8", "fp8+fp16", "int8+bf16")]
+    assert len({dict(recipes_of(case)["model"].needs)["calibration"].digest for case in cases}) == 1
+
+
+def test_the_keep_list_reaches_the_file(tmp_path: Path) -> None:
+    case = DIGITS.with_factors(precision="int8+fp16", keep_fp32="fc/.*|conv1/Conv")
+    result, path = made(case, tmp_path)
+    assert read_notes(path).kept == {"conv1/Conv": "keep_fp32", "fc/Gemm": "keep_fp32"}
+    assert result.labels["precision_facts"]["multiplying_types"] == {"fp32": 2, "int8": 2}
+    assert result.valid["precision"].value is True
+
+
+def test_a_keep_list_that_matches_nothing_is_an_input_error(tmp_path: Path) -> None:
+    for precision in ("fp16", "int8"):
+        with pytest.raises(InputError, match="keep_fp32"):
+            made(DIGITS.with_factors(precision=precision, keep_fp32="no_such_node"), tmp_path)
+
+
+def test_onnxruntimes_quantiser_is_symmetric_for_tensorrt(tmp_path: Path) -> None:
+    """The recipe says which scheme, by who executes the file."""
+    ours = DIGITS.with_factors(quantiser="onnxruntime", precision="int8")
+    assert dict(recipes_of(ours)["model"].parameters)["scheme"] == "asymmetric"
+    engine = recipes_of(ours.with_factors(runtime="tensorrt"), platform="TensorRT on nothing")["engine"]
+    recipe = dict(engine.needs)["onnx"]
+    assert dict(recipe.parameters)["scheme"] == "symmetric"
+    needs = {role: artefacts_of(DIGITS.with_factors(quantiser=None))["model"] for role, _ in recipe.needs}
+    result = workloads.make(recipe.as_json(), needs, {}, tmp_path)
+    graph = onnx.load(tmp_path / "model.onnx").graph
+    arrays = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    pairs = [node for node in graph.node if node.op_type in ("QuantizeLinear", "DequantizeLinear")]
+    assert pairs
+    assert all(arrays[node.input[2]].dtype.name == "int8" and not arrays[node.input[2]].any() for node in pairs)
+    assert (result.labels["scheme"], result.valid["precision"].value) == ("symmetric", True)
+
+
+@pytest.mark.parametrize(
+    ("factors", "code"),
+    [({"precision": "fp8"}, "no_quantiser"), ({"calibration": "moving-average"}, "no_calibration")],
+)
+def test_what_onnxruntimes_quantiser_does_not_know_is_refused(
+    factors: dict[str, str], code: str, tmp_path: Path
+) -> None:
+    case = DIGITS.with_factors(**{"quantiser": "onnxruntime", "precision": "int8", **factors})
+    with pytest.raises(UnsupportedError) as refusal:
+        made(case, tmp_path)
+    assert refusal.value.code == code
+
+
+def test_a_users_model_is_calibrated_on_random_samples_and_says_so(tmp_path: Path) -> None:
+    files = {"model": write_classifier(tmp_path / "mine.onnx")}
+    case = DIGITS.with_factors(model="mine.onnx", precision="int8+fp16", sources=(("model", "6" * 64),))
+    (tmp_path / "out").mkdir()
+    result, path = made(case, tmp_path / "out", files)
+    assert result.labels["calibration"]["source"] == "random"
+    assert codes(result) == {"small_calibration"}
+    assert audit_onnx(path, "int8+fp16").valid
+
+
+def test_a_file_that_is_quantised_already_has_no_ranges_to_find(tmp_path: Path) -> None:
+    source = artefacts_of(DIGITS.with_factors(precision="int8"))["model"]
+    case = DIGITS.with_factors(model="mine.onnx", precision="int8", sources=(("model", "7" * 64),))
+    result, path = made(case, tmp_path, {"model": source})
+    assert path.read_bytes() == source.read_bytes()
+    assert result.labels["calibration"] == "in the file"
+
+
+@pytest.mark.slow
+def test_resnet50_is_placed_as_it_was_measured(tmp_path: Path) -> None:
+    """54 multiplying nodes; pairs: 55 activations (16 block inputs, 32 inside, 4 down-sampling, images, mean, head)."""
+    case = DIGITS.with_factors(model="resnet50", precision="int8+fp16", calibration_images=2)
+    result, path = made(case, tmp_path)
+    assert result.labels["precision_facts"]["multiplying_types"] == {"int8": 54}
+    assert result.labels["activations_quantised"] == 55
+    assert result.labels["precision_facts"]["quantize_linear_nodes"] == 54 + 55
+    assert result.labels["against_fp32_relative_error"] < 0.05
+    assert path.stat().st_size < 60e6
