@@ -28,8 +28,8 @@ from pybench.measure.windows import Window
 # CPU time of one call on an H200 (driver 580): energy counter 3.7 ms, which the driver spins; process list 0.07 ms;
 # every other 0.01 to 0.04 ms.
 STATE_INTERVAL_NS = 200_000_000  # clocks, temperature and memory move slowly: 0.1 % of a core
-# Visits of the counter's ticks: 0.2 % of a core, and their phase stays known to 0.2 to 1 ms (bench/energy/README.md).
-COUNTER_INTERVAL_S = 5.0
+# Visits of the counter's ticks. Twice as many cost 0.1 % of a core more and make no window better (bench/README.md).
+COUNTER_INTERVAL_S = 10.0
 RESERVED_NS = 600_000_000_000  # 10 min of rows: a usual run; a longer one grows in the sampling thread
 NVML_UNAVAILABLE = "nvml_unavailable"
 # The polled fields, in the order of kPowerFields of native/power_fields.hpp: of the GPU, its memory, its module.
