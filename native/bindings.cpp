@@ -248,8 +248,7 @@ void bind_counter_schedule(py::module_& module) {
       .def("track", &CounterSchedule::track, py::arg("now_ns"), py::arg("until_ns"))
       .def("note", note, py::arg("begin_ns"), py::arg("end_ns"), py::arg("energy_mj"), py::arg("due"))
       .def_property_readonly("due_ns", &CounterSchedule::due_ns)
-      .def_property_readonly("grid", &CounterSchedule::grid)
-      .def_property_readonly("lost_grids", &CounterSchedule::lost_grids);
+      .def_property_readonly("grid", &CounterSchedule::grid);
 }
 
 void bind_settings(py::module_& module) {

@@ -107,6 +107,27 @@ _LIST = (
         "GPU energy for 10^9 bytes copied over the baseline's",
     ),
     CriterionKind(
+        "gpu_net_energy_ratio_max",
+        "gpu_net_energy_per_sample_j",
+        "ratio",
+        "max",
+        "GPU energy above idle for a sample over the baseline's",
+    ),
+    CriterionKind(
+        "gpu_net_energy_per_token_ratio_max",
+        "gpu_net_energy_per_token_j",
+        "ratio",
+        "max",
+        "GPU energy above idle for a token over the baseline's",
+    ),
+    CriterionKind(
+        "gpu_net_energy_per_gb_ratio_max",
+        "gpu_net_energy_per_gb_j",
+        "ratio",
+        "max",
+        "GPU energy above idle for 10^9 bytes copied over the baseline's",
+    ),
+    CriterionKind(
         "cpu_energy_ratio_max", "cpu_energy_per_sample_j", "ratio", "max", "CPU energy for a sample over the baseline's"
     ),
     CriterionKind(
@@ -423,6 +444,7 @@ _PER_TOKEN = (
     "throughput_tokens_per_s", "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w",
     "cpu_energy_per_token_j", "cpu_tokens_per_s_per_w", "cpu_energy_per_token_estimate_j",
 )  # fmt: skip
+_GROSS, _NET = "gpu_energy_", "gpu_net_energy_"  # what is left above the power of idle windows
 _TIMED = _LATENCIES + _PEAKS + _JOULES
 _YIELDS: dict[str, tuple[str, ...]] = {
     "infer": (*_TIMED, *_PER_SAMPLE, "model_bytes"),
@@ -440,6 +462,6 @@ def metrics_of(case: Case) -> frozenset[str]:
     graphs = case.runtime == "torch-graph" or (case.runtime == "tensorrt" and case.launch == "graph")
     replayed = case.workload == "infer" and graphs and case.path == "none"
     alone = _ALONE if case.arrivals == "closed" else ()
-    return frozenset(
-        _YIELDS[case.workload] + (_PER_TOKEN if tokens else ()) + ((*_ENQUEUE, *alone) if replayed else ())
-    )
+    found = _YIELDS[case.workload] + (_PER_TOKEN if tokens else ()) + ((*_ENQUEUE, *alone) if replayed else ())
+    gross = tuple(name for name in found if name.startswith(_GROSS)) if case.idle_window_s > 0 else ()
+    return frozenset(found + tuple(name.replace(_GROSS, _NET, 1) for name in gross))

@@ -13,7 +13,8 @@ import typer
 
 from pybench import machine, rundir, runner
 from pybench.case import Case
-from pybench.cli.progress import Progress, counts_text, duration_text
+from pybench.cli.plans import FilterOption, JsonOption, PlanArgument, SetOption
+from pybench.cli.progress import Progress, counted, counts_text, duration_text
 from pybench.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
 from pybench.recipe import in_making_order, recipes_of
 from pybench.rundir import CampaignDirectory, ResolvedPlan
@@ -26,37 +27,40 @@ def register(app: typer.Typer) -> None:
     app.command()(status)
 
 
+_Out = Annotated[
+    Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/<name>].")
+]
+_Repetitions = Annotated[Optional[int], typer.Option(min=1, help="Instead of the plan's own number.")]
+_Timeout = Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one run may take.")]
+_MaxFailures = Annotated[Optional[int], typer.Option(min=1, metavar="N", help="Stop after N failed runs.")]
+_RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Also repeat runs that crashed, timed out or failed to build.")
+]
+_Rerun = Annotated[
+    Optional[list[str]],
+    typer.Option("--rerun", metavar="CASE", help="Do every run of this case (an id's beginning) once more."),
+]
+_Shard = Annotated[str, typer.Option(metavar="I/N", help="Only every N-th block, beginning with the I-th.")]
+_NoSensor = Annotated[
+    bool, typer.Option("--no-sensor", help="Measure no GPU's power sensor first; assume one where none is stored.")
+]
+_DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="List cases, artefacts, time and disk; start nothing.")]
+
+
 def run(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file.")],
-    out: Annotated[
-        Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/<name>].")
-    ] = None,
-    select: Annotated[
-        Optional[str],
-        typer.Option("--filter", "-k", metavar="EXPR", help="Only these cases, as in `precision=int8,batch>=8`."),
-    ] = None,
-    overrides: Annotated[
-        Optional[list[str]],
-        typer.Option("--set", metavar="A.B=V", help="Change the plan: `--set defaults.iterations=50`."),
-    ] = None,
-    repetitions: Annotated[Optional[int], typer.Option(min=1, help="Instead of the plan's own number.")] = None,
-    timeout: Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one run may take.")] = 3600.0,
-    max_failures: Annotated[Optional[int], typer.Option(min=1, metavar="N", help="Stop after N failed runs.")] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Also repeat runs that crashed, timed out or failed to build.")
-    ] = False,
-    rerun: Annotated[
-        Optional[list[str]],
-        typer.Option("--rerun", metavar="CASE", help="Do every run of this case (an id's beginning) once more."),
-    ] = None,
-    shard: Annotated[str, typer.Option(metavar="I/N", help="Only every N-th block, beginning with the I-th.")] = "1/1",
-    no_sensor: Annotated[
-        bool, typer.Option("--no-sensor", help="Measure no GPU's power sensor first; assume one where none is stored.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="List cases, artefacts, time and disk; start nothing.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+    plan: PlanArgument,
+    out: _Out = None,
+    select: FilterOption = None,
+    overrides: SetOption = None,
+    repetitions: _Repetitions = None,
+    timeout: _Timeout = 3600.0,
+    max_failures: _MaxFailures = None,
+    retry_failed: _RetryFailed = False,
+    rerun: _Rerun = None,
+    shard: _Shard = "1/1",
+    no_sensor: _NoSensor = False,
+    dry_run: _DryRun = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run a plan, or continue it: what is missing, killed or interrupted is done, the rest is kept.
 
@@ -80,17 +84,31 @@ def run(
         _print_dry_run(campaign, resolved, selected, facts, options, as_json)
         return
     _name_changes(*runner.open_for_running(campaign, content, text))
+    _name_uncounted(runner.uncounted(campaign, resolved), resolved.repetitions)
+    result = _do(campaign, resolved, options, facts, not no_sensor)
+    _print_result(campaign, result, as_json)
+    raise typer.Exit(EXIT_INTERRUPTED if result.interrupted else EXIT_OK if result.is_success else EXIT_FAILED)
+
+
+def _do(
+    campaign: CampaignDirectory,
+    plan: ResolvedPlan,
+    options: runner.Options,
+    facts: machine.Facts,
+    may_measure_sensors: bool,
+) -> runner.Tally:
+    """Runs what is missing, with a line of progress."""
     progress = Progress(sys.stderr)
 
     def prepare_sensors(cases: Sequence[Case], is_stopping: Callable[[], bool]) -> None:
-        measure = None if no_sensor else machine.measure_profile
+        measure = machine.measure_profile if may_measure_sensors else None
         means = runner.Means(progress.note, is_stopping, measure)
         runner.prepare_sensors(campaign, machine.boards_used(cases, facts), means)
 
     try:
-        result = runner.run_campaign(
+        return runner.run_campaign(
             campaign,
-            resolved,
+            plan,
             options,
             lambda case: machine.unsupported(case, facts),
             progress,
@@ -99,13 +117,11 @@ def run(
         )
     finally:
         progress.close()
-    _print_result(campaign, result, as_json)
-    raise typer.Exit(EXIT_INTERRUPTED if result.interrupted else EXIT_OK if result.is_success else EXIT_FAILED)
 
 
 def status(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The campaign's directory.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """How far a campaign is: outcomes by case, what is missing."""
     campaign = rundir.open_campaign(directory)
@@ -121,7 +137,8 @@ def status(
         return
     for case, row in rows:
         print(f"{case.id[:12]}  {counts_text(row.outcomes):<24}  {case.title()}")
-    print(f"{plan.name}: {counts_text(total.outcomes)} of {total.outcomes.total()} runs")
+    print(f"{plan.name}: {counts_text(total.outcomes)} of {counted(total.outcomes.total(), 'run')}")
+    _name_uncounted(runner.uncounted(campaign, plan), plan.repetitions)
 
 
 def _resolved(path: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], str]:
@@ -173,6 +190,12 @@ def _name_changes(added: Sequence[Case], orphaned: Sequence[Case]) -> None:
             print(f"{what} {case.id[:12]} {case.title()}", file=sys.stderr)
 
 
+def _name_uncounted(runs: int, repetitions: int) -> None:
+    if runs:
+        beyond = f"blocks beyond {repetitions}, the number of repetitions"
+        print(f"kept but not counted: {counted(runs, 'run')} in {beyond}", file=sys.stderr)
+
+
 def _print_dry_run(
     campaign: CampaignDirectory,
     plan: ResolvedPlan,
@@ -216,10 +239,11 @@ def _print_dry_run(
         print(f"{case.id[:12]}  {case.title()}" + (f"  [unsupported: {reason[1]}]" if reason else ""))
     for recipe in missing:
         print(f"to make  {recipe.title()}")
-    basis = f"{guess.measured} of {len(runnable)} cases from their own runs, the rest nominal: within a factor of three"
+    runnable_text = counted(len(runnable), "case")
+    basis = f"{guess.measured} of {runnable_text} from their own runs, the rest nominal: within a factor of three"
     print(
-        f"{len(cases)} cases in {blocks} block{'s' * (blocks > 1)}: {len(planned)} runs ({done} done), "
-        f"{len(missing)} artefacts to make, into {campaign.path}"
+        f"{counted(len(cases), 'case')} in {counted(blocks, 'block')}: {counted(len(planned), 'run')} ({done} done), "
+        f"{counted(len(missing), 'artefact')} to make, into {campaign.path}"
     )
     print(f"about {duration_text(guess.seconds)} and {guess.bytes / 1e6:.1f} MB for all of it ({basis})")
 
@@ -239,11 +263,11 @@ def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bo
     if as_json:
         _print_json({"directory": str(campaign.path), **_tally_json(result)})
         return
-    print(f"{counts_text(result.outcomes)} of {result.outcomes.total()} runs in {campaign.path}")
+    print(f"{counts_text(result.outcomes)} of {counted(result.outcomes.total(), 'run')} in {campaign.path}")
     for name, count in sorted(result.invalid.items()):
-        print(f"required but not valid: {name} in {count} runs")
+        print(f"required but not valid: {name} in {counted(count, 'run')}")
     if result.busy:
-        print(f"{result.busy} runs are being done by another runner")
+        print(f"being done by another runner: {counted(result.busy, 'run')}")
     if result.too_many_failures:
         print("stopped after --max-failures failures")
     if result.interrupted:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from pybench.case import FACTORS, Case, case_to_json, runs_of
+from pybench.cli.progress import counted
 from pybench.errors import PlanError, UsageError
 
 PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file.")]
@@ -88,7 +89,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
     if as_json:
         _print_json(summary)
         return
-    print(f"{loaded.name}: {len(loaded.cases)} cases, {loaded.repetitions} repetitions: {runs} runs")
+    print(f"{loaded.name}: {counted(len(loaded.cases), 'case')}, {_extent(loaded.cases, loaded.repetitions)}")
     for name, values in _varying(loaded.cases).items():
         print(f"  {name}: {', '.join(values)}")
     for contrast in loaded.contrasts:
@@ -115,11 +116,13 @@ def expand(
         _print_json({"name": loaded.name, "cases": [{**case_to_json(case), "title": case.title()} for case in cases]})
         return
     _print_table(cases)
-    of = f" of {len(loaded.cases)}" if len(cases) < len(loaded.cases) else ""
-    print(
-        f"{len(cases)}{of} cases, {loaded.repetitions} repetitions: {_runs(cases, loaded.repetitions)} runs",
-        file=sys.stderr,
-    )
+    planned = counted(len(loaded.cases), "case")
+    of = f"{len(cases)} of {planned}" if len(cases) < len(loaded.cases) else planned
+    print(f"{of}, {_extent(cases, loaded.repetitions)}", file=sys.stderr)
+
+
+def _extent(cases: Sequence[Case], repetitions: int) -> str:
+    return f"{counted(repetitions, 'repetition')}: {counted(_runs(cases, repetitions), 'run')}"
 
 
 def _runs(cases: Sequence[Case], repetitions: int) -> int:

@@ -6,7 +6,7 @@ the profiles of the GPUs' power sensors; `process` one worker; `outcome` what ca
 Spawns the worker, never imports it.
 """
 
-from pybench.runner.campaign import Listener, Options, Tally, open_for_running, run_campaign, tally
+from pybench.runner.campaign import Listener, Options, Tally, open_for_running, run_campaign, tally, uncounted
 from pybench.runner.schedule import Shard, parse_shard, planned_runs
 from pybench.runner.sensors import Means, prepare_sensors
 
@@ -22,4 +22,5 @@ __all__ = [
     "prepare_sensors",
     "run_campaign",
     "tally",
+    "uncounted",
 ]
