@@ -46,7 +46,7 @@ class _Unread(Exception):
 
 
 class _Group(typer.core.TyperGroup):
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:  # Typer's own copy of Click has no public name
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:

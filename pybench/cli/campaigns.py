@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,10 +12,11 @@ import typer
 
 from pybench import machine, rundir, runner
 from pybench.case import Case
-from pybench.cli.plans import FilterOption, JsonOption, PlanArgument, SetOption
-from pybench.cli.progress import Progress, counted, counts_text, duration_text
+from pybench.cli.dry_run import preview, print_preview
+from pybench.cli.plans import FilterOption, JsonOption, PlanArgument, SetOption, print_json
+from pybench.cli.progress import Progress, counted, counts_text
 from pybench.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
-from pybench.recipe import in_making_order, recipes_of
+from pybench.recipe import recipes_of
 from pybench.rundir import CampaignDirectory, ResolvedPlan
 
 RESULTS = Path("results")
@@ -81,7 +81,8 @@ def run(
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
     facts = machine.ask(machine.needed_facts(selected))
     if dry_run:
-        _print_dry_run(campaign, resolved, selected, facts, options, as_json)
+        found = preview(campaign, resolved, selected, facts, options.shard)
+        print_json(found.as_json()) if as_json else print_preview(found)
         return
     _name_changes(*runner.open_for_running(campaign, content, text))
     _name_uncounted(runner.uncounted(campaign, resolved), resolved.repetitions)
@@ -133,7 +134,7 @@ def status(
     total = runner.tally(campaign, plan, list(runner.planned_runs(plan.cases, plan.seed, plan.repetitions)))
     if as_json:
         cases = [{"case_id": case.id, "title": case.title(), "outcomes": dict(row.outcomes)} for case, row in rows]
-        _print_json({"name": plan.name, "repetitions": plan.repetitions, **_tally_json(total), "cases": cases})
+        print_json({"name": plan.name, "repetitions": plan.repetitions, **_tally_json(total), "cases": cases})
         return
     for case, row in rows:
         print(f"{case.id[:12]}  {counts_text(row.outcomes):<24}  {case.title()}")
@@ -196,72 +197,9 @@ def _name_uncounted(runs: int, repetitions: int) -> None:
         print(f"kept but not counted: {counted(runs, 'run')} in {beyond}", file=sys.stderr)
 
 
-def _print_dry_run(
-    campaign: CampaignDirectory,
-    plan: ResolvedPlan,
-    cases: Sequence[Case],
-    facts: machine.Facts,
-    options: runner.Options,
-    as_json: bool,
-) -> None:
-    reasons = {case.id: machine.unsupported(case, facts) for case in cases}
-    runnable = [case for case in cases if reasons[case.id] is None]
-    named = {
-        f"{case.id}/{role}": recipe
-        for case in runnable
-        for role, recipe in recipes_of(case, machine.platform_of(case, facts)).items()
-    }
-    missing = [
-        recipe for recipe in in_making_order(named) if not (campaign.artefact(recipe.digest) / rundir.COMPLETE).exists()
-    ]
-    blocks = sum(options.shard.takes(block) for block in range(1, plan.repetitions + 1))
-    planned = list(runner.planned_runs(cases, plan.seed, plan.repetitions, options.shard))
-    done = len(planned) - runner.tally(campaign, plan, planned).uncovered
-    known_s = _known(campaign, cases)
-    guess = machine.estimate(runnable, blocks, len(missing), facts, known_s)
-    if as_json:
-        _print_json(
-            {
-                "directory": str(campaign.path),
-                "cases": [
-                    {"case_id": case.id, "title": case.title(), "unsupported": reasons[case.id]} for case in cases
-                ],
-                "artefacts": [{"digest": recipe.digest, "title": recipe.title()} for recipe in missing],
-                "runs": len(planned),
-                "done": done,
-                "estimate_s": guess.seconds,
-                "estimate_bytes": guess.bytes,
-            }
-        )
-        return
-    for case in cases:
-        reason = reasons[case.id]
-        print(f"{case.id[:12]}  {case.title()}" + (f"  [unsupported: {reason[1]}]" if reason else ""))
-    for recipe in missing:
-        print(f"to make  {recipe.title()}")
-    runnable_text = counted(len(runnable), "case")
-    basis = f"{guess.measured} of {runnable_text} from their own runs, the rest nominal: within a factor of three"
-    print(
-        f"{counted(len(cases), 'case')} in {counted(blocks, 'block')}: {counted(len(planned), 'run')} ({done} done), "
-        f"{counted(len(missing), 'artefact')} to make, into {campaign.path}"
-    )
-    print(f"about {duration_text(guess.seconds)} and {guess.bytes / 1e6:.1f} MB for all of it ({basis})")
-
-
-def _known(campaign: CampaignDirectory, cases: Sequence[Case]) -> dict[str, float]:
-    """Mean seconds by case of the runs that exist."""
-    ids = {case.id for case in cases}
-    durations: dict[str, list[float]] = {}
-    for attempt in campaign.runs():
-        duration = attempt.read_run().get("duration_s") if attempt.case_id in ids else None
-        if duration is not None:
-            durations.setdefault(attempt.case_id, []).append(duration)
-    return {case_id: sum(found) / len(found) for case_id, found in durations.items()}
-
-
 def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bool) -> None:
     if as_json:
-        _print_json({"directory": str(campaign.path), **_tally_json(result)})
+        print_json({"directory": str(campaign.path), **_tally_json(result)})
         return
     print(f"{counts_text(result.outcomes)} of {counted(result.outcomes.total(), 'run')} in {campaign.path}")
     for name, count in sorted(result.invalid.items()):
@@ -282,7 +220,3 @@ def _tally_json(result: runner.Tally) -> Mapping[str, Any]:
         "interrupted": result.interrupted,
         "busy": result.busy,
     }
-
-
-def _print_json(content: Mapping[str, Any]) -> None:
-    print(json.dumps(content, indent=1, ensure_ascii=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -70,9 +70,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         loaded = load_plan(plan, tuple(overrides or ()))
     except PlanError as error:
         if as_json:
-            _print_json(
-                {"file": error.file, "valid": False, "problems": [_problem_json(one) for one in error.problems]}
-            )
+            print_json({"file": error.file, "valid": False, "problems": [_problem_json(one) for one in error.problems]})
         raise
     runs = _runs(loaded.cases, loaded.repetitions)
     summary = {
@@ -87,7 +85,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         "files": {value: file.as_json() for value, file in loaded.files.items()},
     }
     if as_json:
-        _print_json(summary)
+        print_json(summary)
         return
     print(f"{loaded.name}: {counted(len(loaded.cases), 'case')}, {_extent(loaded.cases, loaded.repetitions)}")
     for name, values in _varying(loaded.cases).items():
@@ -113,7 +111,7 @@ def expand(
     if not cases:
         raise UsageError(f"--filter {select}: no case fits", hint=f"the plan has {len(loaded.cases)}; try without")
     if as_json:
-        _print_json({"name": loaded.name, "cases": [{**case_to_json(case), "title": case.title()} for case in cases]})
+        print_json({"name": loaded.name, "cases": [{**case_to_json(case), "title": case.title()} for case in cases]})
         return
     _print_table(cases)
     planned = counted(len(loaded.cases), "case")
@@ -177,5 +175,5 @@ def _problem_json(problem: Any) -> dict[str, Any]:
     return {"line": problem.line, "column": problem.column, "what": problem.what, "hint": problem.hint}
 
 
-def _print_json(content: dict[str, Any]) -> None:
+def print_json(content: Mapping[str, Any]) -> None:
     print(json.dumps(content, indent=1, ensure_ascii=False))

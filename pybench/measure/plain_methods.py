@@ -17,7 +17,6 @@ as a time: both edges' T^2/6 together and r^2/3 each. The others are wrong by th
 
 from __future__ import annotations
 
-
 import numpy as np
 from numpy.typing import NDArray
 

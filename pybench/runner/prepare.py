@@ -146,7 +146,7 @@ def _usable(folder: Path, maker: Maker) -> Outcome | None:
 
 
 def _stored_outcome(folder: Path) -> Outcome:
-    """Raises CorruptError where a file is no longer what was made: every run that needs it would fail, or be another."""
+    """Raises CorruptError where a file is no longer what was made: runs that need it would fail, or be others."""
     run = RunDirectory(folder, folder.name, 0, 1).read_run()
     for name, digest in run.get("made", {}).items():
         path = folder / name
