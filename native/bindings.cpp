@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -17,6 +18,7 @@
 #include "energy_integrator.hpp"
 #include "nvml.hpp"
 #include "nvml_settings.hpp"
+#include "own_process.hpp"
 #include "perf_counter.hpp"
 #include "power_sampler.hpp"
 #include "timer.hpp"
@@ -35,6 +37,11 @@ py::array_t<Number> column(const std::vector<Row>& rows, Read read) {
   Number* out = array.mutable_data();
   for (const Row& row : rows) *out++ = static_cast<Number>(read(row));
   return array;
+}
+
+std::optional<bool> is_own(Ownership ownership) {
+  if (ownership == Ownership::kUnknown) return std::nullopt;
+  return ownership == Ownership::kOwn;
 }
 
 double value_or_nan(const Reading& reading) {
@@ -113,8 +120,8 @@ py::dict processes(const PowerSampler& sampler) {
   add_reading(table, "process_id", rows, &ProcessRow::process_id);
   add_reading(table, "used_bytes", rows, &ProcessRow::used_bytes);
   table["own"] = column<double>(rows, [](const ProcessRow& row) {
-    const bool known = row.ownership != Ownership::kUnknown;
-    return known ? static_cast<double>(row.ownership == Ownership::kOwn) : std::numeric_limits<double>::quiet_NaN();
+    const std::optional<bool> own = is_own(row.ownership);
+    return own ? static_cast<double>(*own) : std::numeric_limits<double>::quiet_NaN();
   });
   return table;
 }
@@ -220,6 +227,15 @@ void bind_nvml(py::module_& module) {
 void bind_counter_schedule(py::module_& module) {
   const auto note = [](CounterSchedule& schedule, std::int64_t begin_ns, std::int64_t end_ns, double energy_mj,
                        bool due) { schedule.note({begin_ns, end_ns, {nvml::kSuccess, energy_mj}}, due); };
+  py::class_<OwnProcess>(module, "OwnProcess")
+      .def(py::init(&OwnProcess::find), py::arg("proc") = "/proc")
+      .def(
+          "of",
+          [](const OwnProcess& own, std::uint32_t process_id, const std::vector<std::uint32_t>& listed) {
+            return is_own(own.of(process_id, listed));
+          },
+          py::arg("process_id"), py::arg("listed"));
+
   py::class_<TickBracket>(module, "TickBracket")
       .def_readonly("low_ns", &TickBracket::low_ns)
       .def_readonly("high_ns", &TickBracket::high_ns);
@@ -232,8 +248,7 @@ void bind_counter_schedule(py::module_& module) {
       .def("track", &CounterSchedule::track, py::arg("now_ns"), py::arg("until_ns"))
       .def("note", note, py::arg("begin_ns"), py::arg("end_ns"), py::arg("energy_mj"), py::arg("due"))
       .def_property_readonly("due_ns", &CounterSchedule::due_ns)
-      .def_property_readonly("grid", &CounterSchedule::grid)
-      .def_property_readonly("lost_grids", &CounterSchedule::lost_grids);
+      .def_property_readonly("grid", &CounterSchedule::grid);
 }
 
 void bind_settings(py::module_& module) {

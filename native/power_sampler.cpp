@@ -14,9 +14,9 @@
 namespace pybench {
 namespace {
 
-// The driver keeps about 120 samples, 20 ms apart on an H200 (2.4 s): read twice a second, none is lost even when the
-// thread wakes 1.9 s late. Five times a second, drains took most of the 0.3 % of a core that this thread used.
-constexpr std::int64_t kDrainInterval_ns = 500'000'000;
+// The driver keeps about 120 samples, 20 ms apart on an H200 (2.4 s): read at a third of that, none is lost even when
+// the thread wakes 1.6 s late. One drain takes half a millisecond of a core and more there.
+constexpr std::int64_t kDrainInterval_ns = 800'000'000;
 constexpr std::int64_t kDriverSampleInterval_ns = 20'000'000;
 constexpr std::int64_t kShortestInterval_ns = 1'000'000;  // below, the calls themselves fill the time
 constexpr std::int64_t kLongestInterval_ns = 60'000'000'000;

@@ -107,6 +107,27 @@ _LIST = (
         "GPU energy for 10^9 bytes copied over the baseline's",
     ),
     CriterionKind(
+        "gpu_net_energy_ratio_max",
+        "gpu_net_energy_per_sample_j",
+        "ratio",
+        "max",
+        "GPU energy above idle for a sample over the baseline's",
+    ),
+    CriterionKind(
+        "gpu_net_energy_per_token_ratio_max",
+        "gpu_net_energy_per_token_j",
+        "ratio",
+        "max",
+        "GPU energy above idle for a token over the baseline's",
+    ),
+    CriterionKind(
+        "gpu_net_energy_per_gb_ratio_max",
+        "gpu_net_energy_per_gb_j",
+        "ratio",
+        "max",
+        "GPU energy above idle for 10^9 bytes copied over the baseline's",
+    ),
+    CriterionKind(
         "cpu_energy_ratio_max", "cpu_energy_per_sample_j", "ratio", "max", "CPU energy for a sample over the baseline's"
     ),
     CriterionKind(
@@ -435,6 +456,7 @@ _PER_TOKEN = (
     "throughput_tokens_per_s", "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w",
     "cpu_energy_per_token_j", "cpu_tokens_per_s_per_w", "cpu_energy_per_token_estimate_j",
 )  # fmt: skip
+_GROSS, _NET = "gpu_energy_", "gpu_net_energy_"  # what is left above the power of idle windows
 _TIMED = _LATENCIES + _PEAKS + _JOULES
 # What a runtime spends before a first iteration: TensorRT's is its engine's making, and eager torch has none.
 _COMPILING = ("onnxruntime", "torch-compile", "torch-graph", "torch-tensorrt")
@@ -455,9 +477,11 @@ def metrics_of(case: Case) -> frozenset[str]:
     replayed = case.workload == "infer" and graphs and case.path == "none"
     alone = _ALONE if case.arrivals == "closed" else ()
     compiled = case.runtime in _COMPILING and case.workload in ("infer", "accuracy")
-    return frozenset(
+    found = (
         _YIELDS[case.workload]
         + (_PER_TOKEN if tokens else ())
         + ((*_ENQUEUE, *alone) if replayed else ())
         + (("compile_s",) if compiled else ())
     )
+    gross = tuple(name for name in found if name.startswith(_GROSS)) if case.idle_window_s > 0 else ()
+    return frozenset(found + tuple(name.replace(_GROSS, _NET, 1) for name in gross))

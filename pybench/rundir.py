@@ -50,6 +50,7 @@ ENERGY = "energy.json"
 STDOUT = "stdout.log"
 STDERR = "stderr.log"
 COMPLETE = "complete"
+OF_EVERY_MAKING = frozenset({RECIPE, ENVIRONMENT, RUN, SUMMARY, STDOUT, STDERR, COMPLETE})  # beside what was made
 CLAIM_SUFFIX = ".claim"
 TEMPORARY_SUFFIX = ".tmp"
 

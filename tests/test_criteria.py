@@ -49,6 +49,16 @@ def test_only_language_models_yield_tokens_in_infer() -> None:
     assert "throughput_tokens_per_s" not in metrics_of(infer(model="resnet50"))
 
 
+def test_energy_above_idle_is_a_matter_of_cases_with_idle_windows() -> None:
+    assert {name for name in metrics_of(infer(model="tinylm-small")) if name.startswith("gpu_net_")} == {
+        "gpu_net_energy_j", "gpu_net_energy_per_sample_j", "gpu_net_energy_per_token_j"
+    }  # fmt: skip
+    assert "gpu_net_energy_per_gb_j" in metrics_of(Case(workload="h2d"))
+    restless = metrics_of(infer(model="tinylm-small", idle_window_s=0.0))
+    assert "gpu_energy_per_sample_j" in restless
+    assert not any(name.startswith("gpu_net_") for name in restless)
+
+
 def test_a_speedup_is_the_baselines_latency_over_the_cases() -> None:
     speedup = contrast({**FP32, "accept": {"speedup_min": 1.5}}).accept[0]
     assert speedup.compare(case_value=2.0, baseline_value=3.0) == 1.5

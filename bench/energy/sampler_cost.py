@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the sampler costs: CPU time of its threads, and whether GPU work beside it gets slower.
 
-    python3 -P bench/energy/sampler_cost.py [--seconds 150] [--uuid GPU-...] [--replay LIBRARY --trace FOLDER]
+    python3 -P bench/energy/sampler_cost.py [--seconds 205] [--sessions 3] [--uuid GPU-...]
+                                             [--replay LIBRARY --trace FOLDER]
 
-First part: 30 s of sampling as a session does it (power at 10 Hz, the driver's buffer, state at 5 Hz, the energy
-counter's ticks kept), and the CPU time that each of its threads used, from /proc/self/task. Second part: GPU work
+First part: sessions of 30 s of sampling as a run does it (power at 10 Hz, the driver's buffer, state at 5 Hz, the
+energy counter's ticks kept), and the CPU time that each thread used, from /proc/self/task: the mean over sessions,
+and the dearest one, since luck decides how many readings find the ticks. Second part: GPU work
 (adds in memory, convolutions, small kernels and matrix products, CUDA graphs of 0.75 s) in pairs with and without the
 sampler, order ABBA BAAB ...; the mean of the pairs' log ratios with a 95 % interval by Student's t. The kinds together
 are weighted by their own precision: products run at the power cap, where clocks wander by a percent, and would drown
-what the others show. It takes as many pairs as the seconds allow, 60 and more in 150 s. Without torch or a GPU the
+what the others show. It takes as many pairs as the seconds allow, 60 and more in 205 s. Without torch or a GPU the
 second part is left out, and says so. With a replay library (native/tests) the first part runs anywhere, and shows the
 sampler's own cost without the driver's.
 """
@@ -22,6 +24,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +35,7 @@ from pybench.measure.session import TRACK_S
 
 POWER_INTERVAL_S = 0.1  # Session's own
 IDLE_S = 30.0
+SESSIONS = 3
 PAIR_HALF_S = 0.75  # s: of work on either side of a pair
 LEAST_PAIRS = 60
 PAUSE_S = 0.02
@@ -83,14 +87,39 @@ def cpu_of_sampling(gpu: GpuSampler, seconds: float) -> list[tuple[str, float, f
     ]
 
 
-def print_cpu(rows: list[tuple[str, float, float]], seconds: float) -> None:
+def sample_sessions(
+    uuid: str, library: str | None, count: int, seconds: float
+) -> tuple[list[list[tuple[str, float, float]]], list[dict[str, Any]]]:
+    """Of each session, which finds the counter's ticks anew, what `cpu_of_sampling` gives, and the sampler's facts."""
+    shares, facts = [], []
+    for _ in range(count):
+        gpu = open_gpu(uuid, POWER_INTERVAL_S, library)
+        if isinstance(gpu, Unavailable):
+            raise SystemExit(f"nothing to sample: {gpu.reason}")
+        shares.append(cpu_of_sampling(gpu, seconds))
+        facts.append(gpu.facts())
+    return shares, facts
+
+
+def print_cpu(sessions: list[list[tuple[str, float, float]]], seconds: float) -> None:
     first = f"first {seconds:g} s"
-    print(f"CPU of the sampler's threads, % of one core   {first:>14} {'once settled':>14}")
-    for name, whole, settled in rows:
-        print(f"  {name:42} {100 * whole:14.3f} {100 * settled:14.3f}")
-    whole, settled = (sum(row[column] for row in rows) for column in (1, 2))
+    print(f"CPU of the sampler's threads, % of one core, {len(sessions)} sessions")
+    print(f"  {'mean':42} {first:>14} {'once settled':>14}")
+    shares = np.array([[row[1:] for row in session] for session in sessions])  # [session, thread, whole or settled]
+    for (name, _, _), (whole, settled) in zip(sessions[0], 100 * shares.mean(axis=0), strict=True):
+        print(f"  {name:42} {whole:14.3f} {settled:14.3f}")
+    together = shares.sum(axis=1)
+    whole, settled = together.mean(axis=0)
     verdict = "within" if settled < BOUND_CPU else "ABOVE"
     print(f"  {'together':42} {100 * whole:14.3f} {100 * settled:14.3f}   {verdict} the bound of {100 * BOUND_CPU:g} %")
+    for name, (whole, settled) in (("least", together.min(axis=0)), ("most", together.max(axis=0))):
+        print(f"  {'together, ' + name:42} {100 * whole:14.3f} {100 * settled:14.3f}")
+
+
+def print_losses(facts: list[dict[str, Any]]) -> None:
+    """What the sampler says of itself, session by session."""
+    for name in ("power_samples_lost", "missed_ticks", "counter_tick_s", "counter_tick_known_within_s"):
+        print(f"  {name:42} {', '.join(f'{each.get(name)}' for each in facts)}")
 
 
 def gpu_work() -> dict[str, Callable[[], None]]:
@@ -225,11 +254,12 @@ def print_effect(name: str, effect: Effect) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=145.0, help="for everything together")
+    parser.add_argument("--seconds", type=float, default=205.0, help="for everything together")
     parser.add_argument("--uuid", help="of the GPU; the first one where left out")
     parser.add_argument("--replay", type=Path, help="the replay library, in NVML's place")
     parser.add_argument("--trace", type=Path, help="what it plays")
-    parser.add_argument("--idle-s", type=float, default=IDLE_S)
+    parser.add_argument("--sessions", type=int, default=SESSIONS, help="whose CPU time is looked at")
+    parser.add_argument("--idle-s", type=float, default=IDLE_S, help="length of each of them")
     options = parser.parse_args()
     begin = time.monotonic()
     library = None if options.replay is None else str(options.replay)
@@ -237,14 +267,10 @@ def main() -> None:
         os.environ["PYBENCH_REPLAY_TRACE"] = str(options.trace)
     known = measure.gpus(library)
     uuid = options.uuid or (known.gpus[0].uuid if known.gpus else "")
-    gpu = open_gpu(uuid, POWER_INTERVAL_S, library)
-    if isinstance(gpu, Unavailable):
-        raise SystemExit(f"nothing to sample: {gpu.reason}")
-    print(f"{gpu.facts()['name']}, driver {gpu.facts()['driver_version']}")
-    print_cpu(cpu_of_sampling(gpu, options.idle_s), options.idle_s)
-    facts = gpu.facts()
-    for name in ("power_samples_lost", "missed_ticks", "counter_tick_s", "counter_tick_known_within_s"):
-        print(f"  {name:42} {facts.get(name)}")
+    sessions, facts = sample_sessions(uuid, library, options.sessions, options.idle_s)
+    print(f"{facts[0]['name']}, driver {facts[0]['driver_version']}")
+    print_cpu(sessions, options.idle_s)
+    print_losses(facts)
     try:
         import torch
 

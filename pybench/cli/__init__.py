@@ -7,7 +7,10 @@ purpose into text and an exit code. Anything else is a defect of pybench and kee
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from typing import Any
 
 import typer
 
@@ -34,14 +37,37 @@ def main(arguments: list[str] | None = None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         _say("interrupted")
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader went away, as in `pybench expand | head`: not an error of ours
-        return 0
+    except (_Unread, BrokenPipeError):
+        return _end_unread()
+
+
+class _Unread(Exception):
+    """Whoever read our output went away. Typer would take a BrokenPipeError for its own business, and end with 1."""
+
+
+class _Group(typer.core.TyperGroup):
+    def invoke(self, ctx: Any) -> Any:  # Typer's own copy of Click has no public name
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _Unread from error
+
+
+def _end_unread() -> int:
+    """Ends as every tool does in `pybench expand PLAN | head`: without a word, by SIGPIPE.
+
+    Not with 0: `run` would say that every cell is covered.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python still has to flush
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.raise_signal(signal.SIGPIPE)
+    return 128 + signal.SIGPIPE  # where it is blocked
 
 
 def _app() -> typer.Typer:
     app = typer.Typer(
         name="pybench",
+        cls=_Group,
         help="Benchmark campaigns for numeric precisions and runtimes, with numbers that a referee can trust.",
         no_args_is_help=True,
         add_completion=True,

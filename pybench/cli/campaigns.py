@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +12,11 @@ import typer
 
 from pybench import machine, rundir, runner
 from pybench.case import Case
-from pybench.cli.progress import Progress, counts_text, duration_text
+from pybench.cli.dry_run import preview, print_preview
+from pybench.cli.plans import FilterOption, JsonOption, PlanArgument, SetOption, print_json
+from pybench.cli.progress import Progress, counted, counts_text
 from pybench.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
-from pybench.recipe import in_making_order, recipes_of
+from pybench.recipe import recipes_of
 from pybench.rundir import CampaignDirectory, ResolvedPlan
 
 RESULTS = Path("results")
@@ -26,37 +27,40 @@ def register(app: typer.Typer) -> None:
     app.command()(status)
 
 
+_Out = Annotated[
+    Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/<name>].")
+]
+_Repetitions = Annotated[Optional[int], typer.Option(min=1, help="Instead of the plan's own number.")]
+_Timeout = Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one run may take.")]
+_MaxFailures = Annotated[Optional[int], typer.Option(min=1, metavar="N", help="Stop after N failed runs.")]
+_RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Also repeat runs that crashed, timed out or failed to build.")
+]
+_Rerun = Annotated[
+    Optional[list[str]],
+    typer.Option("--rerun", metavar="CASE", help="Do every run of this case (an id's beginning) once more."),
+]
+_Shard = Annotated[str, typer.Option(metavar="I/N", help="Only every N-th block, beginning with the I-th.")]
+_NoSensor = Annotated[
+    bool, typer.Option("--no-sensor", help="Measure no GPU's power sensor first; assume one where none is stored.")
+]
+_DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="List cases, artefacts, time and disk; start nothing.")]
+
+
 def run(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file.")],
-    out: Annotated[
-        Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/<name>].")
-    ] = None,
-    select: Annotated[
-        Optional[str],
-        typer.Option("--filter", "-k", metavar="EXPR", help="Only these cases, as in `precision=int8,batch>=8`."),
-    ] = None,
-    overrides: Annotated[
-        Optional[list[str]],
-        typer.Option("--set", metavar="A.B=V", help="Change the plan: `--set defaults.iterations=50`."),
-    ] = None,
-    repetitions: Annotated[Optional[int], typer.Option(min=1, help="Instead of the plan's own number.")] = None,
-    timeout: Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one run may take.")] = 3600.0,
-    max_failures: Annotated[Optional[int], typer.Option(min=1, metavar="N", help="Stop after N failed runs.")] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Also repeat runs that crashed, timed out or failed to build.")
-    ] = False,
-    rerun: Annotated[
-        Optional[list[str]],
-        typer.Option("--rerun", metavar="CASE", help="Do every run of this case (an id's beginning) once more."),
-    ] = None,
-    shard: Annotated[str, typer.Option(metavar="I/N", help="Only every N-th block, beginning with the I-th.")] = "1/1",
-    no_sensor: Annotated[
-        bool, typer.Option("--no-sensor", help="Measure no GPU's power sensor first; assume one where none is stored.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="List cases, artefacts, time and disk; start nothing.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+    plan: PlanArgument,
+    out: _Out = None,
+    select: FilterOption = None,
+    overrides: SetOption = None,
+    repetitions: _Repetitions = None,
+    timeout: _Timeout = 3600.0,
+    max_failures: _MaxFailures = None,
+    retry_failed: _RetryFailed = False,
+    rerun: _Rerun = None,
+    shard: _Shard = "1/1",
+    no_sensor: _NoSensor = False,
+    dry_run: _DryRun = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run a plan, or continue it: what is missing, killed or interrupted is done, the rest is kept.
 
@@ -77,20 +81,35 @@ def run(
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
     facts = machine.ask(machine.needed_facts(selected))
     if dry_run:
-        _print_dry_run(campaign, resolved, selected, facts, options, as_json)
+        found = preview(campaign, resolved, selected, facts, options.shard)
+        print_json(found.as_json()) if as_json else print_preview(found)
         return
     _name_changes(*runner.open_for_running(campaign, content, text))
+    _name_uncounted(runner.uncounted(campaign, resolved), resolved.repetitions)
+    result = _do(campaign, resolved, options, facts, not no_sensor)
+    _print_result(campaign, result, as_json)
+    raise typer.Exit(EXIT_INTERRUPTED if result.interrupted else EXIT_OK if result.is_success else EXIT_FAILED)
+
+
+def _do(
+    campaign: CampaignDirectory,
+    plan: ResolvedPlan,
+    options: runner.Options,
+    facts: machine.Facts,
+    may_measure_sensors: bool,
+) -> runner.Tally:
+    """Runs what is missing, with a line of progress."""
     progress = Progress(sys.stderr)
 
     def prepare_sensors(cases: Sequence[Case], is_stopping: Callable[[], bool]) -> None:
-        measure = None if no_sensor else machine.measure_profile
+        measure = machine.measure_profile if may_measure_sensors else None
         means = runner.Means(progress.note, is_stopping, measure)
         runner.prepare_sensors(campaign, machine.boards_used(cases, facts), means)
 
     try:
-        result = runner.run_campaign(
+        return runner.run_campaign(
             campaign,
-            resolved,
+            plan,
             options,
             lambda case: machine.unsupported(case, facts),
             progress,
@@ -99,13 +118,11 @@ def run(
         )
     finally:
         progress.close()
-    _print_result(campaign, result, as_json)
-    raise typer.Exit(EXIT_INTERRUPTED if result.interrupted else EXIT_OK if result.is_success else EXIT_FAILED)
 
 
 def status(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The campaign's directory.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """How far a campaign is: outcomes by case, what is missing."""
     campaign = rundir.open_campaign(directory)
@@ -117,11 +134,12 @@ def status(
     total = runner.tally(campaign, plan, list(runner.planned_runs(plan.cases, plan.seed, plan.repetitions)))
     if as_json:
         cases = [{"case_id": case.id, "title": case.title(), "outcomes": dict(row.outcomes)} for case, row in rows]
-        _print_json({"name": plan.name, "repetitions": plan.repetitions, **_tally_json(total), "cases": cases})
+        print_json({"name": plan.name, "repetitions": plan.repetitions, **_tally_json(total), "cases": cases})
         return
     for case, row in rows:
         print(f"{case.id[:12]}  {counts_text(row.outcomes):<24}  {case.title()}")
-    print(f"{plan.name}: {counts_text(total.outcomes)} of {total.outcomes.total()} runs")
+    print(f"{plan.name}: {counts_text(total.outcomes)} of {counted(total.outcomes.total(), 'run')}")
+    _name_uncounted(runner.uncounted(campaign, plan), plan.repetitions)
 
 
 def _resolved(path: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], str]:
@@ -173,77 +191,21 @@ def _name_changes(added: Sequence[Case], orphaned: Sequence[Case]) -> None:
             print(f"{what} {case.id[:12]} {case.title()}", file=sys.stderr)
 
 
-def _print_dry_run(
-    campaign: CampaignDirectory,
-    plan: ResolvedPlan,
-    cases: Sequence[Case],
-    facts: machine.Facts,
-    options: runner.Options,
-    as_json: bool,
-) -> None:
-    reasons = {case.id: machine.unsupported(case, facts) for case in cases}
-    runnable = [case for case in cases if reasons[case.id] is None]
-    named = {
-        f"{case.id}/{role}": recipe
-        for case in runnable
-        for role, recipe in recipes_of(case, machine.platform_of(case, facts)).items()
-    }
-    missing = [
-        recipe for recipe in in_making_order(named) if not (campaign.artefact(recipe.digest) / rundir.COMPLETE).exists()
-    ]
-    blocks = sum(options.shard.takes(block) for block in range(1, plan.repetitions + 1))
-    planned = list(runner.planned_runs(cases, plan.seed, plan.repetitions, options.shard))
-    done = len(planned) - runner.tally(campaign, plan, planned).uncovered
-    known_s = _known(campaign, cases)
-    guess = machine.estimate(runnable, blocks, len(missing), facts, known_s)
-    if as_json:
-        _print_json(
-            {
-                "directory": str(campaign.path),
-                "cases": [
-                    {"case_id": case.id, "title": case.title(), "unsupported": reasons[case.id]} for case in cases
-                ],
-                "artefacts": [{"digest": recipe.digest, "title": recipe.title()} for recipe in missing],
-                "runs": len(planned),
-                "done": done,
-                "estimate_s": guess.seconds,
-                "estimate_bytes": guess.bytes,
-            }
-        )
-        return
-    for case in cases:
-        reason = reasons[case.id]
-        print(f"{case.id[:12]}  {case.title()}" + (f"  [unsupported: {reason[1]}]" if reason else ""))
-    for recipe in missing:
-        print(f"to make  {recipe.title()}")
-    basis = f"{guess.measured} of {len(runnable)} cases from their own runs, the rest nominal: within a factor of three"
-    print(
-        f"{len(cases)} cases in {blocks} block{'s' * (blocks > 1)}: {len(planned)} runs ({done} done), "
-        f"{len(missing)} artefacts to make, into {campaign.path}"
-    )
-    print(f"about {duration_text(guess.seconds)} and {guess.bytes / 1e6:.1f} MB for all of it ({basis})")
-
-
-def _known(campaign: CampaignDirectory, cases: Sequence[Case]) -> dict[str, float]:
-    """Mean seconds by case of the runs that exist."""
-    ids = {case.id for case in cases}
-    durations: dict[str, list[float]] = {}
-    for attempt in campaign.runs():
-        duration = attempt.read_run().get("duration_s") if attempt.case_id in ids else None
-        if duration is not None:
-            durations.setdefault(attempt.case_id, []).append(duration)
-    return {case_id: sum(found) / len(found) for case_id, found in durations.items()}
+def _name_uncounted(runs: int, repetitions: int) -> None:
+    if runs:
+        beyond = f"blocks beyond {repetitions}, the number of repetitions"
+        print(f"kept but not counted: {counted(runs, 'run')} in {beyond}", file=sys.stderr)
 
 
 def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bool) -> None:
     if as_json:
-        _print_json({"directory": str(campaign.path), **_tally_json(result)})
+        print_json({"directory": str(campaign.path), **_tally_json(result)})
         return
-    print(f"{counts_text(result.outcomes)} of {result.outcomes.total()} runs in {campaign.path}")
+    print(f"{counts_text(result.outcomes)} of {counted(result.outcomes.total(), 'run')} in {campaign.path}")
     for name, count in sorted(result.invalid.items()):
-        print(f"required but not valid: {name} in {count} runs")
+        print(f"required but not valid: {name} in {counted(count, 'run')}")
     if result.busy:
-        print(f"{result.busy} runs are being done by another runner")
+        print(f"being done by another runner: {counted(result.busy, 'run')}")
     if result.too_many_failures:
         print("stopped after --max-failures failures")
     if result.interrupted:
@@ -258,7 +220,3 @@ def _tally_json(result: runner.Tally) -> Mapping[str, Any]:
         "interrupted": result.interrupted,
         "busy": result.busy,
     }
-
-
-def _print_json(content: Mapping[str, Any]) -> None:
-    print(json.dumps(content, indent=1, ensure_ascii=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -13,6 +13,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from pybench.case import FACTORS, Case, case_to_json, runs_of
+from pybench.cli.progress import counted
 from pybench.errors import PlanError, UsageError
 
 PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file.")]
@@ -69,9 +70,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         loaded = load_plan(plan, tuple(overrides or ()))
     except PlanError as error:
         if as_json:
-            _print_json(
-                {"file": error.file, "valid": False, "problems": [_problem_json(one) for one in error.problems]}
-            )
+            print_json({"file": error.file, "valid": False, "problems": [_problem_json(one) for one in error.problems]})
         raise
     runs = _runs(loaded.cases, loaded.repetitions)
     summary = {
@@ -86,9 +85,9 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         "files": {value: file.as_json() for value, file in loaded.files.items()},
     }
     if as_json:
-        _print_json(summary)
+        print_json(summary)
         return
-    print(f"{loaded.name}: {len(loaded.cases)} cases, {loaded.repetitions} repetitions: {runs} runs")
+    print(f"{loaded.name}: {counted(len(loaded.cases), 'case')}, {_extent(loaded.cases, loaded.repetitions)}")
     for name, values in _varying(loaded.cases).items():
         print(f"  {name}: {', '.join(values)}")
     for contrast in loaded.contrasts:
@@ -112,14 +111,16 @@ def expand(
     if not cases:
         raise UsageError(f"--filter {select}: no case fits", hint=f"the plan has {len(loaded.cases)}; try without")
     if as_json:
-        _print_json({"name": loaded.name, "cases": [{**case_to_json(case), "title": case.title()} for case in cases]})
+        print_json({"name": loaded.name, "cases": [{**case_to_json(case), "title": case.title()} for case in cases]})
         return
     _print_table(cases)
-    of = f" of {len(loaded.cases)}" if len(cases) < len(loaded.cases) else ""
-    print(
-        f"{len(cases)}{of} cases, {loaded.repetitions} repetitions: {_runs(cases, loaded.repetitions)} runs",
-        file=sys.stderr,
-    )
+    planned = counted(len(loaded.cases), "case")
+    of = f"{len(cases)} of {planned}" if len(cases) < len(loaded.cases) else planned
+    print(f"{of}, {_extent(cases, loaded.repetitions)}", file=sys.stderr)
+
+
+def _extent(cases: Sequence[Case], repetitions: int) -> str:
+    return f"{counted(repetitions, 'repetition')}: {counted(_runs(cases, repetitions), 'run')}"
 
 
 def _runs(cases: Sequence[Case], repetitions: int) -> int:
@@ -174,5 +175,5 @@ def _problem_json(problem: Any) -> dict[str, Any]:
     return {"line": problem.line, "column": problem.column, "what": problem.what, "hint": problem.hint}
 
 
-def _print_json(content: dict[str, Any]) -> None:
+def print_json(content: Mapping[str, Any]) -> None:
     print(json.dumps(content, indent=1, ensure_ascii=False))

@@ -32,7 +32,7 @@ class Progress:
         self._pending = pending
         self._counts.update(done)
         if done:
-            self._line(f"{counts_text(done)} from before; {pending} runs to do")
+            self._line(f"{counts_text(done)} from before; {counted(pending, 'run')} to do")
 
     def preparing(self, recipe: Recipe) -> None:
         self._line(f"making {recipe.title()}", stays=not self._is_terminal)
@@ -98,6 +98,11 @@ class Progress:
         with contextlib.suppress(OSError):
             self._stream.write(text)
             self._stream.flush()
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 case`, `2 cases`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def counts_text(outcomes: Mapping[str, int]) -> str:

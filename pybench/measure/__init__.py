@@ -9,9 +9,9 @@
             window.iterations = len(times_ns)
         with session.window("energy") as window:                             # the same work, long enough for energy
             window.iterations = len(measure.time_calls(iterate, iterations=1, minimum_s=2.0))
-        quantities = [*session.energy("energy"), *session.memory()]          # list[Quantity]
-        cautions = session.cautions("energy")
-        session.write_channels(write)                                        # write(name, {column: array})
+    quantities = [*session.energy("energy"), *session.memory()]      # list[Quantity]; energies once the session ended
+    cautions = session.cautions("energy")
+    session.write_channels(write)                                    # write(name, {column: array})
 
     latency = measure.summarise_latency(times_ns)    # mean_s, p50_s, p95_s, p99_s, minimum_s, maximum_s, ...
     steady = measure.judge_steadiness(times_ns)      # .label: flat | warmup | slowdown | no_steady_state | None
@@ -25,15 +25,18 @@
     None. `valid` is None where nothing could be measured, False where a value exists that must not be used.
     `quantity.scaled("gpu_energy_per_sample_j", 1 / samples)` gives the same quantity per something.
 
-`Session(device_uuid=None, *, power_interval_s=0.1, nvml_library=None, root=Path("/"))`
+`Session(device_uuid=None, *, power_interval_s=0.1, nvml_library=None, profile=ASSUMED, root=Path("/"))`
     Starts the sampler threads on entry (C++, without the GIL) and stops them on exit. A missing NVML, device or RAPL is
     no error: quantities are null with a reason, and `session.facts()` says what was found (for environment.json).
     `session.window(name)` gives a context manager; names are unique in a session; what it reads at its edges (some tens
     of microseconds; with a GPU 3 to 16 ms more) lies outside the measured interval. `session.windows` lists the closed
     `Window(name, begin_ns, end_ns, iterations)`; a window left by an exception is not kept.
-    `session.energy(name)` returns `gpu_energy_j` (only if a device was asked for), `cpu_energy_j`, and, when that is
-    null or invalid, `cpu_energy_estimate_j`. `session.memory()` returns `peak_host_bytes` and, with a device,
-    `peak_device_bytes`, over all windows; the host's peak is reset at the first window where the kernel allows it.
+    `session.idle(IDLE_BEFORE, seconds)` and `IDLE_AFTER` are windows without work, for the power of a board at rest.
+    `session.energy(name)` returns `gpu_energy_j` (only if a device was asked for; with both idle windows also what is
+    above idle, and the tail), `cpu_energy_j`, and, when that is null or invalid, `cpu_energy_estimate_j`.
+    `session.energy_budget(name)` says where the joules come from. `session.memory()` returns `peak_host_bytes` and,
+    with a device, `peak_device_bytes`, over all windows; the host's peak is reset at the first window where the kernel
+    allows it.
     `session.write_channels(write)` calls `write(name, columns)` with `name` in `power_samples`, `power_polled`,
     `power_drains`, `energy_counter`, `clocks`, `gpu_processes`, and `columns` a dict of equally long arrays (times in
     seconds from `session.begin_ns` on CLOCK_MONOTONIC_RAW; missing is NaN). Channels without rows are not written.

@@ -30,7 +30,7 @@ from pybench.measure import guardian
 from pybench.measure.board_claim import LOCK_WAIT_S, BoardClaim, is_changed, read_leftover
 from pybench.measure.board_ranges import MILLI, UNITS, WORDS, read_ranges
 from pybench.measure.guardian import Record, Restored
-from pybench.measure.sampler import THROTTLE_BITS
+from pybench.measure.trace import THROTTLE_BITS
 
 IN_FORCE_WAIT_S = (
     2.0  # the driver applies a limit or lock within some 10 ms; an idle board may not show its clock at all

@@ -7,7 +7,6 @@ answer but `nvidia-smi` does, `open_sampler` reads that instead, and everything 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from pybench.cautions import Caution, CautionCode
 from pybench.measure import nvidia_smi
 from pybench.measure.clock import NANOSECONDS_PER_SECOND
 from pybench.measure.gpu_energy import METRIC, BoardEnergy, board_energy
-from pybench.measure.sampler import Columns, Sampler, Unavailable, throttle_words
+from pybench.measure.sampler import Columns, Sampler, Unavailable
 from pybench.measure.sensor_profile import SensorProfile
 from pybench.measure.trace import CounterChannel, PolledChannel, SampleChannel, StateChannel, Trace
 from pybench.measure.windows import Window
@@ -28,8 +27,8 @@ from pybench.measure.windows import Window
 # CPU time of one call on an H200 (driver 580): energy counter 3.7 ms, which the driver spins; process list 0.07 ms;
 # every other 0.01 to 0.04 ms.
 STATE_INTERVAL_NS = 200_000_000  # clocks, temperature and memory move slowly: 0.1 % of a core
-# Visits of the counter's ticks: 0.2 % of a core, and their phase stays known to 0.2 to 1 ms (bench/energy/README.md).
-COUNTER_INTERVAL_S = 5.0
+# Visits of the counter's ticks. Twice as many cost 0.1 % of a core more and make no window better (bench/README.md).
+COUNTER_INTERVAL_S = 10.0
 RESERVED_NS = 600_000_000_000  # 10 min of rows: a usual run; a longer one grows in the sampling thread
 NVML_UNAVAILABLE = "nvml_unavailable"
 # The polled fields, in the order of kPowerFields of native/power_fields.hpp: of the GPU, its memory, its module.
@@ -126,9 +125,13 @@ class GpuSampler:
         return told or self._device.energy_counter().energy_mj.code == 0
 
     def other_processes(self) -> list[int]:
-        """Ids of the processes that compute on the board now, but for this one; none where NVML does not tell."""
-        _, processes = self._device.processes()
-        return [process.process_id for process in processes if process.process_id != os.getpid()]
+        """Ids of the processes that compute on the board now, but for this one; none where NVML does not tell.
+
+        In a container that does not show how the host counts processes, one that may be this one is among them.
+        """
+        listed = [process.process_id for process in self._device.processes()[1]]
+        own = _native.OwnProcess()
+        return [each for each in listed if not own.of(each, listed)]
 
     def start(self) -> None:
         self._sampler.start()
@@ -210,8 +213,7 @@ class GpuSampler:
 
     def trace(self) -> Trace:
         """Everything read so far that energy is computed from."""
-        samples, polled = self._sampler.driver_samples(), self._sampler.polled()
-        counter, states = self._sampler.counter(), self._sampler.states()
+        samples, polled, counter = self._sampler.driver_samples(), self._sampler.polled(), self._sampler.counter()
         return Trace(
             samples=SampleChannel(samples["time_ns"], samples["power_mw"] * _MILLI),
             counter=CounterChannel(counter["begin_ns"], counter["end_ns"], counter["energy_mj"] * _MILLI),
@@ -220,8 +222,12 @@ class GpuSampler:
                 polled["instant_mw"] * _MILLI,
                 polled["average_mw"] * _MILLI,
             ),
-            states=StateChannel(states["time_ns"], states["throttle_reasons"], states["process_count"]),
+            states=self.states(),
         )
+
+    def states(self) -> StateChannel:
+        states = self._sampler.states()
+        return StateChannel(states["time_ns"], states["throttle_reasons"], states["process_count"])
 
     def channels(self, origin_ns: int) -> Mapping[str, Columns]:
         """Every channel as read, in SI units, times in s after `origin_ns` of the raw clock. Missing is NaN."""
@@ -269,15 +275,6 @@ class GpuSampler:
             },
         }
 
-    def throttled(self, begin_ns: int, end_ns: int) -> list[str]:
-        """In words, what lowered the clocks between two times."""
-        reasons = self._states_between("throttle_reasons", begin_ns, end_ns).astype(np.int64)
-        return throttle_words(reasons)
-
-    def most_processes(self, begin_ns: int, end_ns: int) -> int:
-        """The largest number of processes that held the device between two times; 0 where NVML does not tell."""
-        return int(self._states_between("process_count", begin_ns, end_ns).max(initial=0))
-
     def peak_memory_bytes(self) -> tuple[int | None, bool]:
         """The largest device memory seen, and whether it is this process's own (True) or everyone's (False)."""
         states = self._sampler.states()
@@ -286,13 +283,6 @@ class GpuSampler:
             if len(seen):
                 return int(seen.max()), own
         return None, False
-
-    def _states_between(self, column: str, begin_ns: int, end_ns: int) -> NDArray[np.float64]:
-        """The known values of a column between two times, one interval wider, so that a short window sees one too."""
-        states = self._sampler.states()
-        inside = (states["time_ns"] >= begin_ns - STATE_INTERVAL_NS) & (states["time_ns"] <= end_ns + STATE_INTERVAL_NS)
-        values: NDArray[np.float64] = states[column][inside]
-        return values[np.isfinite(values)]
 
 
 def _field_columns(polled: Columns) -> Columns:

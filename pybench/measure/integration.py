@@ -45,7 +45,6 @@ TRANSIENT_S = 0.003  # s: how well a tick's time is known where power changes ar
 GAP_PERIODS = 4.0  # of the sample period: stamps of an H200 lie up to 2.4 periods apart
 DISAGREEING_SIGMAS = 3.0
 DISAGREEING_RELATIVE = 0.01  # 1: samples and counter of an H200 differ by up to 0.4 % in the long run
-THROTTLING = 0x04 | 0x08 | 0x20 | 0x40 | 0x80  # NVML's clocks event reasons that lower clocks for heat or power
 STUCK_TICKS = 5.0
 FEWEST_SAMPLES = 3
 TREND_SIGMAS = 2.0
@@ -126,6 +125,38 @@ class _Run:
 
 
 def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile) -> WindowEnergies:
+    given = _look_at(trace, begin_ns, profile)
+    if given is None:
+        return _nothing(len(begin_ns))
+    length_s = seconds_since(0, end_ns - begin_ns)
+    base, sensor_parts = _with_sensor_parts(given, begin_ns, end_ns)
+    parts = {**sensor_parts, **_board_parts(base, length_s, profile)}
+    u_within_j = np.sqrt(sum((part**2 for part in parts.values()), np.zeros(len(begin_ns))))
+    u_within_j[~np.isfinite(base.energy_j)] = np.nan
+    reasons = _doubt(base, parts, length_s, given.profile)
+    if not given.by_samples:
+        reasons = [(*why, "samples_unreadable: the driver gave no power samples, the counter alone is used")
+                   for why in reasons]  # fmt: skip
+    _find_stuck(reasons, trace.counter, begin_ns, end_ns, profile.counter_tick_s)
+    _compare_instant(reasons, trace, begin_ns, end_ns, base.energy_j)
+    valid = np.array([not any(_invalidates(reason) for reason in why) for why in reasons], bool)
+    return WindowEnergies(FUSED, base.energy_j, u_within_j, _absolute(base.energy_j, u_within_j), valid, reasons, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What windows are integrated from: samples (or, without them, power between the counter's ticks), the counter's
+    steps, and the profile that says how late both are. Times in s are since `origin_ns`."""
+
+    samples: SampleChannel
+    steps: CounterSteps
+    origin_ns: int
+    profile: SensorProfile
+    by_samples: bool
+
+
+def _look_at(trace: Trace, begin_ns: Times, profile: SensorProfile) -> _Given | None:
+    """None where neither samples nor the counter show any power."""
     samples = trace.samples.ordered()
     by_samples = len(samples.time_ns) >= FEWEST_SAMPLES
     origin_ns = int(samples.time_ns[0]) if by_samples else int(begin_ns[0]) if len(begin_ns) else 0
@@ -133,28 +164,34 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
         trace.counter, origin_ns, profile.counter_tick_s, profile.counter_tick_jitter_s,
         tick_is_known=profile.origin != "assumed",
     )  # fmt: skip
-    if not by_samples:
-        samples, steps_delay_s = _from_counter(steps, origin_ns), profile.counter_delay_s
-        profile = replace(
-            profile, sample_delay_s=steps_delay_s, u_sample_delay_s=profile.u_counter_delay_s,
-            response_s=1e-6, u_response_s=0.0, stamp_jitter_s=profile.counter_tick_s / np.sqrt(12),
-            sample_period_s=profile.counter_tick_s,
-        )  # fmt: skip
-        if len(samples.time_ns) < FEWEST_SAMPLES:
-            return _nothing(len(begin_ns))
+    if by_samples:
+        return _Given(samples, steps, origin_ns, profile, True)
+    samples = _from_counter(steps, origin_ns)
+    if len(samples.time_ns) < FEWEST_SAMPLES:
+        return None
+    as_late_as_counter = replace(
+        profile, sample_delay_s=profile.counter_delay_s, u_sample_delay_s=profile.u_counter_delay_s,
+        response_s=1e-6, u_response_s=0.0, stamp_jitter_s=profile.counter_tick_s / np.sqrt(12),
+        sample_period_s=profile.counter_tick_s,
+    )  # fmt: skip
+    return _Given(samples, steps, origin_ns, as_late_as_counter, False)
 
+
+def _with_sensor_parts(given: _Given, begin_ns: Times, end_ns: Times) -> tuple[_Run, dict[str, Numbers]]:
+    """The energies, and the parts of their uncertainty in J that come from how the board is read."""
     # In order of time, neighbours in memory are looked up one after another: three times as fast for many windows.
     order = np.argsort(begin_ns, kind="stable")
     back = np.argsort(order, kind="stable")
-    sorted_s = seconds_since(origin_ns, begin_ns[order]), seconds_since(origin_ns, end_ns[order])
+    sorted_s = seconds_since(given.origin_ns, begin_ns[order]), seconds_since(given.origin_ns, end_ns[order])
 
     def run(moved: SensorProfile, with_variances: bool = False) -> _Run:
-        table = _integrate_once(samples, steps, origin_ns, *sorted_s, moved, with_variances)
+        table = _integrate_once(given.samples, given.steps, given.origin_ns, *sorted_s, moved, with_variances)
         return _Run(**{name: column[back] for name, column in table.items()})
 
+    profile = given.profile
     base = run(profile, with_variances=True)
     parts = {"sampling": np.sqrt(base.fused_variance_j2), "edges": np.sqrt(base.edge_variance_j2)}
-    u_counter_s = float(np.hypot(profile.u_counter_delay_s, steps.u_phase_s))
+    u_counter_s = float(np.hypot(profile.u_counter_delay_s, given.steps.u_phase_s))
     for part, name, u_s in (
         ("sensor_delay", "sample_delay_s", profile.u_sample_delay_s),
         ("sensor_response", "response_s", profile.u_response_s),
@@ -165,22 +202,18 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
             moved_s = max(getattr(profile, name) + sign * u_s, 1e-6)
             change_j = run(replace(profile, **{name: moved_s})).energy_j - base.energy_j
             parts[part] = np.maximum(parts[part], np.abs(change_j))
-    share = state_share(seconds_since(0, end_ns - begin_ns))
-    parts["board_state"] = profile.state_ratio * share * np.abs(np.nan_to_num(base.energy_j))
+    return base, parts
+
+
+def _board_parts(run: _Run, length_s: Numbers, profile: SensorProfile) -> dict[str, Numbers]:
+    """The parts in J that come from what the board itself does, however well it is read."""
     # Where power drifts through the window, its mean is not what the work costs later on: the level meant lies
     # anywhere between the line's two ends. What noise or bursts alone would show is taken off.
-    drifted_w2 = np.maximum(base.drift_w**2 - TREND_SIGMAS**2 * base.drift_variance_w2, 0)
-    parts["drift"] = np.sqrt(drifted_w2 / 12) * seconds_since(0, end_ns - begin_ns)
-    u_within_j = np.sqrt(sum((part**2 for part in parts.values()), np.zeros(len(begin_ns))))
-    u_within_j[~np.isfinite(base.energy_j)] = np.nan
-    reasons = _doubt(base, parts, np.asarray((end_ns - begin_ns) * 1e-9, np.float64), profile)
-    if not by_samples:
-        reasons = [(*why, "samples_unreadable: the driver gave no power samples, the counter alone is used")
-                   for why in reasons]  # fmt: skip
-    _find_stuck(reasons, trace.counter, begin_ns, end_ns, profile.counter_tick_s)
-    _compare_instant(reasons, trace, begin_ns, end_ns, base.energy_j)
-    valid = np.array([not any(_invalidates(reason) for reason in why) for why in reasons], bool)
-    return WindowEnergies(FUSED, base.energy_j, u_within_j, _absolute(base.energy_j, u_within_j), valid, reasons, parts)
+    drifted_w2 = np.maximum(run.drift_w**2 - TREND_SIGMAS**2 * run.drift_variance_w2, 0)
+    return {
+        "board_state": profile.state_ratio * state_share(length_s) * np.abs(np.nan_to_num(run.energy_j)),
+        "drift": np.sqrt(drifted_w2 / 12) * length_s,
+    }
 
 
 def _integrate_once(
@@ -315,21 +348,13 @@ def _compare_instant(
 
 def _with_states(energies: WindowEnergies, trace: Trace, begin_ns: Times, end_ns: Times) -> WindowEnergies:
     """Adds what the board's state says: lowered clocks (a reason only) and other processes (not our energy)."""
-    states = trace.states
-    if len(states.time_ns) == 0:
-        return energies
-    # One reading either side, so that a short window sees one too.
-    first = np.maximum(np.searchsorted(states.time_ns, begin_ns) - 1, 0)
-    last = np.minimum(np.searchsorted(states.time_ns, end_ns) + 1, len(states.time_ns))
-    mask = np.nan_to_num(states.throttle_reasons).astype(np.int64) & THROTTLING
-    throttled = np.concatenate(([0], np.cumsum(mask != 0)))
-    foreign = np.concatenate(([0], np.cumsum(np.nan_to_num(states.process_count) > 1)))
-    reasons, valid = list(energies.reasons), energies.valid.copy()
-    for index in np.flatnonzero(throttled[last] > throttled[first]):
-        reasons[index] += ("throttled: the GPU lowered its clocks for heat or power during the window",)
-    for index in np.flatnonzero(foreign[last] > foreign[first]):
+    seen = trace.states.seen(begin_ns, end_ns)
+    reasons, valid = list(energies.reasons), energies.valid & (seen.most_processes <= 1)
+    for index in np.flatnonzero(seen.throttling):
+        why = ", ".join(seen.throttle_words(index))
+        reasons[index] += (f"throttled: the GPU lowered its clocks for heat or power during the window ({why})",)
+    for index in np.flatnonzero(seen.most_processes > 1):
         reasons[index] += ("foreign_process: another process held the GPU during the window",)
-        valid[index] = False
     return replace(energies, reasons=reasons, valid=valid)
 
 

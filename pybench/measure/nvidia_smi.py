@@ -34,9 +34,9 @@ from pybench.measure.gpu_energy import METRIC, BoardEnergy
 from pybench.measure.integration import BOARD_GAIN, SCOPE
 from pybench.measure.plain_methods import WANTED_RELATIVE, trapezoid_j
 from pybench.measure.quantity import Quantity, unmeasured
-from pybench.measure.sampler import Columns, Unavailable, throttle_words
+from pybench.measure.sampler import Columns, Unavailable
 from pybench.measure.sensor_profile import SensorProfile
-from pybench.measure.trace import PolledChannel, Trace
+from pybench.measure.trace import PolledChannel, StateChannel, Trace
 from pybench.measure.windows import Window
 
 PROGRAM = "nvidia-smi"
@@ -242,16 +242,10 @@ class NvidiaSmiSampler:
             },
         }
 
-    def throttled(self, begin_ns: int, end_ns: int) -> list[str]:
+    def states(self) -> StateChannel:
+        """Processes are not asked for: listing them is a query of its own."""
         times_ns, rows = self._table()
-        margin_ns = round(self._interval_s * NANOSECONDS_PER_SECOND)
-        inside = (times_ns >= begin_ns - margin_ns) & (times_ns <= end_ns + margin_ns)
-        reasons = self._throttle_reasons(rows)[inside]
-        return throttle_words(reasons[np.isfinite(reasons)].astype(np.int64))
-
-    def most_processes(self, begin_ns: int, end_ns: int) -> int:
-        """Not asked for: listing processes is a query of its own."""
-        return 0
+        return StateChannel(times_ns, self._throttle_reasons(rows), np.full(len(times_ns), np.nan))
 
     def peak_memory_bytes(self) -> tuple[int | None, bool]:
         used = self._table()[1]["memory.used"]

@@ -17,8 +17,6 @@ as a time: both edges' T^2/6 together and r^2/3 each. The others are wrong by th
 
 from __future__ import annotations
 
-from math import sqrt
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -116,11 +114,6 @@ def counter_difference(
             why.append(f"tick_assumed: too few readings to measure the counter's tick, {ASSUMED_TICK_S} s assumed")
         reasons.append(tuple(why))
     return energy_j, u_j, reasons, valid
-
-
-def minimum_window_s(tick_s: float, reading_s: float, wanted_relative: float = WANTED_RELATIVE) -> float:
-    """The shortest window whose counter difference has that relative standard uncertainty; `reading_s` is r."""
-    return sqrt((tick_s**2 + 2 * reading_s**2) / 3) / wanted_relative
 
 
 def _nearest(times_ns: Times, wanted_ns: Times) -> NDArray[np.int64]:

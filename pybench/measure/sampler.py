@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pybench.cautions import Caution
 from pybench.measure.gpu_energy import BoardEnergy
 from pybench.measure.sensor_profile import SensorProfile
+from pybench.measure.trace import StateChannel
 from pybench.measure.windows import Window
 
 Columns = dict[str, NDArray[Any]]
@@ -53,11 +54,8 @@ class Sampler(Protocol):
     def channels(self, origin_ns: int) -> Mapping[str, Columns]:
         """Every channel as read, in SI units, times in s after `origin_ns` of the raw clock. Missing is NaN."""
 
-    def throttled(self, begin_ns: int, end_ns: int) -> list[str]:
-        """In words, what lowered the clocks between two times."""
-
-    def most_processes(self, begin_ns: int, end_ns: int) -> int:
-        """The largest number of processes that held the device between two times; 0 where that is not told."""
+    def states(self) -> StateChannel:
+        """The board's state over time: what lowered its clocks, and how many processes held it."""
 
     def peak_memory_bytes(self) -> tuple[int | None, bool]:
         """The largest device memory seen, and whether it is this process's own (True) or everyone's (False)."""
@@ -67,18 +65,3 @@ class Sampler(Protocol):
 
     def facts(self) -> dict[str, Any]:
         """What was found, for environment.json."""
-
-
-def throttle_words(reasons: NDArray[Any]) -> list[str]:
-    """In words, what any of these bit masks (NVML's clocks event reasons) says lowered the clocks."""
-    return [words for bit, words in THROTTLE_BITS.items() if (reasons & bit).any()]
-
-
-# NVML's clocks event reasons that lower the clocks for heat or power (nvml.h, nvmlClocksEventReasons).
-THROTTLE_BITS = {
-    0x04: "software power cap",
-    0x08: "hardware slowdown",
-    0x20: "software thermal slowdown",
-    0x40: "hardware thermal slowdown",
-    0x80: "hardware power brake",
-}

@@ -90,9 +90,8 @@ def measure_sensor(
     tell(f"{sampler.name}: switching a load on and off, {duration_s(pulses):.0f} s")
     with open_load(uuid) as load:
         loads_ns = _record(sampler, load, pulses, tell)
-    first_ns, last_ns = int(loads_ns[0, 0]), int(loads_ns[-1, 1])
-    slowed = [words for words in sampler.throttled(first_ns, last_ns) if words not in HARMLESS]
-    doubts += [f"throttled: {words} while it was measured" for words in slowed]
+    seen = sampler.states().seen(loads_ns[:1, 0], loads_ns[-1:, 1])
+    doubts += [f"throttled: {words} while it was measured" for words in seen.throttle_words(0) if words not in HARMLESS]
     measured_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     board = Board(uuid, sampler.driver_version, sampler.name, measured_at)
     try:
@@ -107,7 +106,10 @@ def measure_sensor(
 
 
 def _refuse_company(sampler: GpuSampler, force: bool) -> list[str]:
-    """Other processes on the board, as reasons; raises where they are not wanted."""
+    """Other processes on the board, as reasons; raises where they are not wanted.
+
+    This one loads the board only later, so one of which it cannot be told whose it is belongs to another.
+    """
     others = sampler.other_processes()
     if not others:
         return []

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from pybench.cautions import Caution, CautionCode
 from pybench.errors import UsageError
 from pybench.measure.build import NATIVE_BUILD_ID
@@ -158,12 +160,11 @@ class Session:
         if self._gpu is None or isinstance(self._gpu, Unavailable):
             return []
         cautions = self._gpu.cautions(window.begin_ns, window.end_ns, self._profile)
-        throttled = self._gpu.throttled(window.begin_ns, window.end_ns)
-        if throttled:
-            cautions.append(Caution(CautionCode.THROTTLED, ", ".join(throttled)))
-        processes = self._gpu.most_processes(window.begin_ns, window.end_ns)
-        if processes > 1:
-            cautions.append(Caution(CautionCode.FOREIGN_PROCESS, f"{processes} processes held the GPU"))
+        seen = self._gpu.states().seen(np.array([window.begin_ns]), np.array([window.end_ns]))
+        if seen.throttling[0]:
+            cautions.append(Caution(CautionCode.THROTTLED, ", ".join(seen.throttle_words(0))))
+        if seen.most_processes[0] > 1:
+            cautions.append(Caution(CautionCode.FOREIGN_PROCESS, f"{seen.most_processes[0]} processes held the GPU"))
         peak, own = self._gpu.peak_memory_bytes()
         if peak is not None and not own:
             cautions.append(

@@ -80,6 +80,29 @@ class PolledChannel:
     average_w: Numbers
 
 
+# NVML's clocks event reasons that lower the clocks for heat or power (nvml.h, nvmlClocksEventReasons).
+THROTTLE_BITS = {
+    0x04: "software power cap",
+    0x08: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "hardware power brake",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StatesSeen:
+    """What a board's state was during windows, int64 [m] each: every bit of THROTTLE_BITS that was set at any time, and
+    the largest number of processes on the board (0: not told)."""
+
+    throttling: NDArray[np.int64]
+    most_processes: NDArray[np.int64]
+
+    def throttle_words(self, window: int | np.intp) -> list[str]:
+        """In words, what lowered the clocks during one of the windows."""
+        return [words for bit, words in THROTTLE_BITS.items() if self.throttling[window] & bit]
+
+
 @dataclass(frozen=True, slots=True)
 class StateChannel:
     """The board's state: int64 [n] ns in order; NVML's clocks event reasons as a bit mask, processes on the board (NaN:
@@ -88,6 +111,26 @@ class StateChannel:
     time_ns: Times
     throttle_reasons: Numbers
     process_count: Numbers
+
+    def seen(self, begin_ns: Times, end_ns: Times) -> StatesSeen:
+        """In each window, and one reading either side of it, so that a short window sees one too."""
+        throttling, most_processes = (np.zeros(len(begin_ns), np.int64) for _ in range(2))
+        if len(self.time_ns) == 0:
+            return StatesSeen(throttling, most_processes)
+        first = np.maximum(np.searchsorted(self.time_ns, begin_ns) - 1, 0)
+        last = np.minimum(np.searchsorted(self.time_ns, end_ns) + 1, len(self.time_ns))
+
+        def ever(flagged: NDArray[np.bool_]) -> NDArray[np.bool_]:
+            so_far = np.concatenate(([0], np.cumsum(flagged)))
+            inside: NDArray[np.bool_] = so_far[last] > so_far[first]
+            return inside
+
+        mask = np.nan_to_num(self.throttle_reasons).astype(np.int64)
+        for bit in THROTTLE_BITS:
+            throttling |= np.where(ever(mask & bit != 0), bit, 0)
+        for count in np.unique(self.process_count[np.isfinite(self.process_count)]):  # in rising order
+            most_processes[ever(self.process_count == count)] = round(count)
+        return StatesSeen(throttling, most_processes)
 
 
 _NO_TIMES, _NO_NUMBERS = np.empty(0, np.int64), np.empty(0, np.float64)

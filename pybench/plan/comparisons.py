@@ -87,10 +87,13 @@ def _there(factor: str, cases: Sequence[Case]) -> str:
 
 def _who_yields(metric: str) -> str:
     workloads = [name for name in WORKLOADS if metric in metrics_of(Case(workload=name, model="tinylm-small"))]
-    return f"it comes from workload {' or '.join(workloads)}" + (
-        " of a language model"
-        if metric not in metrics_of(Case(workload="infer", model="resnet50")) and "infer" in workloads
-        else ""
+    tokens = metric not in metrics_of(Case(workload="infer", model="resnet50")) and "infer" in workloads
+    usual = Case(workload=workloads[0], model="tinylm-small")
+    above_idle = metric not in metrics_of(usual.with_factors(idle_window_s=0.0))
+    return (
+        f"it comes from workload {' or '.join(workloads)}"
+        + (" of a language model" if tokens else "")
+        + (", where `idle_window_s` is not 0" if above_idle else "")
     )
 
 

@@ -2,11 +2,11 @@
 """Runs a campaign: artefacts first, once each, then every run of every block in a process of its own.
 
 `campaign` is the table of contents; `schedule` the order; `claims` who may do a run; `prepare` the artefacts; `sensors`
-the profiles of the GPUs' power sensors; `process` one worker; `outcome` what came of it; `interruption` how to stop.
-Spawns the worker, never imports it.
+the profiles of the GPUs' power sensors; `process` one worker; `outcome` what came of it; `memory_kills` whether the
+kernel ended it for memory; `interruption` how to stop. Spawns the worker, never imports it.
 """
 
-from pybench.runner.campaign import Listener, Options, Tally, open_for_running, run_campaign, tally
+from pybench.runner.campaign import Listener, Options, Tally, open_for_running, run_campaign, tally, uncounted
 from pybench.runner.schedule import Shard, parse_shard, planned_runs
 from pybench.runner.sensors import Means, prepare_sensors
 
@@ -22,4 +22,5 @@ __all__ = [
     "prepare_sensors",
     "run_campaign",
     "tally",
+    "uncounted",
 ]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pybench import rundir
-from pybench.case import Case, case_to_json
+from pybench.case import Case, case_to_json, runs_of
 from pybench.recipe import Recipe, in_making_order, recipes_of
 from pybench.rundir import CampaignDirectory, ResolvedPlan, RunDirectory
 from pybench.runner.claims import Claimant, claim, is_alive, this_process, touch
@@ -145,6 +145,12 @@ def tally(campaign: CampaignDirectory, plan: ResolvedPlan, planned: Sequence[Pla
             applicable = [name for name in plan.require if _applies(name, run.case)]
             result.invalid.update(name for name in applicable if record["valid"][name]["value"] is not True)
     return result
+
+
+def uncounted(campaign: CampaignDirectory, plan: ResolvedPlan) -> int:
+    """How many runs of the plan's cases lie in blocks that the plan does not have: it had more repetitions before."""
+    blocks = {case.id: runs_of(case, plan.repetitions) for case in plan.cases}
+    return sum(attempt.block > blocks.get(attempt.case_id, attempt.block) for attempt in campaign.runs())
 
 
 @dataclass(slots=True)

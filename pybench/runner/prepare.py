@@ -7,6 +7,7 @@ runners share the work by claims, as with runs: who finds one being made waits f
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import time
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pybench import rundir
+from pybench.errors import CorruptError
 from pybench.recipe import Recipe
 from pybench.rundir import CampaignDirectory, RunDirectory
 from pybench.runner.claims import Claimant, claim, is_alive, touch
@@ -107,7 +109,8 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
         outcome = Outcome("build_failed", outcome.reason or outcome.name, outcome.detail)
     if outcome.name == "ok" and not attempt.file(recipe.file).is_file():
         outcome = Outcome("build_failed", "no_file", f"the maker reported success but left no {recipe.file}")
-    attempt.complete(run_record(recipe.digest, 0, attempt.attempt, outcome, end))
+    made = _digests(attempt.path) if outcome.name == "ok" else {}
+    attempt.complete({**run_record(recipe.digest, 0, attempt.attempt, outcome, end), "made": made})
     return _publish(attempt, maker.campaign.artefact(recipe.digest), outcome)
 
 
@@ -143,8 +146,25 @@ def _usable(folder: Path, maker: Maker) -> Outcome | None:
 
 
 def _stored_outcome(folder: Path) -> Outcome:
+    """Raises CorruptError where a file is no longer what was made: runs that need it would fail, or be others."""
     run = RunDirectory(folder, folder.name, 0, 1).read_run()
+    for name, digest in run.get("made", {}).items():
+        path = folder / name
+        if not path.is_file() or _digest(path) != digest:
+            what = "is not as it was made" if path.is_file() else "is gone"
+            raise CorruptError(f"{path} {what}", hint=f"restore it, or remove its folder {folder} and run again")
     return Outcome(run["outcome"], run.get("reason"), run.get("detail"))
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """The sha256 of each file that a maker left, by its name."""
+    made = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in rundir.OF_EVERY_MAKING]
+    return {path.name: _digest(path) for path in made}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _free_name(folder: Path) -> Path:

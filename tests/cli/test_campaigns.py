@@ -57,6 +57,20 @@ def test_running_again_says_what_is_there_and_does_nothing(plan: Path, capsys: p
     assert "4 ok from before; 0 runs to do" in printed.err
 
 
+def test_fewer_repetitions_than_ran_are_said_to_leave_runs_out(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", str(plan)])
+    assert "not counted" not in capsys.readouterr().err
+    assert main(["run", str(plan), "--repetitions", "1"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "2 ok of 2 runs in results/trial\n"
+    beyond = "kept but not counted: 2 runs in blocks beyond 1, the number of repetitions\n"
+    assert beyond in printed.err
+    assert main(["status", "results/trial"]) == 0
+    assert capsys.readouterr().err == beyond
+    assert main(["run", str(plan)]) == 0
+    assert "4 ok from before; 0 runs to do" in capsys.readouterr().err
+
+
 def test_status_tells_what_is_missing(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["run", str(plan), "--filter", "iterations=1"])
     capsys.readouterr()

@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -150,3 +154,23 @@ def test_a_filter_that_fits_nothing_or_cannot_be_read_is_a_usage_error(grid: str
     assert "no case fits" in capsys.readouterr().err
     assert main(["expand", grid, "--filter", "thread>5"]) == EXIT_USAGE
     assert "did you mean `threads`?" in capsys.readouterr().err
+
+
+def test_one_of_anything_is_told_in_the_singular(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text("schema_version: 1\nname: x\nrepetitions: 1\nmatrix:\n  - {workload: noop}\n")
+    assert main(["expand", str(path)]) == EXIT_OK
+    assert capsys.readouterr().err == "1 case, 1 repetition: 1 run\n"
+
+
+@pytest.mark.parametrize("arguments", [["expand", "PLAN", "--json"], ["schema"]])
+def test_output_that_nobody_reads_ends_the_command_without_a_word(grid: str, arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "pybench.cli", *[grid if each == "PLAN" else each for each in arguments]]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writing)
+    assert done.stderr == b""
+    assert done.returncode == -signal.SIGPIPE

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the library that stands in for the CUDA driver, and makes the streams that tests replay graphs on."""
+"""Builds the library that stands in for the CUDA driver, and makes what tests replay graphs with, and interrupt."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import shlex
+import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from pybench.measure import GraphReplayer
 
 REPOSITORY = Path(__file__).parents[2]
 GRAPH = 0x6E41  # the one graph that the library knows
@@ -46,3 +51,21 @@ class SimulatedDriver:
     def held(self) -> int:
         """Streams, events and allocations that exist."""
         return int(self._library.pybench_fake_cuda_held())
+
+
+def replayer(simulated: SimulatedDriver) -> GraphReplayer:
+    return GraphReplayer(GRAPH, simulated.stream())
+
+
+@contextmanager
+def interrupted_after(seconds: float) -> Iterator[None]:
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)

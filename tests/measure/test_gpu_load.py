@@ -5,12 +5,16 @@ back.
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from pybench import _native
 from pybench.errors import DeviceMemoryError, PybenchError, UnsupportedError, UsageError
 from pybench.measure import GpuLoad, monotonic_ns
 from tests.measure.simulated_cuda import UUID, SimulatedDriver
@@ -122,3 +126,26 @@ def test_a_load_that_is_not_open_says_how(simulated: SimulatedDriver) -> None:
     with pytest.raises(UsageError) as caught:
         GpuLoad(UUID).run(0.1)
     assert caught.value.hint is not None
+
+
+@pytest.mark.parametrize(("version", "target", "built_for"), [("4.3", "sm_50", "sm_90"), ("6.3", "sm_75", "sm_90")])
+def test_nvidias_assembler_takes_the_kernel(version: str, target: str, built_for: str, tmp_path: Path) -> None:
+    ptxas = find_ptxas()
+    if ptxas is None:
+        pytest.skip("no ptxas here")
+    source = tmp_path / "load.ptx"
+    source.write_text(_native.CudaLoad.ptx(version, target))
+    command = [ptxas, f"-arch={built_for}", "-Werror", "-v", str(source), "-o", str(tmp_path / "load.cubin")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "0 bytes spill stores" in done.stderr
+
+
+def find_ptxas() -> str | None:
+    """The toolkit's, or the one that comes with torch's compiler."""
+    try:
+        import triton
+    except ImportError:
+        return shutil.which("ptxas")
+    bundled = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
+    return str(bundled) if os.access(bundled, os.X_OK) else shutil.which("ptxas")

@@ -190,9 +190,28 @@ def test_throttling_foreign_processes_and_memory_are_seen(
     gpu.start()
     time.sleep(0.4)
     gpu.stop()
-    assert gpu.throttled(begin_ns, monotonic_ns()) == ["software power cap"]
-    assert gpu.most_processes(begin_ns, monotonic_ns()) == 2
+    seen = gpu.states().seen(np.array([begin_ns]), np.array([monotonic_ns()]))
+    assert seen.throttle_words(0) == ["software power cap"]
+    assert seen.most_processes.tolist() == [2]
     assert gpu.peak_memory_bytes() == (5_000_000, True)
+
+
+@pytest.mark.parametrize(
+    ("names", "space", "own"),
+    [
+        ("4242\t7", "pid:[4026532999]", [True, False]),  # a name space whose outer number is told
+        ("4242", "pid:[4026531836]", [True, False]),
+        ("7", "pid:[4026532999]", [None, None]),  # a container with a /proc of its own
+    ],
+)
+def test_a_listed_process_is_own_foreign_or_not_to_be_told(
+    tmp_path: Path, names: str, space: str, own: list[bool | None]
+) -> None:
+    (tmp_path / "self" / "ns").mkdir(parents=True)
+    (tmp_path / "self" / "status").write_text(f"Name:\tpython\nNSpid:\t{names}\n")
+    (tmp_path / "self" / "ns" / "pid").symlink_to(space)
+    process = _native.OwnProcess(str(tmp_path))
+    assert [process.of(each, [4242, 99]) for each in (4242, 99)] == own
 
 
 def test_an_interval_that_cannot_be_kept_is_refused(replayed_gpu: str) -> None:
@@ -259,13 +278,12 @@ def test_the_phase_of_the_counters_ticks_is_found_and_kept(
 
 
 def test_samples_that_the_driver_dropped_are_a_caution(replayed_gpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(
-        "PYBENCH_REPLAY_SPEED", "20"
-    )  # 120 samples are 0.12 s then, less than the time between two drains
+    # 120 samples are 0.12 s then, less than the 0.8 s between two drains.
+    monkeypatch.setenv("PYBENCH_REPLAY_SPEED", "20")
     gpu = opened(replayed_gpu)
     begin_ns = monotonic_ns()
     gpu.start()
-    time.sleep(0.7)
+    time.sleep(1.0)
     gpu.stop()
     assert gpu.facts()["power_samples_lost"] >= 2
     cautions = gpu.cautions(begin_ns, monotonic_ns(), ASSUMED)

@@ -149,7 +149,8 @@ def test_fields_that_an_older_nvidia_smi_lacks_are_left_out(tmp_path: Path, monk
     assert gpu.method == "nvidia-smi-draw"
     [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities
     assert energy.value == pytest.approx(301.5 * window.duration_s, rel=1e-6)
-    assert gpu.throttled(window.begin_ns, window.end_ns) == ["software thermal slowdown"]
+    seen = gpu.states().seen(np.array([window.begin_ns]), np.array([window.end_ns]))
+    assert (seen.throttle_words(0), seen.most_processes.tolist()) == (["software thermal slowdown"], [0])
 
 
 def test_a_device_without_power_is_unavailable_with_both_reasons(

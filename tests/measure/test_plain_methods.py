@@ -8,7 +8,7 @@ import pytest
 
 from pybench.measure import Quantity, Window, integrate
 from pybench.measure.gpu_energy import to_quantity
-from pybench.measure.plain_methods import measure_tick_s, minimum_window_s
+from pybench.measure.plain_methods import measure_tick_s
 from pybench.measure.sensor_profile import ASSUMED
 from pybench.measure.trace import CounterChannel, Trace
 from tests.measure.replay import TRACE
@@ -65,12 +65,6 @@ def test_readings_far_apart_do_not_pass_for_the_tick() -> None:
     channel = channel_of(500.0, duration_s=60.0)
     sparse = CounterChannel(channel.call_ns[::200], channel.return_ns[::200], channel.energy_j[::200])
     assert measure_tick_s(sparse) is None
-
-
-def test_the_minimum_window_follows_from_the_tick_and_the_wanted_uncertainty() -> None:
-    assert minimum_window_s(0.1, 0.005) == pytest.approx(1.158, rel=1e-3)
-    assert minimum_window_s(0.1, 0.005, wanted_relative=0.01) == pytest.approx(5.79, rel=1e-3)
-    assert minimum_window_s(0.02, 0.005) < 0.3
 
 
 def test_a_window_shorter_than_the_minimum_keeps_its_value_and_is_invalid() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pybench.errors import InputError
-from pybench.measure.trace import SampleChannel, read_columns, read_trace
+from pybench.measure.trace import SampleChannel, StateChannel, Trace, read_columns, read_trace
 from tests.measure.recordings import DATA, NAMES
 from tests.measure.replay import TRACE
 
@@ -116,3 +116,16 @@ def test_a_dense_channel_is_thinned_to_a_millisecond_and_not_lost() -> None:
 def test_no_samples_stay_no_samples() -> None:
     empty = SampleChannel(np.empty(0, np.int64), np.empty(0)).ordered()
     assert len(empty.time_ns) == len(empty.power_w) == 0
+
+
+def test_states_seen_are_those_inside_a_window_and_one_reading_either_side() -> None:
+    times_ns = np.arange(5, dtype=np.int64) * 100
+    states = StateChannel(times_ns, np.array([0x01, 0x04, 0x40, np.nan, 0x08]), np.array([1, 3, np.nan, 2, 1.0]))
+    begin_ns, end_ns = np.array([150, 350, 900, 10, -50]), np.array([250, 360, 950, 20, -10])
+    seen = states.seen(begin_ns, end_ns)
+    # Readings 1 to 3, 3 and 4, the last, 0 and 1, the first; 0x01 (idle) lowers nothing.
+    assert seen.throttling.tolist() == [0x44, 0x08, 0x08, 0x04, 0]
+    assert seen.most_processes.tolist() == [3, 2, 1, 3, 1]
+    assert seen.throttle_words(0) == ["software power cap", "hardware thermal slowdown"]
+    none = Trace().states.seen(begin_ns, end_ns)
+    assert (none.throttling.tolist(), none.most_processes.tolist()) == ([0] * 5, [0] * 5)

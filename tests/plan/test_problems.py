@@ -220,6 +220,10 @@ criteria:
             "{baseline: {precision: fp32}, accept: {tokens_per_s_ratio_min: 1}}",
             "10:42: `tokens_per_s_ratio_min` needs throughput_tokens_per_s, which no compared case yields",
         ),
+        (
+            "{baseline: {precision: fp32}, accept: {gpu_net_energy_per_token_ratio_max: 1}}",
+            "10:42: `gpu_net_energy_per_token_ratio_max` needs gpu_net_energy_per_token_j, which no compared case",
+        ),
         ("{baseline: {precision: fp32}, where: {batch: 8}}", "10:33: `where` selects no case"),
         ("{baseline: {precision: fp32}, accept: {speedup_min: 0}}", "10:55: speedup_min takes a finite ratio above 0"),
     ],
@@ -228,6 +232,13 @@ def test_a_comparison_that_compares_nothing_is_refused(problems: Problems, crite
     found = problems(f"{INT8.replace('CALIBRATION', 'entropy')}  {criteria}\n")
     assert len(found) == 1
     assert found[0].startswith(expected), found
+
+
+def test_energy_above_idle_cannot_be_compared_without_idle_windows(problems: Problems) -> None:
+    restless = INT8.replace("CALIBRATION", "entropy").replace("criteria", "    idle_window_s: 0\ncriteria")
+    found = problems(f"{restless}  {{baseline: {{precision: fp32}}, accept: {{gpu_net_energy_ratio_max: 0.9}}}}\n")
+    assert len(found) == 1
+    assert "(it comes from workload infer or train or tokenize, where `idle_window_s` is not 0)" in found[0]
 
 
 def test_a_baseline_that_two_cases_fit_is_refused(problems: Problems) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from pybench import rundir
 from pybench.case import Case
-from pybench.errors import CorruptError
+from pybench.errors import EXIT_CORRUPT, CorruptError
 from pybench.recipe import Recipe, recipes_of
 from pybench.rundir import CampaignDirectory
 from pybench.runner.claims import Claimant, claim, this_process
@@ -25,7 +25,7 @@ from tests.runner.conftest import Run, plan_content
 
 
 @pytest.mark.slow
-def test_a_users_checkpoint_becomes_an_onnx_file_of_its_weights(
+def test_a_users_checkpoint_becomes_an_onnx_file_of_its_weights_and_has_to_stay_what_it_is(
     campaign: CampaignDirectory, run: Run, tmp_path: Path
 ) -> None:
     torch = pytest.importorskip("torch")
@@ -46,6 +46,16 @@ def test_a_users_checkpoint_becomes_an_onnx_file_of_its_weights(
     assert dict(tally.outcomes) == {"ok": 1}
     made = campaign.artefact(recipes_of(case)["model"].digest)
     assert json.loads((made / rundir.RECIPE).read_text())["files"] == {"checkpoint": str(tmp_path / "weights.pt")}
+    os.truncate(made / "model.onnx", 1000)
+    with pytest.raises(CorruptError, match=r"model\.onnx is not as it was made") as caught:
+        run({**plan_content([case], 2), "files": files})
+    assert caught.value.exit_code == EXIT_CORRUPT
+    (made / "model.onnx").unlink()
+    with pytest.raises(CorruptError, match=r"model\.onnx is gone"):
+        run({**plan_content([case], 2), "files": files})
+    shutil.rmtree(made)
+    tally, _ = run({**plan_content([case], 2), "files": files})
+    assert dict(tally.outcomes) == {"ok": 2}
 
 
 # Without any parameter its maker crashes in a moment, and trains nothing.

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `pybench run PLAN --dry-run` says: cases, artefacts to make, and about how much time and disk they take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pybench import machine, rundir, runner
+from pybench.case import Case
+from pybench.cli.progress import counted, duration_text
+from pybench.recipe import Recipe, in_making_order, recipes_of
+from pybench.rundir import CampaignDirectory, ResolvedPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """`unsupported`: case id -> (reason code, sentence), None for a case that this machine can run."""
+
+    directory: str
+    cases: Sequence[Case]
+    unsupported: Mapping[str, tuple[str, str] | None]
+    missing: Sequence[Recipe]
+    blocks: int
+    runs: int
+    done: int
+    guess: machine.Estimate
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "directory": self.directory,
+            "cases": [
+                {"case_id": case.id, "title": case.title(), "unsupported": self.unsupported[case.id]}
+                for case in self.cases
+            ],
+            "artefacts": [{"digest": recipe.digest, "title": recipe.title()} for recipe in self.missing],
+            "runs": self.runs,
+            "done": self.done,
+            "estimate_s": self.guess.seconds,
+            "estimate_bytes": self.guess.bytes,
+        }
+
+
+def preview(
+    campaign: CampaignDirectory, plan: ResolvedPlan, cases: Sequence[Case], facts: machine.Facts, shard: runner.Shard
+) -> Preview:
+    """Looks at what is there already, and starts nothing."""
+    unsupported = {case.id: machine.unsupported(case, facts) for case in cases}
+    runnable = [case for case in cases if unsupported[case.id] is None]
+    named = {
+        f"{case.id}/{role}": recipe
+        for case in runnable
+        for role, recipe in recipes_of(case, machine.platform_of(case, facts)).items()
+    }
+    missing = [
+        recipe for recipe in in_making_order(named) if not (campaign.artefact(recipe.digest) / rundir.COMPLETE).exists()
+    ]
+    blocks = sum(shard.takes(block) for block in range(1, plan.repetitions + 1))
+    planned = list(runner.planned_runs(cases, plan.seed, plan.repetitions, shard))
+    done = len(planned) - runner.tally(campaign, plan, planned).uncovered
+    guess = machine.estimate(runnable, blocks, len(missing), facts, _known(campaign, cases))
+    return Preview(str(campaign.path), cases, unsupported, missing, blocks, len(planned), done, guess)
+
+
+def _known(campaign: CampaignDirectory, cases: Sequence[Case]) -> dict[str, float]:
+    """Mean seconds by case of the runs that exist."""
+    ids = {case.id for case in cases}
+    durations: dict[str, list[float]] = {}
+    for attempt in campaign.runs():
+        duration = attempt.read_run().get("duration_s") if attempt.case_id in ids else None
+        if duration is not None:
+            durations.setdefault(attempt.case_id, []).append(duration)
+    return {case_id: sum(found) / len(found) for case_id, found in durations.items()}
+
+
+def print_preview(found: Preview) -> None:
+    for case in found.cases:
+        reason = found.unsupported[case.id]
+        print(f"{case.id[:12]}  {case.title()}" + (f"  [unsupported: {reason[1]}]" if reason else ""))
+    for recipe in found.missing:
+        print(f"to make  {recipe.title()}")
+    runnable = counted(sum(reason is None for reason in found.unsupported.values()), "case")
+    basis = f"{found.guess.measured} of {runnable} from their own runs, the rest nominal: within a factor of three"
+    print(
+        f"{counted(len(found.cases), 'case')} in {counted(found.blocks, 'block')}: {counted(found.runs, 'run')} "
+        f"({found.done} done), {counted(len(found.missing), 'artefact')} to make, into {found.directory}"
+    )
+    print(f"about {duration_text(found.guess.seconds)} and {found.guess.bytes / 1e6:.1f} MB for all of it ({basis})")
