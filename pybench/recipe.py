@@ -160,7 +160,14 @@ def _onnx_of(case: Case) -> Recipe | None:
         return _quantised(case, exported)
     if floating_type(case.precision) == "fp32":
         return exported
-    parameters = (*_named(case), ("precision", case.precision), ("keep_fp32", case.keep_fp32))
+    # What its outputs are compared on follows from the model and its weights, so that no case's images make another file.
+    compared_on = images_of(case.with_factors(images=None))
+    parameters = (
+        *_named(case),
+        ("precision", case.precision),
+        ("keep_fp32", case.keep_fp32),
+        ("images", compared_on),
+    )
     return Recipe("onnx-converted", ONNX_FILE, parameters, _on(exported), _own(case, "model"))
 
 

@@ -4,8 +4,8 @@
 Every option that decides a number is stated, whatever its default, and what onnxruntime then reports is stored. The
 TensorRT provider gets no precision switches: a graph without them is built strongly typed, so that the precision is in
 the file, as for the runtime tensorrt. It documents no switch for TF32, which TensorRT uses unless it is told not to;
-CUDA's own override in the environment serves. Written to the documentation of onnxruntime 1.23 to 1.31; only the CPU provider
-has been run so far. Imports no onnxruntime.
+CUDA's own override in the environment serves. Written to the documentation of onnxruntime 1.23 to 1.31; only the CPU
+provider has been run so far. Imports no onnxruntime.
 """
 
 from __future__ import annotations

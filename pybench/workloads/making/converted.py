@@ -9,7 +9,6 @@ from pathlib import Path
 from pybench.case import floating_type
 from pybench.precision.audit import audit_onnx
 from pybench.precision.notes import KEPT_KEY
-from pybench.recipe import DEFAULT_IMAGES
 from pybench.workloads.making.order import Order
 from pybench.workloads.making.samples import COMPARED_SAMPLES, CalibrationSamples
 from pybench.workloads.result import Result, Verdict
@@ -26,8 +25,7 @@ def make(order: Order, path: Path) -> Result:
     done = convert(network, floating_type(precision), parameters["keep_fp32"])
     network.save(path, {KEPT_KEY: json.dumps(done.kept, sort_keys=True)})
     found = audit_onnx(path, precision)
-    images = {"images": DEFAULT_IMAGES.get(parameters["model"]), "calibration_images": COMPARED_SAMPLES}
-    samples = CalibrationSamples.of_file(source, {**parameters, **images}, order.files)
+    samples = CalibrationSamples.of_file(source, {**parameters, "calibration_images": COMPARED_SAMPLES}, order.files)
     labels = {
         "opset": network.opset,
         "kept": done.kept,
