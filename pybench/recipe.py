@@ -160,7 +160,7 @@ def _onnx_of(case: Case) -> Recipe | None:
         return _quantised(case, exported)
     if floating_type(case.precision) == "fp32":
         return exported
-    # What its outputs are compared on follows from the model and its weights, so that no case's images make another file.
+    # What its outputs are compared on follows from the model and its weights: no case's images make another file.
     compared_on = images_of(case.with_factors(images=None))
     parameters = (
         *_named(case),
