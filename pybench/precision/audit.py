@@ -131,7 +131,11 @@ def _judge_quantised(
     realised = f"{claimed} in the graph: {len(done)} of {len(found)} convolutions and matrix products"
     if around != "fp32":
         realised += f", {around} around"
-    more = {f"{claimed}_share_ratio": share, "outside_keep_list": outside if kept is not None else None}
+    more = {
+        f"{claimed}_share_ratio": share,
+        "outside_keep_list": outside if kept is not None else None,
+        "left_undeclared": outside if kept is None else [],
+    }
     return Audit(realised, not reasons, tuple(reasons), {**facts, **more})
 
 

@@ -90,6 +90,7 @@ def test_an_int8_file_in_which_nothing_is_quantised_is_invalid(tmp_path: Path) -
     files = {"model": tmp_path / "fake.onnx"}
     made = workloads.make(only_recipe(case).as_json(), {}, files, tmp_path)
     assert made.valid["precision"].reasons == ("not_quantised",)
+    assert made.labels["precision_facts"]["left_undeclared"] == ["product"]
     from pybench.workloads.result import Request
 
     request = Request(case=case, block=0, attempt=1, seed=0, artefacts={"model": tmp_path / "model.onnx"}, files=files)

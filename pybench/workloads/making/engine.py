@@ -14,6 +14,7 @@ from typing import Any
 
 from pybench import measure
 from pybench.errors import InputError, UnsupportedError
+from pybench.precision.audit import audit_onnx
 from pybench.precision.engine_audit import audit_engine
 from pybench.precision.flops import count_flops
 from pybench.precision.notes import read_notes
@@ -49,7 +50,7 @@ def make(order: Order, path: Path) -> Result:
     result = _described(built, device, cache)
     for quantity in session.energy(BUILD):
         result.metrics[quantity.name] = measured(quantity)
-    graph = _graph_facts(source, options)
+    graph = _graph_facts(source, options, parameters["precision"])
     (path.parent / GRAPH_FILE).write_text(json.dumps(graph, indent=1))
     _inspect(path, graph, parameters["precision"], result)
     return result
@@ -81,15 +82,21 @@ def _described(built: Built, device: dict[str, Any], cache: Path) -> Result:
     return result
 
 
-def _graph_facts(source: Path, options: BuildOptions) -> dict[str, Any]:
-    """`node_flops` None: TensorRT took a graph whose shapes ONNX cannot infer; the audit then goes by layers alone."""
+def _graph_facts(source: Path, options: BuildOptions, precision: str) -> dict[str, Any]:
+    """`node_flops` None: TensorRT took a graph whose shapes ONNX cannot infer; the audit then goes by layers alone.
+
+    `kept`: what the file declares; where it declares nothing (another quantiser's, a user's own), what its graph leaves
+    unquantised: the engine is judged by the graph that it was given.
+    """
     notes = read_notes(source)
+    left = audit_onnx(source, precision).facts.get("left_undeclared", ())
     flops: dict[str, int] | None
     try:
         flops = count_flops(source, options.batch, options.tokens)
     except InputError:
         flops = None
-    return {"node_flops": flops, "kept": notes.kept, "metadata": notes.metadata}
+    kept = notes.kept | dict.fromkeys(left, "undeclared")
+    return {"node_flops": flops, "kept": kept, "metadata": notes.metadata}
 
 
 def _inspect(path: Path, graph: dict[str, Any], precision: str, result: Result) -> None:
