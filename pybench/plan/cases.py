@@ -13,6 +13,8 @@ from typing import Any
 
 from pybench.case import (
     BOARD_SETTINGS,
+    CALIBRATIONS,
+    CALIBRATIONS_OF,
     ENGINE_FACTORS,
     FACTORS,
     IMAGE_MODELS,
@@ -22,6 +24,7 @@ from pybench.case import (
     SYNTHETIC,
     TOKEN_MODELS,
     Case,
+    quantised_type,
 )
 from pybench.criteria import idle_factors
 from pybench.errors import Problem
@@ -135,6 +138,7 @@ class CaseBuilder:
         self._check_model(settings, workload, model)
         if not damaged:
             self._check_arrivals(settings, workload)
+            self._check_quantiser(settings, workload)
         if "batch" in cell and "batch_tokens" in cell:
             self._say(
                 cell["batch_tokens"].path, "`batch_tokens` and `batch` say the same thing", "keep one", at_key=True
@@ -174,6 +178,22 @@ class CaseBuilder:
         if _value(settings, "arrival_rate_per_s") is None:
             hint = "as in `arrival_rate_per_s: 100`: iterations a second"
             self._say(settings["arrivals"].path, f"{arrivals} arrivals need `arrival_rate_per_s`", hint)
+
+    def _check_quantiser(self, settings: dict[str, Setting], workload: str) -> None:
+        """Whether the quantiser, named or taken by default, knows the calibration and the type."""
+        claimed = quantised_type(_value(settings, "precision"))
+        if workload not in FACTORS["quantiser"].workloads or claimed is None:
+            return
+        on_cpu = _value(settings, "runtime") == "onnxruntime" and _value(settings, "provider") != "tensorrt"
+        quantiser = _value(settings, "quantiser") or ("onnxruntime" if on_cpu else "pybench")
+        calibration, known = _value(settings, "calibration"), CALIBRATIONS_OF.get(quantiser, CALIBRATIONS)
+        path = next(settings[name].path for name in ("quantiser", "calibration", "precision") if name in settings)
+        if calibration not in known:
+            what = f"the quantiser {quantiser} knows no calibration by {calibration}"
+            self._say(path, what, f"it knows {', '.join(known)}; pybench knows all")
+        if (quantiser, claimed) == ("onnxruntime", "fp8") and not on_cpu:  # there fp8 is unsupported anyway
+            what = "the quantiser onnxruntime has one scale for all channels of an fp8 weight, and is not offered"
+            self._say(path, what, "take pybench or modelopt")
 
     def _case(self, settings: dict[str, Setting]) -> Case | None:
         values = {name: setting.value for name, setting in settings.items() if name in FACTORS}

@@ -43,6 +43,8 @@ criteria:
 require: [timings]
 """
 
+TENSORRT_INT8 = "{workload: infer, model: mlp, runtime: tensorrt, precision: int8}"
+
 
 def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Problems) -> None:
     found = problems(BROKEN, whole=True)
@@ -170,6 +172,18 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         ("{workload: noop, threads: []}", "4:31: `threads` is an empty list"),
         ("{workload: noop, threads: true}", "4:31: `threads` takes an integer"),
+        (
+            TENSORRT_INT8.replace("}", ", quantiser: modelopt, calibration: percentile}"),
+            "4:82: the quantiser modelopt knows no calibration by percentile (it knows minmax, entropy; pybench",
+        ),
+        (
+            "{workload: infer, model: digits-cnn, runtime: onnxruntime, precision: int8, calibration: moving-average}",
+            "4:94: the quantiser onnxruntime knows no calibration by moving-average",
+        ),
+        (
+            TENSORRT_INT8.replace("int8}", "fp8, quantiser: onnxruntime}"),
+            "4:81: the quantiser onnxruntime has one scale for all channels of an fp8 weight",
+        ),
         ("{workload: noop, affinity: 3-0}", "4:32: `affinity` has the span 3-0, which ends before it begins"),
         ("{workload: noop, affinity: all}", "4:32: `affinity` takes CPUs such as `0-3,8`"),
         ("{workload: noop, device: gpu}", "4:30: `device` takes auto, cpu, cuda or a GPU's UUID (GPU-...); not 'gpu'"),
