@@ -132,8 +132,8 @@ class CautionCode(Enum):
     )
     FEWER_CLASSES = (
         "fewer_classes",
-        "the image folder has fewer classes than the model has outputs: its n-th folder counts as class n",
-        "add an empty folder for each class that is missing, so that the numbers fit",
+        "the images have fewer classes than the model has outputs: the n-th class counts as output n",
+        "name all classes in the order of the outputs in `classes.txt` beside the class folders (docs/plan.md)",
     )
     CORPUS_WRAPPED = (
         "corpus_wrapped",

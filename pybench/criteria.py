@@ -27,6 +27,7 @@ from pybench.case import (
     quantised_type,
 )
 from pybench.errors import UsageError
+from pybench.recipe import images_of
 
 Kind = Literal["ratio", "difference"]
 Sense = Literal["min", "max"]
@@ -388,7 +389,8 @@ def joined(found: Sequence[Pair]) -> tuple[Joined, ...]:
     """The pairs of one contrast, `infer` joined with `accuracy` on (model, runtime, precision) of case and baseline.
 
     An `infer` pair without accuracies stands alone; an `accuracy` pair that no `infer` pair takes comes last, alone.
-    Pairs of other workloads are not here. Two calibrations or quantisers of one precision are told apart.
+    Pairs of other workloads are not here. Two calibrations or quantisers of one precision are told apart, and what they
+    were calibrated on.
     """
     accuracies: dict[tuple[Any, ...], list[Pair]] = {}
     for pair in found:
@@ -430,9 +432,12 @@ def _ambiguous(case: Case, candidates: Sequence[Case]) -> UsageError:
 
 def _join_key(pair: Pair) -> tuple[Any, ...]:
     names = ("model", "checkpoint", "runtime", "provider", "precision", "keep_fp32", *QUANTISING_FACTORS)
-    return tuple(
-        getattr(case, name) for case in (pair.case, pair.baseline) for name in names if name not in idle_factors(case)
-    )
+    key: list[Any] = []
+    for case in (pair.case, pair.baseline):
+        key += [getattr(case, name) for name in names if name not in idle_factors(case)]
+        if quantised_type(case.precision) is not None:  # what its ranges were found on is part of what ran
+            key += [images_of(case), dict(case.sources).get("images")]
+    return tuple(key)
 
 
 def _value_fits(value: Any, wanted: Any) -> bool:

@@ -95,10 +95,13 @@ def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
 
 
 def quantiser_of(case: Case) -> str:
-    """What puts int8 or fp8 into the case's graph: onnxruntime's own quantiser is for its CPU kernels, since its ranges
-    are not symmetric, as TensorRT asks."""
-    on_cpu = case.runtime == "onnxruntime" and case.provider != "tensorrt"
-    return case.quantiser or ("onnxruntime" if on_cpu else "pybench")
+    """What puts int8 or fp8 into the case's graph."""
+    return case.quantiser or default_quantiser(case.runtime, case.provider)
+
+
+def default_quantiser(runtime: str | None, provider: str | None) -> str:
+    """onnxruntime's own quantiser is for its own kernels: its ranges are not symmetric, as TensorRT asks."""
+    return "onnxruntime" if runtime == "onnxruntime" and provider != "tensorrt" else "pybench"
 
 
 def images_of(case: Case) -> str | None:

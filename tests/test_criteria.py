@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from pybench.case import WORKLOADS, Case
-from pybench.criteria import CRITERIA, Contrast, from_json, idle_factors, joined, metrics_of, pairs, parse, to_json
+from pybench.criteria import (
+    CRITERIA,
+    Contrast,
+    Pair,
+    from_json,
+    idle_factors,
+    joined,
+    metrics_of,
+    pairs,
+    parse,
+    to_json,
+)
 from pybench.errors import UsageError
 from pybench.units import METRICS
 
@@ -172,3 +183,13 @@ def test_images_are_idle_in_infer_and_never_in_accuracy() -> None:
 def test_a_tokenizer_is_idle_with_synthetic_ids_unless_they_are_drawn_from_its_vocabulary() -> None:
     assert "tokenizer" in idle_factors(infer(model="tinylm-small"))
     assert "tokenizer" not in idle_factors(Case(workload="tokenize", model="tinylm-small"))
+
+
+def test_a_speed_is_not_joined_with_the_accuracy_of_another_calibration() -> None:
+    """Calibrated on other images it is another graph, whatever else is equal."""
+    infer = Case(workload="infer", model="resnet50", runtime="tensorrt", precision="int8")
+    judged = infer.with_factors(workload="accuracy", images="pictures", sources=(("images", "a" * 64),))
+    calibrated = infer.with_factors(images="pictures", sources=(("images", "a" * 64),))
+    found = [Pair(case, case.with_factors(precision="fp32")) for case in (infer, calibrated, judged)]
+    by_images = {each.infer.case.images: len(each.accuracy) for each in joined(found) if each.infer is not None}
+    assert by_images == {None: 0, "pictures": 1}

@@ -32,7 +32,7 @@ from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.document import Node
 from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.values import PSEUDO_FACTORS
-from pybench.recipe import DEFAULT_IMAGES, SYNTHETIC_TRAINING, is_built_in
+from pybench.recipe import DEFAULT_IMAGES, SYNTHETIC_TRAINING, default_quantiser, is_built_in
 
 _SETTABLE = {**FACTORS, **PSEUDO_FACTORS}
 LANGUAGE_FACTORS = frozenset(
@@ -184,14 +184,14 @@ class CaseBuilder:
         claimed = quantised_type(_value(settings, "precision"))
         if workload not in FACTORS["quantiser"].workloads or claimed is None:
             return
-        on_cpu = _value(settings, "runtime") == "onnxruntime" and _value(settings, "provider") != "tensorrt"
-        quantiser = _value(settings, "quantiser") or ("onnxruntime" if on_cpu else "pybench")
+        default = default_quantiser(_value(settings, "runtime"), _value(settings, "provider"))
+        quantiser = _value(settings, "quantiser") or default
         calibration, known = _value(settings, "calibration"), CALIBRATIONS_OF.get(quantiser, CALIBRATIONS)
         path = next(settings[name].path for name in ("quantiser", "calibration", "precision") if name in settings)
         if calibration not in known:
             what = f"the quantiser {quantiser} knows no calibration by {calibration}"
             self._say(path, what, f"it knows {', '.join(known)}; pybench knows all")
-        if (quantiser, claimed) == ("onnxruntime", "fp8") and not on_cpu:  # there fp8 is unsupported anyway
+        if (quantiser, claimed) == ("onnxruntime", "fp8") and default != quantiser:  # else fp8 is unsupported anyway
             what = "the quantiser onnxruntime has one scale for all channels of an fp8 weight, and is not offered"
             self._say(path, what, "take pybench or modelopt")
 

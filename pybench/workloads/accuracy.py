@@ -55,7 +55,7 @@ def run(request: Request) -> Result:
     identity = images_identity(images_of(case), dict(case.sources).get("images"))
     result.cautions = [*thread_cautions(case), *calibration_cautions(opened.metadata, judged_on=identity)]
     if len(images.classes) < predictions.outputs:
-        detail = f"{len(images.classes)} folders, {predictions.outputs} outputs"
+        detail = f"{len(images.classes)} classes, {predictions.outputs} outputs"
         result.cautions.append(Caution(CautionCode.FEWER_CLASSES, detail, "top1_percent"))
     return conclude(result, opened, case)
 

@@ -40,7 +40,7 @@ def test_ones_own_onnx_file_takes_the_place_of_the_built_in_model(tmp_path: Path
 
 def test_what_is_commented_out_in_the_plans_is_valid_too(tmp_path: Path) -> None:
     """A reader who takes the comment signs away gets a plan that only lacks the files."""
-    for name, files in {"own-onnx": ["calibration", "validation"], "precision-cpu": ["path/to/validation"]}.items():
+    for name, files in {"own-onnx": ["photographs"], "precision-cpu": ["path/to/images"]}.items():
         text = (ROOT / f"plans/{name}.yaml").read_text()
         body = text.partition("matrix:")
         opened = body[0] + body[1] + body[2].replace("  # - ", "  - ").replace("  #   ", "    ")

@@ -21,6 +21,9 @@ EXTENSIONS = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif",
 RESIZE_SHARE = 256 / 224  # of the crop's side; ImageNet's usual evaluation
 
 
+CLASSES_FILE = "classes.txt"  # names of all classes that a model tells apart, one a line, in the order of its outputs
+
+
 def has_splits(root: Path) -> bool:
     """Whether a folder is laid out as ImageNet is: `train` beside `val` (or `validation`, or `test`)."""
     return _split_folder(root, "train") is not None and _split_folder(root, "validation") is not None
@@ -29,11 +32,16 @@ def has_splits(root: Path) -> bool:
 def read_folder(root: Path, split: Split, shape: Shape) -> Images:
     """As torchvision's ImageFolder: `root/<class>/**/<image>`, classes sorted and numbered from 0, files sorted.
 
-    With `train` beside `val` in `root`, `split` chooses between them; else both splits are the same images.
+    With `train` beside `val` in `root`, `split` chooses between them; else both splits are the same images. Where
+    `root` holds `classes.txt`, its lines number the classes instead: a part of ImageNet keeps ImageNet's numbers.
     """
     base = (_split_folder(root, split) if has_splits(root) else None) or root
-    classes = _class_folders(base)
-    paths = [(label, path) for label, folder in enumerate(classes) for path in _image_files(folder)]
+    folders = _class_folders(base)
+    names = _named_classes(root) or tuple(folder.name for folder in folders)
+    strange = [folder.name for folder in folders if folder.name not in names]
+    if strange:
+        raise InputError(f"{root / CLASSES_FILE} does not name the folder {strange[0]}", hint="one name a line")
+    paths = [(names.index(folder.name), path) for folder in folders for path in _image_files(folder)]
     if not paths:
         raise InputError(f"{base} holds no images", hint=f"known endings: {' '.join(sorted(EXTENSIONS))}")
     channels, height, width = shape
@@ -42,7 +50,7 @@ def read_folder(root: Path, split: Split, shape: Shape) -> Images:
     return Images(
         tuple(path.relative_to(base).as_posix() for _, path in paths),
         np.array([label for label, _ in paths], np.int64),
-        tuple(folder.name for folder in classes),
+        names,
         shape,
         lambda i: read_image(paths[i][1], channels, height, width),
     )
@@ -67,6 +75,16 @@ def read_image(path: Path, channels: int, height: int, width: int) -> Pixels:
     if channels == 1:
         return values[np.newaxis]
     return normalise(values)
+
+
+def _named_classes(root: Path) -> tuple[str, ...]:
+    try:
+        lines = (root / CLASSES_FILE).read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        return ()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{root / CLASSES_FILE} cannot be read ({error})") from error
+    return tuple(line.strip() for line in lines if line.strip())
 
 
 def _resize_and_crop(image: Any, height: int, width: int) -> Any:

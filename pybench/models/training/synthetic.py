@@ -130,10 +130,10 @@ def draw_batch(
     pixels: Tensor = render(
         scenes, height, width, torch, lambda values: torch.from_numpy(np.ascontiguousarray(values)).to(device)
     )
-    pixels = pixels * (1 / 255)
     if channels == 1:
-        pixels = pixels.mean(1, keepdim=True)
-    else:
+        pixels = torch.floor(pixels.sum(1, keepdim=True) / 3)  # whole numbers, as `generated.grey` has them
+    pixels = pixels * (1 / 255)
+    if channels != 1:
         mean, deviation = (torch.from_numpy(v).to(device).view(1, 3, 1, 1) for v in (IMAGENET_MEAN, IMAGENET_DEVIATION))
         pixels = (pixels - mean) / deviation
     return pixels, torch.from_numpy(scenes.labels).to(device)

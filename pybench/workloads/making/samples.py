@@ -23,7 +23,8 @@ CALIBRATION_TOKENS = 64  # of a language model's sequences
 
 class CalibrationSamples(Sequence[Arrays]):
     """The inputs of the calibration runs, read when asked for. `source`: where they come from (`random`: the model
-    has no data); `held_out`: whether none of them judges accuracy; `total`: samples in all; `batch`: of one run."""
+    has no data); `held_out`: whether none of them judges accuracy; `total`: samples in all; `batch`: of one run, the
+    last of which may be smaller, unless the model has its batch fixed."""
 
     def __init__(self, specs: tuple[TensorSpec, ...], parameters: Mapping[str, Any], files: Mapping[str, Path]) -> None:
         self._specs = specs
@@ -38,13 +39,12 @@ class CalibrationSamples(Sequence[Arrays]):
             self.source = parameters["images"] if built_in else files["images"].name
             self.held_out = built_in or has_splits(files["images"])
             wanted = len(self._images)
-        self._runs = wanted // self.batch
-        if self._runs == 0:
+        self.total = wanted - wanted % fixed if fixed else wanted
+        if self.total == 0:
             raise InputError(
                 f"{wanted} calibration images do not fill one batch of {self.batch}, which the model has fixed",
                 hint="raise calibration_images",
             )
-        self.total = self._runs * self.batch
 
     @classmethod
     def of_file(cls, source: Path, parameters: Mapping[str, Any], files: Mapping[str, Path]) -> CalibrationSamples:
@@ -59,7 +59,7 @@ class CalibrationSamples(Sequence[Arrays]):
         return self[: -(-COMPARED_SAMPLES // self.batch)]
 
     def __len__(self) -> int:
-        return self._runs
+        return (self.total + self.batch - 1) // self.batch
 
     @overload
     def __getitem__(self, index: int) -> Arrays: ...
@@ -68,18 +68,19 @@ class CalibrationSamples(Sequence[Arrays]):
     def __getitem__(self, index: int | slice) -> Arrays | list[Arrays]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        if not 0 <= index < self._runs:
+        if not 0 <= index < len(self):
             raise IndexError(index)
-        if self._images is None:
-            return self._random(index)
         first = index * self.batch
-        pixels = np.stack([self._images.read(i) for i in range(first, first + self.batch)])
+        last = min(first + self.batch, self.total)
+        if self._images is None:
+            return self._random(index, last - first)
+        pixels = np.stack([self._images.read(i) for i in range(first, last)])
         return {self._specs[0].name: pixels.astype(self._specs[0].dtype)}
 
-    def _random(self, index: int) -> Arrays:
+    def _random(self, index: int, batch: int) -> Arrays:
         sizes = [spec.shape[1] for spec in self._specs if len(spec.shape) == 2]
         tokens = next((size for size in sizes if size is not None), CALIBRATION_TOKENS)
-        return random_arrays(self._specs, self._model, self.batch, tokens, seed=index)
+        return random_arrays(self._specs, self._model, batch, tokens, seed=index)
 
 
 def _calibration_images(

@@ -81,3 +81,14 @@ def test_train_beside_val_splits_the_images(tmp_path: Path) -> None:
     assert has_splits(tmp_path)
     assert len(read_folder(tmp_path, "train", (3, 8, 8))) == 6
     assert len(read_folder(tmp_path, "validation", (3, 8, 8))) == 3
+
+
+def test_a_list_of_all_classes_numbers_the_folders_of_a_part_of_them(tmp_path: Path) -> None:
+    root = write_images(tmp_path / "part", {"n03": 1, "n01": 2})
+    (root / "classes.txt").write_text("n01\nn02\nn03\nn04\n")
+    images = read_folder(root, "validation", (3, 16, 16))
+    assert images.classes == ("n01", "n02", "n03", "n04")
+    assert images.labels.tolist() == [0, 0, 2]
+    (root / "classes.txt").write_text("n01\nn02\n")
+    with pytest.raises(InputError, match=r"classes\.txt does not name the folder n03"):
+        read_folder(root, "validation", (3, 16, 16))
