@@ -23,8 +23,9 @@ export UV_PYTHON_DOWNLOADS := never
 export MATURIN_NO_INSTALL_RUST := 1
 export GOTOOLCHAIN := local
 export CGO_ENABLED := 0
+# uv comes last: what needs it by name (modelopt's environment, the contract tests of TensorRT) finds it there.
 # Ubuntu keeps its newer Rust beside the old one.
-export PATH := $(BIN):$(PATH):/usr/lib/rust-$(RUST_MINIMUM)/bin
+export PATH := $(BIN):$(PATH):$(CURDIR)/$(BOOTSTRAP)/bin:/usr/lib/rust-$(RUST_MINIMUM)/bin
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 16

@@ -67,7 +67,7 @@ _LIST = (
     Metric("peak_host_bytes", "bytes", "lower", "largest resident set of the worker in the timing window"),
     Metric("peak_device_bytes", "bytes", "lower", "largest device memory held by the worker"),
     Metric("model_bytes", "bytes", "lower", "size of the file that the runtime executes"),
-    Metric("build_s", "s", "lower", "time to parse the ONNX file and build the engine, on the GPU it is for"),
+    Metric("build_s", "s", "lower", "time from the ONNX file to the engine, on its GPU, once TensorRT is loaded"),
     Metric(
         "compile_s",
         "s",

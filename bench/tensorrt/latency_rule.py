@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from pybench.measure import summarise_latency
+from pybench.runtimes.session import TensorSpec
 from pybench.runtimes.tensorrt.session import open_session
 
 SOURCE = Path(__file__).with_name("trtexec_loop.cpp")
@@ -58,6 +59,14 @@ def compile_loop(folder: Path) -> ctypes.CDLL:
     return loop
 
 
+def drawn(generator: np.random.Generator, spec: TensorSpec) -> np.ndarray:
+    """Standard normal numbers; ids that every vocabulary has."""
+    shape = [size or 1 for size in spec.shape]
+    if spec.dtype.kind == "i":
+        return generator.integers(0, 2, shape).astype(spec.dtype)
+    return generator.standard_normal(shape).astype(spec.dtype)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("engine", type=Path)
@@ -65,10 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     session = open_session(options.engine, launch="graph", device="auto")
     generator = np.random.default_rng(0)
-    inputs = {
-        spec.name: generator.standard_normal([size or 1 for size in spec.shape]).astype(spec.dtype)
-        for spec in session.inputs
-    }
+    inputs = {spec.name: drawn(generator, spec) for spec in session.inputs}
     replayer = session.bind_replay(inputs, transfers=False)
     graph = session.graph
     if graph is None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each rule of placing Q/DQ nodes is worth: engines of ResNet-50 that differ in one rule, side by side.
 
-    python3 -P -m bench.tensorrt.placements OUT [--batch 32] [--only WORD ...] [--rounds 5]
+    python3 -P -m bench.tensorrt.placements OUT [--batch 32] [--only NAME ...] [--rounds 5] [--seconds 600]
 
 Every variant is built (timing cache in OUT), captured and timed in alternating rounds; printed: median latency, its
 ratio to FP16, layers of the engine by kind, and the layers that only move or reformat. OUT gets the inspector's JSON of

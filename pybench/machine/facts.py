@@ -63,6 +63,7 @@ def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
             names |= {"torch", "onnx", "onnxscript", "onnxruntime"}  # built-in models are exported from torch
         if case.runtime == "tensorrt":
             names |= {"cuda", "cuda_python"}
+        names |= {"modelopt"} if case.quantiser == "modelopt" else set()
         is_set = any(getattr(case, name) is not None for name in BOARD_SETTINGS)
         is_idle_board = case.workload == "noop" and case.device not in ("auto", "cpu", "cuda")
         names |= {"gpu"} if is_set or is_idle_board else set()

@@ -51,9 +51,8 @@ PROVIDER_NAMES = {  # as onnxruntime calls them
     "tensorrt": "TensorrtExecutionProvider",
 }
 
-# Compute capabilities from which on a GPU multiplies in a type.
-TF32_CAPABILITY = 8.0  # Ampere: the first tensor cores with TF32
-FP8_CAPABILITY = 8.9  # Ada
+# Compute capabilities from which on a GPU multiplies in a type: Ampere's tensor cores, Ada's.
+CAPABILITIES = {"tf32": 8.0, "bf16": 8.0, "fp8": 8.9}
 
 
 def unsupported(case: Case, facts: Facts) -> Reason | None:
@@ -93,10 +92,11 @@ def _packages(case: Case, facts: Facts) -> Reason | None:
         needed.append(ALSO_NEEDED[case.runtime])
     if case.runtime in RUN_FROM_ONNX and case.model and is_built_in("model", case.model):
         needed += ["torch", "onnx", "onnxscript"]
-    if case.runtime in RUN_FROM_ONNX and case.precision not in ("fp32", "tf32"):
+    if case.runtime == "tensorrt" or (case.runtime in RUN_FROM_ONNX and case.precision not in ("fp32", "tf32")):
         needed.append("onnx")
     if case.runtime in RUN_FROM_ONNX and quantised_type(case.precision):
         needed.append("onnxruntime")  # ranges are found with it, whatever runs the result
+        needed += ["modelopt"] if case.quantiser == "modelopt" else []
     for name in needed:
         if not facts[name]["available"]:
             return (
@@ -170,9 +170,11 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
     gpus = _gpus_allowed(case, facts)
     if table[case.precision] and not gpus:
         return "no_gpu", f"{case.precision} in {engine} needs a GPU, and this case has none"
-    for name, needed in (("tf32", TF32_CAPABILITY), ("fp8", FP8_CAPABILITY)):
-        asked = case.precision.partition("+")[0] == name
-        if asked and all(float(gpu["capability"]) < needed for gpu in gpus):
+    used = gpus_of(case, facts)
+    capability = next((float(gpu["capability"]) for gpu in gpus if gpu["uuid"] in used), None)
+    for name in case.precision.removeprefix("amp-").split("+"):
+        needed = CAPABILITIES.get(name, 0.0)
+        if capability is not None and capability < needed:
             return f"no_{name}", f"{name.upper()} needs a GPU of compute capability {needed} or later"
     return None
 

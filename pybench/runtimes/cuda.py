@@ -85,6 +85,7 @@ class Stream:
     """A stream that does not wait for the legacy default stream."""
 
     def __init__(self) -> None:
+        self.raw: Any = None
         self.raw = check(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
 
     @property
@@ -95,7 +96,8 @@ class Stream:
         check(driver.cuStreamSynchronize(self.raw))
 
     def __del__(self) -> None:
-        driver.cuStreamDestroy(self.raw)
+        if self.raw is not None:
+            driver.cuStreamDestroy(self.raw)
 
 
 class Buffer:
@@ -165,9 +167,11 @@ def capture(work: Callable[[], bool], stream: Stream) -> Graph:
         enqueued = work()
     finally:
         code, captured = driver.cuStreamEndCapture(stream.raw)
-    if not enqueued or code != driver.CUresult.CUDA_SUCCESS:
+    if code != driver.CUresult.CUDA_SUCCESS:
         raise PybenchError(f"the work could not be captured as a CUDA graph ({code})")
     try:
+        if not enqueued:
+            raise PybenchError("the work could not be enqueued while it was captured as a CUDA graph")
         graph = Graph(check(driver.cuGraphInstantiate(captured, 0)), stream)
         check(driver.cuGraphUpload(graph.raw, stream.raw))
     finally:

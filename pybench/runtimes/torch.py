@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pybench import measure
+from pybench.case import quantised_type
 from pybench.errors import UnsupportedError
 from pybench.runtimes.device import chosen, narrow
 from pybench.runtimes.session import Arrays, Iterate, TensorSpec
@@ -149,7 +150,7 @@ def set_up(precision: str, threads: int, device: str, *, training: bool = False)
         raise UnsupportedError(
             f"torch {'trains' if training else 'runs'} these models in {', '.join(allowed)}, not in {precision}",
             code=f"no_{precision}_in_torch",
-            hint="run int8 with runtime: onnxruntime" if precision == "int8" else None,
+            hint="quantised precisions run on tensorrt, int8 on onnxruntime too" if quantised_type(precision) else None,
         )
     narrow(device)
     torch.set_num_threads(threads)

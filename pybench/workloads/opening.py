@@ -16,9 +16,9 @@ from typing import Any
 from pybench.case import RUNTIMES, Case
 from pybench.cautions import Caution, CautionCode
 from pybench.errors import InputError, UnsupportedError
-from pybench.models.catalogue import BUILT_IN, VOCABULARY, Description
+from pybench.models.catalogue import BUILT_IN, VOCABULARY, Description, is_language
 from pybench.precision.audit import Audit, audit_kernels, audit_onnx, audit_parameters
-from pybench.recipe import TRAINED_ON
+from pybench.recipe import RUN_FROM_ONNX, TRAINED_ON
 from pybench.runtimes.providers import is_whole
 from pybench.runtimes.session import Session, TensorSpec
 from pybench.workloads.doubts import allowed_threads, calibration_cautions
@@ -58,8 +58,10 @@ def open_model(request: Request, *, vocabulary: int = VOCABULARY, deterministic:
     if case.model is None:
         raise InputError(f"{case.workload} needs a model", hint=f"built in: {', '.join(BUILT_IN)}")
     _check_sequence(case)
+    if case.runtime in RUN_FROM_ONNX:
+        _check_vocabulary(case, vocabulary)
     if case.runtime == "onnxruntime":
-        return _open_onnx(request, vocabulary)
+        return _open_onnx(request)
     if case.runtime == "tensorrt":
         return _open_engine(request)
     if case.runtime is not None and case.runtime.startswith("torch"):
@@ -111,7 +113,17 @@ def _check_sequence(case: Case) -> None:
         raise InputError(f"{case.model} has {positions} positions, the case asks for seq_len {case.seq_len}")
 
 
-def _open_onnx(request: Request, vocabulary: int) -> Opened:
+def _check_vocabulary(case: Case, vocabulary: int) -> None:
+    """An exported model embeds as many ids as it was built with; more would be read from beyond its table."""
+    description = BUILT_IN.get(case.model or "")
+    if description is not None and is_language(case.model) and vocabulary > description.outputs:
+        raise InputError(
+            f"the tokenizer has {vocabulary} ids, the exported {case.model} embeds {description.outputs}",
+            hint="use runtime: torch, which builds the model for the tokenizer",
+        )
+
+
+def _open_onnx(request: Request) -> Opened:
     from pybench.runtimes import onnxruntime
 
     case = request.case
@@ -121,11 +133,6 @@ def _open_onnx(request: Request, vocabulary: int) -> Opened:
     if not path.is_file():
         raise InputError(f"{path} does not exist")
     description = BUILT_IN.get(case.model or "")
-    if description is not None and description.kind == "language" and vocabulary > description.outputs:
-        raise InputError(
-            f"the tokenizer has {vocabulary} ids, the exported {case.model} embeds {description.outputs}",
-            hint="use runtime: torch, which builds the model for the tokenizer",
-        )
     threads = allowed_threads(case)
     session = onnxruntime.open_session(
         path, precision=case.precision, threads=threads, device=case.device, provider=case.provider, launch=case.launch

@@ -16,8 +16,9 @@ USE_LIBRARY = """
 import json, sys
 sys.path[:0] = sys.argv[1:]
 from pybench.runtimes.tensorrt import library
-trt, messages = library.load(), library.Messages()
-log = library.logger(trt, messages)
+trt = library.load()
+log, messages = library.listen()
+assert library.listen()[0] is log  # TensorRT keeps the first one that it is given
 for severity, text in ((trt.ILogger.ERROR, "wrong"), (trt.ILogger.WARNING, "odd"), (trt.ILogger.INFO, "chatter")):
     log.log(severity, text)
 print(json.dumps({

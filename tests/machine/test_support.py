@@ -20,6 +20,7 @@ LAPTOP: dict[str, Any] = {
     "torch": {"available": True, "cuda_devices": []},
     "onnxruntime": {"available": True, "providers": ["CPUExecutionProvider"]},
     "onnx": {"available": True},
+    "modelopt": {"available": False, "why": "no uv"},
     "onnxscript": {"available": True},
     "hf": {"available": True},
     "rust": {"available": True},
@@ -34,6 +35,7 @@ SERVER = {
     "cuda": {"available": True, "devices": [GPU]},
 }
 OLD = {**GPU, "capability": "7.0"}
+MIXED_SERVER = {**LAPTOP, "cuda": {"available": True, "devices": [{**OLD, "uuid": "GPU-0"}, GPU]}}
 OLD_SERVER = {
     **LAPTOP,
     "torch": {"available": True, "cuda_devices": [OLD]},
@@ -112,6 +114,15 @@ TOKENIZE = Case(workload="tokenize", path="rust")
         (ENGINE.with_factors(precision="fp8+fp16"), OLD_SERVER, "no_fp8"),
         (ENGINE.with_factors(precision="int8"), {**SERVER, "onnxruntime": BARE["onnxruntime"]}, "no_onnxruntime"),
         (ENGINE.with_factors(precision="amp-fp16"), SERVER, "no_amp-fp16_in_tensorrt"),
+        (ENGINE.with_factors(precision="int8+bf16"), OLD_SERVER, "no_bf16"),
+        (ENGINE.with_factors(precision="fp8"), MIXED_SERVER, "no_fp8"),
+        (ENGINE.with_factors(precision="fp8", device="GPU-1"), MIXED_SERVER, None),
+        (
+            ENGINE.with_factors(model="own.onnx"),
+            {**SERVER, "onnx": {"available": False, "why": "No module"}},
+            "no_onnx",
+        ),
+        (ENGINE.with_factors(precision="int8", quantiser="modelopt"), SERVER, "no_modelopt"),
         (COMPILED, LAPTOP, None),
         (COMPILED, {**LAPTOP, "compiler": {"available": False, "why": "no compiler g++ on PATH"}}, "no_compiler"),
         (COMPILED.with_factors(precision="bf16"), LAPTOP, None),

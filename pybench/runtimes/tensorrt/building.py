@@ -21,7 +21,7 @@ import numpy as np
 from pybench.errors import DeviceMemoryError, InputError, PybenchError
 from pybench.measure import monotonic_ns
 from pybench.runtimes.session import TensorSpec
-from pybench.runtimes.tensorrt.library import Messages, load, logger, strongly_typed
+from pybench.runtimes.tensorrt.library import Messages, listen, load, strongly_typed
 
 AVERAGED_TIMINGS = 8  # of each kernel that is tried: trtexec's, where the API's own default is 1
 
@@ -41,9 +41,11 @@ class BuildOptions:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What was built. `parse_s`, `build_s`: time; `cache_sha256`: of the timing cache as it was read, None: it was
+    """What was built. `start_s`, `parse_s`, `build_s`: time until TensorRT was ready (it loads its kernels, for seconds
+    the first time), for the file, and for the engine; `cache_sha256`: of the timing cache as it was read, None: it was
     empty; `shapes`: of the inputs; `warnings`: TensorRT's, each once."""
 
+    start_s: float
     parse_s: float
     build_s: float
     cache_sha256: str | None
@@ -52,6 +54,7 @@ class Built:
 
     @property
     def seconds(self) -> float:
+        """From the file to the engine."""
         return self.parse_s + self.build_s
 
 
@@ -61,11 +64,12 @@ def build_engine(source: Path, destination: Path, options: BuildOptions) -> Buil
     The caller has made sure of a GPU: TensorRT aborts the process without one. Raises InputError for a file that
     TensorRT cannot parse, DeviceMemoryError when memory ran out, PybenchError when it builds nothing.
     """
-    library, messages = load(), Messages()
-    begin_ns = monotonic_ns()
-    log = logger(library, messages)
+    library = load()
+    log, messages = listen()
+    started_ns = monotonic_ns()
     library.init_libnvinfer_plugins(log, "")
     builder = library.Builder(log)
+    begin_ns = monotonic_ns()
     network = builder.create_network(strongly_typed(library))
     _parse(library, network, log, source)
     config = builder.create_builder_config()
@@ -79,10 +83,10 @@ def build_engine(source: Path, destination: Path, options: BuildOptions) -> Buil
         raise _failure(source, messages)
     destination.write_bytes(plan)
     _write_cache(config, options.timing_cache)
-    return Built(
-        (parsed_ns - begin_ns) * 1e-9, (built_ns - parsed_ns) * 1e-9, known, shapes,
-        tuple(dict.fromkeys(messages.warnings)),
-    )  # fmt: skip
+    start_s, parse_s, build_s = (
+        (end - begin) * 1e-9 for begin, end in ((started_ns, begin_ns), (begin_ns, parsed_ns), (parsed_ns, built_ns))
+    )
+    return Built(start_s, parse_s, build_s, known, shapes, tuple(dict.fromkeys(messages.warnings)))
 
 
 def timing_cache_file(platform: str, build: int) -> Path:
@@ -133,11 +137,11 @@ def _configure(
 def _read_cache(config: Any, path: Path | None) -> tuple[Any, str | None]:
     """Gives the builder the timing cache; returns it, and its sha256, None when it was empty.
 
-    Another device's is refused by TensorRT itself, and then an empty one is taken.
+    Another device's, and a damaged one, is refused by TensorRT itself, and then an empty one is taken.
     """
     stored = path.read_bytes() if path is not None and path.is_file() else b""
-    cache = config.create_timing_cache(stored)
-    if stored and config.set_timing_cache(cache, False):
+    cache = config.create_timing_cache(stored)  # None for bytes that are none
+    if stored and cache is not None and config.set_timing_cache(cache, False):
         return cache, hashlib.sha256(stored).hexdigest()
     empty = config.create_timing_cache(b"")
     config.set_timing_cache(empty, False)

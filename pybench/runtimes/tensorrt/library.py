@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from pybench.errors import UnsupportedError
@@ -67,8 +68,14 @@ class Messages:
         return " ".join(self.errors[-1].split())[:400] if self.errors else "TensorRT gave no reason"
 
 
-def logger(library: Any, messages: Messages) -> Any:
-    """An ILogger that keeps warnings and errors in `messages` and prints nothing."""
+@cache
+def listen() -> tuple[Any, Messages]:
+    """The process's one ILogger, which prints nothing, and what it has been told.
+
+    TensorRT keeps the first logger that it is given for everything that comes later in the process.
+    """
+    library: Any = load()
+    messages = Messages()
 
     class Logger(library.ILogger):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -80,4 +87,4 @@ def logger(library: Any, messages: Messages) -> Any:
             elif severity == library.ILogger.WARNING:
                 messages.warnings.append(text)
 
-    return Logger()
+    return Logger(), messages

@@ -31,12 +31,13 @@ _DTYPES = {"FLOAT": np.float32, "HALF": np.float16, "INT32": np.int32, "INT64": 
 class TensorRtSession:
     """An opened engine. `graph`: its capture, once it was bound with `launch` graph; None: not, or not to be had."""
 
-    def __init__(self, path: Path, launch: str) -> None:
-        self._library, self._messages = library.load(), library.Messages()
+    def __init__(self, path: Path, launch: str, index: int = 0) -> None:
+        """`index`: of the GPU, in the driver's order."""
+        self._library, self._messages = library.load(), library.listen()[1]
         self._launch = launch
-        self._context = cuda.Context()
+        self._context = cuda.Context(index)
         self._stream = cuda.Stream()
-        self._runtime, self._engine = _deserialise(self._library, self._messages, path)
+        self._runtime, self._engine = _deserialise(self._library, path)
         self._execution = self._engine.create_execution_context()
         if self._execution is None:
             raise _execution_error(path, self._messages)
@@ -46,7 +47,7 @@ class TensorRtSession:
         for name, buffer in self._buffers.items():
             self._execution.set_tensor_address(name, buffer.address)
         self.graph: cuda.Graph | None = None
-        self.device_uuid: str | None = cuda.devices()[0]["uuid"]
+        self.device_uuid: str | None = cuda.devices()[index]["uuid"]
         self.model_bytes = path.stat().st_size
         self.compile_s: float | None = None  # of the engine's making, which is a run of its own
         self.labels: dict[str, Any] = {
@@ -132,8 +133,11 @@ class TensorRtSession:
             try:
                 self.graph = cuda.capture(lambda: self._execution.execute_async_v3(self._stream.handle), self._stream)
                 self.labels |= {"launch": "graph", "iteration": "one replay of the captured engine"}
+            except DeviceMemoryError:
+                raise  # another kind of latency is no answer to that
             except PybenchError as error:
-                self.labels["launch"] = f"enqueue, as no graph could be captured ({error.message})"
+                said = "; ".join([error.message, *self._messages.errors[-1:]])
+                self.labels["launch"] = f"enqueue, as no graph could be captured ({said})"
         return self._enqueue if self.graph is None else self.graph.launch
 
     def _with_copies(self, inputs: Arrays, execute: Callable[[], None]) -> Iterate:
@@ -166,9 +170,9 @@ def open_session(path: Path, *, launch: str, device: str) -> TensorRtSession:
     return TensorRtSession(path, launch)
 
 
-def _deserialise(trt: Any, messages: library.Messages, path: Path) -> tuple[Any, Any]:
+def _deserialise(trt: Any, path: Path) -> tuple[Any, Any]:
     """The runtime, which has to live as long as the engine, and the engine."""
-    log = library.logger(trt, messages)
+    log, messages = library.listen()
     trt.init_libnvinfer_plugins(log, "")
     runtime = trt.Runtime(log)
     engine = runtime.deserialize_cuda_engine(path.read_bytes())
@@ -194,8 +198,14 @@ def _tensors(
     missing = execution.infer_shapes()
     if missing:
         raise InputError(f"{path}: the shapes of {', '.join(missing)} are not known before execution")
-    specs = {name: TensorSpec(name, _dtype(engine, name, path), tuple(execution.get_tensor_shape(name)))
-             for name in names}  # fmt: skip
+    shapes = {name: tuple(execution.get_tensor_shape(name)) for name in names}
+    unknown = [name for name, shape in shapes.items() if any(size < 0 for size in shape)]
+    if unknown:
+        raise UnsupportedError(
+            f"{path}: the shape of {', '.join(unknown)} depends on the data", code="data_dependent_shape",
+            hint="pybench runs engines whose outputs have fixed shapes: cut the graph before such nodes",
+        )  # fmt: skip
+    specs = {name: TensorSpec(name, _dtype(engine, name, path), shapes[name]) for name in names}
     return tuple(specs[name] for name in inputs), tuple(specs[name] for name in names if name not in inputs)
 
 

@@ -8,7 +8,6 @@ graph to audit the engine: FLOPs by node, nodes that stay in higher precision, t
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,8 @@ from pybench.precision.engine_audit import audit_engine
 from pybench.precision.flops import count_flops
 from pybench.precision.notes import read_notes
 from pybench.runtimes import cuda
-from pybench.runtimes.device import VISIBLE
 from pybench.runtimes.tensorrt.building import BuildOptions, Built, build_engine, timing_cache_file
-from pybench.runtimes.tensorrt.session import open_session
+from pybench.runtimes.tensorrt.session import TensorRtSession
 from pybench.workloads.making.order import Order
 from pybench.workloads.opening import GRAPH_FILE
 from pybench.workloads.recording import measured
@@ -33,7 +31,8 @@ BUILD = "build"  # the window
 
 def make(order: Order, path: Path) -> Result:
     parameters, source = order.parameters, order.needed("onnx", "model")
-    device = _device_for(parameters["platform"])
+    index, device = _device_for(parameters["platform"])
+    cuda.Context(index)  # TensorRT builds for the GPU whose context is current
     cache = timing_cache_file(parameters["platform"], parameters["build"])
     options = BuildOptions(
         tf32=parameters["precision"] == "tf32",
@@ -52,17 +51,18 @@ def make(order: Order, path: Path) -> Result:
         result.metrics[quantity.name] = measured(quantity)
     graph = _graph_facts(source, options, parameters["precision"])
     (path.parent / GRAPH_FILE).write_text(json.dumps(graph, indent=1))
-    _inspect(path, graph, parameters["precision"], result)
+    _inspect(TensorRtSession(path, "enqueue", index), path, graph, parameters["precision"], result)
     return result
 
 
-def _device_for(platform: str) -> dict[str, Any]:
-    """A GPU of the kind that the engine is for, and shows this process no other. Raises UnsupportedError if there is
-    none: TensorRT must not be touched then."""
-    for device in cuda.devices():
+def _device_for(platform: str) -> tuple[int, dict[str, Any]]:
+    """Number and facts of the first GPU of the kind that the engine is for.
+
+    Raises UnsupportedError if there is none: TensorRT must not be touched then.
+    """
+    for index, device in enumerate(cuda.devices()):
         if platform.endswith(f" on {device['name']}"):
-            os.environ.setdefault(VISIBLE, device["uuid"])
-            return device
+            return index, device
     raise UnsupportedError(f"there is no GPU here for {platform}", code="no_gpu", hint="build where the runs will be")
 
 
@@ -73,6 +73,7 @@ def _described(built: Built, device: dict[str, Any], cache: Path) -> Result:
             "timing_cache": str(cache),
             "timing_cache_sha256": built.cache_sha256,
             "input_shapes": {name: list(shape) for name, shape in built.shapes.items()},
+            "start_s": built.start_s,
             "parse_s": built.parse_s,
             "warnings": list(built.warnings),
         }
@@ -99,9 +100,8 @@ def _graph_facts(source: Path, options: BuildOptions, precision: str) -> dict[st
     return {"node_flops": flops, "kept": kept, "metadata": notes.metadata}
 
 
-def _inspect(path: Path, graph: dict[str, Any], precision: str, result: Result) -> None:
+def _inspect(session: TensorRtSession, path: Path, graph: dict[str, Any], precision: str, result: Result) -> None:
     """Audits by the inspector alone: times of layers are taken in the runs."""
-    session = open_session(path, launch="enqueue", device="auto")
     layers = session.layer_information()
     (path.parent / LAYERS_FILE).write_text(layers)
     found = audit_engine(
