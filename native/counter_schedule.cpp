@@ -26,8 +26,8 @@ constexpr int kBlindVisits = 20;                          // the same where the 
 constexpr int kMissesAllowed = 3;                         // in a row; a tick may be late once
 constexpr std::int64_t kWidest_ns = 8 * kMillisecond_ns;  // of a predicted range: visit before it grows beyond
 constexpr std::int64_t kScansAgain = 5;                   // a counter that keeps leaving its grid has none
-// On an H200 a call takes 10 to 16 ms from 2 to 20 ms after a tick, 6 ms until 27 ms after it, else 2.4 ms. Of a shorter
-// tick, too much later would leave the bracket too wide to tell one tick from two.
+// On an H200 a call takes 10 to 16 ms from 2 to 20 ms after a tick, 6 ms until 27 ms after it, else 2.4 ms. Of a
+// shorter tick, too much later would leave the bracket too wide to tell one tick from two.
 constexpr double kAfterTick = 0.3;
 
 double energy(const CounterReading& reading) { return reading.energy_mj.value; }
