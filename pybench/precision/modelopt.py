@@ -55,6 +55,7 @@ def quantise(
         raise UnsupportedError(
             f"modelopt knows no calibration by {method}", code="no_calibration", hint=f"it knows {', '.join(METHODS)}"
         )
+    source, destination = source.resolve(), destination.resolve()  # the process runs in a folder of its own
     python = environment()
     excluded = sorted(matching_nodes(open_network(source), keep_fp32))
     with tempfile.TemporaryDirectory(dir=destination.parent, prefix=".modelopt-") as name:
