@@ -16,7 +16,7 @@ from typing import Any
 
 from pybench.case import floating_type, quantised_type
 from pybench.precision.notes import kept_nodes
-from pybench.precision.onnx_graph import Graph, Node, read_graph
+from pybench.precision.onnx_graph import Graph, Node, node_name, read_graph
 
 # Below half of the multiplying operators in INT8, the name of the precision would mislead. Leaving a first or last
 # layer in FP32 is common and stays well above.
@@ -62,7 +62,7 @@ def audit_onnx(path: Path, precision: str) -> Audit:
     types = _tensor_types(graph)
     sources = {output: node for node in graph.nodes for output in node.outputs}
     multiplying = [node for node in graph.nodes if node.op in MULTIPLYING]
-    found = {node.name or node.outputs[0]: _computed_in(node, sources, types) for node in multiplying}
+    found = {node_name(node.name, node.outputs[0]): _computed_in(node, sources, types) for node in multiplying}
     counts = Counter(kind for kind, _ in found.values())
     facts: dict[str, Any] = {
         "multiplying_nodes": len(multiplying),
