@@ -34,7 +34,7 @@ COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 PATHS = ("none", "python", "hf", "rust", "go_rust")
 CALIBRATIONS = ("minmax", "entropy", "percentile", "moving-average")
 # What quantisers other than pybench's own know of that (tests hold the two together).
-CALIBRATIONS_OF = {"onnxruntime": ("minmax", "entropy", "percentile"), "modelopt": ("minmax", "entropy")}
+CALIBRATIONS_OF = {"onnxruntime": ("minmax", "percentile"), "modelopt": ("minmax", "entropy")}
 IMAGE_MODELS = ("resnet50", "vgg16", "vgg16-cifar10", "mobilenet-v1", "mobilenet-v2", "digits-cnn")
 LANGUAGE_MODELS = ("tinylm-small", "tinylm-large")  # continue text: they train, and tokenizers feed them
 ENCODER_MODELS = ("distilbert",)  # classify a sequence of ids

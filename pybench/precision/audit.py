@@ -16,7 +16,7 @@ from typing import Any
 
 from pybench.case import floating_type, quantised_type
 from pybench.precision.notes import kept_nodes
-from pybench.precision.onnx_graph import Graph, Node, read_graph
+from pybench.precision.onnx_graph import Graph, Node, node_name, read_graph
 
 # Below half of the multiplying operators in INT8, the name of the precision would mislead. Leaving a first or last
 # layer in FP32 is common and stays well above.
@@ -59,13 +59,10 @@ def audit_onnx(path: Path, precision: str) -> Audit:
     keep to that; one that does not has to have half of its operators quantised.
     """
     graph = read_graph(path)
-    types = _tensor_types(graph)
-    sources = {output: node for node in graph.nodes for output in node.outputs}
-    multiplying = [node for node in graph.nodes if node.op in MULTIPLYING]
-    found = {node.name or node.outputs[0]: _computed_in(node, sources, types) for node in multiplying}
+    found = _multiplied(graph)
     counts = Counter(kind for kind, _ in found.values())
     facts: dict[str, Any] = {
-        "multiplying_nodes": len(multiplying),
+        "multiplying_nodes": len(found),
         "multiplying_types": dict(sorted(counts.items())),
         "quantised_nodes": counts["int8"] + counts["fp8"],
         "quantize_linear_nodes": sum(node.op == QUANTISE for node in graph.nodes),
@@ -79,6 +76,11 @@ def audit_onnx(path: Path, precision: str) -> Audit:
     if floating_type(precision) == "fp32":
         return _judge_fp32(graph, counts, facts)
     return _judge_floating(floating_type(precision), found, kept or {}, facts)
+
+
+def quantised_nodes(graph: Graph) -> set[str]:
+    """Names of the nodes that multiply 8-bit codes."""
+    return {name for name, (kind, _) in _multiplied(graph).items() if kind in ("int8", "fp8")}
 
 
 def audit_kernels(path: Path) -> Audit:
@@ -159,6 +161,17 @@ def _judge_fp32(graph: Graph, counts: Mapping[str, int], facts: dict[str, Any]) 
         reasons.append("floating_type_differs")
     realised = "fp32" if not reasons else f"not fp32: {', '.join(reasons)}"
     return Audit(realised, not reasons, tuple(reasons), facts)
+
+
+def _multiplied(graph: Graph) -> dict[str, tuple[str, str]]:
+    """Multiplying node -> what it multiplies and what it writes (`_computed_in`)."""
+    types = _tensor_types(graph)
+    sources = {output: node for node in graph.nodes for output in node.outputs}
+    return {
+        node_name(node.name, node.outputs[0]): _computed_in(node, sources, types)
+        for node in graph.nodes
+        if node.op in MULTIPLYING
+    }
 
 
 def _computed_in(node: Node, sources: Mapping[str, Node], types: Mapping[str, str]) -> tuple[str, str]:

@@ -7,6 +7,7 @@ have no such kernel). What cannot be run is null with a reason, not 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,14 +37,18 @@ _FATAL = 4  # of onnxruntime's severities: errors are raised, not logged as well
 class Agreement:
     """Outputs of a graph against those of its FP32 origin on the same samples.
 
-    `cosine`: of all outputs as one vector; `relative_error`: norm of the difference over the norm;
-    `top1_agreement_ratio`: share of samples (or of positions, where each has its own classes) with the same class.
+    `cosine`: of all outputs as one vector; `relative_error`: norm of the difference over the norm; both None, with a
+    `reason`, where they are no finite number. `top1_agreement_ratio`: share of samples (or of positions, where each has
+    its own classes) with the same class; outputs with NaN or +inf among them have no class, and agree with nothing.
+    `non_finite_outputs`: how many numbers of the derived graph's outputs are NaN or infinite.
     """
 
-    cosine: float
-    relative_error: float
+    cosine: float | None
+    relative_error: float | None
     top1_agreement_ratio: float
     samples: int
+    non_finite_outputs: int = 0
+    reason: str | None = None
 
 
 class Model:
@@ -87,7 +92,8 @@ def compare_files(origin: Path, derived: Path, precision: str, feeds: Sequence[F
             after = open_model(emulate(open_network(derived)).SerializeToString(), passes=passes)
         outputs = np.concatenate([after.run(feed)[0] for feed in feeds])
     except (InputError, UnsupportedError) as error:
-        return {f"against_fp32_{name}": None for name in Agreement.__slots__} | {"against_fp32_method": error.message}
+        unknown = {f"against_fp32_{name}": None for name in (*Agreement.__slots__, "method")}
+        return unknown | {"against_fp32_reason": error.message}
     found = compare(np.concatenate([before.run(feed)[0] for feed in feeds]), outputs)
     return {f"against_fp32_{name}": value for name, value in asdict(found).items()} | {"against_fp32_method": method}
 
@@ -95,14 +101,34 @@ def compare_files(origin: Path, derived: Path, precision: str, feeds: Sequence[F
 def compare(reference: Values, derived: Values) -> Agreement:
     """Outputs of the same samples from both graphs: [n, classes], [n, positions, classes] or [n, classes, ...]."""
     a, b = _by_class(reference), _by_class(derived)
-    norm = float(np.linalg.norm(a))
-    product = norm * float(np.linalg.norm(b))
+    with np.errstate(invalid="ignore", over="ignore"):  # inf - inf: judged below
+        norm = float(np.linalg.norm(a))
+        product = norm * float(np.linalg.norm(b))
+        cosine = _finite(float((a * b).sum()), product)
+        relative_error = _finite(float(np.linalg.norm(a - b)), norm)
+    classless = (np.isnan(b) | np.isposinf(b)).any(1)
     return Agreement(
-        cosine=float((a * b).sum()) / product if product else 0.0,
-        relative_error=float(np.linalg.norm(a - b)) / norm if norm else float("inf"),
-        top1_agreement_ratio=float((a.argmax(1) == b.argmax(1)).mean()),
+        cosine=cosine,
+        relative_error=relative_error,
+        top1_agreement_ratio=float(((a.argmax(1) == b.argmax(1)) & ~classless).mean()),
         samples=len(reference),
+        non_finite_outputs=int((~np.isfinite(b)).sum()),
+        reason=_reason(a, b) if cosine is None or relative_error is None else None,
     )
+
+
+def _finite(numerator: float, denominator: float) -> float | None:
+    """A quotient; None where it is no finite number."""
+    quotient = numerator / denominator if denominator else math.nan
+    return quotient if math.isfinite(quotient) and math.isfinite(denominator) else None
+
+
+def _reason(reference: Values, derived: Values) -> str:
+    for whose, outputs in (("the FP32 graph", reference), ("the derived graph", derived)):
+        beyond = int((~np.isfinite(outputs)).sum())
+        if beyond:
+            return f"{beyond} of {outputs.size} outputs of {whose} are NaN or infinite"
+    return "all outputs of one of the graphs are 0"
 
 
 def _by_class(outputs: Values) -> npt.NDArray[np.float64]:

@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import shape_inference
 
 from pybench.errors import InputError
+from pybench.precision.onnx_graph import node_name
 
 # Initialisers above this keep their shape and lose their values; shapes are computed from small ones only.
 _LARGE_ELEMENTS = 1024
@@ -28,7 +29,7 @@ Shape = tuple[int, ...]
 
 def count_flops(path: Path, batch: int, seq_len: int) -> dict[str, int]:
     """Node's name -> FLOPs of one execution at this batch. A dynamic first dimension of an input is the batch, every
-    other one the sequence; a node without a name gets TensorRT's, `node_of_` and its output's.
+    other one the sequence; a node without a name gets TensorRT's (`node_name`).
 
     Raises InputError for a file that is no ONNX graph, or whose shapes cannot be inferred where they are needed.
     """
@@ -44,7 +45,7 @@ def count_flops(path: Path, batch: int, seq_len: int) -> dict[str, int]:
     for node in inferred.graph.node:
         if node.op_type not in _MACS or node.domain not in ("", "ai.onnx") or weights.issuperset(node.input):
             continue  # a product of two weights is folded when the engine is built
-        name = node.name or f"node_of_{node.output[0]}"
+        name = node_name(node.name, node.output[0])
         flops[name] = flops.get(name, 0) + 2 * _macs(node, shapes, path)
     return flops
 

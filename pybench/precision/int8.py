@@ -4,8 +4,9 @@
 Weights symmetric int8, one scale a channel; activations one scale a tensor, by one of two schemes. `asymmetric`: uint8
 with a zero point, for onnxruntime's own CPU provider. `symmetric`: int8 with zero point 0, which TensorRT asks for;
 onnxruntime's CPU provider then leaves 20 of ResNet-50's 54 multiplying operators in FP32 and keeps every ReLU (batch 4,
-one core: 253 ms, against 85 ms with uint8 and 307 ms in FP32). Ranges by minimum and maximum, by entropy
-(Kullback-Leibler) or by the 99.999th percentile. Does not choose samples or judge the result: the workload does.
+one core: 253 ms, against 85 ms with uint8 and 307 ms in FP32). Ranges by minimum and maximum or by the 99.999th
+percentile; not by entropy, for `quantize_static` searches 128 bins for a cut of 128 levels: the full range is its one
+candidate, and there is no option to change that. Does not choose samples or judge the result: the workload does.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, Q
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from pybench.errors import InputError
+from pybench.precision.audit import MULTIPLYING, quantised_nodes
 from pybench.precision.execution import Feed
+from pybench.precision.network import Network, open_network
+from pybench.precision.onnx_graph import Graph, read_graph
 
 METHODS = {
     "minmax": CalibrationMethod.MinMax,
-    "entropy": CalibrationMethod.Entropy,
     "percentile": CalibrationMethod.Percentile,
 }
 
@@ -55,12 +58,14 @@ def quantise(
     *,
     scheme: str = "asymmetric",
     excluded: Collection[str] = (),
-) -> None:
+) -> list[str]:
     """Writes the quantised graph of `source`. `feeds`: inputs of the calibration runs, each one batch; `excluded`:
-    names of nodes that are left alone.
+    names of nodes of its plain form (`network`) that are left alone. Returns the names that those have in the result:
+    onnxruntime fuses some with what stands behind them.
 
-    Raises InputError when onnxruntime cannot quantise the file.
+    Raises InputError when onnxruntime cannot quantise the file, or does not leave those nodes alone.
     """
+    network = open_network(source)
     symmetric = scheme == "symmetric"
     options = {"ActivationSymmetric": symmetric, "WeightSymmetric": True, "CalibStridedMinMax": 1}
     if symmetric:  # TensorRT folds the pairs around weights itself, and wants no integer biases
@@ -69,12 +74,16 @@ def quantise(
     logging.getLogger().setLevel(logging.ERROR)  # the quantiser logs advice to the root logger
     try:
         with tempfile.TemporaryDirectory(dir=destination.parent, prefix=".int8-") as folder:
-            prepared = Path(folder) / "prepared.onnx"
-            quant_pre_process(source, prepared, skip_symbolic_shape=True)
+            plain, prepared = Path(folder) / "plain.onnx", Path(folder) / "prepared.onnx"
+            network.save(plain, {})
+            quant_pre_process(plain, prepared, skip_symbolic_shape=True)
+            graph = read_graph(prepared)
+            kept = _surviving(network, graph, excluded)
+            multiplying = {node.name for node in graph.nodes if node.op in MULTIPLYING}
             quantize_static(
                 prepared, destination, _Feeds(feeds), quant_format=QuantFormat.QDQ, per_channel=True,
                 activation_type=QuantType.QInt8 if symmetric else QuantType.QUInt8, weight_type=QuantType.QInt8,
-                calibrate_method=METHODS[method], nodes_to_exclude=sorted(excluded),
+                calibrate_method=METHODS[method], nodes_to_exclude=kept,
                 # Stride 1: a batch's activations are dropped before the next one runs.
                 extra_options=options,
             )  # fmt: skip
@@ -85,7 +94,45 @@ def quantise(
         ) from error
     finally:
         logging.getLogger().setLevel(level)
+    require_unquantised(destination, set(kept) & multiplying)
     stamp(destination, metadata)
+    return kept
+
+
+def require_unquantised(path: Path, names: Collection[str]) -> None:
+    """Raises InputError when one of these convolutions and products multiplies 8-bit codes in a quantised file, or is
+    not in it.
+
+    What it reads may be rounded: an activation that a quantised node reads, too, is written in 8 bits only.
+    """
+    graph = read_graph(path)
+    present = {node.name for node in graph.nodes}
+    wrong = sorted((set(names) - present) | (set(names) & quantised_nodes(graph)))
+    if wrong:
+        raise InputError(
+            f"the quantiser does not leave alone what keep_fp32 names ({', '.join(wrong[:3])})",
+            hint="use quantiser: pybench",
+        )
+
+
+def _surviving(network: Network, prepared: Graph, names: Collection[str]) -> list[str]:
+    """Names in a prepared graph of these nodes: their own, or that of the node that they were fused into, which
+    onnxruntime derives from theirs (`product/MatMulAddFusion`). Raises InputError for a convolution or product that is
+    gone; any other node that is gone was folded, and there is nothing to quantise."""
+    before = {node.name for node in network.nodes}
+    after = {node.name for node in prepared.nodes}
+    found: list[str] = []
+    for node in network.nodes:
+        if node.name not in names:
+            continue
+        own = {node.name} & after or {new for new in after - before if new.startswith(f"{node.name}/")}
+        if not own and node.op_type in MULTIPLYING:
+            raise InputError(
+                f"onnxruntime's preparation leaves no node of the name {node.name}, which keep_fp32 names",
+                hint="use quantiser: pybench",
+            )
+        found += own
+    return sorted(found)
 
 
 def stamp(path: Path, metadata: Mapping[str, str]) -> None:

@@ -32,8 +32,10 @@ import numpy as np
 
 from pybench.case import floating_type, quantised_type
 from pybench.errors import InputError, UnsupportedError
+from pybench.precision.audit import MULTIPLYING
 from pybench.precision.conversion import matching_nodes
 from pybench.precision.execution import Feed
+from pybench.precision.int8 import require_unquantised
 from pybench.precision.network import open_network
 
 VERSION = "0.47.0"
@@ -55,8 +57,10 @@ def quantise(
         raise UnsupportedError(
             f"modelopt knows no calibration by {method}", code="no_calibration", hint=f"it knows {', '.join(METHODS)}"
         )
+    source, destination = source.resolve(), destination.resolve()  # the process runs in a folder of its own
     python = environment()
-    excluded = sorted(matching_nodes(open_network(source), keep_fp32))
+    network = open_network(source)
+    excluded = sorted(matching_nodes(network, keep_fp32))
     with tempfile.TemporaryDirectory(dir=destination.parent, prefix=".modelopt-") as name:
         folder = Path(name)
         samples, answer, request = folder / "samples.npz", folder / "answer.json", folder / "request.json"
@@ -69,9 +73,13 @@ def quantise(
             "calibration_shapes": ",".join(f"{key}:{'x'.join(map(str, feeds[0][key].shape))}" for key in feeds[0]),
             "nodes_to_exclude": [f"^{re.escape(node)}$" for node in excluded],
         }
-        content = {"source": source, "samples": samples, "destination": folder / "model.onnx", "answer": answer}
+        plain = folder / "plain.onnx"  # whose nodes have the names that are excluded
+        network.save(plain, {})
+        content = {"source": plain, "samples": samples, "destination": folder / "model.onnx", "answer": answer}
         request.write_text(json.dumps({"options": options} | {key: str(path) for key, path in content.items()}))
         _run([str(python), "-I", str(SCRIPT), str(request)], folder, f"{source} cannot be quantised by modelopt")
+        kept = {node.name for node in network.nodes if node.op_type in MULTIPLYING} & set(excluded)
+        require_unquantised(folder / "model.onnx", kept)
         shutil.copyfile(folder / "model.onnx", destination)
         said: dict[str, Any] = json.loads(answer.read_text())
     return {**said, "kept": dict.fromkeys(excluded, "keep_fp32")}

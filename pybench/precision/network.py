@@ -138,6 +138,7 @@ class Network:
                 f"the graph cannot be brought from opset {self.opset} to {version} ({_short(error)})",
                 code="no_opset", hint="export the model again",
             ) from error  # fmt: skip
+        _initialise_constants(converted.graph)  # what was an attribute may be a Constant node now
         if len(names) == len(converted.graph.node):  # the converter forgets properties, and some names
             for node, name in zip(converted.graph.node, names, strict=True):
                 node.name = name

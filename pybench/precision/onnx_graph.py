@@ -68,6 +68,11 @@ def read_properties(path: Path) -> dict[str, str]:
     return _read(path, _properties)
 
 
+def node_name(name: str, first_output: str) -> str:
+    """What a node is called in facts: its own name, or the one that TensorRT gives a node without."""
+    return name or f"node_of_{first_output}"
+
+
 def _read(path: Path, parse: Callable[[Buffer], T]) -> T:
     try:
         with open(path, "rb") as file:

@@ -24,7 +24,6 @@ from pybench.precision.network import FLOATING, Network
 
 CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 PRODUCTS = frozenset({"Gemm", "MatMul"})
-MEANS = frozenset({"GlobalAveragePool", "ReduceMean"})
 # TensorRT has no FP8 convolution for groups, nor for so few channels on either side: modelopt leaves the same out.
 FEWEST_FP8_CHANNELS = 17
 
@@ -137,6 +136,17 @@ def attribute(node: onnx.NodeProto, name: str, default: int) -> int:
     return next((int(entry.i) for entry in node.attribute if entry.name == name), default)
 
 
+def is_mean_over_positions(network: Network, node: onnx.NodeProto) -> bool:
+    """Whether a node averages [n, channels, positions...] over all its positions, and over nothing else."""
+    if node.op_type != "ReduceMean":
+        return node.op_type == "GlobalAveragePool"
+    axes = next((list(entry.ints) for entry in node.attribute if entry.name == "axes"), [])  # until opset 17
+    if len(node.input) > 1 and network.is_constant(node.input[1]):
+        axes = [int(axis) for axis in network.constant(node.input[1])]
+    dimensions = len(network.shape_of(node.input[0]) or ())
+    return dimensions > 2 and sorted(axis % dimensions for axis in axes) == list(range(2, dimensions))
+
+
 def _convolution_outputs(nodes: list[onnx.NodeProto]) -> set[str]:
     return {node.output[0] for node in nodes if node.op_type in CONVOLUTIONS}
 
@@ -178,7 +188,7 @@ def _averaged(network: Network, convolutions: set[str]) -> list[str]:
     return [
         node.input[0]
         for node in network.nodes
-        if node.op_type in MEANS and _is_convolved(network, node.input[0], convolutions)
+        if is_mean_over_positions(network, node) and _is_convolved(network, node.input[0], convolutions)
     ]
 
 

@@ -22,6 +22,7 @@ from pybench.precision.placement import (
     Placement,
     Quantisation,
     attribute,
+    is_mean_over_positions,
     is_multiplying,
     place,
     weight_position,
@@ -184,11 +185,7 @@ def _fold_transposed_weights(network: Network) -> None:
 def _use_pool_operator(network: Network) -> None:
     """A mean over all positions, written as ReduceMean by torch's exporter, becomes GlobalAveragePool."""
     for node in network.nodes:
-        if node.op_type != "ReduceMean" or len(node.input) < 2 or not network.is_constant(node.input[1]):
-            continue
-        dimensions = len(network.shape_of(node.input[0]) or ())
-        axes = sorted(int(axis) % dimensions for axis in network.constant(node.input[1])) if dimensions else []
-        if dimensions > 2 and axes == list(range(2, dimensions)) and attribute(node, "keepdims", 1):
+        if is_mean_over_positions(network, node) and attribute(node, "keepdims", 1):
             node.op_type = "GlobalAveragePool"
             del node.input[1:]
             del node.attribute[:]

@@ -243,20 +243,20 @@ criteria:
     ],
 )
 def test_a_comparison_that_compares_nothing_is_refused(problems: Problems, criteria: str, expected: str) -> None:
-    found = problems(f"{INT8.replace('CALIBRATION', 'entropy')}  {criteria}\n")
+    found = problems(f"{INT8.replace('CALIBRATION', 'percentile')}  {criteria}\n")
     assert len(found) == 1
     assert found[0].startswith(expected), found
 
 
 def test_energy_above_idle_cannot_be_compared_without_idle_windows(problems: Problems) -> None:
-    restless = INT8.replace("CALIBRATION", "entropy").replace("criteria", "    idle_window_s: 0\ncriteria")
+    restless = INT8.replace("CALIBRATION", "percentile").replace("criteria", "    idle_window_s: 0\ncriteria")
     found = problems(f"{restless}  {{baseline: {{precision: fp32}}, accept: {{gpu_net_energy_ratio_max: 0.9}}}}\n")
     assert len(found) == 1
     assert "(it comes from workload infer or train or tokenize, where `idle_window_s` is not 0)" in found[0]
 
 
 def test_a_baseline_that_two_cases_fit_is_refused(problems: Problems) -> None:
-    text = f"{INT8.replace('CALIBRATION', '[minmax, entropy]')}  baseline: {{precision: int8}}\n"
+    text = f"{INT8.replace('CALIBRATION', '[minmax, percentile]')}  baseline: {{precision: int8}}\n"
     assert problems(text)[0].startswith(
         "10:13: 2 cases fit the baseline of `infer resnet50 onnxruntime`: they differ in cal"
     )

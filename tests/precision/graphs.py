@@ -86,6 +86,22 @@ def attention() -> onnx.ModelProto:
     return model(nodes, {"x": ["n", 4, 16]}, {"y": ["n", 4, 16]}, constants)
 
 
+def two_products() -> onnx.ModelProto:
+    """A convolution without a name, and a product that onnxruntime fuses with the Add behind it."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], ""),
+        helper.make_node("Flatten", ["c"], ["flat"], "flatten"),
+        helper.make_node("MatMul", ["flat", "v"], ["p"], "product"),
+        helper.make_node("Add", ["p", "bias"], ["y"], "plus"),
+    ]
+    generator = np.random.default_rng(0)
+    constants = {
+        name: generator.standard_normal(shape).astype(np.float32)
+        for name, shape in {"w": (4, 3, 1, 1), "v": (64, 5), "bias": (5,)}.items()
+    }
+    return model(nodes, {"x": ["n", 3, 4, 4]}, {"y": ["n", 5]}, constants)
+
+
 def images(shape: Sequence[int], seed: int = 0) -> dict[str, np.ndarray]:
     return {"x": np.random.default_rng(seed).standard_normal(shape).astype(np.float32)}
 

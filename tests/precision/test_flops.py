@@ -10,7 +10,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pybench.case import Case
 from pybench.errors import InputError
+from pybench.precision.audit import audit_onnx
 from pybench.precision.flops import count_flops
+from pybench.precision.notes import KEPT_KEY
 from tests.making import artefacts_of
 
 
@@ -75,6 +77,16 @@ def test_each_operator_worked_by_hand(tmp_path: Path) -> None:
         "turned": 2 * (7 * 320) * 3,  # [3, 7] turned, times [3, 320]
         "node_of_y": 2 * (7 * 11) * 320,
     }
+
+
+def test_a_node_without_a_name_is_called_the_same_by_the_audit(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "model.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"], "")], {"x": ["n", 4]}, w=[4, 5]
+    )
+    model = onnx.load(path)
+    model.metadata_props.add(key=KEPT_KEY, value="{}")
+    onnx.save(model, path)
+    assert audit_onnx(path, "int8").facts["outside_keep_list"] == list(count_flops(path, batch=2, seq_len=1))
 
 
 def test_a_product_of_two_weights_is_folded_and_not_counted(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,34 @@ def test_modelopt_quantises_in_an_environment_of_its_own(precision: str, tmp_pat
     assert found.valid, found
     assert found.facts["quantised_nodes"] < found.facts["multiplying_nodes"]
     assert {path.name for path in tmp_path.iterdir()} == {"fp32.onnx", "q.onnx"}  # nothing half made is left
+
+
+STANDS_IN = """#!/bin/sh
+for request; do :; done
+exec '{python}' - "$request" <<'END'
+import json, shutil, sys
+request = json.load(open(sys.argv[1]))
+shutil.copyfile(request["source"], request["destination"])
+json.dump({{"inputs": len(open(request["samples"], "rb").read())}}, open(request["answer"], "w"))
+END
+"""
+
+
+def test_relative_paths_reach_the_process_which_runs_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In modelopt's place: a program that reads and writes what the request names."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = modelopt.folder_of_environment()
+    python = made / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(STANDS_IN.format(python=sys.executable))
+    python.chmod(0o755)
+    (made / modelopt.COMPLETE).touch()
+    monkeypatch.chdir(tmp_path)
+    graphs.saved(graphs.residual_block(), Path("fp32.onnx"))
+    feeds = [graphs.images((4, 3, 8, 8))]
+    labels = modelopt.quantise(Path("fp32.onnx"), Path("q.onnx"), "int8", "minmax", feeds, None)
+    assert labels["inputs"] > 4 * 3 * 8 * 8 * 4
+    assert (tmp_path / "q.onnx").exists()
 
 
 @pytest.mark.parametrize("method", ["percentile", "moving-average"])

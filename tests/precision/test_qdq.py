@@ -80,6 +80,32 @@ def test_rules_can_be_left_out(rule: dict[str, bool], gone: set[str]) -> None:
     assert set(whole.readers) - set(part.readers) == gone
 
 
+@pytest.mark.parametrize(
+    ("op", "axes", "opset", "pooled"),
+    [
+        ("ReduceMean", [2, 3], 20, True), ("ReduceMean", [-1, -2], 20, True), ("ReduceMean", [2, 3], 17, True),
+        ("GlobalAveragePool", None, 20, True), ("ReduceMean", [1], 20, False), ("ReduceMean", [2], 20, False),
+        ("ReduceMean", [1, 2, 3], 17, False), ("ReduceMean", None, 20, False),
+    ],
+)  # fmt: skip
+def test_a_mean_is_quantised_where_it_is_over_all_positions(
+    op: str, axes: list[int] | None, opset: int, pooled: bool
+) -> None:
+    """Opset 17 has the axes as an attribute; without any, the mean is over samples and channels, too."""
+    constants = {"w": np.ones((4, 3, 1, 1), np.float32)}
+    inputs, attributes = ["r"], {}
+    if axes is not None and opset < 18:
+        attributes["axes"] = axes
+    elif axes is not None:
+        constants["axes"] = np.array(axes)
+        inputs.append("axes")
+    nodes = [helper.make_node("Conv", ["x", "w"], ["r"], "conv"), helper.make_node(op, inputs, ["y"], **attributes)]
+    made = graphs.model(nodes, {"x": [2, 3, 8, 8]}, {"y": ["a", "b", "c", "d"]}, constants, opset)
+    assert calibrated_tensors(as_network(made)) == (["x", "r"] if pooled else ["x"])
+    placement = quantised(made, Quantisation("int8"), (2, 3, 8, 8))[1]
+    assert set(placement.readers) == ({"x", "r"} if pooled else {"x"})
+
+
 def test_weights_have_a_scale_a_channel_and_activations_one() -> None:
     network, placement = quantised(graphs.residual_block(), Quantisation("int8"), BATCH)
     nodes = {node.name: node for node in network.nodes}

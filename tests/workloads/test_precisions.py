@@ -18,6 +18,7 @@ from pybench.precision.notes import read_notes
 from pybench.recipe import in_making_order, recipes_of
 from pybench.workloads.result import Result
 from tests.making import artefacts_of, codes, store, write_classifier
+from tests.precision import graphs
 
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", quantiser="pybench")
 
@@ -91,6 +92,23 @@ def test_the_keep_list_reaches_the_file(tmp_path: Path) -> None:
     assert read_notes(path).kept == {"conv1/Conv": "keep_fp32", "fc/Gemm": "keep_fp32"}
     assert result.labels["precision_facts"]["multiplying_types"] == {"fp32": 2, "int8": 2}
     assert result.valid["precision"].value is True
+
+
+@pytest.mark.parametrize("precision", ["int8", "int8+fp16"])
+def test_the_keep_list_reaches_what_onnxruntimes_quantiser_fuses(precision: str, tmp_path: Path) -> None:
+    """`product` of a user's model with a bias becomes another node, which is kept in FP32 in its place."""
+    files = {"model": graphs.saved(graphs.two_products(), tmp_path / "mine.onnx")}
+    case = DIGITS.with_factors(
+        model="mine.onnx",
+        quantiser="onnxruntime",
+        precision=precision,
+        keep_fp32="product",
+        sources=(("model", "8" * 64),),
+    )
+    (tmp_path / "out").mkdir()
+    result, _ = made(case, tmp_path / "out", files)
+    assert result.labels["kept"] == {"product/MatMulAddFusion": "keep_fp32"}
+    assert result.labels["precision_facts"]["multiplying_types"] == {"fp32": 1, "int8": 1}
 
 
 def test_a_keep_list_that_matches_nothing_is_an_input_error(tmp_path: Path) -> None:

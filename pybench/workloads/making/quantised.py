@@ -8,6 +8,7 @@ samples. The file itself carries how it was calibrated, so that every run of it 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -83,12 +84,12 @@ def _by_onnxruntime(
     excluded = matching_nodes(open_network(source), parameters["keep_fp32"]) if parameters["keep_fp32"] else set()
     calibration = _described(parameters, samples, digest(samples))
     method, scheme = parameters["calibration"], parameters["scheme"]
-    int8.quantise(source, path, method, samples, _metadata(calibration), scheme=scheme, excluded=excluded)
+    kept = int8.quantise(source, path, method, samples, _metadata(calibration), scheme=scheme, excluded=excluded)
     if floating != "fp32":
         network = open_network(path)
-        convert(network, floating, parameters["keep_fp32"])
+        convert(network, floating, "|".join(map(re.escape, kept)) or None)
         network.save(path, {})
-    return calibration, {"kept": dict.fromkeys(sorted(excluded), "keep_fp32")}
+    return calibration, {"kept": dict.fromkeys(kept, "keep_fp32")}
 
 
 def _by_modelopt(

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from pybench.precision.conversion import convert
+from pybench.precision.execution import compare, compare_files
+from pybench.precision.network import as_network
+from tests.precision import graphs
+
+
+def test_an_overflow_in_fp16_is_counted_and_not_averaged(tmp_path: Path) -> None:
+    """Scores of 100000 fit into FP32 alone; the second sample is small enough for both."""
+    weight = np.array([[1000, 10], [1000, 20]], np.float32)
+    made = graphs.model(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], "product")], {"x": ["n", 2]}, {"y": ["n", 2]}, {"w": weight}
+    )
+    network = as_network(made)
+    convert(network, "fp16")
+    network.save(tmp_path / "fp16.onnx", {})
+    feed = {"x": np.array([[50, 50], [0.5, 0.5]], np.float32)}
+    labels = compare_files(graphs.saved(made, tmp_path / "fp32.onnx"), tmp_path / "fp16.onnx", "fp16", [feed])
+    assert labels["against_fp32_cosine"] is None
+    assert labels["against_fp32_relative_error"] is None
+    assert labels["against_fp32_non_finite_outputs"] == 1
+    assert labels["against_fp32_reason"] == "1 of 4 outputs of the derived graph are NaN or infinite"
+    assert labels["against_fp32_top1_agreement_ratio"] == 0.5
+    json.dumps(labels, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("reference", "derived", "reason"),
+    [
+        ([[1.0, 2.0]], [[np.nan, 2.0]], "1 of 2 outputs of the derived graph"),
+        ([[np.inf, 2.0]], [[np.inf, 2.0]], "1 of 2 outputs of the FP32 graph"),
+        ([[0.0, 0.0]], [[1.0, 2.0]], "are 0"),
+    ],
+)
+def test_what_cannot_be_compared_is_null_with_a_reason(
+    reference: list[list[float]], derived: list[list[float]], reason: str
+) -> None:
+    found = compare(np.array(reference), np.array(derived))
+    assert (found.cosine, found.relative_error) == (None, None)
+    assert found.reason is not None
+    assert reason in found.reason
+    assert found.top1_agreement_ratio == 0
