@@ -24,9 +24,13 @@ _NOT_PAIRED = (
     "The samples are paired (every block holds one run of each case) and the tests take them as independent: drift "
     "common to a block counts as noise, and they find less than the paired ratios beside them do."
 )
-_POOLED = (
-    "Blocks are pooled: a trend over the campaign widens the samples, and can make one look unlike a normal "
-    "distribution that is normal around the trend."
+_POOLED = "Blocks are pooled: a trend over the campaign widens the samples."
+_TREND = (
+    "A trend over the campaign can make a sample look unlike a normal distribution that is normal around the trend."
+)
+_SHORT_INTERVALS = (
+    "BCa intervals are too short with few repetitions: nominal 95 % intervals of normal samples hold the truth in 85 % "
+    "of cases at 5 repetitions, 91 % at 10, 93 % at 20. Below 5 there is none."
 )
 _TWO_STEPS = (
     "The test is chosen by a test on the same data. Shapiro-Wilk has little power with few repetitions and refuses "
@@ -69,7 +73,7 @@ _LIST = (
         checks_normality=True,
         baseline={"precision": "fp32"},
         accept={"speedup_min": 1.15, "top1_delta_pp_min": -1.0},
-        threats=(_REPETITIONS, _NOT_PAIRED, _POOLED, _TWO_STEPS, _HYPOTHESES, _RAW, _POINT_RULE),
+        threats=(_REPETITIONS, _NOT_PAIRED, _POOLED, _TREND, _TWO_STEPS, _HYPOTHESES, _RAW, _POINT_RULE),
     ),
     Protocol(
         "bootstrap-mann-whitney",
@@ -79,7 +83,7 @@ _LIST = (
             "bandwidth_gb_per_s", "gpu_energy_per_gb_j",
         ),
         interval="bootstrap",
-        threats=(_REPETITIONS, _NOT_PAIRED, _POOLED, _RAW),
+        threats=(_REPETITIONS, _NOT_PAIRED, _POOLED, _SHORT_INTERVALS, _RAW),
     ),
 )  # fmt: skip
 

@@ -1,39 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of the variance of a metric lies between builds of one engine, and how much between runs of one build.
+"""How much of the variance of a metric lies between builds of one engine, and how much is left in runs of one build.
 
-A one-way random-effects analysis of cases that differ in nothing but `build` (Searle, Casella and McCulloch 1992,
-Variance Components, ch. 3): components by the method of moments, the interval of the share from the F distribution,
-which is exact when all builds have as many runs. Drift between blocks counts as variance between runs.
+Cases that differ in nothing but `build` ran in the same blocks, so the model is that of the design: build + block, both
+random, one run a cell (Searle, Casella and McCulloch 1992, Variance Components, ch. 4). Drift that a whole block shares
+is then no part of the residual. The share of the builds is the intraclass correlation ICC(C,1), and its interval from
+the F distribution is exact (McGraw and Wong 1996, Psychol. Methods 1:30). A block that lacks a build is left out, and
+counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy  # loads its parts on first use: commands that compute nothing stay quick
 
-from pybench.analysis.estimate import CONFIDENCE, Estimate, Sample
+from pybench.analysis.estimate import CONFIDENCE, Estimate
 from pybench.analysis.measurements import Measurements
 from pybench.case import Case
 from pybench.units import METRICS
 
 F_RATIO = "F ratio"
+_ROUNDING = 1e-12  # of the values (of 1 for logarithms): residuals below it are no spread
 SPLIT = ("latency_mean_ms", "latency_p99_ms", "throughput_samples_per_s", "gpu_energy_per_sample_j")
 
 
 @dataclass(frozen=True, slots=True)
 class BuildVariance:
-    """One metric of the builds of one engine. `share`: of the variance that lies between builds, 0 to 1, with its
-    interval; `between` and `within`: standard deviations (of logarithms where `is_relative`)."""
+    """One metric of the builds of one engine. `share`: of the variance of a run within a block that lies between
+    builds, 0 to 1, with its interval; `between` and `residual`: standard deviations (of logarithms where
+    `is_relative`). `blocks` hold a run of every build; `blocks_left_out` hold some."""
 
     cases: tuple[Case, ...]
     metric: str
-    runs: int
+    blocks: int
+    blocks_left_out: int
     between: float
-    within: float
+    residual: float
     share: Estimate
     p_value: float
     is_relative: bool
@@ -42,9 +47,10 @@ class BuildVariance:
         return {
             "case_ids": [case.id for case in self.cases],
             "metric": self.metric,
-            "runs": self.runs,
+            "blocks": self.blocks,
+            "blocks_left_out": self.blocks_left_out,
             "sd_between_builds": self.between,
-            "sd_between_runs": self.within,
+            "sd_residual": self.residual,
             "sd_of_logarithms": self.is_relative,
             "share_between_builds": self.share.as_json(),
             "p_value": self.p_value,
@@ -52,50 +58,55 @@ class BuildVariance:
 
 
 def split_variances(cases: Sequence[Case], measurements: Measurements) -> tuple[BuildVariance, ...]:
-    """Every engine of which two builds or more have at least two runs each, metric by metric."""
+    """Every engine of which two builds or more share at least two blocks, metric by metric. A build with fewer than two
+    runs is no part of it."""
     engines: dict[Case, list[Case]] = {}
     for case in cases:
         engines.setdefault(case.with_factors(build=1), []).append(case)
     found = []
     for builds in engines.values():
         for metric in SPLIT if len(builds) > 1 else ():
-            values = {case: list(measurements.cell(case.id, metric).values.values()) for case in builds}
-            known = {case: Sample.of(sample) for case, sample in values.items() if len(sample) > 1}
+            values = {case: measurements.cell(case.id, metric).values for case in builds}
+            known = {case: runs for case, runs in values.items() if len(runs) > 1}
             if len(known) > 1:
                 found.append(_split(known, metric))
     return tuple(one for one in found if one is not None)
 
 
-def _split(samples: dict[Case, Sample], metric: str) -> BuildVariance | None:
-    """None where runs of a build do not vary at all: there is nothing to set the builds against."""
-    positive = all((sample.values > 0).all() for sample in samples.values())
-    relative = METRICS[metric].scale == "ratio" and positive
-    values = [(sample.log() if relative else sample).values for sample in samples.values()]
-    sizes = np.array([one.size for one in values])
-    freedom = len(values) - 1, int(sizes.sum()) - len(values)
-    grand = float(np.concatenate(values).mean())
-    between = sum(one.size * (float(one.mean()) - grand) ** 2 for one in values) / freedom[0]
-    within = sum(float(((one - one.mean()) ** 2).sum()) for one in values) / freedom[1]
-    if all(sample.is_constant for sample in samples.values()):
+def _split(runs: Mapping[Case, Mapping[int, float]], metric: str) -> BuildVariance | None:
+    """None with fewer than two complete blocks, or where nothing but build and block makes runs differ: there is
+    nothing to set the builds against."""
+    complete = sorted(set.intersection(*(set(values) for values in runs.values())))
+    if len(complete) < 2:
         return None
-    size = float((sizes.sum() - (sizes**2).sum() / sizes.sum()) / freedom[0])
-    component = max(0.0, (between - within) / size)
-    ratio = between / within
+    table = np.array([[values[block] for block in complete] for values in runs.values()])
+    relative = METRICS[metric].scale == "ratio" and bool((table > 0).all())
+    scale = 1.0 if relative else float(np.abs(table).max())
+    table = np.log(table) if relative else table
+    builds, blocks = table.shape
+    freedom = builds - 1, (builds - 1) * (blocks - 1)
+    residuals = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
+    if float(np.abs(residuals).max()) <= _ROUNDING * scale:
+        return None
+    between = blocks * float(table.mean(axis=1).var(ddof=1))
+    residual = float((residuals**2).sum()) / freedom[1]
+    component = max(0.0, (between - residual) / blocks)
+    ratio = between / residual
     tail = (1 - CONFIDENCE) / 2
-    bounds = [_share(ratio / float(scipy.stats.f.ppf(quantile, *freedom)), size) for quantile in (1 - tail, tail)]
-    share = Estimate(component / (component + within), bounds[0], bounds[1], len(values), F_RATIO)
+    bounds = [_share(ratio / float(scipy.stats.f.ppf(quantile, *freedom)), blocks) for quantile in (1 - tail, tail)]
     return BuildVariance(
-        cases=tuple(samples),
+        cases=tuple(runs),
         metric=metric,
-        runs=int(sizes.sum()),
+        blocks=blocks,
+        blocks_left_out=len(set.union(*(set(values) for values in runs.values()))) - blocks,
         between=component**0.5,
-        within=within**0.5,
-        share=share,
+        residual=residual**0.5,
+        share=Estimate(component / (component + residual), bounds[0], bounds[1], builds, F_RATIO),
         p_value=float(scipy.stats.f.sf(ratio, *freedom)),
         is_relative=relative,
     )
 
 
-def _share(ratio: float, size: float) -> float:
+def _share(ratio: float, blocks: int) -> float:
     """The share that makes the F ratio what it is, within 0 to 1."""
-    return min(1.0, max(0.0, (ratio - 1) / (ratio - 1 + size)))
+    return min(1.0, max(0.0, (ratio - 1) / (ratio - 1 + blocks)))

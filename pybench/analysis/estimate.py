@@ -22,6 +22,7 @@ STUDENT = "Student t"
 WELCH = "Welch t"
 EQUAL = "all equal"  # no spread was seen: the interval is a point, and its width says nothing about the error
 SINGLE = "one value"  # no interval
+FEW = "too few values"  # no interval by the method that was asked for
 EXACT = "exact"  # counted, not sampled: the interval is a point by nature
 TANGO = "Tango score"
 WILSON = "Wilson score"

@@ -16,9 +16,10 @@ import numpy as np
 import scipy  # loads its parts on first use: commands that compute nothing stay quick
 from numpy.typing import NDArray
 
-from pybench.analysis.estimate import BCA, CONFIDENCE, EQUAL, SINGLE, STUDENT, WELCH, Estimate, Sample
+from pybench.analysis.estimate import BCA, CONFIDENCE, EQUAL, FEW, SINGLE, STUDENT, WELCH, Estimate, Sample
 
 BOOTSTRAP_MINIMUM = 15  # values; fewer go to Student's t
+BOOTSTRAP_LEAST = 5  # values; with fewer BCa covers less than 85 %, and nobody gets one
 RESAMPLES = 9999  # a bound's Monte Carlo error is then about 1/30 of the interval's half-width
 
 Statistic = Callable[..., NDArray[np.float64]]
@@ -41,10 +42,13 @@ def student_mean(sample: Sample, confidence: float = CONFIDENCE) -> Estimate:
 
 
 def bootstrap_mean(sample: Sample, seed: int, confidence: float = CONFIDENCE) -> Estimate:
-    """The mean with its BCa interval, whatever the number of values; below `BOOTSTRAP_MINIMUM` it covers too little."""
+    """The mean with its BCa interval, which covers too little below `BOOTSTRAP_MINIMUM`; none below
+    `BOOTSTRAP_LEAST`."""
     value = float(sample.values.mean())
     if sample.n == 1 or sample.is_constant:
         return _without_spread(sample, value, confidence)
+    if sample.n < BOOTSTRAP_LEAST:
+        return Estimate(value, None, None, sample.n, FEW, confidence)
     return _bootstrap((sample.values,), _mean, value, sample.n, seed, confidence)
 
 

@@ -7,7 +7,7 @@
     └── trade_offs   TradeOff      each case of inference with its accuracy: the papers' Table 1
 
 The tests take samples as independent; beside each stands the house's own ratio, paired within blocks. Holm's correction
-covers every pair that the protocol tests in the campaign.
+covers every pair that the protocol tests in the campaign, once for each metric however many contrasts hold it.
 """
 
 from __future__ import annotations
@@ -126,7 +126,24 @@ class ProtocolFinding:
 
     @property
     def duels(self) -> tuple[Duel, ...]:
-        return tuple(_duels(self.settings))
+        return tuple(duel for _, duel in _duels(self.settings))
+
+    @property
+    def distinct_duels(self) -> tuple[Duel, ...]:
+        """One a metric and pair of cases: contrasts that overlap hold the same pair more than once."""
+        return tuple(_distinct(self.settings).values())
+
+    @property
+    def distinct_samples(self) -> tuple[SampleFinding, ...]:
+        """One a metric and case."""
+        return tuple(
+            {
+                (scenario.metric, sample.case): sample
+                for setting in self.settings
+                for scenario in setting.scenarios
+                for sample in scenario.samples
+            }.values()
+        )
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -244,20 +261,33 @@ def _tukey(variances: Variances | None, later: int, earlier: int) -> float | Non
     return None if variances is None or variances.tukey is None else variances.tukey[later][earlier]
 
 
+_DuelKey = tuple[str, frozenset[Case]]  # metric, and the two cases in either order
+
+
 def _adjusted(settings: Sequence[Setting]) -> tuple[Setting, ...]:
-    """Holm over every pair of every scenario."""
-    adjusted = iter(holm([duel.test.p_value if duel.test else None for duel in _duels(settings)]))
-    return tuple(
-        replace(
-            setting,
-            scenarios=tuple(
-                replace(scenario, duels=tuple(replace(duel, p_adjusted=next(adjusted)) for duel in scenario.duels))
-                for scenario in setting.scenarios
-            ),
-        )
-        for setting in settings
-    )
+    """Holm over every metric and pair, each once; a pair that several settings hold has one adjusted p in all."""
+    distinct = _distinct(settings)
+    p_values = holm([duel.test.p_value if duel.test else None for duel in distinct.values()])
+    adjusted = dict(zip(distinct, p_values, strict=True))
+
+    def with_adjusted(scenario: Scenario) -> Scenario:
+        duels = (replace(duel, p_adjusted=adjusted[_key(scenario.metric, duel)]) for duel in scenario.duels)
+        return replace(scenario, duels=tuple(duels))
+
+    return tuple(replace(setting, scenarios=tuple(map(with_adjusted, setting.scenarios))) for setting in settings)
 
 
-def _duels(settings: Sequence[Setting]) -> Iterator[Duel]:
-    return (duel for setting in settings for scenario in setting.scenarios for duel in scenario.duels)
+def _distinct(settings: Sequence[Setting]) -> dict[_DuelKey, Duel]:
+    found: dict[_DuelKey, Duel] = {}
+    for metric, duel in _duels(settings):
+        found.setdefault(_key(metric, duel), duel)
+    return found
+
+
+def _key(metric: str, duel: Duel) -> _DuelKey:
+    return metric, frozenset((duel.first, duel.second))
+
+
+def _duels(settings: Sequence[Setting]) -> Iterator[tuple[str, Duel]]:
+    """(metric, duel) of every scenario."""
+    return ((one.metric, duel) for setting in settings for one in setting.scenarios for duel in one.duels)

@@ -144,21 +144,23 @@ def weigh(
     scales = _Scales(measurements, images)
     bounds = _bounds(protocol, contrast)
     own = {verdict.subject.case.id: verdict.verdict for verdict in verdicts}
-    rows: dict[Case, TradeOff] = {}
-    for group in joined(criteria.pairs(cases, contrast)):
-        if group.infer is None:
-            continue
-        case, baseline = group.infer.case, group.infer.baseline
-        if baseline not in rows:
-            rows[baseline] = scales.row(Pair(baseline, baseline), _alone(baseline, cases), (), None)
-        accuracy = scales.least_accurate(group.accuracy)
-        rows[case] = scales.row(group.infer, accuracy, bounds, own.get(case.id))
+    accuracies = {
+        group.infer: scales.least_accurate(group.accuracy, bounds)
+        for group in joined(criteria.pairs(cases, contrast))
+        if group.infer is not None
+    }
+    rows = {pair.case: scales.row(pair, chosen, bounds, own.get(pair.case.id)) for pair, chosen in accuracies.items()}
+    for baseline in dict.fromkeys(pair.baseline for pair in accuracies):
+        chosen = [one.baseline for pair, one in accuracies.items() if one and pair.baseline == baseline]
+        accuracy = Pair(chosen[0], chosen[0]) if chosen else _alone(baseline, cases)
+        rows[baseline] = scales.row(Pair(baseline, baseline), accuracy, (), None)
     place = {case: index for index, case in enumerate(cases)}
     return tuple(sorted(rows.values(), key=lambda row: (row.case != row.baseline, place[row.case])))
 
 
 def _alone(case: Case, cases: Sequence[Case]) -> Pair | None:
-    """The accuracy case of one model, runtime and precision, paired with itself: a baseline's own Top-1."""
+    """The accuracy case of one model, runtime and precision, paired with itself: the Top-1 of a baseline that no
+    accuracy is compared with."""
     itself = [Pair(other, other) for other in cases if other.workload == "accuracy"]
     return next(iter(joined([Pair(case, case), *itself])[0].accuracy), None)
 
@@ -205,14 +207,24 @@ class _Scales:
         estimate = self.images.share(case.id, metric) or student_mean(Sample.of(cell.values.values()))
         return Figure(estimate, None, tuple(sorted(cell.windows)), tuple(sorted(cell.methods)))
 
-    def least_accurate(self, accuracies: Sequence[Pair]) -> Pair | None:
-        """Of several accuracies of one model, runtime and precision the one that lost most."""
+    def least_accurate(self, accuracies: Sequence[Pair], bounds: Sequence[tuple[Criterion, bool]]) -> Pair | None:
+        """Of several accuracies of one model, runtime and precision the one that breaks a bound, else one that is not
+        known (it leaves the case open), else the one that lost most."""
+        bounded = [criterion for criterion, _ in bounds if criterion.metric in ACCURACY]
 
-        def loss(pair: Pair) -> float:
-            delta = self.accuracy_delta(pair, "top1_percent").estimate
-            return float("inf") if delta is None else delta.value
+        def delta(pair: Pair, metric: str) -> float | None:
+            estimate = self.accuracy_delta(pair, metric).estimate
+            return None if estimate is None else estimate.value
 
-        return min(accuracies, key=loss, default=None)
+        losses = [(pair, delta(pair, "top1_percent")) for pair in accuracies]
+        known = [(loss, pair) for pair, loss in losses if loss is not None]
+        ordered = [pair for _, pair in sorted(known, key=lambda one: one[0])]
+        values = {pair: [(one, delta(pair, one.metric)) for one in bounded] for pair in accuracies}
+        breaking = [
+            pair for pair in ordered if any(value is not None and not one.holds(value) for one, value in values[pair])
+        ]
+        unknown = [pair for pair, loss in losses if loss is None or any(value is None for _, value in values[pair])]
+        return next(iter((*breaking, *unknown, *ordered)), None)
 
     def accuracy_delta(self, pair: Pair | None, metric: str) -> Figure:
         """Case minus baseline in percentage points: over images where both sides kept predictions."""

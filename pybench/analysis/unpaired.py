@@ -4,8 +4,9 @@
 A pair is tested by Welch's t (1947, Biometrika 34:28) where Shapiro-Wilk (1965, Biometrika 52:591) refuses neither
 sample, else by Mann-Whitney's U (1947, Ann. Math. Stat. 18:50). One-way ANOVA with Tukey's HSD is done only where
 Shapiro-Wilk does not refuse the residuals and Brown-Forsythe (1974, JASA 69:364: Levene's test around medians) does not
-refuse equal variances. scipy computes them all; this module decides which applies and says why. Effect sizes: Hedges' g
-(1981, J. Educ. Stat. 6:107) beside Welch, Cliff's delta (1993, Psychol. Bull. 114:494) beside Mann-Whitney.
+refuse equal variances. scipy computes them all; this module decides which applies and says why. Effect sizes: Hedges'
+g* by the average of the two variances beside Welch, which takes them as unequal (Delacre et al. 2021,
+doi:10.31234/osf.io/tu6mp), Cliff's delta (1993, Psychol. Bull. 114:494) beside Mann-Whitney.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pybench.analysis.paired import ALPHA
 
 WELCH_T = "Welch t"
 MANN_WHITNEY = "Mann-Whitney U"
-HEDGES = "Hedges g"
+HEDGES = "Hedges g*"
 CLIFF = "Cliff delta"
 SHAPIRO_LEAST = 3  # values; scipy refuses fewer
 SHAPIRO_MOST = 5000  # values; above, the approximation of its p (Royston 1995, algorithm AS R94) is not valid
@@ -154,11 +155,13 @@ def compare_ranks(first: Sample, second: Sample, why: str) -> PairTest:
 
 
 def hedges_g(first: Sample, second: Sample) -> float:
-    """Difference of means over the pooled standard deviation, times Hedges' correction 1 - 3/(4 df - 1)."""
-    freedom = first.n + second.n - 2
-    squares = sum((sample.n - 1) * float(sample.values.var(ddof=1)) for sample in (first, second))
+    """Difference of means over the root of the average variance, times Hedges' correction 1 - 3/(4 df - 1) (1981, J.
+    Educ. Stat. 6:107), df by Satterthwaite for that average. A pooled variance would weigh the larger sample more."""
+    variances = [float(sample.values.var(ddof=1)) for sample in (first, second)]
+    weights = [one**2 / (sample.n - 1) for one, sample in zip(variances, (first, second), strict=True)]
+    freedom = sum(variances) ** 2 / sum(weights)
     difference = float(first.values.mean() - second.values.mean())
-    return difference / math.sqrt(squares / freedom) * (1 - 3 / (4 * freedom - 1))
+    return difference / math.sqrt(sum(variances) / 2) * (1 - 3 / (4 * freedom - 1))
 
 
 # --- all samples -----------------------------------------------------------------------------------------------------

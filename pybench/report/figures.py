@@ -128,39 +128,20 @@ def _draw_plane(analysis: Analysis) -> list[Picture]:
     ]
 
 
-def _draw_model_plane(
-    number: int, model: str, joined: Sequence[tuple[CaseFinding, CaseFinding]], *, many: bool
-) -> Picture:
+_Joined = Sequence[tuple[CaseFinding, CaseFinding]]  # speed, accuracy
+
+
+def _draw_model_plane(number: int, model: str, joined: _Joined, *, many: bool) -> Picture:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(WIDTH_INCH * 0.85, 3.0))
-    groups = list(dict.fromkeys((speed.case.runtime, speed.case.precision) for speed, _ in joined))
-    left = [
-        name
-        for name in varying_factors([speed.case for speed, _ in joined])
-        if name not in ("runtime", "precision", "model")
-    ]
-    for position, group in enumerate(groups):
-        colour, marker = pick(position)
-        members = [pair for pair in joined if (pair[0].case.runtime, pair[0].case.precision) == group]
-        for index, (speed, accuracy) in enumerate(members):
-            latency, top1 = speed.metrics["latency_mean_ms"].estimate, accuracy.metrics["top1_percent"].estimate
-            if latency is None or top1 is None:
-                continue
-            label = " ".join(str(part) for part in group) if index == 0 else None
-            axes.errorbar(
-                latency.value, top1.value, xerr=_bars(latency), yerr=_bars(top1), fmt=marker, color=colour, label=label,
-                markersize=5, elinewidth=1, markeredgecolor="white", markeredgewidth=0.6,
-            )  # fmt: skip
-            if left:
-                axes.annotate(
-                    case_text(speed.case, left),
-                    (latency.value, top1.value),
-                    xytext=(5, 4 if position % 2 == 0 else -11),
-                    textcoords="offset points",
-                    fontsize=7.5,
-                    color=colour,
-                )
+    varying = varying_factors([speed.case for speed, _ in joined])
+    left = [name for name in varying if name not in ("runtime", "precision", "model")]
+    groups: dict[tuple[str, ...], list[tuple[CaseFinding, CaseFinding]]] = {}
+    for pair in joined:
+        groups.setdefault((str(pair[0].case.runtime), str(pair[0].case.precision)), []).append(pair)
+    for position, (group, members) in enumerate(groups.items()):
+        _draw_group(axes, position, " ".join(group), members, left)
     values = [speed.metrics["latency_mean_ms"].estimate for speed, _ in joined]
     numbers = [value.value for value in values if value is not None]
     axes.margins(0.14, 0.12)
@@ -175,6 +156,26 @@ def _draw_model_plane(
         "Bars are 95 % intervals: over repetitions across, over images upwards."
     )
     return picture(f"plane-{number}", title, caption, figure)
+
+
+def _draw_group(axes: Axes, position: int, name: str, members: _Joined, left: Sequence[str]) -> None:
+    """The points of one runtime and precision, each named by the factors in `left`; names of neighbouring groups stand
+    above and below."""
+    colour, marker = pick(position)
+    for index, (speed, accuracy) in enumerate(members):
+        latency, top1 = speed.metrics["latency_mean_ms"].estimate, accuracy.metrics["top1_percent"].estimate
+        if latency is None or top1 is None:
+            continue
+        axes.errorbar(
+            latency.value, top1.value, xerr=_bars(latency), yerr=_bars(top1), fmt=marker, color=colour,
+            label=name if index == 0 else None, markersize=5, elinewidth=1, markeredgecolor="white",
+            markeredgewidth=0.6,
+        )  # fmt: skip
+        if left:
+            axes.annotate(
+                case_text(speed.case, left), (latency.value, top1.value), xytext=(5, 4 if position % 2 == 0 else -11),
+                textcoords="offset points", fontsize=7.5, color=colour,
+            )  # fmt: skip
 
 
 def _bars(estimate: Estimate) -> list[list[float]] | None:

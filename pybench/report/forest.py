@@ -126,50 +126,45 @@ def _row_label(verdict: CaseVerdict, contrast: ContrastFinding, context: Sequenc
 def _draw_panel(axes: Axes, panel: _Panel) -> None:
     neutral = 1.0 if panel.ratio else 0.0
     for row, mark in enumerate(panel.marks):
-        if mark is not None and mark.estimate is not None:
-            colour, shape = _LOOKS[mark.verdict]
-            estimate = mark.estimate
-            if estimate.lower is not None and estimate.upper is not None:
-                axes.plot(
-                    [estimate.lower, estimate.upper], [row, row], color=colour, linewidth=1.8, solid_capstyle="butt"
-                )
-            axes.plot(
-                [estimate.value],
-                [row],
-                shape,
-                color=colour,
-                markersize=5.5,
-                markeredgecolor="white",
-                markeredgewidth=0.6,
-            )
+        if mark is not None:
+            _draw_mark(axes, row, mark)
     numbers = [bound for mark in panel.marks if mark and mark.estimate for bound in _extent(mark.estimate)]
     numbers += [neutral, *([panel.criterion.threshold] if panel.criterion else [])]
     _set_limits(axes, numbers, ratio=panel.ratio)
     axes.axvline(neutral, color="#555555", linewidth=0.8, zorder=1)
-    for row, mark in enumerate(panel.marks):
-        if mark is not None and mark.estimate is None:
-            axes.text(
-                0.5,
-                row,
-                "no value",
-                transform=axes.get_yaxis_transform(),
-                ha="center",
-                va="center",
-                fontsize=7.5,
-                color=GREY,
-                style="italic",
-            )
-    label = panel.title
-    if panel.criterion is not None:
-        threshold = panel.criterion.threshold
-        low, high = axes.get_xlim()
-        kept = (threshold, high) if panel.criterion.sense == "min" else (low, threshold)
-        axes.axvspan(*kept, color=_SHADE, zorder=0, linewidth=0)
-        axes.axvline(threshold, color="#333333", linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
-        axes.set_xlim(low, high)
+    if panel.criterion is None:
+        axes.set_xlabel(panel.title)
+    else:
+        _draw_threshold(axes, panel.criterion)
         axes.set_title(panel.title)
-        label = f"asked: {bound_text(panel.criterion)}"
-    axes.set_xlabel(label)
+        axes.set_xlabel(f"asked: {bound_text(panel.criterion)}")
+
+
+def _draw_mark(axes: Axes, row: int, mark: _Mark) -> None:
+    """A point with its interval, or the words where there is neither (placed by the panel's width, whatever its
+    limits)."""
+    estimate = mark.estimate
+    if estimate is None:
+        axes.text(
+            0.5, row, "no value", transform=axes.get_yaxis_transform(), ha="center", va="center", fontsize=7.5,
+            color=GREY, style="italic",
+        )  # fmt: skip
+        return
+    colour, shape = _LOOKS[mark.verdict]
+    if estimate.lower is not None and estimate.upper is not None:
+        axes.plot([estimate.lower, estimate.upper], [row, row], color=colour, linewidth=1.8, solid_capstyle="butt")
+    axes.plot(
+        [estimate.value], [row], shape, color=colour, markersize=5.5, markeredgecolor="white", markeredgewidth=0.6
+    )
+
+
+def _draw_threshold(axes: Axes, criterion: Criterion) -> None:
+    """A dashed line, the side that keeps it shaded up to the panel's edge."""
+    low, high = axes.get_xlim()
+    kept = (criterion.threshold, high) if criterion.sense == "min" else (low, criterion.threshold)
+    axes.axvspan(*kept, color=_SHADE, zorder=0, linewidth=0)
+    axes.axvline(criterion.threshold, color="#333333", linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
+    axes.set_xlim(low, high)
 
 
 def _set_limits(axes: Axes, numbers: Sequence[float], *, ratio: bool) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pybench.analysis import Analysis
 from pybench.analysis.paired import ALPHA
 from pybench.analysis.protocol import Duel, ProtocolFinding
+from pybench.analysis.unpaired import Variances
 from pybench.report.findings import Sentence
 from pybench.report.numbers import DASH, format_fixed
 from pybench.report.protocol_tables import protocol_tables
@@ -55,7 +56,7 @@ def _sentences(finding: ProtocolFinding) -> Iterator[Sentence]:
     if finding.protocol.checks_normality:
         yield _choice_sentence(finding)
         yield _anova_sentence(finding)
-    yield _beside_sentence(finding)
+    yield from _beside_sentences(finding)
 
 
 def _figures_text(line: Line) -> str:
@@ -71,7 +72,7 @@ def _figures_text(line: Line) -> str:
 
 
 def _tested(finding: ProtocolFinding) -> list[Duel]:
-    return [duel for duel in finding.duels if duel.test is not None and duel.test.p_value is not None]
+    return [duel for duel in finding.distinct_duels if duel.test is not None and duel.test.p_value is not None]
 
 
 def _pairs_sentence(finding: ProtocolFinding) -> Sentence:
@@ -79,14 +80,13 @@ def _pairs_sentence(finding: ProtocolFinding) -> Sentence:
     raw = sum(duel.is_significant for duel in tested)
     after = sum(duel.p_adjusted is not None and duel.p_adjusted < ALPHA for duel in tested)
     text = f"{raw} of {len(tested)} differ with p < {ALPHA}, {after} after Holm's correction"
-    missing = len(finding.duels) - len(tested)
+    missing = len(finding.distinct_duels) - len(tested)
     return Sentence("Pairs", text + (f"; {missing} could not be tested." if missing else "."), "neutral")
 
 
 def _choice_sentence(finding: ProtocolFinding) -> Sentence:
-    chosen = Counter(duel.test.test for duel in finding.duels if duel.test is not None)
-    samples = [one for setting in finding.settings for scenario in setting.scenarios for one in scenario.samples]
-    normal = [one.normality for one in samples if one.normality is not None]
+    chosen = Counter(duel.test.test for duel in finding.distinct_duels if duel.test is not None)
+    normal = [one.normality for one in finding.distinct_samples if one.normality is not None]
     refused = sum(one.p_value is not None and not one.is_plausible for one in normal)
     untested = sum(one.p_value is None for one in normal)
     text = (
@@ -99,29 +99,38 @@ def _choice_sentence(finding: ProtocolFinding) -> Sentence:
 def _anova_sentence(finding: ProtocolFinding) -> Sentence:
     found = [scenario.variances for setting in finding.settings for scenario in setting.scenarios]
     done = [one for one in found if one is not None and one.why_omitted is None]
-    against = Counter(
-        part.partition(":")[0]
-        for one in found
-        for part in ("values: a case has none" if one is None else one.why_omitted or "").split("; ")
-        if part
-    )
+    against = Counter(reason for one in found for reason in _against_anova(one))
     text = f"done in {len(done)} of {len(found)} scenarios (a metric at a setting)"
     if against:
-        reasons = {"residuals": "residuals that are not normal", "variances": "unequal variances"}
-        reasons |= {"values": "a case without values"}
-        listed = ", ".join(f"{reasons.get(name, name)} ({count})" for name, count in against.most_common())
+        listed = ", ".join(f"{reason} ({count})" for reason, count in against.most_common())
         text += f"; left out elsewhere for {listed}"
     return Sentence("ANOVA and Tukey", f"{text}.", "neutral")
 
 
-def _beside_sentence(finding: ProtocolFinding) -> Sentence:
-    """Where the house's own test and the protocol's do not say the same at one level, uncorrected."""
+def _against_anova(found: Variances | None) -> list[str]:
+    """What left it out; an assumption that could not be tested is not one that was refused."""
+    if found is None:
+        return ["a case without values"]
+    residuals, variances = found.residuals.p_value, found.brown_forsythe_p
+    words = {
+        "residuals": "residuals that are not normal" if residuals is not None else "residuals that cannot be tested",
+        "variances": "unequal variances" if variances is not None else "variances that cannot be tested",
+    }
+    parts = [part.partition(":")[0] for part in (found.why_omitted or "").split("; ") if part]
+    return [words.get(part, part) for part in parts]
+
+
+def _beside_sentences(finding: ProtocolFinding) -> Iterator[Sentence]:
+    """Whether the house's own test and the protocol's say the same at one level, uncorrected; nothing where no pair has
+    both."""
     both = [duel for duel in _tested(finding) if duel.paired is not None and duel.paired.p_value is not None]
+    if not both:
+        return
     own = [duel.paired is not None and (duel.paired.p_value or 0.0) < ALPHA for duel in both]
     only_paired = sum(paired and not duel.is_significant for duel, paired in zip(both, own, strict=True))
     only_protocol = sum(duel.is_significant and not paired for duel, paired in zip(both, own, strict=True))
     if not only_paired and not only_protocol:
-        text = f"the test paired within blocks agrees on all {len(both)} pairs at p < {ALPHA}, uncorrected."
+        text = f"both tests significant or both not, in all {len(both)} pairs at p < {ALPHA}, uncorrected."
     else:
         text = f"of {len(both)} pairs {only_paired} differ only when paired within blocks, {only_protocol} only here."
-    return Sentence("Beside paired blocks", text, "neutral")
+    yield Sentence("Beside paired blocks", text, "neutral")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from pybench.analysis.paired import ALPHA
 from pybench.analysis.protocol import Duel, ProtocolFinding, SampleFinding, Scenario, Setting
@@ -131,11 +130,13 @@ def _pair_table(finding: ProtocolFinding) -> Table:
         for setting, scenario in _scenarios(finding)
         for duel in scenario.duels
     ]
-    tested = sum(duel.test is not None and duel.test.p_value is not None for duel in finding.duels)
+    distinct = finding.distinct_duels
+    tested = sum(duel.test is not None and duel.test.p_value is not None for duel in distinct)
+    repeated = "; a pair that stands here more than once counts once" if len(distinct) < len(rows) else ""
     notes = [
         "p: two-sided, of no difference, the two samples taken as independent.",
-        f"Holm: over the {tested} pairs of this table that could be tested.",
-        "Effect size: Hedges' g beside Welch, Cliff's delta beside Mann-Whitney; positive when the case is the larger.",
+        f"Holm: over the {tested} pairs of this table that could be tested{repeated}.",
+        "Effect size: Hedges' g* beside Welch, Cliff's delta beside Mann-Whitney; positive if the case is the larger.",
         "Paired ratio: case over the other within blocks, with its 95 % interval, as in the tables of effects.",
     ]
     notes += ["Tukey: HSD, where ANOVA's assumptions hold; blank elsewhere."] if tukey else []
@@ -154,12 +155,11 @@ def _pair_cells(setting: Setting, duel: Duel, tukey: bool) -> list[Cell]:
         rest = [estimate_cell(None, why_none=why), number_cell(None, note=why), text_cell("")]
         return [*names, text_cell(None, note=why), *dashes, *blank, effect, *rest]
     paired = duel.paired
-    tone = "good" if duel.is_significant else "neutral"
     size = number_cell(test.effect)
     return [
         *names,
         text_cell(test.test),
-        replace(_p_cell(test.p_value, test.why), tone=tone),
+        _p_cell(test.p_value, test.why),
         _p_cell(duel.p_adjusted, test.why),
         *blank,
         Cell(f"{size.text} ({_SHORT[test.effect_name]})", number=test.effect, csv=(*size.csv, test.effect_name)),
@@ -169,7 +169,7 @@ def _pair_cells(setting: Setting, duel: Duel, tukey: bool) -> list[Cell]:
     ]
 
 
-_SHORT = {"Hedges g": "g", "Cliff delta": "δ"}
+_SHORT = {"Hedges g*": "g*", "Cliff delta": "δ"}
 
 
 def _variance_table(finding: ProtocolFinding) -> Table:

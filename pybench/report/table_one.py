@@ -94,14 +94,19 @@ def factor_label(case: Case, names: Sequence[str]) -> str:
 
 
 def standing_text(line: Line) -> tuple[str, Standing]:
-    """`advantageous`, or at which batches, when it is not so at all of them."""
-    standings = {row.standing for row in line}
-    if len(standings) == 1:
-        return line[0].standing.value, line[0].standing
-    good = [str(row.case.batch) for row in line if row.standing is Standing.ADVANTAGEOUS]
-    if good:
-        return f"advantageous at batch {', '.join(good)} only", Standing.NOT_JUDGED
-    return Standing.NOT_ADVANTAGEOUS.value, Standing.NOT_ADVANTAGEOUS
+    """One word where it holds at every batch, else each with its batches; `only` where all the others are refused."""
+    batches: dict[Standing, list[str]] = {}
+    for row in line:
+        if row.standing is not Standing.BASELINE or len(line) == 1:
+            batches.setdefault(row.standing, []).append(str(row.case.batch))
+    if len(batches) < 2:
+        standing = next(iter(batches), Standing.BASELINE)
+        return standing.value, standing
+    if Standing.NOT_JUDGED not in batches:
+        return f"advantageous at batch {', '.join(batches[Standing.ADVANTAGEOUS])} only", Standing.NOT_JUDGED
+    ordered = [standing for standing in Standing if standing in batches]
+    texts = (f"{standing.value} at batch {', '.join(batches[standing])}" for standing in ordered)
+    return "; ".join(texts), Standing.NOT_JUDGED
 
 
 def _line_key(case: Case) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from pybench.analysis import Analysis
+from pybench.analysis.build_variance import BuildVariance
 from pybench.cautions import CautionCode
 from pybench.coverage import STATES, Coverage
 from pybench.dataset import Dataset
@@ -195,9 +196,9 @@ def builds_table(analysis: Analysis) -> Table:
         Column("Engine", ("engine_build_1",)),
         Column("Metric", ("metric",)),
         Column("Builds", ("builds",), numeric=True),
-        Column("Runs", ("runs",), numeric=True),
+        Column("Blocks", ("blocks", "blocks_left_out"), numeric=True),
         Column("SD between builds", ("sd_between_builds",), numeric=True),
-        Column("SD between runs", ("sd_between_runs",), numeric=True),
+        Column("SD of runs in a block", ("sd_residual",), numeric=True),
         Column("Share between builds", estimate_fields("share_between_builds"), numeric=True),
         Column("p (builds equal)", ("p_value",), numeric=True),
     )
@@ -206,19 +207,26 @@ def builds_table(analysis: Analysis) -> Table:
             Cell(case_text(finding.cases[0], names) or "all", csv=(finding.cases[0].id,)),
             Cell(METRIC_LABELS[finding.metric], csv=(finding.metric,)),
             number_cell(len(finding.cases)),
-            number_cell(finding.runs),
+            _blocks_cell(finding),
             _deviation_cell(finding.between, finding.is_relative),
-            _deviation_cell(finding.within, finding.is_relative),
+            _deviation_cell(finding.residual, finding.is_relative),
             estimate_cell(finding.share),
             number_cell(finding.p_value, text=format_p(finding.p_value)),
         )
         for finding in analysis.builds
     )
     notes = (
-        "One-way random effects; percentages are standard deviations of logarithms. Drift counts as between runs.",
+        "Random effects of build and block, on blocks that hold every build. Percentages are of logarithms.",
+        "Drift common to a block is in neither standard deviation.",
         "With few builds the share is hardly known: its interval says so.",
     )
-    return Table("builds", "Variance between builds and between runs", columns, rows, notes)
+    return Table("builds", "Variance between builds and of runs in a block", columns, rows, notes)
+
+
+def _blocks_cell(finding: BuildVariance) -> Cell:
+    left_out = finding.blocks_left_out
+    note = f"{left_out} left out, where a build has no value" if left_out else None
+    return Cell(str(finding.blocks), number=float(finding.blocks), note=note, csv=(str(finding.blocks), str(left_out)))
 
 
 def _deviation_cell(value: float, is_relative: bool) -> Cell:

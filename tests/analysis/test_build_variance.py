@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variance between builds and between runs: by hand, by statsmodels' mixed model, and the coverage of the interval."""
+"""Variance between builds and of runs in a block: by hand, by statsmodels' mixed model and analysis of variance, and
+the coverage of the interval under drift."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from statsmodels.regression.linear_model import OLS
 from statsmodels.regression.mixed_linear_model import MixedLM
 
 from pybench.analysis import analyse
@@ -32,26 +34,40 @@ def split(values: NDArray[np.float64], metric: str = "latency_mean_ms") -> Build
 
 
 def test_two_builds_worked_by_hand() -> None:
-    # logs 1 2 3 and 5 6 7: means 2 and 6, MSB = 3 (4 + 4) = 24, MSW = 1; s_b^2 = 23/3, share (23/3)/(26/3) = 23/26
-    found = split(np.exp(np.array([[1.0, 2.0, 3.0], [5.0, 6.0, 7.0]])))
+    # logs 1 2 3 and 5 7 6: means 2 and 6, of blocks 3, 4.5 and 4.5: MS_build = 3 (4 + 4) = 24, residuals 0 and +-0.5,
+    # MS_residual = 4 * 0.25 / 2 = 0.5; s_b^2 = 23.5 / 3, share (23.5/3) / (23.5/3 + 0.5) = 47/50
+    found = split(np.exp(np.array([[1.0, 2.0, 3.0], [5.0, 7.0, 6.0]])))
     assert found.is_relative
-    assert found.share.value == pytest.approx(23 / 26)
-    assert (found.between, found.within) == (pytest.approx((23 / 3) ** 0.5), pytest.approx(1.0))
-    # F(0.975; 1, 4) = 12.218: (24/12.218 - 1)/(24/12.218 - 1 + 3) = 0.2432
-    assert found.share.lower == pytest.approx(0.2432, abs=1e-4)
+    assert (found.blocks, found.blocks_left_out) == (3, 0)
+    assert found.share.value == pytest.approx(47 / 50)
+    assert found.between == pytest.approx((23.5 / 3) ** 0.5)
+    assert found.residual == pytest.approx(0.5**0.5)
+    # F(0.975; 1, 2) = 38.506: (48/38.506 - 1) / (48/38.506 - 1 + 3) = 0.0759
+    assert found.share.lower == pytest.approx(0.0759, abs=1e-4)
     assert found.share.upper is not None
     assert found.share.upper > 0.99
 
 
 def test_a_mixed_model_fitted_by_restricted_likelihood_agrees() -> None:
+    """Blocks as fixed effects: what is left to the builds is the same as with random ones where every block is full."""
     generator = np.random.default_rng(4)
-    logs = generator.normal(0, 0.03, (6, 1)) + generator.normal(0, 0.01, (6, 12))
+    logs = generator.normal(0, 0.03, (6, 1)) + generator.normal(0, 0.05, 12) + generator.normal(0, 0.01, (6, 12))
     found = split(np.exp(logs))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fitter's own, about its path
-        fitted = MixedLM(logs.ravel(), np.ones(72), groups=np.repeat(np.arange(6), 12)).fit(reml=True)
+        blocks = np.tile(np.eye(12), (6, 1))
+        fitted = MixedLM(logs.ravel(), blocks, groups=np.repeat(np.arange(6), 12)).fit(reml=True)
     assert found.between**2 == pytest.approx(float(fitted.cov_re[0][0]), rel=1e-3)
-    assert found.within**2 == pytest.approx(float(fitted.scale), rel=1e-3)
+    assert found.residual**2 == pytest.approx(float(fitted.scale), rel=1e-3)
+
+
+def test_the_ratio_is_that_of_a_two_way_analysis_of_variance() -> None:
+    generator = np.random.default_rng(5)
+    logs = generator.normal(0, 0.01, (4, 1)) + generator.normal(0, 0.05, 7) + generator.normal(0, 0.01, (4, 7))
+    blocks, builds = np.tile(np.eye(7), (4, 1)), np.repeat(np.eye(4), 7, axis=0)
+    without = OLS(logs.ravel(), blocks).fit()
+    _, p_value, _ = OLS(logs.ravel(), np.hstack([blocks, builds[:, 1:]])).fit().compare_f_test(without)
+    assert split(np.exp(logs)).p_value == pytest.approx(p_value)
 
 
 def test_builds_that_are_more_alike_than_runs_have_no_share() -> None:
@@ -59,20 +75,53 @@ def test_builds_that_are_more_alike_than_runs_have_no_share() -> None:
     assert (found.share.value, found.between, found.share.lower) == (0.0, 0.0, 0.0)
 
 
-def test_the_interval_of_the_share_holds_the_truth_as_often_as_it_says() -> None:
+@pytest.mark.parametrize("drift", [0.0, 0.05])
+def test_the_interval_of_the_share_holds_the_truth_as_often_as_it_says(drift: float) -> None:
+    """Builds vary as much as runs do; blocks drift not at all, and five times as much."""
     generator = np.random.default_rng(8)
-    held = 0
-    for _ in range(400):
-        found = split(np.exp(generator.normal(0, 0.01, (4, 1)) + generator.normal(0, 0.01, (4, 10)))).share
-        assert found.lower is not None
-        assert found.upper is not None
-        held += found.lower <= 0.5 <= found.upper
-    assert 0.92 < held / 400 < 0.98  # standard error 0.011
+    held = found_apart = 0
+    for _ in range(600):
+        noise = generator.normal(0, drift, 10) + generator.normal(0, 0.01, (5, 10))
+        found = split(np.exp(generator.normal(0, 0.01, (5, 1)) + noise))
+        assert found.share.lower is not None
+        assert found.share.upper is not None
+        held += found.share.lower <= 0.5 <= found.share.upper
+        found_apart += found.p_value < 0.05
+    assert 0.925 < held / 600 < 0.975  # standard error 0.009
+    assert found_apart / 600 > 0.9  # drift takes none of the power
 
 
-def test_runs_without_any_spread_have_nothing_to_be_set_against() -> None:
+def test_builds_that_are_equal_are_told_apart_five_times_in_a_hundred_under_drift() -> None:
+    generator = np.random.default_rng(9)
+    p_values = [
+        split(np.exp(generator.normal(0, 0.05, 10) + generator.normal(0, 0.01, (5, 10)))).p_value for _ in range(600)
+    ]
+    assert 0.025 < float(np.mean(np.array(p_values) < 0.05)) < 0.075  # standard error 0.009
+
+
+def test_a_block_that_lacks_a_build_is_left_out_and_counted() -> None:
+    logs = np.array([[1.0, 2.0, 3.0], [5.0, 7.0, 6.0]])
+    whole = split(np.exp(logs))
+    cases = [INFER.with_factors(build=index) for index in (1, 2, 3)]
+    values = [{block: float(np.exp(log)) for block, log in enumerate(row, 1)} for row in logs]
+    values[0][4] = 1e6  # whatever stands there does not count
+    runs = [*values, {1: 1.0}]  # one run makes no build
+    cells = {(case.id, "latency_mean_ms"): Cell(values=own) for case, own in zip(cases, runs, strict=True)}
+    (found,) = split_variances(cases, Measurements(cells, {}))
+    assert (found.blocks, found.blocks_left_out, len(found.cases)) == (3, 1, 2)
+    assert found.share == whole.share
+
+
+def test_builds_that_share_fewer_than_two_blocks_are_not_split() -> None:
     cases = [INFER.with_factors(build=index) for index in (1, 2)]
-    cells = {(case.id, "latency_mean_ms"): Cell(values={1: 1.0 * case.build, 2: 1.0 * case.build}) for case in cases}
+    runs = ({1: 1.0, 2: 1.1, 3: 1.2}, {3: 1.1, 4: 1.0, 5: 1.3})
+    cells = {(case.id, "latency_mean_ms"): Cell(values=own) for case, own in zip(cases, runs, strict=True)}
+    assert split_variances(cases, Measurements(cells, {})) == ()
+
+
+def test_runs_without_any_spread_in_a_block_have_nothing_to_be_set_against() -> None:
+    cases = [INFER.with_factors(build=index) for index in (1, 2)]
+    cells = {(case.id, "latency_mean_ms"): Cell(values={1: 1.0 * case.build, 2: 1.1 * case.build}) for case in cases}
     assert split_variances(cases, Measurements(cells, {})) == ()
 
 

@@ -8,7 +8,13 @@ import pytest
 from scipy import stats
 
 from pybench.analysis.estimate import BCA, EQUAL, SINGLE, STUDENT, WELCH, Estimate, Sample
-from pybench.analysis.intervals import BOOTSTRAP_MINIMUM, estimate_difference, estimate_geometric_mean, estimate_mean
+from pybench.analysis.intervals import (
+    BOOTSTRAP_MINIMUM,
+    bootstrap_mean,
+    estimate_difference,
+    estimate_geometric_mean,
+    estimate_mean,
+)
 from tests.oracles.paired import bca_interval, student_interval
 
 
@@ -109,3 +115,10 @@ def test_a_geometric_mean_by_hand_stays_positive_and_is_the_same_for_a_rate() ->
     assert found.lower == pytest.approx(10 ** (1 - 4.302653 / 3**0.5), rel=1e-5)
     rate = estimate_geometric_mean(Sample.of(1 / times.values), seed=1)
     assert (rate.lower, rate.upper) == pytest.approx((found.inverse().lower, found.inverse().upper))
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_the_bootstrap_gives_no_interval_where_it_would_hold_the_truth_least(n: int) -> None:
+    found = bootstrap_mean(Sample.of(range(1, n + 1)), seed=1)
+    assert (found.value, found.has_interval, found.n, found.method) == ((n + 1) / 2, False, n, "too few values")
+    assert bootstrap_mean(Sample.of(range(1, 6)), seed=1).has_interval

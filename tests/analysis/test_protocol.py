@@ -264,6 +264,45 @@ def test_of_several_accuracies_the_one_that_lost_most_decides(tmp_path: Path) ->
     assert found.trade_offs[0][1].standing is Standing.NOT_ADVANTAGEOUS
 
 
+@pytest.mark.parametrize(
+    ("loss_at_batch_1_pp", "expected"),
+    [(0.0, Standing.NOT_JUDGED), (1.5, Standing.NOT_ADVANTAGEOUS)],
+)
+def test_an_accuracy_that_failed_leaves_a_case_open_unless_another_breaks_the_bound(
+    tmp_path: Path, loss_at_batch_1_pp: float, expected: Standing
+) -> None:
+    speeds = [INFER.with_factors(precision=name) for name in ("fp32", "fp16")]
+    accuracies = [one.with_factors(workload="accuracy", batch=batch) for one in speeds for batch in (1, 32)]
+    builder = CampaignBuilder(tmp_path / "c", (*speeds, *accuracies), repetitions=3, protocols=[WELCH_MW])
+    for block in (1, 2, 3):
+        for case in speeds:
+            builder.run(case, block, {"latency_mean_ms": (2.0 if case.precision == "fp32" else 1.0) + block / 100})
+        for case in accuracies:
+            if (case.precision, case.batch) == ("fp16", 32):
+                builder.run(case, block, outcome="oom", reason="out_of_memory")
+            else:
+                top1 = 80.0 - (loss_at_batch_1_pp if case.precision == "fp16" else 0.0)
+                builder.run(case, block, {"top1_percent": top1})
+    (found,) = analyse(load(builder.path)).protocols
+    assert found.trade_offs[0][1].standing is expected
+
+
+def test_a_baselines_top_1_is_the_one_that_the_difference_is_taken_from(tmp_path: Path) -> None:
+    speeds = [INFER.with_factors(precision=name) for name in ("fp32", "fp16")]
+    accuracies = [one.with_factors(workload="accuracy", batch=batch) for one in speeds for batch in (1, 32)]
+    builder = CampaignBuilder(tmp_path / "c", (*speeds, *accuracies), repetitions=3, protocols=[WELCH_MW])
+    top1 = {("fp32", 1): 80.0, ("fp32", 32): 79.5, ("fp16", 1): 80.0, ("fp16", 32): 79.0}
+    for block in (1, 2, 3):
+        for case in speeds:
+            builder.run(case, block, {"latency_mean_ms": (2.0 if case.precision == "fp32" else 1.0) + block / 100})
+        for case in accuracies:
+            builder.run(case, block, {"top1_percent": top1[case.precision, case.batch]})
+    (found,) = analyse(load(builder.path)).protocols
+    baseline, half = found.trade_offs[0]
+    numbers = [baseline.figures["top1_percent"], half.figures["top1_percent"], half.top1_delta_pp]
+    assert [one.estimate.value for one in numbers if one.estimate] == pytest.approx([79.5, 79.0, -0.5])
+
+
 def test_a_language_model_is_judged_by_speed_alone(tmp_path: Path) -> None:
     cases = [Case(workload="infer", model="tinylm-small", runtime="torch", precision=name) for name in ("fp32", "bf16")]
     builder = CampaignBuilder(tmp_path / "c", cases, repetitions=3, protocols=[WELCH_MW])
@@ -315,6 +354,24 @@ def test_the_second_papers_protocol_tests_all_pairs_by_ranks(tmp_path: Path) -> 
         assert duel.test.p_value == pytest.approx(stats.mannwhitneyu(*sides).pvalue)
     assert all(one.estimate is not None and one.estimate.method == "BCa bootstrap" for one in scenario.samples)
     assert found.trade_offs == ((),)
+
+
+def test_a_pair_of_several_contrasts_is_one_test(tmp_path: Path) -> None:
+    """Both contrasts hold fp16 against bf16, the second in the other order."""
+    cases = [INFER.with_factors(precision=name) for name in ("fp32", "fp16", "bf16")]
+    declared = [{"baseline": {"precision": "fp32"}}, {"baseline": {"precision": "bf16"}}]
+    builder = CampaignBuilder(tmp_path / "c", cases, repetitions=8, protocols=[WELCH_MW], declared=declared)
+    generator = np.random.default_rng(3)
+    for block in range(1, 9):
+        for case, latency in zip(cases, (1.0, 1.01, 1.02), strict=True):
+            builder.run(case, block, {"latency_mean_ms": latency + generator.normal(0, 0.01)})
+    (found,) = analyse(load(builder.path)).protocols
+    assert (len(found.duels), len(found.distinct_duels), len(found.distinct_samples)) == (6, 3, 3)
+    by_pair = {frozenset((one.first, one.second)): one.test.p_value for one in found.duels if one.test}
+    judge = multipletests([p for p in by_pair.values() if p is not None], method="holm")[1]
+    expected = dict(zip(by_pair, judge, strict=True))
+    for duel in found.duels:
+        assert duel.p_adjusted == pytest.approx(expected[frozenset((duel.first, duel.second))])
 
 
 def test_one_repetition_is_no_sample(tmp_path: Path) -> None:

@@ -112,8 +112,8 @@ def test_welch_and_hedges_worked_by_hand() -> None:
     found = compare_means(Sample.of([2, 3, 4]), Sample.of([3, 5, 7]), "by hand")
     assert found.statistic == pytest.approx(-1.5491933)
     assert found.p_value == pytest.approx(2 * stats.t.sf(1.5491933, 2.9411765))
-    # d = -2 / sqrt(2.5) = -1.26491, correction 1 - 3/15 = 0.8
-    assert found.effect == pytest.approx(-2 / math.sqrt(2.5) * 0.8)
+    # average variance 2.5: d = -2 / sqrt(2.5) = -1.26491, df = 25 / (1/2 + 16/2) = 2.941, correction 1 - 3/10.765
+    assert found.effect == pytest.approx(-2 / math.sqrt(2.5) * (1 - 3 / (4 * 25 / 8.5 - 1)))
 
 
 def test_mann_whitney_and_cliff_worked_by_hand() -> None:
@@ -133,12 +133,23 @@ def test_few_values_get_the_exact_p(seed: int) -> None:
     assert found.p_value == pytest.approx(slow.exact_p_of_wins(first, second))
 
 
-def test_hedges_agrees_with_statsmodels_for_unequal_sizes() -> None:
-    first, second = NORMAL + 5, 1.5 * NORMAL[:12]
+def test_hedges_agrees_with_statsmodels_where_sizes_and_variances_are_equal() -> None:
+    first, second = NORMAL + 5, -NORMAL
     judge, _ = effectsize_smd(
         first.mean(), first.std(ddof=1), len(first), second.mean(), second.std(ddof=1), len(second)
     )
     assert hedges_g(Sample.of(first), Sample.of(second)) == pytest.approx(judge)
+
+
+@pytest.mark.parametrize(("few", "many"), [(3.0, 1.0), (1.0, 3.0)])
+def test_hedges_is_right_on_average_whichever_sample_is_the_smaller(few: float, many: float) -> None:
+    """Means one root of the average variance apart; a pooled variance would give 1.5 and 0.8."""
+    generator = np.random.default_rng(6)
+    apart = math.sqrt((few**2 + many**2) / 2)
+    found = [
+        hedges_g(Sample(generator.normal(apart, few, 8)), Sample(generator.normal(0, many, 40))) for _ in range(3000)
+    ]
+    assert float(np.mean(found)) == pytest.approx(1.0, abs=0.05)  # standard error below 0.01
 
 
 def test_effects_are_positive_when_the_first_is_larger() -> None:

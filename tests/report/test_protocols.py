@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from pybench.analysis.trade_offs import Bounded, Figure, Standing, TradeOff
 from pybench.case import Case
+from pybench.criteria import Criterion
 from pybench.dataset import load
 from pybench.protocols import PROTOCOLS
 from pybench.report import write_report
+from pybench.report.table_one import standing_text
 from tests.campaigns import CampaignBuilder, build_typical
 from tests.precision_campaign import INFER, build_precisions
 
@@ -135,7 +138,7 @@ def test_each_pair_says_which_test_it_had_and_why(page: Path) -> None:
     by_test = {row["test"]: row["why"] for row in stored}
     assert by_test["Welch t"].startswith("Shapiro-Wilk refuses neither sample (p ")
     assert by_test["Mann-Whitney U"] == "the first: Shapiro-Wilk p < 0.001"
-    assert {row["effect_name"] for row in stored} == {"Hedges g", "Cliff delta", ""}
+    assert {row["effect_name"] for row in stored} == {"Hedges g*", "Cliff delta", ""}
     tested = [row for row in stored if row["p_value"]]
     assert len(tested) == 51
     assert all(float(row["p_holm"]) >= float(row["p_value"]) for row in tested)
@@ -168,7 +171,7 @@ def test_the_page_says_it_in_sentences_with_the_threats_below(page: Path) -> Non
         "51 of 51 differ with p &lt; 0.05, 51 after Holm&#39;s correction; 3 could not be tested",
         "45 by Welch t and 6 by Mann-Whitney U, because Shapiro-Wilk refuses 2 of 35 samples",
         "done in 1 of 9 scenarios",
-        "agrees on all 51 pairs",
+        "both tests significant or both not, in all 51 pairs",
     ):
         assert words in section, words
     assert section.count("<li>") == len(PROTOCOLS[NAME].threats)
@@ -203,6 +206,48 @@ def test_a_protocol_without_any_number_still_makes_a_report(tmp_path: Path) -> N
     assert "no two cases have values" in page.read_text()
     assert "not judged" in tex(page, "table1")
     assert "unsupported: no\\_tensorrt" in tex(page, "table1")
+
+
+def test_a_protocol_that_could_test_nothing_does_not_speak_of_agreement(tmp_path: Path) -> None:
+    cases = [INFER, INFER.with_factors(precision="fp16")]
+    builder = CampaignBuilder(tmp_path / "c", cases, repetitions=1, protocols=[NAME])
+    for case, latency in zip(cases, (2.0, 1.0), strict=True):
+        builder.run(case, 1, {"latency_mean_ms": latency})
+    text = write_report(load(builder.path)).read_text()
+    assert "0 of 0 differ" in text
+    assert "Beside paired blocks" not in text
+    assert "residuals that cannot be tested" in text
+    assert "residuals that are not normal" not in text
+
+
+@pytest.mark.parametrize(
+    ("standings", "text", "overall"),
+    [
+        ("aa", "advantageous", Standing.ADVANTAGEOUS),
+        ("na", "advantageous at batch 8 only", Standing.NOT_JUDGED),
+        ("n?", "not advantageous at batch 1; not judged at batch 8", Standing.NOT_JUDGED),
+        ("a?", "advantageous at batch 1; not judged at batch 8", Standing.NOT_JUDGED),
+        (
+            "an?",
+            "advantageous at batch 1; not advantageous at batch 8; not judged at batch 32",
+            Standing.NOT_JUDGED,
+        ),
+        ("??", "not judged", Standing.NOT_JUDGED),
+        ("b", "baseline", Standing.BASELINE),
+    ],
+)
+def test_a_line_names_the_batches_that_could_not_be_judged(standings: str, text: str, overall: Standing) -> None:
+    line = tuple(trade_off(batch, standing) for batch, standing in zip((1, 8, 32), standings, strict=False))
+    assert standing_text(line) == (text, overall)
+
+
+def trade_off(batch: int, standing: str) -> TradeOff:
+    """`standing`: b(aseline), a(dvantageous), n(ot advantageous), ?"""
+    speedup = {"a": 2.0, "n": 1.0}.get(standing)
+    bounded = (Bounded(Criterion("speedup_min", "latency_mean_ms", "ratio", "min", 1.15), speedup, False, "oom"),)
+    case = INFER.with_factors(batch=batch, precision="fp32" if standing == "b" else "fp16")
+    none = Figure(None, "not asked here")
+    return TradeOff(case, case.with_factors(precision="fp32"), {}, none, none, none, bounded, None)
 
 
 def test_the_second_papers_protocol_has_no_table_1(tmp_path: Path) -> None:
