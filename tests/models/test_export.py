@@ -16,7 +16,6 @@ from pybench.models.catalogue import BUILT_IN
 from pybench.models.distilbert import DistilBert
 from pybench.models.export import OPSET, export_onnx
 from pybench.models.mlp import Mlp
-from pybench.models.mobilenet import MobileNetV1, MobileNetV2
 from pybench.models.resnet50 import ResNet50
 from pybench.models.tinylm import Size, TinyLm
 from pybench.models.unet3d import Unet3d
@@ -55,8 +54,8 @@ def test_an_export_has_a_free_batch_and_gives_what_torch_gives(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "module", "shape"),
     [
-        pytest.param("mobilenet-v1", lambda: MobileNetV1(classes=7), (3, 32, 32), marks=pytest.mark.slow),
-        pytest.param("mobilenet-v2", lambda: MobileNetV2(classes=7), (3, 32, 32), marks=pytest.mark.slow),
+        pytest.param("mobilenet-v1", lambda: build("mobilenet-v1", classes=7), (3, 32, 32), marks=pytest.mark.slow),
+        pytest.param("mobilenet-v2", lambda: build("mobilenet-v2", classes=7), (3, 32, 32), marks=pytest.mark.slow),
         ("unet3d", lambda: Unet3d(width=4), (1, 16, 8, 24)),
         ("mlp", Mlp, (64,)),
         pytest.param("resnet50", ResNet50, (3, 224, 224), marks=pytest.mark.slow),
