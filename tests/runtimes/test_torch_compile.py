@@ -107,12 +107,13 @@ def test_a_mode_with_cuda_graphs_is_refused_on_a_cpu(mode: str) -> None:
 
 
 def test_a_machine_without_a_compiler_is_unsupported_and_says_so() -> None:
-    code = """
-import numpy as np
+    code = f"""
+import sys
+sys.path.append({str(Path(__file__).parents[2])!r})
 from pybench.errors import UnsupportedError
 from tests.runtimes.test_torch_compile import Doubling, PIXELS, open_cpu
 try:
-    open_cpu(Doubling()).run({"values": PIXELS})
+    open_cpu(Doubling()).run({{"values": PIXELS}})
 except UnsupportedError as error:
     print(error.code)
 """

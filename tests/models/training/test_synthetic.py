@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from pybench.models.resnet50 import ResNet50
 from pybench.models.training.synthetic import Course, Step, draw_batch, judge, train
 
 CPU = torch.device("cpu")
+ASKED_FOR = os.environ.get("PYBENCH_TEST_TRAINING") == "1"
 
 
 def small(width: int = 12) -> nn.Module:
@@ -35,6 +38,7 @@ def test_a_batch_is_what_the_data_set_reads() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.skipif(not ASKED_FOR, reason="takes minutes: PYBENCH_TEST_TRAINING=1")
 def test_a_small_network_leaves_guessing_behind() -> None:
     """Guessing costs ln 100 = 4.6 nats and hits 1 %. What a large network reaches is bench/tensorrt's to show."""
     torch.set_num_threads(1)
