@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -22,7 +24,6 @@ import numpy as np
 
 from pybench.measure import summarise_latency
 from pybench.runtimes.session import TensorSpec
-from pybench.runtimes.tensorrt.session import open_session
 
 SOURCE = Path(__file__).with_name("trtexec_loop.cpp")
 WARMUP_MS, DURATION_MS, ITERATIONS = 200.0, 3000.0, 10  # trtexec's defaults
@@ -35,11 +36,14 @@ def trtexec_percentile(sorted_ms: np.ndarray, percentile: float) -> float:
     return float(sorted_ms[max(len(sorted_ms) - 1 - exclude, 0)])
 
 
-def of_plain_loop(loop: ctypes.CDLL, graph: int, stream: int) -> tuple[float, float, float]:
+def of_plain_loop(
+    loop: ctypes.CDLL, graph: int, stream: int, duration_ms: float = DURATION_MS
+) -> tuple[float, float, float]:
     """(median, p95, p99) in ms."""
     times = np.empty(CAPACITY, np.float32)
     pointer = times.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
-    count = loop.trtexec_loop(graph, stream, ITERATIONS, WARMUP_MS, DURATION_MS, pointer, CAPACITY)
+    driver = os.environ.get("PYBENCH_CUDA_LIBRARY", "libcuda.so.1").encode()
+    count = loop.trtexec_loop(driver, graph, stream, ITERATIONS, WARMUP_MS, duration_ms, pointer, CAPACITY)
     if count <= 0:
         sys.exit(f"the plain loop failed with code {-count}")
     ordered = np.sort(times[:count])
@@ -49,11 +53,12 @@ def of_plain_loop(loop: ctypes.CDLL, graph: int, stream: int) -> tuple[float, fl
 
 def compile_loop(folder: Path) -> ctypes.CDLL:
     built = folder / "trtexec_loop.so"
-    subprocess.run(["g++", "-O2", "-shared", "-fPIC", "-o", built, SOURCE, "-ldl"], check=True)
+    compiler = shlex.split(os.environ.get("CXX", "g++"))
+    subprocess.run([*compiler, "-std=c++20", "-O2", "-shared", "-fPIC", SOURCE, "-o", built, "-ldl"], check=True)
     loop = ctypes.CDLL(str(built))
     loop.trtexec_loop.restype = ctypes.c_int64
     loop.trtexec_loop.argtypes = [
-        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_double, ctypes.c_double,
+        ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_double, ctypes.c_double,
         ctypes.POINTER(ctypes.c_float), ctypes.c_int64,
     ]  # fmt: skip
     return loop
@@ -72,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("engine", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args(arguments)
+    from pybench.runtimes.tensorrt.session import open_session
+
     session = open_session(options.engine, launch="graph", device="auto")
     generator = np.random.default_rng(0)
     inputs = {spec.name: drawn(generator, spec) for spec in session.inputs}

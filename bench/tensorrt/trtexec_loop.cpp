@@ -1,49 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // trtexec's way of timing a captured engine, as a plain loop in C++: the judge of pybench's timer (latency_rule.py).
 //
-// After samples/common/sampleInference.cpp of TensorRT, with --useCudaGraph --useSpinWait --noDataTransfers: queries are
-// launched two deep, an event before and after each launch, the older one waited for before the next launch; the loop
-// goes on until `iterations` queries and `duration_ms` of GPU time after `warmup_ms` of it have passed. Warm-up queries
-// are dropped. Built on the spot with `g++ -O2 -shared -fPIC`; the driver is opened at run time.
-#include <dlfcn.h>
+// After samples/common/sampleInference.cpp of TensorRT, with --useCudaGraph --useSpinWait --noDataTransfers: queries
+// are launched two deep, an event before and after each launch, the older one waited for before the next launch; the
+// loop goes on until `iterations` queries and `duration_ms` of GPU time after `warmup_ms` of it have passed. Warm-up
+// queries are dropped. Built on the spot with `g++ -O2 -shared -fPIC`; the driver is opened at run time.
 
 #include <cstdint>
+
+#include "../plain_driver.hpp"
+
+using plain::Driver;
 
 namespace {
 
 constexpr int kDepth = 2;
-
-struct Driver {
-  int (*launch)(void*, void*);
-  int (*synchronize)(void*);
-  int (*stream_context)(void*, void**);
-  int (*push)(void*);
-  int (*pop)(void**);
-  int (*create)(void**, unsigned);
-  int (*destroy)(void*);
-  int (*record)(void*, void*);
-  int (*wait)(void*);
-  int (*elapsed_ms)(float*, void*, void*);
-};
-
-template <typename Function>
-bool find(void* library, const char* name, Function& into) {
-  into = reinterpret_cast<Function>(dlsym(library, name));
-  return into != nullptr;
-}
-
-bool open(Driver& cuda) {
-  void* library = dlopen("libcuda.so.1", RTLD_NOW);
-  if (library == nullptr) return false;
-  const bool has_elapsed = find(library, "cuEventElapsedTime_v2", cuda.elapsed_ms) ||
-                           find(library, "cuEventElapsedTime", cuda.elapsed_ms);
-  return has_elapsed && find(library, "cuGraphLaunch", cuda.launch) &&
-         find(library, "cuStreamSynchronize", cuda.synchronize) &&
-         find(library, "cuStreamGetCtx", cuda.stream_context) && find(library, "cuCtxPushCurrent_v2", cuda.push) &&
-         find(library, "cuCtxPopCurrent_v2", cuda.pop) && find(library, "cuEventCreate", cuda.create) &&
-         find(library, "cuEventDestroy_v2", cuda.destroy) && find(library, "cuEventRecord", cuda.record) &&
-         find(library, "cuEventSynchronize", cuda.wait);
-}
 
 struct Query {
   void* begin = nullptr;
@@ -53,12 +24,12 @@ struct Query {
 }  // namespace
 
 // Writes the compute times in ms of the queries after the warm-up; returns how many, or the driver's code negated.
-extern "C" std::int64_t trtexec_loop(void* graph, void* stream, std::int64_t iterations, double warmup_ms,
-                                     double duration_ms, float* times_ms, std::int64_t capacity) {
+extern "C" std::int64_t trtexec_loop(const char* library, void* graph, void* stream, std::int64_t iterations,
+                                     double warmup_ms, double duration_ms, float* times_ms, std::int64_t capacity) {
   Driver cuda{};
   void *context = nullptr, *start = nullptr;
   Query queries[kDepth];
-  if (!open(cuda)) return -1'000'000;
+  if (!plain::open(library, cuda)) return -1'000'000;
   int code = cuda.stream_context(stream, &context);
   if (code == 0) code = cuda.push(context);
   if (code != 0) return -code;

@@ -3,40 +3,15 @@
 //
 // Built on the spot with `g++ -O2 -shared -fPIC`; the driver is opened at run time, so no toolkit is needed. Errors end
 // the loop and come back as the driver's code, negated.
-#include <dlfcn.h>
 #include <time.h>
 
 #include <cstdint>
 
+#include "../plain_driver.hpp"
+
+using plain::Driver;
+
 namespace {
-
-struct Driver {
-  int (*launch)(void*, void*);
-  int (*synchronize)(void*);
-  int (*stream_context)(void*, void**);
-  int (*push)(void*);
-  int (*pop)(void**);
-  int (*create)(void**, unsigned);
-  int (*destroy)(void*);
-  int (*record)(void*, void*);
-  int (*wait)(void*);
-};
-
-template <typename Function>
-bool find(void* library, const char* name, Function& into) {
-  into = reinterpret_cast<Function>(dlsym(library, name));
-  return into != nullptr;
-}
-
-bool open(const char* path, Driver& cuda) {
-  void* library = dlopen(path, RTLD_NOW);
-  return library != nullptr && find(library, "cuGraphLaunch", cuda.launch) &&
-         find(library, "cuStreamSynchronize", cuda.synchronize) &&
-         find(library, "cuStreamGetCtx", cuda.stream_context) && find(library, "cuCtxPushCurrent_v2", cuda.push) &&
-         find(library, "cuCtxPopCurrent_v2", cuda.pop) && find(library, "cuEventCreate", cuda.create) &&
-         find(library, "cuEventDestroy_v2", cuda.destroy) && find(library, "cuEventRecord", cuda.record) &&
-         find(library, "cuEventSynchronize", cuda.wait);
-}
 
 std::int64_t now_ns() {
   timespec now{};
@@ -71,7 +46,7 @@ extern "C" std::int64_t plain_loop(const char* library, void* graph, void* strea
                                    int with_events) {
   Driver cuda{};
   void *context = nullptr, *events[4] = {};
-  if (!open(library, cuda)) return -1'000'000;
+  if (!plain::open(library, cuda)) return -1'000'000;
   int code = cuda.stream_context(stream, &context);
   if (code == 0) code = cuda.push(context);
   if (code != 0) return -code;

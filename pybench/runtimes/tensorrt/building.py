@@ -66,6 +66,7 @@ def build_engine(source: Path, destination: Path, options: BuildOptions) -> Buil
     """
     library = load()
     log, messages = listen()
+    messages.forget()
     started_ns = monotonic_ns()
     library.init_libnvinfer_plugins(log, "")
     builder = library.Builder(log)

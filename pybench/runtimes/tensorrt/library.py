@@ -63,6 +63,11 @@ class Messages:
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
+    def forget(self) -> None:
+        """What was said so far is of something else."""
+        self.errors.clear()
+        self.warnings.clear()
+
     def last(self) -> str:
         """The last error, shortened, or what stands for none."""
         return " ".join(self.errors[-1].split())[:400] if self.errors else "TensorRT gave no reason"

@@ -173,6 +173,7 @@ def open_session(path: Path, *, launch: str, device: str) -> TensorRtSession:
 def _deserialise(trt: Any, path: Path) -> tuple[Any, Any]:
     """The runtime, which has to live as long as the engine, and the engine."""
     log, messages = library.listen()
+    messages.forget()
     trt.init_libnvinfer_plugins(log, "")
     runtime = trt.Runtime(log)
     engine = runtime.deserialize_cuda_engine(path.read_bytes())

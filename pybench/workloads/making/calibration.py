@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 from pybench.precision.audit import audit_onnx
-from pybench.workloads.doubts import images_identity
 from pybench.workloads.making.order import Order
 from pybench.workloads.making.samples import CalibrationSamples
 from pybench.workloads.result import Result
@@ -26,14 +25,7 @@ def make(order: Order, path: Path) -> Result:
         return Result(labels={"calibration": "in the file"})
     samples = CalibrationSamples.of_file(source, parameters, order.files)
     ranges = find_ranges(open_network(source), samples, parameters["calibration"])
-    calibration = {
-        "method": ranges.method,
-        "samples": samples.total,
-        "source": samples.source,
-        "identity": images_identity(parameters["images"], parameters["images_sha256"]),
-        "held_out": samples.held_out,
-        "sha256": ranges.sha256,
-    }
+    calibration = samples.record(ranges.method, ranges.sha256)
     _write(path, {"rule": METHODS[ranges.method], "calibration": calibration, "amax": ranges.amax})
     return Result(labels={"calibration": calibration, "rule": METHODS[ranges.method], "tensors": len(ranges.amax)})
 

@@ -45,6 +45,7 @@ def _on_synthetic(order: Order, path: Path) -> Result:
     from pybench.models.catalogue import BUILT_IN
     from pybench.models.images.synthetic import CLASSES, VALIDATION_IMAGES, ceiling
     from pybench.models.training.synthetic import course_of, judge, train
+    from pybench.runtimes.torch import allow_tf32
 
     parameters = order.parameters
     name, seed = parameters["model"], parameters["seed"]
@@ -54,6 +55,7 @@ def _on_synthetic(order: Order, path: Path) -> Result:
             f"training {name} on {SYNTHETIC} needs a GPU", code="no_gpu", hint="give `checkpoint` a file of weights"
         )
     channels, height, width = BUILT_IN[name].input_shape
+    allow_tf32(False)  # training multiplies in bfloat16; the verdict says FP32
     model = build(name, seed=seed, classes=CLASSES)
     seen = train(model, (channels, height, width), course_of(name, parameters["images"]), seed, device)
     top1_percent = judge(model, (channels, height, width), device)

@@ -19,7 +19,7 @@ from pybench.cautions import Caution
 from pybench.errors import UnsupportedError
 from pybench.precision.audit import audit_onnx
 from pybench.precision.notes import KEPT_KEY
-from pybench.workloads.doubts import CALIBRATION_KEY, calibration_cautions, images_identity
+from pybench.workloads.doubts import CALIBRATION_KEY, calibration_cautions
 from pybench.workloads.making.order import Order
 from pybench.workloads.making.samples import CalibrationSamples
 from pybench.workloads.result import Result, Verdict
@@ -82,7 +82,7 @@ def _by_onnxruntime(
             code="no_calibration", hint=f"it knows {', '.join(int8.METHODS)}",
         )  # fmt: skip
     excluded = matching_nodes(open_network(source), parameters["keep_fp32"]) if parameters["keep_fp32"] else set()
-    calibration = _described(parameters, samples, digest(samples))
+    calibration = samples.record(parameters["calibration"], digest(samples))
     method, scheme = parameters["calibration"], parameters["scheme"]
     kept = int8.quantise(source, path, method, samples, _metadata(calibration), scheme=scheme, excluded=excluded)
     if floating != "fp32":
@@ -99,7 +99,7 @@ def _by_modelopt(
     from pybench.precision.calibration import digest
 
     parameters = order.parameters
-    calibration = _described(parameters, samples, digest(samples))
+    calibration = samples.record(parameters["calibration"], digest(samples))
     done = modelopt.quantise(
         source, path, parameters["precision"], parameters["calibration"], samples, parameters["keep_fp32"]
     )
@@ -107,17 +107,6 @@ def _by_modelopt(
 
     stamp(path, _metadata(calibration))
     return calibration, done
-
-
-def _described(parameters: Any, samples: CalibrationSamples, sha256: str) -> dict[str, Any]:
-    return {
-        "method": parameters["calibration"],
-        "samples": samples.total,
-        "source": samples.source,
-        "identity": images_identity(parameters["images"], parameters["images_sha256"]),
-        "held_out": samples.held_out,
-        "sha256": sha256,
-    }
 
 
 def _metadata(calibration: dict[str, Any], kept: dict[str, str] | None = None) -> dict[str, str]:

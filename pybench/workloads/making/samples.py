@@ -13,6 +13,7 @@ from pybench.errors import InputError
 from pybench.models.images import Images, has_splits, open_images
 from pybench.recipe import is_built_in
 from pybench.runtimes.session import TensorSpec
+from pybench.workloads.doubts import images_identity
 from pybench.workloads.inputs import Arrays, random_arrays
 
 # Samples a calibration run, where the file leaves the batch free: bounds the memory of its activations.
@@ -28,6 +29,7 @@ class CalibrationSamples(Sequence[Arrays]):
 
     def __init__(self, specs: tuple[TensorSpec, ...], parameters: Mapping[str, Any], files: Mapping[str, Path]) -> None:
         self._specs = specs
+        self._identity = images_identity(parameters["images"], parameters.get("images_sha256"))
         self._model: str = parameters["model"]
         wanted: int = parameters["calibration_images"]
         fixed = specs[0].shape[0] if specs[0].shape else None
@@ -53,6 +55,17 @@ class CalibrationSamples(Sequence[Arrays]):
 
         session = onnxruntime.open_session(source, precision="fp32", threads=1, device="cpu")
         return cls(session.inputs, parameters, files)
+
+    def record(self, method: str, sha256: str) -> dict[str, Any]:
+        """How ranges were found on these samples, as files and labels carry it. `sha256`: of the samples as fed."""
+        return {
+            "method": method,
+            "samples": self.total,
+            "source": self.source,
+            "identity": self._identity,
+            "held_out": self.held_out,
+            "sha256": sha256,
+        }
 
     def compared(self) -> list[Arrays]:
         """The first few, on which outputs are compared with FP32's."""

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan declares: contrasts with a baseline, and the bounds of each; read, checked and stored."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pybench.case import FACTORS, Case
+from pybench.criteria.kinds import CRITERIA, CriterionKind, Kind, Sense, threshold_problem
+from pybench.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One bound: the comparison of `metric` has to be at least (`min`) or at most (`max`) `threshold`."""
+
+    name: str
+    metric: str
+    kind: Kind
+    sense: Sense
+    threshold: float
+    inverse: bool = False
+
+    def compare(self, case_value: float, baseline_value: float) -> float:
+        """The number that the threshold bounds, from the metric of the case and of its baseline.
+
+        Raises ZeroDivisionError for a ratio to zero: the caller decides what a metric of zero means.
+        """
+        if self.kind == "difference":
+            return case_value - baseline_value
+        return baseline_value / case_value if self.inverse else case_value / baseline_value
+
+    def holds(self, compared: float) -> bool:
+        """Whether a comparison is within the bound; equality is."""
+        return compared >= self.threshold if self.sense == "min" else compared <= self.threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """Which cases are compared with which, and what is asked of them. `baseline`: factor -> value; `where`: only cases
+    with these factors (a tuple: any of its values). Without `accept` the comparison is reported and not judged."""
+
+    baseline: Mapping[str, Any]
+    accept: tuple[Criterion, ...] = ()
+    where: Mapping[str, Any] | None = None
+    name: str | None = None
+
+    def title(self) -> str:
+        """Its name, or `against precision=fp32`."""
+        values = ", ".join(f"{factor}={_written(value)}" for factor, value in self.baseline.items())
+        return self.name or f"against {values}"
+
+    def selects(self, case: Case) -> bool:
+        """Whether `where` holds for a case."""
+        return all(_value_fits(getattr(case, factor), wanted) for factor, wanted in (self.where or {}).items())
+
+
+def parse(declared: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> tuple[Contrast, ...]:
+    """The contrasts of a plan's `criteria`: one mapping or a list of them, with factor values already checked.
+
+    Raises UsageError for an unknown key, criterion or factor and for a threshold that is no finite number.
+    """
+    if declared is None:
+        return ()
+    entries = [declared] if isinstance(declared, Mapping) else list(declared)
+    return tuple(_parse_contrast(entry) for entry in entries)
+
+
+def to_json(contrasts: Iterable[Contrast]) -> list[dict[str, Any]]:
+    """The form stored in plan.resolved.json; a criterion carries metric, kind and sense for that file's readers."""
+    return [
+        {
+            "name": contrast.name,
+            "baseline": dict(contrast.baseline),
+            "where": {factor: list(v) if isinstance(v, tuple) else v for factor, v in (contrast.where or {}).items()},
+            "accept": [
+                {
+                    "name": criterion.name,
+                    "metric": criterion.metric,
+                    "kind": criterion.kind,
+                    "sense": criterion.sense,
+                    "inverse": criterion.inverse,
+                    "threshold": criterion.threshold,
+                }
+                for criterion in contrast.accept
+            ],
+        }
+        for contrast in contrasts
+    ]
+
+
+def from_json(stored: Iterable[Mapping[str, Any]]) -> tuple[Contrast, ...]:
+    """The inverse of `to_json`; raises UsageError for a criterion that this version does not know."""
+    return tuple(
+        _parse_contrast({**entry, "accept": {one["name"]: one["threshold"] for one in entry.get("accept", ())}})
+        for entry in stored
+    )
+
+
+def _written(value: Any) -> str:
+    """A value as a plan writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)
+
+
+def _parse_contrast(entry: Mapping[str, Any]) -> Contrast:
+    _known(entry, ("name", "baseline", "accept", "where"), "key of criteria")
+    baseline, where, accept = (dict(entry.get(key) or {}) for key in ("baseline", "where", "accept"))
+    if not baseline:
+        raise UsageError("criteria need a baseline", hint="such as `baseline: {precision: fp32}`")
+    for factors in (baseline, where):
+        _known(factors, tuple(FACTORS), "factor")
+    _known(accept, tuple(CRITERIA), "criterion")
+    problems = [threshold_problem(CRITERIA[name], threshold) for name, threshold in accept.items()]
+    if any(problems):
+        raise UsageError("; ".join(problem for problem in problems if problem))
+    return Contrast(
+        baseline=baseline,
+        accept=tuple(_criterion(CRITERIA[name], threshold) for name, threshold in accept.items()),
+        where={factor: tuple(value) if isinstance(value, list) else value for factor, value in where.items()},
+        name=entry.get("name"),
+    )
+
+
+def _criterion(kind: CriterionKind, threshold: float) -> Criterion:
+    return Criterion(kind.name, kind.metric, kind.kind, kind.sense, float(threshold), kind.inverse)
+
+
+def _known(given: Mapping[str, Any], names: Sequence[str], what: str) -> None:
+    for name in given:
+        if name not in names:
+            near = difflib.get_close_matches(str(name), names, 1)
+            raise UsageError(f"unknown {what} {name!r}", hint=f"did you mean {near[0]!r}?" if near else None)
+
+
+def _value_fits(value: Any, wanted: Any) -> bool:
+    return value in wanted if isinstance(wanted, tuple) else bool(value == wanted)

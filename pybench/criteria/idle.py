@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Factors that change nothing about a case because of another factor's value."""
+
+from __future__ import annotations
+
+from pybench.case import BOARD_SETTINGS, ENGINE_FACTORS, QUANTISING_FACTORS, Case, floating_type, quantised_type
+
+RUNTIME_FACTORS = {"provider": "onnxruntime", "compile_mode": "torch-compile"}  # each of one runtime
+
+
+def idle_factors(case: Case) -> frozenset[str]:
+    """Factors that change nothing about a case because of another factor's value. A plan resets them to their default.
+
+    A calibration without int8 or fp8, what TensorRT builds without TensorRT, a corpus with synthetic ids, a precision
+    without a model, a board's settings without a board. `infer` judges no images: they are only what ranges are found
+    on.
+    """
+    idle: set[str] = set()
+    if quantised_type(case.precision) is None:
+        idle.update(QUANTISING_FACTORS)
+        if case.workload == "infer":
+            idle.add("images")
+        if floating_type(case.precision) == "fp32":
+            idle.add("keep_fp32")
+    idle.update(_idle_in_runtime(case))
+    if case.workload == "infer":
+        idle.add("image_limit")
+    if case.workload == "tokenize" and case.model is None:
+        idle.update(("runtime", "precision", "checkpoint", *BOARD_SETTINGS))
+    if case.device == "cpu" or (case.workload == "noop" and case.device in ("auto", "cuda")):
+        idle.update(BOARD_SETTINGS)
+    if case.arrivals == "closed":
+        idle.add("arrival_rate_per_s")
+    if case.path == "none":
+        idle.update(("corpus", "corpus_limit_bytes"))
+        if case.workload != "tokenize":  # which draws synthetic ids from the tokenizer's vocabulary
+            idle.add("tokenizer")
+    return frozenset(idle)
+
+
+def _idle_in_runtime(case: Case) -> set[str]:
+    """Factors of other runtimes than the case's, or of other providers of it."""
+    idle = set() if case.runtime == "tensorrt" else set(ENGINE_FACTORS)
+    graphs = case.runtime in ("tensorrt", "torch-tensorrt")
+    if not graphs and (case.runtime, case.provider) != ("onnxruntime", "cuda"):
+        idle.add("launch")
+    idle |= {name for name, runtime in RUNTIME_FACTORS.items() if case.runtime != runtime}
+    return idle

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The closed list of criteria that a plan may set: which metric each bounds, how it is compared, in which sense."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["ratio", "difference"]
+Sense = Literal["min", "max"]
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionKind:
+    """One criterion that a plan may set. The number compared is case/baseline (`ratio`; baseline/case when `inverse`)
+    or case - baseline (`difference`, in the metric's unit; percentages differ by percentage points)."""
+
+    name: str
+    metric: str
+    kind: Kind
+    sense: Sense
+    meaning: str
+    inverse: bool = False
+
+
+_LIST = (
+    # time
+    CriterionKind(
+        "speedup_min", "latency_mean_ms", "ratio", "min", "mean latency of the baseline over the case's", inverse=True
+    ),
+    CriterionKind("latency_mean_ratio_max", "latency_mean_ms", "ratio", "max", "mean latency over the baseline's"),
+    CriterionKind("latency_p50_ratio_max", "latency_p50_ms", "ratio", "max", "median latency over the baseline's"),
+    CriterionKind(
+        "latency_p95_ratio_max", "latency_p95_ms", "ratio", "max", "95th percentile of latency over the baseline's"
+    ),
+    CriterionKind(
+        "latency_p99_ratio_max", "latency_p99_ms", "ratio", "max", "99th percentile of latency over the baseline's"
+    ),
+    CriterionKind(
+        "throughput_ratio_min", "throughput_samples_per_s", "ratio", "min", "samples a second over the baseline's"
+    ),
+    CriterionKind(
+        "tokens_per_s_ratio_min", "throughput_tokens_per_s", "ratio", "min", "tokens a second over the baseline's"
+    ),
+    CriterionKind("text_rate_ratio_min", "text_mb_per_s", "ratio", "min", "bytes of text a second over the baseline's"),
+    CriterionKind(
+        "bandwidth_ratio_min", "bandwidth_gb_per_s", "ratio", "min", "bytes copied a second over the baseline's"
+    ),
+    CriterionKind(
+        "wait_share_delta_max",
+        "wait_share_ratio",
+        "difference",
+        "max",
+        "share of time spent waiting, minus the baseline's",
+    ),
+    # memory and size
+    CriterionKind(
+        "peak_host_bytes_ratio_max", "peak_host_bytes", "ratio", "max", "largest resident set over the baseline's"
+    ),
+    CriterionKind(
+        "peak_device_bytes_ratio_max", "peak_device_bytes", "ratio", "max", "largest device memory over the baseline's"
+    ),
+    CriterionKind(
+        "model_bytes_ratio_max", "model_bytes", "ratio", "max", "size of the model's file over the baseline's"
+    ),
+    # energy
+    CriterionKind(
+        "gpu_energy_ratio_max", "gpu_energy_per_sample_j", "ratio", "max", "GPU energy for a sample over the baseline's"
+    ),
+    CriterionKind(
+        "gpu_energy_per_token_ratio_max",
+        "gpu_energy_per_token_j",
+        "ratio",
+        "max",
+        "GPU energy for a token over the baseline's",
+    ),
+    CriterionKind(
+        "gpu_energy_per_gb_ratio_max",
+        "gpu_energy_per_gb_j",
+        "ratio",
+        "max",
+        "GPU energy for 10^9 bytes copied over the baseline's",
+    ),
+    CriterionKind(
+        "gpu_net_energy_ratio_max",
+        "gpu_net_energy_per_sample_j",
+        "ratio",
+        "max",
+        "GPU energy above idle for a sample over the baseline's",
+    ),
+    CriterionKind(
+        "gpu_net_energy_per_token_ratio_max",
+        "gpu_net_energy_per_token_j",
+        "ratio",
+        "max",
+        "GPU energy above idle for a token over the baseline's",
+    ),
+    CriterionKind(
+        "gpu_net_energy_per_gb_ratio_max",
+        "gpu_net_energy_per_gb_j",
+        "ratio",
+        "max",
+        "GPU energy above idle for 10^9 bytes copied over the baseline's",
+    ),
+    CriterionKind(
+        "cpu_energy_ratio_max", "cpu_energy_per_sample_j", "ratio", "max", "CPU energy for a sample over the baseline's"
+    ),
+    CriterionKind(
+        "cpu_energy_per_token_ratio_max",
+        "cpu_energy_per_token_j",
+        "ratio",
+        "max",
+        "CPU energy for a token over the baseline's",
+    ),
+    # accuracy and training
+    CriterionKind(
+        "top1_delta_pp_min", "top1_percent", "difference", "min", "Top-1 minus the baseline's, in percentage points"
+    ),
+    CriterionKind(
+        "top5_delta_pp_min", "top5_percent", "difference", "min", "Top-5 minus the baseline's, in percentage points"
+    ),
+    CriterionKind(
+        "loss_last_delta_nats_max", "loss_last_nats", "difference", "max", "last training loss minus the baseline's"
+    ),
+)
+
+CRITERIA: dict[str, CriterionKind] = {kind.name: kind for kind in _LIST}
+
+
+def threshold_problem(kind: CriterionKind, threshold: Any) -> str | None:
+    """What is wrong with a threshold, or None. Ratios are positive and finite, differences finite."""
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+        return f"{kind.name} takes a number, not {threshold!r}"
+    if not math.isfinite(threshold) or (kind.kind == "ratio" and threshold <= 0):
+        wanted = "a finite ratio above 0" if kind.kind == "ratio" else "a finite number"
+        return f"{kind.name} takes {wanted}, not {threshold}"
+    return None

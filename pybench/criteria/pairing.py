@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which case is compared with which: each with the baseline that equals it elsewhere, speeds with their accuracies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pybench.case import BOARD_SETTINGS, ENGINE_FACTORS, FACTORS, QUANTISING_FACTORS, Case, quantised_type
+from pybench.criteria.contrasts import Contrast
+from pybench.criteria.idle import RUNTIME_FACTORS, idle_factors
+from pybench.errors import UsageError
+from pybench.recipe import images_of
+
+# Factors that follow another one: where a baseline fixes that, they may differ if they are idle in one of the cases.
+FOLLOWERS: dict[str, tuple[str, ...]] = {
+    "precision": ("keep_fp32", *QUANTISING_FACTORS, "images"),
+    "runtime": (*ENGINE_FACTORS, "launch", *RUNTIME_FACTORS),
+    "provider": ("launch",),
+    "arrivals": ("arrival_rate_per_s",),
+    "path": ("tokenizer", "corpus", "corpus_limit_bytes"),
+    "device": BOARD_SETTINGS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A case and the case that it is compared with."""
+
+    case: Case
+    baseline: Case
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A speed with the accuracies of the same model, runtime and precision; `infer` is None where only those are."""
+
+    infer: Pair | None
+    accuracy: tuple[Pair, ...]
+
+
+def pairs(cases: Sequence[Case], contrast: Contrast) -> tuple[Pair, ...]:
+    """Every case that `where` selects and that is no baseline itself, with its baseline, in the order of `cases`.
+
+    A case without a baseline is left out. A factor that follows from the baseline's (a calibration from `precision`)
+    may differ when it is idle in one of the two. UsageError when several baselines fit one case.
+    """
+    baselines: dict[tuple[Any, ...], list[Case]] = {}
+    for case in cases:
+        if _is_baseline(case, contrast):
+            baselines.setdefault(_match_key(case, contrast), []).append(case)
+    found: list[Pair] = []
+    for case in cases:
+        if _is_baseline(case, contrast) or not contrast.selects(case):
+            continue
+        candidates = [
+            other for other in baselines.get(_match_key(case, contrast), []) if _followers_fit(case, other, contrast)
+        ]
+        if len(candidates) > 1:
+            raise _ambiguous(case, candidates)
+        found.extend(Pair(case, other) for other in candidates)
+    return tuple(found)
+
+
+def joined(found: Sequence[Pair]) -> tuple[Joined, ...]:
+    """The pairs of one contrast, `infer` joined with `accuracy` on (model, runtime, precision) of case and baseline.
+
+    An `infer` pair without accuracies stands alone; an `accuracy` pair that no `infer` pair takes comes last, alone.
+    Pairs of other workloads are not here. Two calibrations or quantisers of one precision are told apart, and what they
+    were calibrated on.
+    """
+    accuracies: dict[tuple[Any, ...], list[Pair]] = {}
+    for pair in found:
+        if pair.case.workload == "accuracy":
+            accuracies.setdefault(_join_key(pair), []).append(pair)
+    speeds = [pair for pair in found if pair.case.workload == "infer"]
+    taken = {_join_key(pair) for pair in speeds}
+    alone = [Joined(None, tuple(members)) for key, members in accuracies.items() if key not in taken]
+    return tuple(Joined(pair, tuple(accuracies.get(_join_key(pair), ()))) for pair in speeds) + tuple(alone)
+
+
+def _is_baseline(case: Case, contrast: Contrast) -> bool:
+    return all(getattr(case, factor) == value for factor, value in contrast.baseline.items())
+
+
+def _followers(contrast: Contrast) -> set[str]:
+    names = {"checkpoint"} if "model" in contrast.baseline else set()
+    return names.union(*(FOLLOWERS.get(factor, ()) for factor in contrast.baseline)) - set(contrast.baseline)
+
+
+def _match_key(case: Case, contrast: Contrast) -> tuple[Any, ...]:
+    free = _followers(contrast) | set(contrast.baseline)
+    sources = tuple(source for source in case.sources if source[0] not in free)
+    return (*((name, value) for name, value in case.factors().items() if name not in free), sources)
+
+
+def _followers_fit(case: Case, other: Case, contrast: Contrast) -> bool:
+    idle = idle_factors(case) | idle_factors(other) | ({"checkpoint"} if "model" in contrast.baseline else set())
+    return all(getattr(case, name) == getattr(other, name) for name in _followers(contrast) - idle)
+
+
+def _ambiguous(case: Case, candidates: Sequence[Case]) -> UsageError:
+    varying = [name for name in FACTORS if len({getattr(other, name) for other in candidates}) > 1]
+    return UsageError(
+        f"{len(candidates)} cases fit the baseline of `{case.title()}`: they differ in {', '.join(varying)}",
+        hint=f"name {'its value' if len(varying) == 1 else 'their values'} in `baseline`",
+    )
+
+
+def _join_key(pair: Pair) -> tuple[Any, ...]:
+    names = ("model", "checkpoint", "runtime", "provider", "precision", "keep_fp32", *QUANTISING_FACTORS)
+    key: list[Any] = []
+    for case in (pair.case, pair.baseline):
+        key += [getattr(case, name) for name in names if name not in idle_factors(case)]
+        if quantised_type(case.precision) is not None:  # what its ranges were found on is part of what ran
+            key += [images_of(case), dict(case.sources).get("images")]
+    return tuple(key)
