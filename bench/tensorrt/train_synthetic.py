@@ -3,9 +3,9 @@
 
     python -P -m bench.tensorrt.train_synthetic --minutes 3 --out weights.pt [--model resnet50] [--batch 256] [--json]
 
-Needs torch and numpy alone. Printed: whether the GPU draws the same bytes as numpy, images a second, the loss on the
-way, Top-1 on the 5,000 validation images, and the bound that no classifier can pass. The weights load into a plan by
-`checkpoint: weights.pt`; a plan with `checkpoint: synthetic-100` trains its own by the same code.
+Needs torch, numpy and pybench's extension. Printed: whether the GPU draws the same bytes as numpy, images a second, the
+loss on the way, Top-1 on the 5,000 validation images, and the bound that no classifier can pass. The weights load into
+a plan by `checkpoint: weights.pt`; a plan with `checkpoint: synthetic-100` trains its own by the same code.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pybench.models.catalogue import BUILT_IN
 from pybench.models.images.rendering import render
 from pybench.models.images.synthetic import CLASSES, DIFFICULTY, VALIDATION_IMAGES, ceiling, draw_scenes
 from pybench.models.training.synthetic import Course, Step, judge, train
+from pybench.runtimes.torch import allow_tf32
 
 WITHOUT_BOUND = 1 << 40  # images: the time ends the training
 TWINS = 64  # images drawn twice, to compare
@@ -34,6 +35,7 @@ def main() -> int:
     given = _parse(sys.argv[1:])
     device = torch.device(given.device)
     torch.backends.cudnn.benchmark = True
+    allow_tf32(False)  # training multiplies in bfloat16; Top-1 is FP32's
     channels, height, width = BUILT_IN[given.model].input_shape
     shape = channels, height, width
     differing = _differing_bytes(shape, device)

@@ -111,7 +111,7 @@ def judge(
     model: nn.Module, shape: Shape, device: torch.device, images: int = VALIDATION_IMAGES,
     difficulty: float = DIFFICULTY,
 ) -> float:  # fmt: skip
-    """Top-1 in percent on the first validation images, in FP32."""
+    """Top-1 in percent on the first validation images, in FP32 (in TF32 where the caller has left that on)."""
     hits = 0
     for start in range(0, images, JUDGED_TOGETHER):
         numbers = np.arange(start, min(start + JUDGED_TOGETHER, images))
