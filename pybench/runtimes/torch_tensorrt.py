@@ -7,8 +7,8 @@ TF32 is off but for `tf32`. Whole or not at all, for one shape at a time, nothin
 `launch: graph` Torch-TensorRT captures CUDA graphs itself and replays them inside its call, so the host times an
 iteration. Each release is bound to one torch and one TensorRT (2.11: TensorRT 10.15, 2.14: 11.1).
 
-Written to the documentation of 2.11 to 2.14: no machine of ours could install the package so far. A test holds the
-arguments to those signatures, and nothing more.
+Written to the documentation of 2.11 to 2.14, and not run with the package so far. A test holds the arguments to those
+signatures, and nothing more.
 """
 
 from __future__ import annotations

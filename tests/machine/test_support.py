@@ -9,7 +9,8 @@ import pytest
 
 from pybench import machine
 from pybench.case import FACTORS, Case
-from pybench.machine.support import INFERENCE, gpus_of
+from pybench.machine.support import INFERENCE, ONNXRUNTIME_ON, PROVIDER_NAMES, gpus_of
+from pybench.runtimes import providers
 
 HERE = {"available": True, "cpu_count": 8}
 LAPTOP: dict[str, Any] = {
@@ -244,6 +245,12 @@ def test_the_gpus_that_cases_use_are_the_first_or_the_named() -> None:
 def test_no_worker_is_asked_about_boards_that_no_case_uses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pybench.machine.sensor.ask", lambda names: pytest.fail("a worker was started"))
     assert machine.boards_used([RESNET, TOKENIZE], LAPTOP) == []
+
+
+def test_what_is_said_of_onnxruntimes_providers_is_what_the_runtime_does() -> None:
+    """The machine imports no runtime, so it has tables of its own."""
+    assert {name: tuple(table) for name, table in ONNXRUNTIME_ON.items()} == providers.PRECISIONS
+    assert providers.NAMES == PROVIDER_NAMES
 
 
 def test_every_runtime_has_its_rules() -> None:
