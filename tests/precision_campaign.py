@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from pybench.case import Case, runs_of
+from pybench.dataset import Dataset
 from pybench.workloads.result import Measured, Verdict
 from tests.campaigns import CampaignBuilder
 
@@ -102,3 +103,9 @@ def _judge_images(builder: CampaignBuilder, case: Case, block: int) -> None:
         predictions="\n".join(["image_id,label,top1,top5_hit", *lines]) + "\n",
         labels={"device": "GPU-1"},
     )
+
+
+def values_of(dataset: Dataset, case: Case, metric: str) -> NDArray[Any]:
+    """A metric of a case, block by block."""
+    frame = dataset.frame.filter((dataset.frame["case_id"] == case.id) & (dataset.frame["metric"] == metric))
+    return frame.sort("block")["value"].to_numpy()
