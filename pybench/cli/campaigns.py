@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -44,6 +45,9 @@ _Shard = Annotated[str, typer.Option(metavar="I/N", help="Only every N-th block,
 _NoSensor = Annotated[
     bool, typer.Option("--no-sensor", help="Measure no GPU's power sensor first; assume one where none is stored.")
 ]
+_ArtefactsOnly = Annotated[
+    bool, typer.Option("--artefacts-only", help="Make what the selected cases need, such as engines; start no run.")
+]
 _DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="List cases, artefacts, time and disk; start nothing.")]
 
 
@@ -59,6 +63,7 @@ def run(
     rerun: _Rerun = None,
     shard: _Shard = "1/1",
     no_sensor: _NoSensor = False,
+    artefacts_only: _ArtefactsOnly = False,
     dry_run: _DryRun = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -86,6 +91,8 @@ def run(
         return
     _name_changes(*runner.open_for_running(campaign, content, text))
     _name_uncounted(runner.uncounted(campaign, resolved), resolved.repetitions)
+    if artefacts_only:
+        raise typer.Exit(_make_artefacts(campaign, resolved, options, facts, as_json))
     result = _do(campaign, resolved, options, facts, not no_sensor)
     _print_result(campaign, result, as_json)
     raise typer.Exit(EXIT_INTERRUPTED if result.interrupted else EXIT_OK if result.is_success else EXIT_FAILED)
@@ -118,6 +125,39 @@ def _do(
         )
     finally:
         progress.close()
+
+
+def _make_artefacts(
+    campaign: CampaignDirectory, plan: ResolvedPlan, options: runner.Options, facts: machine.Facts, as_json: bool
+) -> int:
+    """Makes what is missing, says what failed, and returns the exit code."""
+    progress = Progress(sys.stderr)
+    try:
+        outcomes, interrupted = runner.make_artefacts(
+            campaign,
+            plan,
+            options,
+            lambda case: machine.unsupported(case, facts),
+            progress,
+            lambda case: recipes_of(case, machine.platform_of(case, facts)),
+        )
+    finally:
+        progress.close()
+    counts = Counter(outcome.name for outcome in outcomes.values())
+    if as_json:
+        print_json({"directory": str(campaign.path), "artefacts": dict(counts), "interrupted": interrupted})
+    else:
+        for digest, outcome in outcomes.items():
+            if outcome.name != "ok":
+                print(f"{digest[:12]}  {outcome.name}: {outcome.detail or outcome.reason or ''}")
+        made = f"{counts_text(counts)} of {counted(len(outcomes), 'artefact')}" if outcomes else "no artefact to make"
+        print(f"{made} in {campaign.path}")
+        selected = [case for case in plan.cases if options.selected is None or case.id in options.selected]
+        if left := sum(machine.unsupported(case, facts) is not None for case in selected):
+            print(f"{counted(left, 'case')} cannot run on this machine, and got none: --dry-run says why")
+    if interrupted:
+        return EXIT_INTERRUPTED
+    return EXIT_OK if set(counts) <= {"ok"} else EXIT_FAILED
 
 
 def status(

@@ -6,7 +6,17 @@ the profiles of the GPUs' power sensors; `process` one worker; `outcome` what ca
 kernel ended it for memory; `interruption` how to stop. Spawns the worker, never imports it.
 """
 
-from pybench.runner.campaign import Listener, Options, Tally, open_for_running, run_campaign, tally, uncounted
+from pybench.runner.campaign import (
+    Listener,
+    Options,
+    Tally,
+    make_artefacts,
+    open_for_running,
+    run_campaign,
+    tally,
+    uncounted,
+)
+from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import Shard, parse_shard, planned_runs
 from pybench.runner.sensors import Means, prepare_sensors
 
@@ -14,8 +24,10 @@ __all__ = [
     "Listener",
     "Means",
     "Options",
+    "Outcome",
     "Shard",
     "Tally",
+    "make_artefacts",
     "open_for_running",
     "parse_shard",
     "planned_runs",

@@ -117,9 +117,7 @@ def run_campaign(
         kept = [run for run in planned if (run.case.id, run.block) not in to_do]
         listener.begin(len(pending), _outcomes(campaign, kept))
         unsupported = {run.case.id: support(run.case) for run in pending}
-        maker = Maker(
-            campaign, claimant, interruption, options.timeout_s, options.retry_failed, plan.files, listener.preparing
-        )
+        maker = _maker(campaign, plan, options, claimant, interruption, listener)
         runnable = {run.case.id: run.case for run in pending if unsupported[run.case.id] is None}
         made = prepare(_recipes(list(runnable.values()), recipes), maker)
         if runnable and not interruption.asked:
@@ -130,6 +128,25 @@ def run_campaign(
         result.interrupted = interruption.asked
     result.busy, result.too_many_failures = runner.busy, runner.too_many_failures
     return result
+
+
+def make_artefacts(
+    campaign: CampaignDirectory,
+    plan: ResolvedPlan,
+    options: Options,
+    support: Support,
+    listener: Listener,
+    recipes: Recipes = recipes_of,
+) -> tuple[dict[str, Outcome], bool]:
+    """Makes what the selected cases that this machine can run need, and starts no run.
+
+    Returns digest -> outcome, and whether it was interrupted. Several callers with filters of their own share the work.
+    """
+    selected = [case for case in plan.cases if options.selected is None or case.id in options.selected]
+    runnable = [case for case in selected if support(case) is None]
+    with Interruption() as interruption:
+        maker = _maker(campaign, plan, options, this_process(), interruption, listener)
+        return prepare(_recipes(runnable, recipes), maker), interruption.asked
 
 
 def tally(campaign: CampaignDirectory, plan: ResolvedPlan, planned: Sequence[PlannedRun]) -> Tally:
@@ -274,6 +291,19 @@ def _is_wanted(campaign: CampaignDirectory, run: PlannedRun, options: Options) -
 def _outcomes(campaign: CampaignDirectory, planned: Sequence[PlannedRun]) -> Counter[str]:
     found = [campaign.latest(run.case.id, run.block) for run in planned]
     return Counter(latest.read_run()["outcome"] for latest in found if latest)
+
+
+def _maker(
+    campaign: CampaignDirectory,
+    plan: ResolvedPlan,
+    options: Options,
+    claimant: Claimant,
+    interruption: Interruption,
+    listener: Listener,
+) -> Maker:
+    return Maker(
+        campaign, claimant, interruption, options.timeout_s, options.retry_failed, plan.files, listener.preparing
+    )
 
 
 def _recipes(cases: Sequence[Case], recipes: Recipes) -> list[Recipe]:

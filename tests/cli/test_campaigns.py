@@ -94,6 +94,41 @@ def test_a_dry_run_of_a_shard_counts_its_own_runs(plan: Path, capsys: pytest.Cap
     assert "2 cases in 1 block: 2 runs (2 done)" in capsys.readouterr().out
 
 
+def test_artefacts_can_be_made_ahead_of_the_runs_that_then_take_them(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    plan.write_text(PLAN.replace("noop, iterations: [1, 2]", "infer, model: mlp, runtime: onnxruntime, device: cpu"))
+    assert main(["run", str(plan), "--artefacts-only"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "1 ok of 1 artefact in results/trial\n"
+    assert printed.err == "making onnx mlp seed=0\n"
+    assert main(["status", "results/trial"]) == 0
+    assert "2 missing of 2 runs" in capsys.readouterr().out
+    assert main(["run", str(plan), "--artefacts-only", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["artefacts"] == {"ok": 1}
+    assert main(["run", str(plan)]) == 0
+    assert "making" not in capsys.readouterr().err
+
+
+def test_an_artefact_that_cannot_be_made_ahead_is_named(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan.write_text(PLAN.replace("noop, iterations: [1, 2]", "infer, model: mlp, runtime: onnxruntime, device: cpu"))
+    assert main(["run", str(plan), "--artefacts-only", "--timeout", "0.01"]) == 1
+    named, counted = capsys.readouterr().out.splitlines()
+    assert "  build_failed: " in named
+    assert counted == "1 build_failed of 1 artefact in results/trial"
+
+
+def test_cases_that_cannot_run_here_get_no_artefacts_and_are_counted(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan.write_text(PLAN.replace("noop, iterations: [1, 2]", "infer, model: mlp, runtime: onnxruntime, precision: fp8"))
+    assert main(["run", str(plan), "--artefacts-only"]) == 0
+    assert capsys.readouterr().out == (
+        "no artefact to make in results/trial\n1 case cannot run on this machine, and got none: --dry-run says why\n"
+    )
+
+
 def test_a_campaign_goes_on_when_nobody_reads_its_progress(plan: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
