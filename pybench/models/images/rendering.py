@@ -150,9 +150,9 @@ class _Painter:
         row, row_share = _cells(rows, values.shape[1])
         column, column_share = _cells(columns, values.shape[2])
         share = row_share[np.newaxis, :, np.newaxis]
-        lines = values[:, row] + share * (values[:, row + 1] - values[:, row])  # [n, H, cells]
-        left = self.place(lines[:, :, column])
-        return left + self.place(column_share) * (self.place(lines[:, :, column + 1]) - left)
+        lines = self.place(values[:, row] + share * (values[:, row + 1] - values[:, row]))  # [n, H, points]
+        left, right = lines[:, :, self.place(column)], lines[:, :, self.place(column + 1)]
+        return left + self.place(column_share) * (right - left)
 
     def noise(self, scenes: Scenes, height: int, width: int) -> list[Array]:
         """Three channels [n, H, W], uniform between plus and minus the amplitude: a hash of the pixel's number.

@@ -127,9 +127,12 @@ def draw_batch(
     """(normalised images [N, C, H, W], labels int64 [N]) on the device."""
     scenes = draw_scenes(split, numbers, difficulty)
     channels, height, width = shape
-    pixels: Tensor = render(
-        scenes, height, width, torch, lambda values: torch.from_numpy(np.ascontiguousarray(values)).to(device)
-    )
+
+    def place(values: npt.NDArray[np.generic]) -> Tensor:
+        """Does not wait for the GPU, which may be at the last step: pageable memory is staged before this returns."""
+        return torch.from_numpy(np.ascontiguousarray(values)).to(device, non_blocking=True)
+
+    pixels: Tensor = render(scenes, height, width, torch, place)
     if channels == 1:
         pixels = torch.floor(pixels.sum(1, keepdim=True) / 3)  # whole numbers, as `generated.grey` has them
     pixels = pixels * (1 / 255)
