@@ -17,7 +17,7 @@ from typing import Any
 from pybench.case import ENGINE_FACTORS, FACTORS, SYNTHETIC, TOKEN_MODELS, Case, floating_type, quantised_type
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
-RECIPE_VERSION = 3
+RECIPE_VERSION = 4
 
 ONNX_FILE = "model.onnx"
 CHECKPOINT_FILE = "weights.pt"
@@ -110,6 +110,12 @@ def images_of(case: Case) -> str | None:
     return case.images or (SYNTHETIC if case.checkpoint == SYNTHETIC else DEFAULT_IMAGES.get(case.model or ""))
 
 
+def _usual_images_of(case: Case) -> str | None:
+    """The images that outputs are compared on where nothing is calibrated: they follow from the model and its weights,
+    so that no case's images make another artefact."""
+    return images_of(case.with_factors(images=None))
+
+
 def in_making_order(recipes: Mapping[str, Recipe]) -> list[Recipe]:
     """The recipes and everything they need, each once, needs first."""
     ordered: dict[str, Recipe] = {}
@@ -142,8 +148,10 @@ def _checkpoint_of(case: Case) -> Recipe | None:
 
 
 def _engine_of(case: Case, platform: str | None) -> Recipe:
-    """TF32 is a flag of the build; every other precision is in the ONNX file."""
-    onnx = _onnx_of(case)
+    """TF32 is a flag of the build; every other precision is in the ONNX file. What it computes is compared with the
+    FP32 file, the `origin`."""
+    onnx, origin = _onnx_of(case), _onnx_of(case.with_factors(precision="fp32"))
+    is_calibrated = quantised_type(case.precision) is not None
     parameters = (
         ("model", case.model),
         ("model_sha256", dict(case.sources).get("model")),
@@ -152,8 +160,13 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
         ("seq_len", case.seq_len if case.model in TOKEN_MODELS or not is_built_in("model", case.model) else None),
         *((name, getattr(case, name)) for name in ENGINE_FACTORS),
         ("platform", platform),
+        ("images", images_of(case) if is_calibrated else _usual_images_of(case)),
+        ("images_sha256", dict(case.sources).get("images") if is_calibrated else None),
     )
-    return Recipe("engine", ENGINE_FILE, parameters, (("onnx", onnx),) if onnx else (), _own(case, "model"))
+    needs = {"onnx": onnx, "origin": origin if origin != onnx else None}
+    made = tuple((role, recipe) for role, recipe in needs.items() if recipe is not None)
+    own = _own(case, "model", *(["images"] if is_calibrated else []))
+    return Recipe("engine", ENGINE_FILE, parameters, made, own)
 
 
 def _onnx_of(case: Case) -> Recipe | None:
@@ -163,13 +176,11 @@ def _onnx_of(case: Case) -> Recipe | None:
         return _quantised(case, exported)
     if floating_type(case.precision) == "fp32":
         return exported
-    # What its outputs are compared on follows from the model and its weights: no case's images make another file.
-    compared_on = images_of(case.with_factors(images=None))
     parameters = (
         *_named(case),
         ("precision", case.precision),
         ("keep_fp32", case.keep_fp32),
-        ("images", compared_on),
+        ("images", _usual_images_of(case)),
     )
     return Recipe("onnx-converted", ONNX_FILE, parameters, _on(exported), _own(case, "model"))
 

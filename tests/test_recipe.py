@@ -125,6 +125,15 @@ def test_an_engine_belongs_to_its_platform_batch_and_build() -> None:
     assert len({engine["engine"].digest for engine in engines}) == 4
 
 
+def test_an_engine_is_compared_with_the_fp32_graph_on_images_that_only_a_calibration_lets_a_case_choose() -> None:
+    for precision, shared in (("fp32", True), ("fp16", True), ("int8", False)):
+        cases = [TENSORRT.with_factors(precision=precision, images=images) for images in (None, "synthetic-100")]
+        engines = [recipes_of(case, "here")["engine"] for case in cases]
+        assert (engines[0].digest == engines[1].digest) is shared
+        origin = dict(engines[0].needs).get("origin")
+        assert (origin.kind if origin else None) == (None if precision == "fp32" else "onnx")
+
+
 def test_a_users_own_graph_is_built_as_it_is() -> None:
     own = Case(workload="infer", model="own.onnx", runtime="tensorrt", sources=(("model", "a" * 64),))
     engine = recipes_of(own, "here")["engine"]

@@ -79,22 +79,29 @@ def open_model(source: Path | bytes, *, passes: bool = True) -> Model:
     return Model(session)
 
 
+def outputs_of(path: Path, precision: str, feeds: Sequence[Feed]) -> tuple[Values, str]:
+    """The first output of a file in a precision, of all feeds, and in words how it was run.
+
+    Raises InputError and UnsupportedError for what cannot be run here.
+    """
+    floating, passes = floating_type(precision), quantised_type(precision) != "fp8"
+    if floating == "fp32":
+        model, method = open_model(path, passes=passes), "the file, on onnxruntime's CPU provider"
+    else:
+        model = open_model(emulate(open_network(path)).SerializeToString(), passes=passes)
+        method = f"an FP32 graph that rounds every tensor to {floating}, on onnxruntime's CPU provider"
+    return np.concatenate([model.run(feed)[0] for feed in feeds]), method
+
+
 def compare_files(origin: Path, derived: Path, precision: str, feeds: Sequence[Feed]) -> dict[str, Any]:
     """Labels `against_fp32_*` of a file derived from an FP32 one; null, with a reason, where it cannot run here."""
-    floating, passes = floating_type(precision), quantised_type(precision) != "fp8"
-    method = "the file, on onnxruntime's CPU provider"
-    before = open_model(origin)
+    reference, _ = outputs_of(origin, "fp32", feeds)
     try:
-        if floating == "fp32":
-            after = open_model(derived, passes=passes)
-        else:
-            method = f"an FP32 graph that rounds every tensor to {floating}, on onnxruntime's CPU provider"
-            after = open_model(emulate(open_network(derived)).SerializeToString(), passes=passes)
-        outputs = np.concatenate([after.run(feed)[0] for feed in feeds])
+        outputs, method = outputs_of(derived, precision, feeds)
     except (InputError, UnsupportedError) as error:
         unknown = {f"against_fp32_{name}": None for name in (*Agreement.__slots__, "method")}
         return unknown | {"against_fp32_reason": error.message}
-    found = compare(np.concatenate([before.run(feed)[0] for feed in feeds]), outputs)
+    found = compare(reference, outputs)
     return {f"against_fp32_{name}": value for name, value in asdict(found).items()} | {"against_fp32_method": method}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +160,7 @@ def _open_engine(request: Request) -> Opened:
     graph = json.loads((path.parent / GRAPH_FILE).read_text())
 
     def audit() -> Audit:
-        return audit_engine(
+        found = audit_engine(
             session.layer_information(),
             case.precision,
             layer_times_ms=session.layer_times_ms(),
@@ -168,9 +168,18 @@ def _open_engine(request: Request) -> Opened:
             keep=graph["kept"],
             tf32=case.precision == "tf32",
         )
+        return with_outputs(found, graph["outputs"])
 
     language = session.inputs[0].dtype.kind == "i"
     return Opened(session, str(case.model), BUILT_IN.get(case.model or ""), language, audit, graph["metadata"])
+
+
+def with_outputs(found: Audit, outputs: Mapping[str, Any]) -> Audit:
+    """An engine's audit and what was found when its outputs were compared with its graph's (`agree` None: unknown)."""
+    facts = {**found.facts, "outputs": dict(outputs)}
+    if outputs["agree"] is not False:
+        return replace(found, facts=facts)
+    return replace(found, valid=False, reasons=(*found.reasons, "outputs_differ"), facts=facts)
 
 
 def _audit_int8(path: Path, threads: int) -> Audit:

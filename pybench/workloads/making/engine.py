@@ -2,7 +2,8 @@
 """Making of an engine: TensorRT builds it on the GPU it is for, and the time and energy of that are measured.
 
 Beside the engine stand `layers.json`, what the inspector says of it, and `graph.json`, what a run has to know of the
-graph to audit the engine: FLOPs by node, nodes that stay in higher precision, the graph's own notes.
+graph to audit the engine: FLOPs by node, nodes that stay in higher precision, the graph's own notes, and whether the
+engine computes what the graph says (`engine_outputs`).
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from pybench.precision.notes import read_notes
 from pybench.runtimes import cuda
 from pybench.runtimes.tensorrt.building import BuildOptions, Built, build_engine, timing_cache_file
 from pybench.runtimes.tensorrt.session import TensorRtSession
+from pybench.workloads.making.engine_outputs import judge_outputs
 from pybench.workloads.making.order import Order
-from pybench.workloads.opening import GRAPH_FILE
+from pybench.workloads.opening import GRAPH_FILE, with_outputs
 from pybench.workloads.recording import measured
 from pybench.workloads.result import Measured, Result, Verdict
 
@@ -49,9 +51,11 @@ def make(order: Order, path: Path) -> Result:
     result = _described(built, device, cache)
     for quantity in session.energy(BUILD):
         result.metrics[quantity.name] = measured(quantity)
-    graph = _graph_facts(source, options, parameters["precision"])
+    engine, precision = TensorRtSession(path, "enqueue", index), parameters["precision"]
+    graph = _graph_facts(source, options, precision)
+    graph["outputs"] = judge_outputs(engine.run, order, source, options.batch, options.tokens)
     (path.parent / GRAPH_FILE).write_text(json.dumps(graph, indent=1))
-    _inspect(TensorRtSession(path, "enqueue", index), path, graph, parameters["precision"], result)
+    _inspect(engine, path, graph, precision, result)
     return result
 
 
@@ -104,8 +108,9 @@ def _inspect(session: TensorRtSession, path: Path, graph: dict[str, Any], precis
     """Audits by the inspector alone: times of layers are taken in the runs."""
     layers = session.layer_information()
     (path.parent / LAYERS_FILE).write_text(layers)
-    found = audit_engine(
-        layers, precision, node_flops=graph["node_flops"], keep=graph["kept"], tf32=precision == "tf32"
+    found = with_outputs(
+        audit_engine(layers, precision, node_flops=graph["node_flops"], keep=graph["kept"], tf32=precision == "tf32"),
+        graph["outputs"],
     )
     result.labels |= {"precision_realised": found.realised, "precision_facts": found.facts}
     result.labels |= {name: session.labels[name] for name in ("runtime_version", "aux_streams", "scratch_bytes")}
