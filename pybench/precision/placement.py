@@ -36,7 +36,8 @@ class Quantisation:
     The rest exists to be varied in experiments. `folded_weights`: weights are stored as codes behind a
     DequantizeLinear, not as floating numbers behind a pair. `bias`: `plain`, `int32` (codes at the product's scale) or
     `separate` (an Add of its own). `residual`, `pooled`, `attention`: whether those rules apply. `pool_operator`:
-    a mean over all positions is written as GlobalAveragePool.
+    a mean over all positions is written as GlobalAveragePool. `both_summands`: of a residual Add, the deepest
+    convolution's output too. `tensor_scales`: one scale for the whole weight of a convolution.
     """
 
     kind: str
@@ -48,6 +49,8 @@ class Quantisation:
     pooled: bool = True
     attention: bool = True
     pool_operator: bool = False
+    both_summands: bool = False
+    tensor_scales: bool = False
 
 
 @dataclass(slots=True)
@@ -80,7 +83,7 @@ def place(network: Network, quantisation: Quantisation) -> Placement:
             if is_activation(network, name):
                 readers.setdefault(name, set()).add(node.name)
     shared = {name for name in readers if any(node.op_type in CONVOLUTIONS for node in network.consumers(name))}
-    shared |= set(_second_summands(network, convolutions)) if quantisation.residual else set()
+    shared |= set(_summands(network, convolutions, quantisation.both_summands)) if quantisation.residual else set()
     shared |= set(_averaged(network, convolutions)) if quantisation.pooled else set()
     placement.readers = {name: None if name in shared else readers[name] for name in sorted(shared | set(readers))}
     return placement
@@ -163,14 +166,14 @@ def _fusing_adds(network: Network, convolutions: set[str]) -> list[onnx.NodeProt
     ]
 
 
-def _second_summands(network: Network, convolutions: set[str]) -> list[str]:
-    """Of every Add that fuses with a convolution: the summand that this convolution does not compute."""
+def _summands(network: Network, convolutions: set[str], both: bool) -> list[str]:
+    """Of every Add that fuses with a convolution: the summand that this convolution does not compute, or both."""
     depth = _depths(network)
     found = []
     for node in _fusing_adds(network, convolutions):
         own = [name for name in node.input if name in convolutions and len(network.consumers(name)) == 1]
         main = max(own, key=lambda name: depth[name])
-        found += [name for name in node.input if name != main]
+        found += [name for name in node.input if both or name != main]
     return found
 
 

@@ -53,6 +53,7 @@ class _Writing:
     def __init__(self, network: Network, ranges: Mapping[str, float], quantisation: Quantisation) -> None:
         self._network, self._ranges, self._bias_kind = network, ranges, quantisation.bias
         self._folded = quantisation.folded_weights
+        self._tensor_scales = quantisation.tensor_scales
         self._codes = Codes(quantisation.kind, quantisation.floating)
         self._written: list[onnx.NodeProto] = []
         self._scales: dict[str, Reals] = {}  # activation -> its scale
@@ -92,6 +93,8 @@ class _Writing:
             return []
         name = original.input[position]
         axis = _channel_axis(original, position, self._network.constant(name).ndim)
+        if self._tensor_scales and original.op_type in CONVOLUTIONS:
+            axis = None
         if (name, axis) not in self._weights:
             self._weights[name, axis] = self._weight(name, axis)
         node.input[position], scale = self._weights[name, axis]
