@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Q/DQ nodes written into an FP32 graph: symmetric INT8 or FP8, where `placement` says, from the ranges it is given.
 
-Weights: one scale a channel of the output (one for all where the operator mixes channels), found from the weights
-themselves; activations: one scale a tensor. Zero points are 0, scales are `scales`'. Does not find the ranges
-(`calibration` does) nor change the floating type (`conversion` does, afterwards).
+Weights: one scale a channel of the output (one for all where the operator mixes channels, and in FP8's convolutions),
+found from the weights themselves; activations: one scale a tensor. Zero points are 0, scales are `scales`'. Does not
+find the ranges (`calibration` does) nor change the floating type (`conversion` does, afterwards).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from pybench.precision.placement import (
     Placement,
     Quantisation,
     attribute,
-    is_mean_over_positions,
     is_multiplying,
     place,
     weight_position,
@@ -39,8 +38,6 @@ def insert_qdq(network: Network, ranges: Mapping[str, float], quantisation: Quan
     """
     network.raise_opset(OPSET)
     _fold_transposed_weights(network)
-    if quantisation.pool_operator:
-        _use_pool_operator(network)
     placement = place(network, quantisation)
     _Writing(network, ranges, quantisation).write(placement)
     network.infer()
@@ -51,14 +48,12 @@ class _Writing:
     """One pass over the nodes in running order, with pairs put behind activations and before weights."""
 
     def __init__(self, network: Network, ranges: Mapping[str, float], quantisation: Quantisation) -> None:
-        self._network, self._ranges, self._bias_kind = network, ranges, quantisation.bias
-        self._folded = quantisation.folded_weights
-        self._tensor_scales = quantisation.tensor_scales
+        self._network, self._ranges = network, ranges
+        self._scales_whole = quantisation.scales_convolutions_whole
         self._codes = Codes(quantisation.kind, quantisation.floating)
         self._written: list[onnx.NodeProto] = []
-        self._scales: dict[str, Reals] = {}  # activation -> its scale
         self._zeros: dict[int, str] = {}  # scales (0: a scalar) -> name of their zero point
-        self._weights: dict[tuple[str, int | None], tuple[str, Reals]] = {}
+        self._weights: dict[tuple[str, int | None], str] = {}  # weight and axis -> what stands for it
 
     def write(self, placement: Placement) -> None:
         chosen = set(placement.quantised)
@@ -75,81 +70,48 @@ class _Writing:
                     readers = placement.readers[name]
                     if readers is None or node.name in readers:
                         node.input[position] = pairs[name]
-            behind = self._factors(original, node) if node.name in chosen else []
-            self._written += [node, *behind]
+            if node.name in chosen:
+                self._quantise_weight(original, node)
+            self._written.append(node)
             pairs |= {name: self._activation(name) for name in original.output if name in placement.readers}
         self._network.replace_nodes(self._written)
 
     def _activation(self, name: str) -> str:
         if name not in self._ranges:
             raise InputError(f"the calibration has no range for {name}", hint="calibrate this very graph")
-        self._scales[name] = self._codes.scales(np.array(self._ranges[name], np.float32))
-        return self._dequantised(name, self._quantised(name, self._scales[name], None), self._scales[name], None)
+        return self._pair(name, self._codes.scales(np.array(self._ranges[name], np.float32)), None)
 
-    def _factors(self, original: onnx.NodeProto, node: onnx.NodeProto) -> list[onnx.NodeProto]:
-        """Quantises the weight of a chosen node; returns what has to stand behind the node (a bias's Add)."""
+    def _quantise_weight(self, original: onnx.NodeProto, node: onnx.NodeProto) -> None:
+        """A chosen node's weight; its bias, which the file may share between several nodes, becomes its own."""
         position = weight_position(self._network, original)
         if position is None:
-            return []
+            return
         name = original.input[position]
-        axis = _channel_axis(original, position, self._network.constant(name).ndim)
-        if self._tensor_scales and original.op_type in CONVOLUTIONS:
-            axis = None
-        if (name, axis) not in self._weights:
-            self._weights[name, axis] = self._weight(name, axis)
-        node.input[position], scale = self._weights[name, axis]
-        if original.op_type == "MatMul" or len(node.input) < 3 or not self._network.is_constant(node.input[2]):
-            return []
-        return self._bias(original, node, scale)
-
-    def _weight(self, name: str, axis: int | None) -> tuple[str, Reals]:
         value = self._network.constant(name).astype(np.float32)
-        scale = self._codes.scales(magnitudes(value, axis))
-        if self._folded:
-            codes = self._network.add_constant(f"{name}_quantised", self._codes.encode(value, scale, axis))
-        else:
-            codes = self._quantised(name, scale, axis)
-        return self._dequantised(name, codes, scale, axis), scale
+        is_whole = self._scales_whole and original.op_type in CONVOLUTIONS
+        axis = None if is_whole else _channel_axis(original, position, value.ndim)
+        if (name, axis) not in self._weights:
+            self._weights[name, axis] = self._pair(name, self._codes.scales(magnitudes(value, axis)), axis)
+        node.input[position] = self._weights[name, axis]
+        if original.op_type != "MatMul" and len(node.input) > 2 and self._network.is_constant(node.input[2]):
+            bias = self._network.constant(original.input[2]).astype(np.float32)
+            node.input[2] = self._network.add_constant(f"{node.name}_bias", bias)
 
-    def _bias(self, original: onnx.NodeProto, node: onnx.NodeProto, scale: Reals) -> list[onnx.NodeProto]:
-        """Every node gets a bias of its own, even where the file shares one between several."""
-        value = self._network.constant(original.input[2]).astype(np.float32)
-        if self._bias_kind == "int32":
-            product = np.broadcast_to(scale * self._scales[original.input[0]], value.shape).astype(np.float32)
-            codes = self._network.add_constant(f"{node.name}_bias_codes", np.rint(value / product).astype(np.int32))
-            factor = self._network.add_constant(f"{node.name}_bias_scale", product)
-            node.input[2] = self._add_node("DequantizeLinear", [codes, factor], f"{node.name}_bias", axis=0)
-            return []
-        if self._bias_kind == "separate" and node.op_type in CONVOLUTIONS:
-            value = value.reshape(-1, *[1] * (len(self._network.shape_of(original.output[0]) or ()) - 2))
-        bias = self._network.add_constant(f"{node.name}_bias", value)
-        if self._bias_kind == "plain":
-            node.input[2] = bias
-            return []
-        del node.input[2:]
-        node.output[0] = self._network.free_name(f"{original.output[0]}_unbiased")
-        title = self._network.free_name(f"{node.name}_Add")
-        return [helper.make_node("Add", [node.output[0], bias], [original.output[0]], title)]
-
-    def _quantised(self, name: str, scale: Reals, axis: int | None) -> str:
-        return self._pair_half("QuantizeLinear", name, name, scale, axis)
-
-    def _dequantised(self, name: str, codes: str, scale: Reals, axis: int | None) -> str:
-        return self._pair_half("DequantizeLinear", name, codes, scale, axis)
-
-    def _pair_half(self, op: str, name: str, source: str, scale: Reals, axis: int | None) -> str:
-        """Adds one node of a pair; both share one scale and, with all of as many channels, one zero point."""
+    def _pair(self, name: str, scale: Reals, axis: int | None) -> str:
+        """Q and DQ behind a tensor; both share one scale and, with all of as many channels, one zero point."""
         size = scale.size if scale.ndim else 0
         if size not in self._zeros:
             title = f"zero_point_{size}" if size else "zero_point"
             self._zeros[size] = self._network.add_constant(title, self._codes.zero_point(scale))
-        factor = self._network.constant_named(f"{name}_scale", scale)
-        attributes = {} if axis is None else {"axis": axis}
-        return self._add_node(op, [source, factor, self._zeros[size]], name, **attributes)
+        codes = self._half("QuantizeLinear", name, name, scale, axis)
+        return self._half("DequantizeLinear", name, codes, scale, axis)
 
-    def _add_node(self, op: str, inputs: list[str], name: str, **attributes: Any) -> str:
+    def _half(self, op: str, name: str, source: str, scale: Reals, axis: int | None) -> str:
+        factor = self._network.constant_named(f"{name}_scale", scale)
+        attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
         title = self._network.free_name(f"{name}_{op}")
         output = self._network.free_name(f"{name}_{'quantised' if op == 'QuantizeLinear' else 'dequantised'}")
+        inputs = [source, factor, self._zeros[scale.size if scale.ndim else 0]]
         self._written.append(helper.make_node(op, inputs, [output], title, **attributes))
         return output
 
@@ -183,13 +145,3 @@ def _fold_transposed_weights(network: Network) -> None:
         for node in network.nodes
         if node.op_type != "Transpose" or node.output[0] in needed or network.is_output(node.output[0])
     )
-
-
-def _use_pool_operator(network: Network) -> None:
-    """A mean over all positions, written as ReduceMean by torch's exporter, becomes GlobalAveragePool."""
-    for node in network.nodes:
-        if is_mean_over_positions(network, node) and attribute(node, "keepdims", 1):
-            node.op_type = "GlobalAveragePool"
-            del node.input[1:]
-            del node.attribute[:]
-    network.replace_nodes(network.nodes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From largest magnitudes to scales, and from numbers to codes: symmetric INT8 and FP8 (E4M3), zero point 0.
+"""From largest magnitudes to scales: symmetric INT8 and FP8 (E4M3), zero point 0.
 
     scale = amax / 127 (INT8)   or   amax / 448 (FP8)
     code  = saturate(round(x / scale)),   x' = code * scale
@@ -47,16 +47,6 @@ class Codes:
         rounded: Reals = np.where(nearest.astype(np.float32) < exact, above, nearest).astype(np.float32)
         return np.maximum(rounded, np.float32(2.0**-126))
 
-    def encode(self, value: Reals, scale: Reals, axis: int | None) -> Array:
-        """Codes of a tensor; `scale`: one for all, or one for each index of `axis`."""
-        scaled = value / along(scale, axis, value.ndim)
-        largest = LARGEST[self.kind]
-        if self.kind == "int8":
-            scaled = np.rint(scaled)
-        lowest = -largest - 1 if self.kind == "int8" else -largest
-        codes: Array = np.clip(scaled, lowest, largest).astype(CODES[self.kind])
-        return codes
-
     def zero_point(self, scale: Reals) -> Array:
         """As many zeros as scales; their type is the type of the codes."""
         return np.zeros(scale.shape, CODES[self.kind])
@@ -67,8 +57,3 @@ def magnitudes(value: Reals, axis: int | None) -> Reals:
     others = None if axis is None else tuple(i for i in range(value.ndim) if i != axis)
     largest: Reals = np.asarray(np.abs(value).max(axis=others), np.float32)
     return largest
-
-
-def along(scale: Reals, axis: int | None, dimensions: int) -> Reals:
-    """Scales in a shape that multiplies a tensor along `axis`."""
-    return scale if axis is None else scale.reshape([-1 if i == axis else 1 for i in range(dimensions)])

@@ -67,7 +67,7 @@ def test_an_engine_that_computes_something_else_is_refuted_whatever_its_kernels_
     found = with_outputs(Audit("fp8", True, (), {"layers": 3}), outputs)
     assert (found.valid, found.reasons) == (False, ("outputs_differ",))
     assert found.facts["layers"] == 3
-    assert found.facts["outputs"]["engine_against_fp32_relative_error"] > outputs["allowed_relative_error"]
+    assert found.facts["outputs"]["engine_against_graph_relative_error"] > outputs["allowed_relative_error"]
 
 
 def test_outputs_that_are_no_numbers_are_refuted() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.errors import InputError
-from pybench.models.images.collection import Images, Shape, Split, check_shape, model_input
+from pybench.models.images.collection import Images, Shape, Split, check_shape, model_input, one_by_one
 
 IMAGES_FILE, LABELS_FILE = "images.npy", "labels.npy"
 
@@ -50,7 +50,9 @@ def read_arrays(path: Path, split: Split, shape: Shape) -> Images:
         return image if image.dtype == np.float32 else model_input(image)
 
     classes = tuple(str(label) for label in range(int(labels.max()) + 1))
-    return Images(tuple(f"{i:06d}" for i in range(len(labels))), labels.astype(np.int64), classes, shape, read)
+    return Images(
+        tuple(f"{i:06d}" for i in range(len(labels))), labels.astype(np.int64), classes, shape, one_by_one(read)
+    )
 
 
 def _load(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.errors import InputError
-from pybench.models.images.collection import Images, Shape, Split, check_shape, model_input
+from pybench.models.images.collection import Images, Shape, Split, check_shape, model_input, one_by_one
 
 SHAPE: Shape = (3, 32, 32)
 RECORD_BYTES = 1 + 3 * 32 * 32
@@ -46,7 +46,7 @@ def read_cifar(root: Path, split: Split, shape: Shape) -> Images:
     def read(i: int) -> npt.NDArray[np.float32]:
         return model_input(np.asarray(parts[of_file[i]][in_file[i], 1:]).reshape(SHAPE))
 
-    return Images(ids, labels, names, shape, read)
+    return Images(ids, labels, names, shape, one_by_one(read))
 
 
 def _map(path: Path) -> npt.NDArray[np.uint8]:

@@ -30,7 +30,7 @@ def read_digits(split: Split) -> Images:
         table[chosen, 64].astype(np.int64),
         tuple(str(digit) for digit in range(10)),
         DIGITS_SHAPE,
-        lambda i: pixels[i],
+        lambda indices: pixels[indices],
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pybench.errors import InputError
-from pybench.models.images.collection import Images, Pixels, Shape, Split
+from pybench.models.images.collection import Images, Pixels, Shape, Split, one_by_one
 from pybench.models.images.normalisation import normalise
 
 EXTENSIONS = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
@@ -52,7 +52,7 @@ def read_folder(root: Path, split: Split, shape: Shape) -> Images:
         np.array([label for label, _ in paths], np.int64),
         names,
         shape,
-        lambda i: read_image(paths[i][1], channels, height, width),
+        one_by_one(lambda i: read_image(paths[i][1], channels, height, width)),
     )
 
 

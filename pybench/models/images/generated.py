@@ -18,13 +18,13 @@ def open_synthetic(split: Split, shape: Shape) -> Images:
     if channels not in (1, 3):
         raise InputError(f"the model takes {channels} channels; images have 1 (grey) or 3 (RGB)")
 
-    def read(i: int) -> Pixels:
-        drawn = render(draw_scenes(split, [i]), height, width)[0].astype(np.uint8)
-        return model_input(drawn if channels == 3 else grey(drawn))
+    def load(indices: npt.NDArray[np.int64]) -> Pixels:
+        drawn = render(draw_scenes(split, indices), height, width).astype(np.uint8)
+        return np.stack([model_input(one if channels == 3 else grey(one)) for one in drawn])
 
     numbers = np.arange(VALIDATION_IMAGES if split == "validation" else TRAINING_IMAGES)
     ids = tuple(f"{split}-{number:05d}" for number in numbers)
-    return Images(ids, labels_of(split, numbers), tuple(f"{c:02d}" for c in range(CLASSES)), shape, read)
+    return Images(ids, labels_of(split, numbers), tuple(f"{c:02d}" for c in range(CLASSES)), shape, load)
 
 
 def grey(drawn: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -3,8 +3,8 @@
 
 The same inputs (images, where the model has some, else seeded random ones, as in a calibration) go through the engine,
 through its ONNX file on a CPU, rounded as its types say, and through the FP32 graph that the file was made of. An
-engine may be as far from FP32 as its file is, give or take what another order of sums does; one that is much further
-computes something else, whatever its kernels are called.
+engine may differ from its file by what the file differs from FP32, give or take what another order of sums does; one
+that differs more computes something else, whatever its kernels are called.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pybench.workloads.making.samples import CalibrationSamples
 
 SAMPLES = 8  # different ones; an engine of a larger batch is given them over and over
 SEED = 1
-# The engine's distance from FP32 (relative error of all outputs together) may be three times its file's, and 1 % more:
-# TensorRT adds in another order, and TF32 is no type of the file.
-ALLOWED_RATIO, ALLOWED_MORE = 3.0, 1e-2
+# Beyond the file's own relative error: TensorRT adds in another order, and TF32 is no type of the file. Measured for a
+# ResNet-50 on an H200: 3e-7 (FP32), 1e-3 (FP16), 3e-3 (BF16), 0.016 (INT8, whose file is 0.17 from FP32).
+ALLOWED_MORE = 1e-2
 
 Run = Callable[[Arrays], list[npt.NDArray[Any]]]
 
@@ -58,13 +58,14 @@ def judge_outputs(run: Run, order: Order, graph: Path, batch: int, tokens: int) 
 
 def _judged(reference: npt.NDArray[Any], expected: npt.NDArray[Any], engine: npt.NDArray[Any]) -> dict[str, Any]:
     of_graph, of_engine = compare(reference, expected), compare(reference, engine)
+    apart = compare(expected, engine).relative_error
     found: dict[str, Any] = {
         "graph_against_fp32_relative_error": of_graph.relative_error,
-        "engine_against_graph_relative_error": compare(expected, engine).relative_error,
+        "engine_against_graph_relative_error": apart,
         **{f"engine_against_fp32_{name}": value for name, value in asdict(of_engine).items() if name != "samples"},
     }
     if of_graph.relative_error is None:
         return found | {"agree": None, "reason": of_graph.reason}
-    allowed = ALLOWED_RATIO * of_graph.relative_error + ALLOWED_MORE
-    agree = of_engine.relative_error is not None and of_engine.relative_error <= allowed
+    allowed = of_graph.relative_error + ALLOWED_MORE
+    agree = apart is not None and apart <= allowed
     return found | {"agree": agree, "reason": None, "allowed_relative_error": allowed}

@@ -87,7 +87,7 @@ class CalibrationSamples(Sequence[Arrays]):
         last = min(first + self.batch, self.total)
         if self._images is None:
             return self._random(index, last - first)
-        pixels = np.stack([self._images.read(i) for i in range(first, last)])
+        pixels = self._images.load(np.arange(first, last))
         return {self._specs[0].name: pixels.astype(self._specs[0].dtype)}
 
     def _random(self, index: int, batch: int) -> Arrays:

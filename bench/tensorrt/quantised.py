@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each rule of placing Q/DQ nodes is worth: engines of ResNet-50 that differ in one rule, side by side.
+"""What quantising is worth: engines of ResNet-50 that differ in their precision alone, timed side by side.
 
-    python3 -P -m bench.tensorrt.placements OUT [--batch 32] [--only NAME ...] [--rounds 5] [--seconds 600]
+    python3 -P -m bench.tensorrt.quantised OUT [--batch 32] [--only NAME ...] [--rounds 5] [--seconds 600]
 
-Every variant is built (timing cache in OUT), captured and timed in alternating rounds; printed: median latency, its
+Every one is built (timing cache in OUT), captured and timed in alternating rounds; printed: median latency, its
 ratio to FP16, layers of the engine by kind, and the layers that only move or reformat. OUT gets the inspector's JSON of
 each. Weights are random, and ranges constant: neither changes which kernels TensorRT takes. Needs a GPU, TensorRT,
 torch and onnx.
@@ -48,26 +48,12 @@ class Variant:
 
 def variants() -> dict[str, Variant]:
     """FP16 and what is compared with it."""
-
-    def quantised(kind: str, floating: str, **rules: object) -> Variant:
-        return Variant(floating, Quantisation(kind, floating, **rules))  # type: ignore[arg-type]
-
-    return {
-        "fp16": Variant("fp16"),
-        "int8+fp16": quantised("int8", "fp16"),
-        "int8+fp16 folded": quantised("int8", "fp16", folded_weights=True),
-        "int8+fp16 pool": quantised("int8", "fp16", pool_operator=True),
-        "int8+fp16 unpooled": quantised("int8", "fp16", pooled=False),
-        "int8": quantised("int8", "fp32"),
-        "fp8+fp16": quantised("fp8", "fp16"),
-        "fp8+fp16 both": quantised("fp8", "fp16", both_summands=True),
-        "fp8+fp16 one-scale": quantised("fp8", "fp16", tensor_scales=True),
-        "fp8+fp16 both one-scale": quantised("fp8", "fp16", both_summands=True, tensor_scales=True),
-        "fp8+fp16 no-residual": quantised("fp8", "fp16", residual=False),
-        "int8+fp16 bias-int32": quantised("int8", "fp16", bias="int32"),
-        "int8+fp16 bias-separate": quantised("int8", "fp16", bias="separate"),
-        "int8+fp16 no-residual": quantised("int8", "fp16", residual=False),
+    quantised = {
+        f"{kind}{'' if floating == 'fp32' else f'+{floating}'}": Variant(floating, Quantisation(kind, floating))
+        for kind in ("int8", "fp8")
+        for floating in ("fp16", "fp32")
     }
+    return {"fp16": Variant("fp16"), **quantised}
 
 
 def export(path: Path) -> None:
@@ -118,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--only", nargs="*", help="variants by their whole names, in place of all")
+    parser.add_argument("--only", nargs="*", help="these precisions, in place of all")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=600.0, help="build nothing more after so many")
     options = parser.parse_args(arguments)
