@@ -65,6 +65,7 @@ func deliver(parsed *options.Options, report *report) error {
 	if err != nil {
 		return err
 	}
+	report.counters.CreditWait = producer.CreditWait.Load
 	producer.Watch(cancel)
 	model, err := library.Load(parsed.Tokenizer)
 	if err != nil {
@@ -86,7 +87,7 @@ func deliver(parsed *options.Options, report *report) error {
 	if err := producer.Ready(model.IDBytes); err != nil {
 		return err
 	}
-	report.loaded(documents.EmptyFiles, producer.CreditWait.Load)
+	report.loaded(documents.EmptyFiles, producer)
 	if err := encoding.Run(ctx, parsed.Epochs, packer); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"pybench/orchestrator/internal/fault"
 	"pybench/orchestrator/internal/packing"
 	"pybench/orchestrator/internal/pipeline"
+	"pybench/orchestrator/internal/ring"
 )
 
 const (
@@ -75,19 +76,16 @@ type delivery struct {
 type report struct {
 	counters pipeline.Counters
 
-	mutex      sync.Mutex // a request may come while the run ends
-	out        io.Writer
-	record     record
-	began      time.Time
-	ready      time.Time
-	creditWait func() int64
+	mutex    sync.Mutex // a request may come while the run ends
+	out      io.Writer
+	record   record
+	began    time.Time
+	ready    time.Time
+	producer *ring.Producer // nil until it is open
 }
 
 func newReport(out io.Writer, workers, readers int) *report {
-	return &report{
-		out: out, began: time.Now(), creditWait: func() int64 { return 0 },
-		record: record{SchemaVersion: 2, Workers: workers, Readers: readers},
-	}
+	return &report{out: out, began: time.Now(), record: record{SchemaVersion: 2, Workers: workers, Readers: readers}}
 }
 
 func (r *report) set(change func(*record)) {
@@ -96,11 +94,11 @@ func (r *report) set(change func(*record)) {
 	change(&r.record)
 }
 
-// loaded marks `ready`; creditWait is the ring's own count, in ns.
-func (r *report) loaded(emptyFiles int, creditWait func() int64) {
+// loaded marks `ready`.
+func (r *report) loaded(emptyFiles int, producer *ring.Producer) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	r.ready, r.creditWait = time.Now(), creditWait
+	r.ready, r.producer = time.Now(), producer
 	r.record.EmptyFiles = emptyFiles
 	r.record.LoadingSec = r.ready.Sub(r.began).Seconds()
 }
@@ -138,13 +136,13 @@ func (r *report) write() {
 	if !r.ready.IsZero() {
 		r.record.WallSec = time.Since(r.ready).Seconds()
 	}
-	c, s, credits := &r.counters, &r.record.Stages, r.creditWait()
+	c, s := &r.counters, &r.record.Stages
 	s.Read = reading{c.Read.Bytes.Load(), c.Read.Documents.Load(), c.Read.EmptyDocuments.Load(), c.Read.Busy.Load(), c.ReadWait.Load()}
 	s.Tokenize = working{c.Encoded.TextBytes.Load(), c.Encoded.Documents.Load(), c.Encoded.IDs.Load(), c.Encoded.Busy.Load(), c.EncodingWait.Load()}
-	// Packing goes on while it waits for a slot; that wait is the reader's and has a place of its own.
-	busy := max(0, c.Packed.Busy.Load()-credits)
-	s.Pack = packed{c.Packed.TextBytes.Load(), c.Packed.Documents.Load(), c.Packed.IDs.Load(), s.Pack.DroppedIDs, busy, c.PackingWait.Load()}
-	s.Deliver = delivery{c.Packed.Batches.Load(), credits}
+	s.Pack = packed{c.Packed.TextBytes.Load(), c.Packed.Documents.Load(), c.Packed.IDs.Load(), s.Pack.DroppedIDs, c.Packed.Busy.Load(), c.PackingWait.Load()}
+	if r.producer != nil {
+		s.Deliver = delivery{r.producer.Batches.Load(), r.producer.CreditWait.Load()}
+	}
 	// A consumer that is gone reads no counters either, so a failed write has nobody to be told to.
 	_ = json.NewEncoder(r.out).Encode(r.record)
 }

@@ -5,6 +5,9 @@ The ids of each document are followed by the id of `<|endoftext|>`; all are conc
 into rows of `seq_len` ids, and every `batch` rows are a batch. What is left after the last full batch is dropped. The
 hash of ids is the sha256 over the ids of all batches in order, as 32-bit little-endian numbers.
 
+A ragged batch has a row a document instead: its ids and the end-of-text id, cut into rows of `seq_len` where it is
+longer. Nothing is padded and nothing dropped; the last batch may have fewer rows.
+
 Not here: padding, masks between documents, shuffling.
 """
 
@@ -54,6 +57,35 @@ def pack(documents: Iterable[Document], batch: int, seq_len: int, end_id: int) -
                 if filled == len(flat):
                     yield Batch(flat.reshape(batch, seq_len), text_bytes)
                     flat, filled = np.empty(batch * seq_len, np.int64), 0
+
+
+@dataclass(frozen=True, slots=True)
+class RaggedBatch:
+    """ids: int64 [n], row after row. offsets: int64 [rows + 1], where each begins. text_bytes: as of a `Batch`."""
+
+    ids: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    text_bytes: int
+
+
+def pack_ragged(documents: Iterable[Document], batch: int, seq_len: int, end_id: int) -> Iterator[RaggedBatch]:
+    """Batches of up to `batch` rows of up to `seq_len` ids, each new arrays."""
+    rows: list[Ids] = []
+    text_bytes = 0
+    for document in documents:
+        whole = np.append(document.ids.astype(np.int64), end_id)
+        for begin in range(0, len(whole), seq_len):
+            rows.append(whole[begin : begin + seq_len])
+            text_bytes += document.text_bytes if begin + seq_len >= len(whole) else 0
+            if len(rows) == batch:
+                yield _joined(rows, text_bytes)
+                rows = []
+    if rows:
+        yield _joined(rows, text_bytes)
+
+
+def _joined(rows: list[Ids], text_bytes: int) -> RaggedBatch:
+    return RaggedBatch(np.concatenate(rows), np.cumsum([0, *map(len, rows)], dtype=np.int64), text_bytes)
 
 
 def hashed_form(ids: Ids) -> bytes:

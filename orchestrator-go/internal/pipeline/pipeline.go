@@ -29,7 +29,10 @@ type Counters struct {
 	EncodingWait atomic.Int64 // workers waited for text
 
 	Packed      Work
-	PackingWait atomic.Int64 // the packer waited for the next chunk in order; its wait for the consumer is the ring's
+	PackingWait atomic.Int64 // the packer waited for the next chunk in order
+
+	// CreditWait asks the ring how long the packer has waited for readers: that is no work of its own.
+	CreditWait func() int64
 }
 
 // Work is what a stage has done.
@@ -37,7 +40,6 @@ type Work struct {
 	Documents atomic.Uint64
 	TextBytes atomic.Uint64
 	IDs       atomic.Uint64
-	Batches   atomic.Uint64
 	Busy      atomic.Int64 // ns
 }
 
@@ -230,13 +232,12 @@ func (p *Pipeline) pack(ctx context.Context, next *job, packer packing.Packer) e
 	if next.epoch > 0 && p.counters.Packed.Documents.Load() == 0 { // else an endless run would read for ever
 		return fault.New(fault.Input, "name at least one file with text", "no document of the corpus has any text")
 	}
-	began = time.Now()
+	return p.packDocuments(ctx, next, packer)
+}
+
+func (p *Pipeline) packDocuments(ctx context.Context, next *job, packer packing.Packer) error {
 	packed, idBytes, offsets := &p.counters.Packed, uint64(p.idBytes), next.chunk.Offsets
-	defer func() {
-		packed.Busy.Add(int64(time.Since(began)))
-		packed.IDs.Store(packer.Counters().Tokens)
-		packed.Batches.Store(packer.Counters().Batches)
-	}()
+	began, waited := time.Now(), p.counters.CreditWait()
 	for index := range next.chunk.Documents() {
 		ids := next.ids[next.idOffsets[index]*idBytes : next.idOffsets[index+1]*idBytes]
 		textBytes := offsets[index+1] - offsets[index]
@@ -245,6 +246,10 @@ func (p *Pipeline) pack(ctx context.Context, next *job, packer packing.Packer) e
 		}
 		packed.Documents.Add(1)
 		packed.TextBytes.Add(textBytes)
+		packed.IDs.Store(packer.Counters().Tokens)
+		ended, wait := time.Now(), p.counters.CreditWait()
+		packed.Busy.Add(int64(ended.Sub(began)) - (wait - waited))
+		began, waited = ended, wait
 	}
 	return nil
 }

@@ -21,6 +21,8 @@ import (
 type Producer struct {
 	// CreditWait is how long Acquire has waited for readers, in ns.
 	CreditWait atomic.Int64
+	// Batches counts those that were handed over.
+	Batches atomic.Uint64
 
 	layout   layout
 	memory   []byte
@@ -150,6 +152,7 @@ func (p *Producer) Publish(filled packing.Filled) error {
 	little.PutUint64(header[atRowCount:], uint64(filled.Rows))
 	reader := p.turn()
 	p.sequence++
+	p.Batches.Add(1)
 	p.lent[p.current].Store(true)
 	return p.send(reader, p.current)
 }
