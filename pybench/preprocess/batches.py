@@ -8,13 +8,15 @@ their own while the consumer computes. `none` gives random ids from a seed and r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
 
 from pybench.errors import UsageError
 from pybench.preprocess.corpus import Corpus
-from pybench.preprocess.packing import Document, RaggedBatch, pack, pack_ragged
+from pybench.preprocess.packing import Batch, Document, RaggedBatch, pack, pack_ragged
 from pybench.preprocess.stream import InProcessStream, SlotStream
 from pybench.preprocess.vocabulary import vocabulary_size
 
@@ -57,8 +59,11 @@ def open_batches(
 
         return synthetic.SyntheticStream(vocabulary_size(tokenizer), (batch, seq_len), seed, hash_ids)
     encoder = _open_encoder(path, tokenizer)
-    batches = pack(_repeat(encoder, corpus, epochs), batch, seq_len, encoder.end_id)
-    return InProcessStream(batches, (batch, seq_len), vocabulary_size(tokenizer) - 1, hash_ids)
+
+    def make(room: Callable[[], NDArray[Any]]) -> Iterator[Batch]:
+        return pack(_repeat(encoder, corpus, epochs), batch, seq_len, encoder.end_id, room)
+
+    return InProcessStream(make, (batch, seq_len), vocabulary_size(tokenizer) - 1, hash_ids)
 
 
 def open_ragged(

@@ -13,7 +13,7 @@ Not here: padding, masks between documents, shuffling.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,16 +33,27 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """ids: int64 [batch, seq_len]. text_bytes: of all documents that end in this batch or an earlier one."""
+    """ids: integers [batch, seq_len]. text_bytes: of all documents that end in this batch or an earlier one."""
 
-    ids: NDArray[np.int64]
+    ids: NDArray[Any]
     text_bytes: int
 
 
-def pack(documents: Iterable[Document], batch: int, seq_len: int, end_id: int) -> Iterator[Batch]:
-    """Full batches, each a new array. A document is taken only when the batch before it is used up."""
+def pack(
+    documents: Iterable[Document],
+    batch: int,
+    seq_len: int,
+    end_id: int,
+    room: Callable[[], NDArray[Any]] | None = None,
+) -> Iterator[Batch]:
+    """Full batches. A document is taken only when the batch before it is used up.
+
+    `room`: gives a flat array of `batch * seq_len` integers, wide enough, when a batch is begun; else each is a new
+    int64 array. It is asked for one while a batch is asked for, never ahead.
+    """
+    room = room or (lambda: np.empty(batch * seq_len, np.int64))
     end = np.array([end_id], np.int64)
-    flat = np.empty(batch * seq_len, np.int64)
+    flat = room()
     filled, text_bytes = 0, 0
     for document in documents:
         for piece, ended_bytes in ((document.ids, 0), (end, document.text_bytes)):
@@ -56,7 +67,7 @@ def pack(documents: Iterable[Document], batch: int, seq_len: int, end_id: int) -
                     text_bytes += ended_bytes
                 if filled == len(flat):
                     yield Batch(flat.reshape(batch, seq_len), text_bytes)
-                    flat, filled = np.empty(batch * seq_len, np.int64), 0
+                    flat, filled = room(), 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,17 @@ belongs to the caller until `give_back`.
 from __future__ import annotations
 
 import hashlib
+import mmap
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pybench.errors import UsageError
 from pybench.measure.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.preprocess.packing import Batch, Ids, hashed_form
 from pybench.preprocess.ring import FilledSlot
@@ -96,13 +99,29 @@ class SlotStream(ABC):
 
 
 class InProcessStream(SlotStream):
-    """A stream over batches that are made in the calling thread. Slots are filled by one more copy."""
+    """A stream over batches that are made in the calling thread, straight into where they are wanted.
 
-    def __init__(self, batches: Iterator[Batch], shape: tuple[int, int], largest_id: int, hash_ids: bool) -> None:
+    `make`: from a function that gives a flat array for each batch to the batches in these arrays (`packing.pack`).
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Callable[[], NDArray[Any]]], Iterator[Batch]],
+        shape: tuple[int, int],
+        largest_id: int,
+        hash_ids: bool,
+    ) -> None:
         super().__init__(hash_ids)
-        self._batches = batches
-        self._staging: NDArray[Any] = staging(shape, largest_id)
-        self._free = list(range(STAGED_SLOTS))
+        self._shape = shape
+        self._staging = staging(shape, largest_id)
+        self._free = deque(range(len(self._staging)))
+        self._into: int | None = None  # the slot that the batch in the making goes to; None: an array of the caller's
+        self._batches = make(self._room)
+
+    def _room(self) -> NDArray[Any]:
+        return (
+            np.empty(self._shape, np.int64).reshape(-1) if self._into is None else self._staging[self._into].reshape(-1)
+        )
 
     @property
     def memory(self) -> NDArray[np.uint8]:
@@ -110,13 +129,12 @@ class InProcessStream(SlotStream):
 
     @property
     def slots(self) -> int:
-        return STAGED_SLOTS
+        return len(self._staging)
 
     def _fetch(self) -> FilledSlot:
+        self._into = self._free.popleft()
         batch = next(self._batches)
-        index = self._free.pop(0)
-        self._staging[index] = batch.ids
-        return FilledSlot(index, self._staging[index], batch.text_bytes, 0)
+        return FilledSlot(self._into, batch.ids, batch.text_bytes, 0)
 
     def give_back(self, index: int) -> None:
         self._free.append(index)
@@ -125,15 +143,24 @@ class InProcessStream(SlotStream):
         self._batches = iter(())
 
     def __next__(self) -> NDArray[np.int64]:
+        self._into = None
         begin_ns = monotonic_ns()
         try:
             batch = next(self._batches)
         finally:
             self.wait_ns += monotonic_ns() - begin_ns
         self._count(batch.ids, batch.text_bytes)
-        return batch.ids
+        ids: NDArray[np.int64] = batch.ids
+        return ids
 
 
 def staging(shape: tuple[int, int], largest_id: int, slots: int = STAGED_SLOTS) -> NDArray[Any]:
-    """Slots of ids as narrow as the ring's: uint16 where every id fits, else uint32."""
-    return np.zeros((slots, *shape), np.uint16 if largest_id <= np.iinfo(np.uint16).max else np.uint32)
+    """Slots of ids as narrow as the ring's (uint16 where every id fits, else uint32), in pages of their own."""
+    kind: Any = np.uint16 if largest_id <= np.iinfo(np.uint16).max else np.uint32
+    count = slots * shape[0] * shape[1]
+    try:
+        pages = mmap.mmap(-1, count * np.dtype(kind).itemsize)
+    except (OSError, ValueError, OverflowError) as error:
+        raise UsageError(f"no memory for {slots} batches of {shape[0]} x {shape[1]} ids: {error}") from error
+    made: NDArray[Any] = np.frombuffer(pages, kind, count)
+    return made.reshape(slots, *shape)

@@ -24,7 +24,7 @@ class SyntheticStream(InProcessStream):
     """Ids below `vocabulary`."""
 
     def __init__(self, vocabulary: int, shape: tuple[int, int], seed: int, hash_ids: bool) -> None:
-        super().__init__(_generate(vocabulary, shape, seed), shape, vocabulary - 1, hash_ids)
+        super().__init__(lambda _room: _generate(vocabulary, shape, seed), shape, vocabulary - 1, hash_ids)
         made: NDArray[Any] = staging(shape, vocabulary - 1, SYNTHETIC_BATCHES)
         made[:] = np.random.default_rng(seed).integers(0, vocabulary, made.shape, made.dtype)
         self._staging = made

@@ -153,15 +153,19 @@ def test_a_bad_line_is_the_same_error_in_python_and_in_go(tmp_path: Path, lines:
     file.write_text('{"text": "good"}\n' * (lines.count("\n") + 1))
     corpus = resolve_corpus(str(file))
     file.write_text(lines)
-    with pytest.raises(InputError, match=f"x.jsonl {BAD_LINES[lines]}") as caught:
-        with open_batches(path, TOKENIZER, corpus, 1, 2) as stream:
-            list(stream)
+    with (
+        pytest.raises(InputError, match=f"x.jsonl {BAD_LINES[lines]}") as caught,
+        open_batches(path, TOKENIZER, corpus, 1, 2) as stream,
+    ):
+        list(stream)
     assert caught.value.hint
     with pytest.raises(InputError, match=f"x.jsonl {BAD_LINES[lines]}"):
         resolve_corpus(str(file))
 
 
-@pytest.mark.parametrize(("name", "kind"), [("x.gz", "gzip"), ("x.jsonl.gz", "gzip"), ("x.zst", "zstd"), ("x.jsonl.zst", "zstd")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("x.gz", "gzip"), ("x.jsonl.gz", "gzip"), ("x.zst", "zstd"), ("x.jsonl.zst", "zstd")]
+)
 @pytest.mark.parametrize("path", ["python", "go_rust"])
 def test_a_file_that_was_cut_off_is_the_same_error_in_python_and_in_go(
     tmp_path: Path, name: str, kind: str, path: str
@@ -172,9 +176,11 @@ def test_a_file_that_was_cut_off_is_the_same_error_in_python_and_in_go(
     file.write_bytes(whole)
     corpus = resolve_corpus(str(file))
     file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=f"{name} is not a whole {kind} file"):
-        with open_batches(path, TOKENIZER, corpus, 1, 2) as stream:
-            list(stream)
+    with (
+        pytest.raises(InputError, match=f"{name} is not a whole {kind} file"),
+        open_batches(path, TOKENIZER, corpus, 1, 2) as stream,
+    ):
+        list(stream)
     with pytest.raises(InputError, match=f"{name} is not a whole {kind} file"):
         resolve_corpus(str(file))
 
