@@ -32,21 +32,36 @@ ANSWER_POLL_S = 0.001
 
 
 def find_orchestrator(environment: Mapping[str, str] = os.environ) -> Path:
-    """$PYBENCH_ORCHESTRATOR, else beside this Python, else on PATH. Raises UsageError or UnsupportedError."""
+    """$PYBENCH_ORCHESTRATOR, else where its wheel put it, else beside this Python, else on PATH.
+
+    Raises UsageError or UnsupportedError.
+    """
     if chosen := environment.get(VARIABLE):
         if not os.access(chosen, os.X_OK) or not Path(chosen).is_file():
             raise UsageError(f"${VARIABLE} is {chosen!r}, not a program", hint=f"unset it, or name a {NAME}")
         return Path(chosen)
+    if (installed := _installed()) is not None:
+        return installed
     beside = Path(sys.executable).parent / NAME
     if os.access(beside, os.X_OK) and beside.is_file():
         return beside
     if found := shutil.which(NAME, path=environment.get("PATH")):
         return Path(found)
     raise UnsupportedError(
-        f"{NAME} is neither beside {sys.executable} nor on PATH",
+        f"{NAME} is neither installed nor beside {sys.executable} nor on PATH",
         code="orchestrator_missing",
-        hint=f"`make setup` builds it; or set ${VARIABLE}",
+        hint=f"`make setup` or `pip install ./orchestrator-go` installs it; or set ${VARIABLE}",
     )
+
+
+def _installed() -> Path | None:
+    """The program of the wheel `pybench-orchestrator`."""
+    try:
+        import pybench_orchestrator
+
+        return Path(pybench_orchestrator.program_path())
+    except (ImportError, FileNotFoundError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
