@@ -11,6 +11,7 @@ Without a GPU a batch is one widening copy, and its slot is free at once.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -71,12 +72,21 @@ class PageLocked:
     def __init__(self, memory: NDArray[np.uint8]) -> None:
         self._memory: NDArray[np.uint8] | None = memory  # kept: it may not go away while it is registered
         self._cuda: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
-        _check(self._cuda.cudaHostRegister(memory.ctypes.data, memory.nbytes, 0), f"page-lock {memory.nbytes} bytes")
+        code = self._cuda.cudaHostRegister(memory.ctypes.data, memory.nbytes, 0)
+        if int(code) != 0:
+            _take_last_error()
+        _check(code, f"page-lock {memory.nbytes} bytes")
 
     def close(self) -> None:
         if self._memory is not None:
             _check(self._cuda.cudaHostUnregister(self._memory.ctypes.data), "release page-locked memory")
             self._memory = None
+
+
+def _take_last_error() -> None:
+    """CUDA keeps an error until somebody asks for it: torch, at its next kernel, which would then be blamed for it."""
+    with contextlib.suppress(RuntimeError):
+        torch.zeros(1, device="cuda").add_(1)
 
 
 def _check(code: Any, what: str) -> None:
