@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -49,7 +50,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two wheels of the same sources, built in two folders with other names."""
     root = tmp_path_factory.mktemp("wheels")
     constraints = root / "constraints"
-    constraints.write_text("hatchling==1.33.0\n")
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]
+    constraints.write_text("\n".join(settings["build-constraint-dependencies"]))
     made = []
     for name in ("one", "another place"):
         shutil.copytree(SOURCES, root / name / "src")
