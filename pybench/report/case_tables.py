@@ -42,7 +42,7 @@ SHOWN = {
         "peak_device_bytes", "peak_host_bytes", "model_bytes",
     ),
     "train": (
-        "latency_mean_ms", "throughput_tokens_per_s", "wait_share_ratio", "cpu_cores_ratio",
+        "latency_mean_ms", "latency_p99_ms", "throughput_tokens_per_s", "wait_share_ratio", "cpu_cores_ratio",
         "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w",
         "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j",
         "peak_device_bytes", "peak_host_bytes", "loss_last_nats",
