@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pybench/orchestrator/internal/ring/ringtest"
 	"pybench/orchestrator/internal/tokenizer"
@@ -338,5 +339,25 @@ func TestACorpusWithoutTextEndsAnEndlessRunInsteadOfReadingForEver(t *testing.T)
 		if result.code != 1 || result.record.Ended != "input" || !strings.Contains(result.stderr, want) {
 			t.Errorf("exit %d, %q, want %q", result.code, result.stderr, want)
 		}
+	}
+}
+
+func TestStandardInputThatNobodyEndsKeepsNoConsumersDeathFromEndingTheRun(t *testing.T) {
+	silent, writer := io.Pipe()
+	defer writer.Close()
+	consumer := ringtest.New(t, 1, 4, 1)
+	consumer.GiveAll(t)
+	done := started{1, 4, 1, []string{"--input", "-"}, silent}.run(t, consumer)
+	if message, _ := consumer.Next(t); message != ringtest.Ready {
+		t.Fatalf("the first message is %#x, want ready", message)
+	}
+	consumer.Close()
+	select {
+	case result := <-done:
+		if result.code != 1 || result.record.Ended != "consumer" {
+			t.Fatalf("exit %d, %+v", result.code, result.record)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for standard input although the consumer is gone")
 	}
 }

@@ -99,7 +99,8 @@ func (p *Pipeline) Run(ctx context.Context, epochs int, packer packing.Packer) e
 	}
 	pool.Go(func() error { return p.read(ctx, epochs, lanes) })
 	for {
-		next, open := awaited(&p.counters.PackingWait, lanes.ordered)
+		// The reader may be inside a read of standard input that nobody ends, so its channel alone is not waited for.
+		next, open := awaited(ctx, &p.counters.PackingWait, lanes.ordered)
 		if !open {
 			break
 		}
@@ -183,7 +184,7 @@ func (p *Pipeline) fail(lanes lanes, err error) {
 
 func (p *Pipeline) work(worker *tokenizer.Worker, todo <-chan *job) error {
 	for {
-		next, open := awaited(&p.counters.EncodingWait, todo)
+		next, open := awaited(context.Background(), &p.counters.EncodingWait, todo)
 		if !open {
 			return nil
 		}
@@ -254,10 +255,13 @@ func (p *Pipeline) packDocuments(ctx context.Context, next *job, packer packing.
 	return nil
 }
 
-// awaited receives, and counts how long that took.
-func awaited(wait *atomic.Int64, jobs <-chan *job) (*job, bool) {
+// awaited receives, and counts how long that took; false: there is nothing more to come, or ctx has ended.
+func awaited(ctx context.Context, wait *atomic.Int64, jobs <-chan *job) (next *job, open bool) {
 	began := time.Now()
-	next, open := <-jobs
+	select {
+	case next, open = <-jobs:
+	case <-ctx.Done():
+	}
 	wait.Add(int64(time.Since(began)))
 	return next, open
 }
