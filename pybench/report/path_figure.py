@@ -38,19 +38,25 @@ def draw_paths(analysis: Analysis) -> list[Picture]:
     figure, grid = plt.subplots(1, len(panels), figsize=(WIDTH_INCH, 3.1), squeeze=False, sharey=True)
     for axes, (title, members) in zip(grid[0], panels, strict=True):
         _draw_panel(axes, title, members)
-    lowest = min(size.relative.lower or size.relative.value for cost in costs for size in cost.sizes)
-    if lowest < 1 / _WIDE:
-        plain_log_ticks(grid[0][0], "y")
-    else:
-        grid[0][0].set_ylim(bottom=0)
-    grid[0][0].set_ylabel("Throughput, over that without preprocessing")
+    _limit(grid[0][0], [size.relative.value for cost in costs for size in cost.sizes])
+    grid[0][0].set_ylabel("Throughput over that of path none")
     grid[0][-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="Path")
     caption = (
         "Tokens a second of each path over those of synthetic ids through the same interface, paired within blocks, "
-        f"with 95 % intervals; 1 is free, and above {1 - INDIFFERENT:g} (shaded) a path costs nothing that matters. "
+        "with 95 % intervals (a bar that leaves the panel is longer); "
+        f"1 is free, and above {1 - INDIFFERENT:g} (shaded) a path costs nothing that matters. "
         + " ".join(_answers(costs))
     )
     return [picture(NAME, "What each path to the tokens costs, by the size of the model", caption, figure)]
+
+
+def _limit(axes: Axes, values: Sequence[float]) -> None:
+    """By the values, not their intervals: few blocks can make those so wide that nothing else is seen."""
+    axes.set_ylim(min(values) / 1.5, max(1.0, *values) * 1.1)
+    if min(values) < 1 / _WIDE:
+        plain_log_ticks(axes, "y")
+    else:
+        axes.set_ylim(bottom=0)
 
 
 def _panels(costs: Sequence[PathCost]) -> list[tuple[str, list[PathCost]]]:
