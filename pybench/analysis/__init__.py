@@ -6,6 +6,7 @@
     ├── contrasts    ContrastFinding  each declared comparison: effects paired within blocks, or over images
     ├── verdicts     CaseVerdict      each criterion: accepted, rejected, undecided, and all together
     ├── token_paths  TokenFinding     whether all tokenizer paths gave the same ids
+    ├── path_costs   PathCost         what each path costs by the size of the model, and from which size on nothing
     ├── joules       JouleFinding     where each joule of a case comes from, by one run of it
     ├── builds       BuildVariance    variance between builds of one engine against that between runs
     ├── protocols    ProtocolFinding  each protocol that the plan asks for beside the house's own
@@ -28,6 +29,7 @@ from pybench.analysis.estimate import CONFIDENCE, Estimate
 from pybench.analysis.images import collect_images
 from pybench.analysis.joules import JouleFinding, find_joules
 from pybench.analysis.measurements import collect
+from pybench.analysis.path_costs import PathCost, cost_paths
 from pybench.analysis.protocol import ProtocolFinding, carry_out
 from pybench.analysis.token_paths import TokenFinding, check_token_paths
 from pybench.analysis.verdicts import CaseVerdict, Verdict, judge
@@ -47,6 +49,7 @@ class Analysis:
     contrasts: tuple[ContrastFinding, ...]
     verdicts: tuple[tuple[CaseVerdict, ...], ...]
     token_paths: tuple[TokenFinding, ...]
+    path_costs: tuple[PathCost, ...]
     joules: tuple[JouleFinding, ...]
     builds: tuple[BuildVariance, ...]
     protocols: tuple[ProtocolFinding, ...]
@@ -66,6 +69,7 @@ class Analysis:
                 for contrast, verdicts in zip(self.contrasts, self.verdicts, strict=True)
             ],
             "token_paths": [finding.as_json() for finding in self.token_paths],
+            "path_costs": [cost.as_json() for cost in self.path_costs],
             "joules": [finding.as_json() for finding in self.joules],
             "builds": [finding.as_json() for finding in self.builds],
             "protocols": [finding.as_json() for finding in self.protocols],
@@ -87,12 +91,14 @@ def analyse(dataset: Dataset) -> Analysis:
         what = f"{dataset.campaign.plan_resolved}: criteria or protocols cannot be read"
         raise CorruptError(f"{what}: {error}") from error
     verdicts = tuple(judge(contrast) for contrast in compared)
+    cases = describe_cases(dataset, measurements, images)
     return Analysis(
         name=dataset.plan.name,
-        cases=describe_cases(dataset, measurements, images),
+        cases=cases,
         contrasts=compared,
         verdicts=verdicts,
         token_paths=check_token_paths(dataset),
+        path_costs=cost_paths(cases, compared),
         joules=find_joules(dataset),
         builds=split_variances(dataset.plan.cases, measurements),
         protocols=tuple(

@@ -17,7 +17,7 @@ from pybench.dataset import Dataset
 
 # What decides which ids a case reads; `path`, `model`, `runtime`, `precision` and `threads` must not.
 _DECIDES = (
-    "workload", "tokenizer", "corpus", "corpus_limit_bytes", "batch", "seq_len",
+    "workload", "tokenizer", "corpus", "corpus_limit_bytes", "corpus_field", "batch", "seq_len",
     "warmup_iterations", "iterations", "energy_window_s",
 )  # fmt: skip
 
@@ -68,7 +68,7 @@ def _check_group(cases: list[Case], dataset: Dataset) -> TokenFinding:
             digests[path_of[case_id]].add(digest)
     compared = {block: paths for block, paths in by_block.items() if len(paths) > 1}
     differing = tuple(sorted(block for block, paths in compared.items() if len(set().union(*paths.values())) > 1))
-    shared = {name: getattr(cases[0], name) for name in _DECIDES[1:6]}
+    shared = {name: getattr(cases[0], name) for name in _DECIDES[1:7]}
     return TokenFinding(
         shared, {path: tuple(sorted(found)) for path, found in digests.items()}, len(compared), differing
     )

@@ -3,7 +3,15 @@
 
 from __future__ import annotations
 
-from pybench.case import BOARD_SETTINGS, ENGINE_FACTORS, QUANTISING_FACTORS, Case, floating_type, quantised_type
+from pybench.case import (
+    BOARD_SETTINGS,
+    ENGINE_FACTORS,
+    LANGUAGE_MODELS,
+    QUANTISING_FACTORS,
+    Case,
+    floating_type,
+    quantised_type,
+)
 
 RUNTIME_FACTORS = {"provider": "onnxruntime", "compile_mode": "torch-compile"}  # each of one runtime
 
@@ -32,9 +40,11 @@ def idle_factors(case: Case) -> frozenset[str]:
     if case.arrivals == "closed":
         idle.add("arrival_rate_per_s")
     if case.path == "none":
-        idle.update(("corpus", "corpus_limit_bytes"))
+        idle.update(("corpus", "corpus_limit_bytes", "corpus_field"))
         if case.workload != "tokenize":  # which draws synthetic ids from the tokenizer's vocabulary
             idle.add("tokenizer")
+    if case.path != "none" or case.model not in LANGUAGE_MODELS:
+        idle.add("fed")
     return frozenset(idle)
 
 

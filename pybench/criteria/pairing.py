@@ -19,7 +19,7 @@ FOLLOWERS: dict[str, tuple[str, ...]] = {
     "runtime": (*ENGINE_FACTORS, "launch", *RUNTIME_FACTORS),
     "provider": ("launch",),
     "arrivals": ("arrival_rate_per_s",),
-    "path": ("tokenizer", "corpus", "corpus_limit_bytes"),
+    "path": ("tokenizer", "corpus", "corpus_limit_bytes", "corpus_field", "fed"),
     "device": BOARD_SETTINGS,
 }
 

@@ -57,7 +57,7 @@ _ROWS: tuple[tuple[str, str, Describe, str], ...] = (
     ("digits data", "digits", lambda fact: f"scikit-learn {fact['version']}", "install pybench[digits]"),
     ("tokens: hf", "hf", lambda fact: f"tokenizers {fact['version']}", "install pybench[hf]"),
     ("tokens: rust", "rust", lambda fact: f"pybench-tokenizer {fact['version']}", "install pybench-tokenizer"),
-    ("tokens: go_rust", "go_rust", lambda fact: fact["binary"], "run `make`, or put pybench-orchestrator on PATH"),
+    ("tokens: go_rust", "go_rust", lambda fact: fact["binary"], "run `make`, or install pybench-orchestrator"),
 )  # fmt: skip
 _DRIVER = "on a machine with an NVIDIA GPU, install its driver (580 or later for CUDA 13)"
 

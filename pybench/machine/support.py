@@ -195,7 +195,7 @@ def _path(case: Case, facts: Facts) -> Reason | None:
     hints = {
         "hf": "install pybench[hf]",
         "rust": "install pybench-tokenizer",
-        "go_rust": "run `make`, or put pybench-orchestrator on PATH",
+        "go_rust": "run `make`, or install pybench-orchestrator",
     }
     return f"no_{case.path}", f"the path {case.path} is not available ({facts[case.path]['why']}); {hints[case.path]}"
 

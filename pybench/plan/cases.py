@@ -38,7 +38,9 @@ _SETTABLE = {**FACTORS, **PSEUDO_FACTORS}
 LANGUAGE_FACTORS = frozenset(
     name for name, factor in _SETTABLE.items() if factor.workloads == FACTORS["seq_len"].workloads
 )
-TEXT_FACTORS = frozenset({"path", "tokenizer", "corpus", "corpus_limit_bytes"})  # of built-in language models
+TEXT_FACTORS = frozenset(
+    {"path", "fed", "tokenizer", "corpus", "corpus_limit_bytes", "corpus_field"}
+)  # of built-in language models
 IMAGE_FACTORS = frozenset({"images", "image_limit"})
 BY_TORCH = ("train", "tokenize")  # workloads whose runtime needs no saying
 WITHOUT_MODEL = ("tokenize",)  # tokenizing may feed a model, or be measured alone
@@ -61,6 +63,8 @@ _IDLE_BECAUSE = {
     "tokenizer": "path none makes synthetic ids",
     "corpus": "path none makes synthetic ids",
     "corpus_limit_bytes": "path none makes synthetic ids",
+    "corpus_field": "path none makes synthetic ids",
+    "fed": "a path that reads text always feeds its model batch by batch",
     **dict.fromkeys(
         BOARD_SETTINGS, "it sets the board of a GPU, and this runs on none (noop does where device is a UUID)"
     ),

@@ -151,6 +151,12 @@ def _pattern(value: Any) -> str:
     return value
 
 
+def _field(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueProblem(f"`corpus_field` takes the name of a field; not {describe(value)}", "as in `text`")
+    return value
+
+
 _RANGES = {  # where a machine says what it takes
     "power_limit_w": "in watts; `pybench doctor` says what the board takes, null leaves it alone",
     "sm_clock_mhz": "in MHz; `pybench doctor` says what the board takes, null leaves it alone",
@@ -159,6 +165,7 @@ _RANGES = {  # where a machine says what it takes
 
 _TEXTS = {
     "affinity": _affinity,
+    "corpus_field": _field,
     "device": _device,
     "keep_fp32": _pattern,
 }  # a test holds these to the text factors of FACTORS

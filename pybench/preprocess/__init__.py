@@ -6,14 +6,17 @@
         for ids in stream: ...                                                # int64 [batch, seq_len]
         stream.text_bytes, stream.tokens, stream.wait_s, stream.ids_sha256
 
-`corpus` finds and checks the documents, `packing` defines how documents become batches, `batches` opens a path. The
-paths are `python_bpe` (readable), `hf` (Hugging Face tokenizers), `rust` (this project's, in process), `go_rust` (the
-same object, called by the Go orchestrator in a process of its own) and `synthetic` (`none`). Each is imported when
-asked for.
+`corpus` finds and checks the documents, `documents` reads them, `packing` defines how they become batches, `batches`
+opens a path, `stream` is what each gives, `tensors` brings it to a device. The paths are `python_bpe` (readable), `hf`
+(Hugging Face tokenizers), `rust` (this project's, in process), `go_rust` (the same object, called by the Go
+orchestrator in a process of its own) and `synthetic` (`none`). Each is imported when asked for.
 """
 
-from pybench.preprocess.batches import BatchStream, open_batches
+from pybench.preprocess.batches import open_batches, open_ragged
 from pybench.preprocess.corpus import Corpus, resolve_corpus
+from pybench.preprocess.stream import SlotStream
 from pybench.preprocess.vocabulary import find_tokenizer, vocabulary_size
 
-__all__ = ["BatchStream", "Corpus", "find_tokenizer", "open_batches", "resolve_corpus", "vocabulary_size"]
+__all__ = [
+    "Corpus", "SlotStream", "find_tokenizer", "open_batches", "open_ragged", "resolve_corpus", "vocabulary_size",
+]  # fmt: skip

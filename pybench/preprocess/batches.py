@@ -8,51 +8,19 @@ their own while the consumer computes. `none` gives random ids from a seed and r
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from pybench.errors import UsageError
-from pybench.measure.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.preprocess.corpus import Corpus
-from pybench.preprocess.packing import Batch, Document, hashed_form, pack
+from pybench.preprocess.packing import Batch, Document, RaggedBatch, pack, pack_ragged
+from pybench.preprocess.stream import InProcessStream, SlotStream
+from pybench.preprocess.vocabulary import vocabulary_size
 
 PATHS = ("none", "python", "hf", "rust", "go_rust")
-
-
-class BatchStream(Protocol):
-    """An iterator of int64 [batch, seq_len], to be closed by `with`. All counters are of the batches delivered."""
-
-    @property
-    def tokens(self) -> int:
-        """Ids delivered."""
-
-    @property
-    def text_bytes(self) -> int:
-        """Bytes of text of all documents that ended in a delivered batch."""
-
-    @property
-    def wait_s(self) -> float:
-        """Seconds that the consumer waited for batches."""
-
-    @property
-    def ids_sha256(self) -> str | None:
-        """The hash of ids (see `packing`) of the delivered batches, or None when it was not asked for."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def __iter__(self) -> Iterator[NDArray[np.int64]]: ...
-
-    def __next__(self) -> NDArray[np.int64]: ...
 
 
 class Encoder(Protocol):
@@ -75,14 +43,13 @@ def open_batches(
     epochs: int = 1,
     seed: int = 0,
     hash_ids: bool = True,
-) -> BatchStream:
+) -> SlotStream:
     """The batches of `corpus` by `path`. `epochs`: passes over the corpus, concatenated without a break; 0: endless.
 
     `hash_ids` costs some nanoseconds an id, outside `wait_s`. Raises `UsageError` for impossible numbers, `InputError`
     for a bad tokenizer, and while iterating for a file that has changed since the corpus was resolved.
     """
-    if batch < 1 or seq_len < 1 or threads < 1 or epochs < 0:
-        raise UsageError(f"no batches of {batch} x {seq_len} ids, {threads} threads, {epochs} epochs")
+    _check(batch, seq_len, threads, epochs)
     if path == "go_rust":
         from pybench.preprocess import go_rust
 
@@ -90,10 +57,36 @@ def open_batches(
     if path == "none":
         from pybench.preprocess import synthetic
 
-        return InProcessStream(synthetic.batches(tokenizer, batch, seq_len, seed), hash_ids)
+        return synthetic.SyntheticStream(vocabulary_size(tokenizer), (batch, seq_len), seed, hash_ids)
     encoder = _open_encoder(path, tokenizer)
-    documents = _repeat(encoder, corpus, epochs)
-    return InProcessStream(pack(documents, batch, seq_len, encoder.end_id), hash_ids)
+
+    def make(room: Callable[[], NDArray[Any]]) -> Iterator[Batch]:
+        return pack(_repeat(encoder, corpus, epochs), batch, seq_len, encoder.end_id, room)
+
+    return InProcessStream(make, (batch, seq_len), vocabulary_size(tokenizer) - 1, hash_ids)
+
+
+def open_ragged(
+    path: str, tokenizer: Path, corpus: Corpus, batch: int, seq_len: int, threads: int = 1, *, epochs: int = 1
+) -> Iterator[RaggedBatch]:
+    """Ragged batches (see `packing`) of up to `batch` rows of up to `seq_len` ids; equal on every path that reads
+    text. Close the generator to end it early. Raises as `open_batches` does."""
+    _check(batch, seq_len, threads, epochs)
+    if path != "go_rust":
+        encoder = _open_encoder(path, tokenizer)
+        yield from pack_ragged(_repeat(encoder, corpus, epochs), batch, seq_len, encoder.end_id)
+        return
+    from pybench.preprocess import go_rust
+
+    with go_rust.open_batches(
+        tokenizer, corpus, batch, seq_len, threads, epochs=epochs, hash_ids=False, ragged=True
+    ) as stream:
+        yield from stream.ragged()
+
+
+def _check(batch: int, seq_len: int, threads: int, epochs: int) -> None:
+    if batch < 1 or seq_len < 1 or threads < 1 or epochs < 0:
+        raise UsageError(f"no batches of {batch} x {seq_len} ids, {threads} threads, {epochs} epochs")
 
 
 def _open_encoder(path: str, tokenizer: Path) -> Encoder:
@@ -117,45 +110,3 @@ def _repeat(encoder: Encoder, corpus: Corpus, epochs: int) -> Iterator[Document]
     while epochs == 0 or epoch < epochs:
         yield from encoder.documents(corpus)
         epoch += 1
-
-
-class InProcessStream:
-    """A `BatchStream` over batches that are made in the calling thread."""
-
-    def __init__(self, batches: Iterator[Batch], hash_ids: bool) -> None:
-        self._batches = batches
-        self._hash = hashlib.sha256() if hash_ids else None
-        self._wait_ns = 0
-        self.tokens = 0
-        self.text_bytes = 0
-
-    @property
-    def wait_s(self) -> float:
-        return self._wait_ns / NANOSECONDS_PER_SECOND
-
-    @property
-    def ids_sha256(self) -> str | None:
-        return None if self._hash is None else self._hash.hexdigest()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._batches = iter(())
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> NDArray[np.int64]:
-        begin_ns = monotonic_ns()
-        try:
-            batch = next(self._batches)
-        finally:
-            self._wait_ns += monotonic_ns() - begin_ns
-        self.tokens += batch.ids.size
-        self.text_bytes = batch.text_bytes
-        if self._hash is not None:
-            self._hash.update(hashed_form(batch.ids))
-        return batch.ids

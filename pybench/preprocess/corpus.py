@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A corpus: text files in a fixed order. One file is one document; empty files are skipped.
+"""A corpus: documents in a fixed order, and the share of one rank in it. `documents` opens the files.
+
+A file is one document; of a `.jsonl` or `.ndjson` file each line that is not blank is one, the text of one field. `.gz`
+and `.zst` around either are opened. A file of no bytes holds no document; a document without text is numbered and
+passed over. Rank r of w reads the documents whose number, from 0, leaves r when divided by w. The orchestrator follows
+the same rules (`orchestrator-go/internal/corpus`), and a contract test holds the two together.
 
 A name or path is resolved once, and every file is read and checked then, so that a bad file is an error before anything
 is measured. (It also brings the files into the page cache: the paths are compared on tokenizing, not on disks.)
 
-Not here: other encodings than UTF-8, archives, several documents in one file.
+Not here: other encodings than UTF-8, archives of several files.
 """
 
 from __future__ import annotations
@@ -13,10 +18,11 @@ import hashlib
 import os
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pybench.errors import InputError
+from pybench.errors import InputError, UsageError
+from pybench.preprocess.documents import FIELD, Place, documents_of, first_bad_byte, not_utf8
 
 PYTHON_STDLIB = "python-stdlib"
 # What a distribution or pip puts beside the standard library.
@@ -27,7 +33,8 @@ _NOT_STDLIB = {"site-packages", "dist-packages"}
 class Corpus:
     """The documents that are read, in order. `total_bytes`: of their text. `limit_bytes`: what was asked for, or None.
 
-    `sha256`: over the length (8 bytes, little-endian) and the content of each document in order; names do not matter.
+    `count`: documents, those without text included. `sha256`: over the length (8 bytes, little-endian) and the content
+    of each document with text in order; names do not matter. All of these are the whole corpus', whatever the rank.
     """
 
     name: str
@@ -35,55 +42,73 @@ class Corpus:
     total_bytes: int
     sha256: str
     limit_bytes: int | None = None
+    field: str = FIELD
+    count: int = 0
+    rank: int = 0
+    world: int = 1
 
-    def documents(self) -> Iterator[tuple[Path, bytes]]:
-        """Each file with its content, read as it is asked for. Raises `InputError` when one has gone."""
+    def share(self, rank: int, world: int) -> Corpus:
+        """The same corpus as one of `world` ranks reads it. Raises `UsageError` for a rank that does not exist."""
+        if not 0 <= rank < world:
+            raise UsageError(f"no rank {rank} of {world}", hint="ranks are counted from 0")
+        if rank >= self.count:
+            raise InputError(
+                f"corpus {self.name} has {self.count} documents, too few for rank {rank} of {world}",
+                hint="give every rank at least one document",
+            )
+        return replace(self, rank=rank, world=world)
+
+    def documents(self) -> Iterator[tuple[Place, bytes]]:
+        """Each document of this rank that has text, read as it is asked for. Raises `InputError` when a file has gone
+        bad."""
+        number = 0
         for file in self.files:
-            yield file, _read(file)
+            for place, text in documents_of(file, self.field):
+                if number == self.count:
+                    return
+                if text and number % self.world == self.rank:
+                    yield place, text
+                number += 1
 
 
-def resolve_corpus(name: str, limit_bytes: int | None = None) -> Corpus:
-    """The corpus of that name (`python-stdlib`), file or folder.
+def resolve_corpus(name: str, limit_bytes: int | None = None, field: str = FIELD) -> Corpus:
+    """The corpus of that name (`python-stdlib`), file or folder. `field`: of JSON lines, which holds the text.
 
     A folder is walked in the order of its files' relative paths; names that begin with a dot are left out. With a
     limit, whole documents are taken in order as long as they stay within it. Raises `InputError` for what is missing,
     empty, not a regular file, unreadable or not UTF-8 (`python-stdlib` leaves non-UTF-8 files out: they test decoders).
     """
-    is_stdlib = name == PYTHON_STDLIB
-    candidates = _stdlib_files() if is_stdlib else _files_of(Path(name))
+    candidates = _stdlib_files() if name == PYTHON_STDLIB else _files_of(Path(name))
     files: list[Path] = []
-    total_bytes, digest = 0, hashlib.sha256()
-    for file in candidates:
-        text = _read(file)
-        bad_byte = _first_bad_byte(text)
-        if bad_byte is not None and is_stdlib:
-            continue
-        if bad_byte is not None:
-            raise not_utf8(file, bad_byte)
-        if not text:
-            continue
+    total_bytes, count, digest = 0, 0, hashlib.sha256()
+    for place, text in _checked(candidates, field, leave_out_bad=name == PYTHON_STDLIB):
         if limit_bytes is not None and total_bytes + len(text) > limit_bytes:
-            if not files:
+            if not total_bytes:
                 raise InputError(
-                    f"corpus {name}: its first document, {file}, has {len(text)} bytes, the limit is {limit_bytes}",
+                    f"corpus {name}: its first document, {place}, has {len(text)} bytes, the limit is {limit_bytes}",
                     hint="raise corpus_limit_bytes: documents are taken whole",
                 )
             break
-        files.append(file)
-        total_bytes += len(text)
-        digest.update(len(text).to_bytes(8, "little"))
-        digest.update(text)
-    if not files:
+        if not files or files[-1] != place.file:
+            files.append(place.file)
+        count += 1
+        if text:
+            total_bytes += len(text)
+            digest.update(len(text).to_bytes(8, "little"))
+            digest.update(text)
+    if not total_bytes:
         raise InputError(f"corpus {name} holds no text", hint="a corpus is a UTF-8 text file, or a folder of them")
-    return Corpus(name, tuple(files), total_bytes, digest.hexdigest(), limit_bytes)
+    return Corpus(name, tuple(files), total_bytes, digest.hexdigest(), limit_bytes, field, count)
 
 
-def not_utf8(file: Path, position: int) -> InputError:
-    """The error for a document that is not UTF-8 from byte `position` on."""
-    return InputError(
-        f"{file} is not UTF-8: byte {position} begins no character",
-        hint=f"convert it, as in: iconv -f latin1 -t utf-8 {file.name}",
-    )
+def _checked(files: list[Path], field: str, *, leave_out_bad: bool) -> Iterator[tuple[Place, bytes]]:
+    for file in files:
+        for place, text in documents_of(file, field):
+            bad_byte = first_bad_byte(text)
+            if bad_byte is None:
+                yield place, text
+            elif not leave_out_bad:
+                raise not_utf8(place, bad_byte)
 
 
 def _stdlib_files() -> list[Path]:
@@ -118,21 +143,3 @@ def _walk(root: Path, skip: set[str]) -> list[Path]:
         subfolders[:] = [name for name in subfolders if name not in skip and not name.startswith(".")]
         files += [Path(folder, name) for name in names if not name.startswith(".")]
     return sorted(files, key=lambda file: file.relative_to(root).as_posix())
-
-
-def _read(file: Path) -> bytes:
-    # Reading a pipe would block, and a device may never end.
-    if file.exists() and not file.is_file():
-        raise InputError(f"{file} is not a regular file", hint="a corpus is made of text files")
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}") from error
-
-
-def _first_bad_byte(text: bytes) -> int | None:
-    try:
-        text.decode()
-    except UnicodeDecodeError as error:
-        return error.start
-    return None

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import tokenizers
 
-from pybench.preprocess.corpus import Corpus, not_utf8
+from pybench.preprocess.corpus import Corpus
+from pybench.preprocess.documents import not_utf8
 from pybench.preprocess.packing import Document
 from pybench.preprocess.vocabulary import END_OF_TEXT, malformed, no_end_of_text
 
@@ -37,11 +38,11 @@ class HfEncoder:
         self.end_id = int(end_id)
 
     def documents(self, corpus: Corpus) -> Iterator[Document]:
-        for file, text in corpus.documents():
+        for place, text in corpus.documents():
             try:
                 decoded = text.decode()
             except UnicodeDecodeError as error:
-                raise not_utf8(file, error.start) from error
+                raise not_utf8(place, error.start) from error
             # The batch call with one document: the plain call also computes character offsets.
             (encoding,) = self._tokenizer.encode_batch_fast([decoded], add_special_tokens=False)
             yield Document(np.array(encoding.ids, np.uint32), len(text))

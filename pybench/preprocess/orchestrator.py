@@ -13,12 +13,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pybench.errors import InputError, PybenchError, UnsupportedError, UsageError
+from pybench.measure.clock import NANOSECONDS_PER_SECOND
 from pybench.preprocess.ring import Ring
 
 NAME = "pybench-orchestrator"
@@ -26,67 +28,116 @@ VARIABLE = "PYBENCH_ORCHESTRATOR"
 STDERR_LINES_SHOWN = 10
 # It leaves within milliseconds of its ring closing; after this it is stuck, and killed.
 PATIENCE_S = 5.0
+ANSWER_POLL_S = 0.001
 
 
 def find_orchestrator(environment: Mapping[str, str] = os.environ) -> Path:
-    """$PYBENCH_ORCHESTRATOR, else beside this Python, else on PATH. Raises UsageError or UnsupportedError."""
+    """$PYBENCH_ORCHESTRATOR, else where its wheel put it, else beside this Python, else on PATH.
+
+    Raises UsageError or UnsupportedError.
+    """
     if chosen := environment.get(VARIABLE):
         if not os.access(chosen, os.X_OK) or not Path(chosen).is_file():
             raise UsageError(f"${VARIABLE} is {chosen!r}, not a program", hint=f"unset it, or name a {NAME}")
         return Path(chosen)
+    if (installed := _installed()) is not None:
+        return installed
     beside = Path(sys.executable).parent / NAME
     if os.access(beside, os.X_OK) and beside.is_file():
         return beside
     if found := shutil.which(NAME, path=environment.get("PATH")):
         return Path(found)
     raise UnsupportedError(
-        f"{NAME} is neither beside {sys.executable} nor on PATH",
+        f"{NAME} is neither installed nor beside {sys.executable} nor on PATH",
         code="orchestrator_missing",
-        hint=f"`make setup` builds it; or set ${VARIABLE}",
+        hint=f"`make setup` or `pip install ./orchestrator-go` installs it; or set ${VARIABLE}",
     )
+
+
+def _installed() -> Path | None:
+    """The program of the wheel `pybench-orchestrator`."""
+    try:
+        import pybench_orchestrator
+
+        return Path(pybench_orchestrator.program_path())
+    except (ImportError, FileNotFoundError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What each stage did, as the orchestrator counted it. Times of workers are summed over them."""
+    """What each stage has done, as the orchestrator counted it. Times of several threads are summed.
+
+    `read_bytes` are decompressed and hold the JSON around a text; `tokens` hold the ids that end documents, and the
+    dropped ones. Waits: for a free buffer, for text, for the next chunk in order, and for a reader's slot.
+    """
 
     workers: int
-    documents: int
     empty_files: int
+    loading_s: float
+    wall_s: float
+    read_bytes: int
+    empty_documents: int
+    documents: int
     text_bytes: int
     tokens: int
-    batches: int
     dropped_tokens: int
-    loading_s: float
+    batches: int
     reading_s: float
+    read_wait_s: float
     tokenizing_s: float
+    tokenize_wait_s: float
+    packing_s: float
+    pack_wait_s: float
     credit_wait_s: float
-    wall_s: float
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Counters:
+        """Out of a line of counters (docs/ring.md). Raises KeyError for what it lacks."""
+        stages = record["stages"]
+        read, tokenize, pack, deliver = (stages[name] for name in ("read", "tokenize", "pack", "deliver"))
+        return cls(
+            **{name: record[name] for name in ("workers", "empty_files", "loading_s", "wall_s")},
+            read_bytes=read["bytes"],
+            empty_documents=read["empty_documents"],
+            documents=pack["documents"],
+            text_bytes=pack["bytes"],
+            tokens=pack["ids"],
+            dropped_tokens=pack["dropped_ids"],
+            batches=deliver["batches"],
+            reading_s=read["busy_ns"] / NANOSECONDS_PER_SECOND,
+            read_wait_s=read["wait_ns"] / NANOSECONDS_PER_SECOND,
+            tokenizing_s=tokenize["busy_ns"] / NANOSECONDS_PER_SECOND,
+            tokenize_wait_s=tokenize["wait_ns"] / NANOSECONDS_PER_SECOND,
+            packing_s=pack["busy_ns"] / NANOSECONDS_PER_SECOND,
+            pack_wait_s=pack["wait_ns"] / NANOSECONDS_PER_SECOND,
+            credit_wait_s=deliver["wait_ns"] / NANOSECONDS_PER_SECOND,
+        )
 
 
 class Orchestrator:
     """One running process that fills a ring."""
 
-    def __init__(self, ring: Ring, documents: Sequence[Path], flags: Sequence[str]) -> None:
+    def __init__(
+        self, ring: Ring, documents: Sequence[Path], flags: Sequence[str], stdin: int = subprocess.DEVNULL
+    ) -> None:
         """Starts it from the calling thread, which has to live as long (`docs/ring.md`, PR_SET_PDEATHSIG).
 
-        documents: the files in the order in which their ids are wanted. flags: the rest of the command line.
+        documents: the files in the order in which their ids are wanted; may be empty where `flags`, the rest of the
+        command line, name an input. stdin: a descriptor that it reads as `--input -`.
         """
         program = find_orchestrator()
         self._stdout = os.memfd_create("orchestrator-stdout")
         self._stderr = os.memfd_create("orchestrator-stderr")
         manifest = os.memfd_create("orchestrator-manifest")
-        memory_fd, filled_fd, free_fd = ring.producer_fds
-        command = [str(program), "--files-from", f"/proc/self/fd/{manifest}", *flags]
-        command += ["--batch", str(ring.layout.batch), "--seq-len", str(ring.layout.seq_len)]
-        command += ["--ring-fd", str(memory_fd), "--filled-fd", str(filled_fd), "--free-fd", str(free_fd)]
-        command += ["--consumer-pid", str(os.getpid())]
+        command = [str(program), *flags, *_ring_flags(ring), "--consumer-pid", str(os.getpid())]
+        command += ["--files-from", f"/proc/self/fd/{manifest}"] if documents else []
         try:
             with open(manifest, "wb", closefd=False) as file:
                 file.write(b"\0".join(os.fsencode(path) for path in documents))
             self._process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=self._stdout,
                 stderr=self._stderr,
                 pass_fds=(manifest, *ring.producer_fds),
@@ -110,11 +161,25 @@ class Orchestrator:
         if status != 0 or record is None or record.get("ended") != "complete":
             raise self._explain(status, record)
         try:
-            return Counters(**{field.name: record[field.name] for field in fields(Counters)})
+            return Counters.of_record(record)
         except KeyError as error:
             raise PybenchError(
                 f"{NAME} did not count {error}", hint="both sides have to be of the same release: `make setup`"
             ) from error
+
+    def progress(self) -> Counters | None:
+        """Its counters so far; None when it has ended or did not answer in time. Only after the ring is ready."""
+        before = _content(self._stdout)
+        if self._process.poll() is not None:
+            return None
+        self._process.send_signal(signal.SIGUSR1)
+        deadline_s = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline_s and self._process.poll() is None:
+            lines = _content(self._stdout).removeprefix(before)
+            if b"\n" in lines:
+                return Counters.of_record(json.loads(lines.splitlines()[0]))
+            time.sleep(ANSWER_POLL_S)
+        return None
 
     def failure(self) -> PybenchError:
         """Why it is gone: call when the ring ended too early. InputError when a file of the user's is to blame."""
@@ -147,10 +212,10 @@ class Orchestrator:
         return PybenchError(f"{NAME}: {record['error']}", hint=record.get("hint"))
 
     def _record(self) -> dict[str, Any] | None:
-        """Its line of JSON; None when it died before it wrote one."""
+        """Its last line of JSON; None when it died before it wrote one."""
         try:
-            record = json.loads(_content(self._stdout))
-        except ValueError:
+            record = json.loads(_content(self._stdout).splitlines()[-1])
+        except (ValueError, IndexError):
             return None
         return record if isinstance(record, dict) else None
 
@@ -161,6 +226,13 @@ class Orchestrator:
     def _close_files(self) -> None:
         os.close(self._stdout)
         os.close(self._stderr)
+
+
+def _ring_flags(ring: Ring) -> list[str]:
+    layout = ring.layout
+    flags = ["--batch", str(layout.batch), "--seq-len", str(layout.seq_len), *(["--ragged"] if layout.ragged else [])]
+    flags += ["--ring-fd", str(ring.memory_fd), "--filled-fd", ",".join(map(str, ring.filled_fds))]
+    return [*flags, "--free-fd", ",".join(map(str, ring.free_fds))]
 
 
 def _content(fd: int) -> bytes:

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from pybench.preprocess import unicode_classes
-from pybench.preprocess.corpus import Corpus, not_utf8
+from pybench.preprocess.corpus import Corpus
+from pybench.preprocess.documents import not_utf8
 from pybench.preprocess.packing import Document
 from pybench.preprocess.vocabulary import END_OF_TEXT, malformed, no_end_of_text, read_tokenizer, refused
 
@@ -78,11 +79,11 @@ class PythonEncoder:
         self._word_ids = lru_cache(CACHED_WORDS)(self._merge_word)
 
     def documents(self, corpus: Corpus) -> Iterator[Document]:
-        for file, text in corpus.documents():
+        for place, text in corpus.documents():
             try:
                 decoded = text.decode()
             except UnicodeDecodeError as error:
-                raise not_utf8(file, error.start) from error
+                raise not_utf8(place, error.start) from error
             yield Document(np.array(self.encode(decoded), np.uint32), len(text))
 
     def encode(self, text: str) -> list[int]:

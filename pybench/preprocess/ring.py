@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The consumer's side of the ring: shared memory and two pipes, as `docs/ring.md` defines them.
+"""The consumer's side of the ring: shared memory and two pipes a reader, as `docs/ring.md` defines them.
 
-`Ring` makes all three, hands their other ends to a producer and gives out slots as numpy arrays without a copy. It
-blocks, never spins, and knows nothing of processes, tokenizers or files: `go_rust` does.
+`Ring` makes them and hands their other ends to a producer. A `RingReader`, in the same process or in another one that
+has inherited its descriptors, gives out slots as numpy arrays without a copy. It blocks, never spins, and knows nothing
+of processes, tokenizers or files: `go_rust` does.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import mmap
 import os
 import struct
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any
 
@@ -23,16 +24,19 @@ from pybench.errors import PybenchError, UsageError
 from pybench.measure.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 
 MAGIC = b"PYBRING\0"
-VERSION = 1
-HEADER = struct.Struct("<8sIIIIQQQ16x")  # magic, version, id_bytes, slot_count, zero, slot_bytes, batch, seq_len
-SLOT_HEADER = struct.Struct("<QQQQ32x")  # sequence, token_count, text_bytes, document_count
+VERSION = 2
+# magic, version, id_bytes, slot_count, reader_count, slot_bytes, batch, seq_len, kind
+HEADER = struct.Struct("<8sIIIIQQQI12x")
+SLOT_HEADER = struct.Struct("<QQQQQ24x")  # sequence, token_count, text_bytes, document_count, row_count
 MESSAGE = struct.Struct("<I")
 READY = 0xFFFFFFFE
 END = 0xFFFFFFFF
 
 ALIGNMENT_BYTES = 64  # one cache line
 WIDEST_ID_BYTES = 4
+OFFSET_BYTES = 8
 SLOTS_MAX = 4096
+READERS_MAX = 256
 SLOT_TOKENS_MAX = 1 << 28
 _ID_BYTES_AT = 12
 
@@ -49,11 +53,16 @@ class ProducerGoneError(RingError):
 
 @dataclass(frozen=True, slots=True)
 class RingLayout:
-    """Shape and size of a ring: `slots` batches of `batch` rows of `seq_len` ids."""
+    """Shape and size of a ring: `slots` batches of `batch` rows of `seq_len` ids, or of up to so many where `ragged`.
+
+    Slot i belongs to reader i modulo `readers`; each has as many.
+    """
 
     batch: int
     seq_len: int
     slots: int
+    readers: int = 1
+    ragged: bool = False
 
     def __post_init__(self) -> None:
         if self.batch < 1 or self.seq_len < 1 or self.batch * self.seq_len > SLOT_TOKENS_MAX:
@@ -63,17 +72,26 @@ class RingLayout:
             )
         if not 1 <= self.slots <= SLOTS_MAX:
             raise UsageError(f"a ring of {self.slots} slots is impossible", hint=f"1 to {SLOTS_MAX}")
+        if not 1 <= self.readers <= READERS_MAX or self.slots % self.readers:
+            raise UsageError(
+                f"{self.slots} slots for {self.readers} readers are impossible",
+                hint=f"1 to {READERS_MAX} readers, each with as many slots",
+            )
 
     @property
     def tokens(self) -> int:
-        """Ids in a slot."""
+        """Ids that a slot has room for."""
         return self.batch * self.seq_len
 
     @property
+    def ids_at(self) -> int:
+        """Where ids begin in a slot: behind its header and, in a ragged one, its offsets."""
+        return SLOT_HEADER.size + (_aligned((self.batch + 1) * OFFSET_BYTES) if self.ragged else 0)
+
+    @property
     def slot_bytes(self) -> int:
-        """From one slot to the next: header, and room for ids of 4 bytes, in whole cache lines."""
-        used = SLOT_HEADER.size + self.tokens * WIDEST_ID_BYTES
-        return -(-used // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        """From one slot to the next: room for ids of 4 bytes, in whole cache lines."""
+        return _aligned(self.ids_at + self.tokens * WIDEST_ID_BYTES)
 
     @property
     def memory_bytes(self) -> int:
@@ -84,34 +102,55 @@ class RingLayout:
         """Offset of a slot in the memory."""
         return HEADER.size + index * self.slot_bytes
 
+    def slots_of(self, reader: int) -> range:
+        """The slots of one reader."""
+        return range(reader, self.slots, self.readers)
+
     def header(self) -> bytes:
         """The ring header as the consumer writes it; id_bytes is the producer's to fill in."""
-        return HEADER.pack(MAGIC, VERSION, 0, self.slots, 0, self.slot_bytes, self.batch, self.seq_len)
+        sizes = (self.slots, self.readers, self.slot_bytes, self.batch, self.seq_len)
+        return HEADER.pack(MAGIC, VERSION, 0, *sizes, int(self.ragged))
+
+    def as_json(self) -> dict[str, Any]:
+        """What another process needs to attach: `RingLayout(**stored)`."""
+        return asdict(self)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class FilledSlot:
-    """One batch in place. `ids`: uint16 or uint32 [batch, seq_len], valid until the slot is given back.
+    """One batch in place, valid until the slot is given back. `ids`: uint16 or uint32 [batch, seq_len].
 
-    `text_bytes` and `documents` count, from the beginning, the documents that have ended by the end of this batch.
+    Of a ragged batch `ids` is [n], and `offsets` uint64 [rows + 1] says where each row begins. `text_bytes` and
+    `documents` count, from the beginning, the documents that have ended by the end of this batch.
     """
 
     index: int
     ids: IdBatch
     text_bytes: int
     documents: int
+    offsets: NDArray[np.uint64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderFds:
+    """What a reader in another process inherits."""
+
+    memory: int
+    filled: int
+    free: int
 
 
 class Ring:
-    """Memory, pipes, and whose turn it is. Use as a context manager; `close` twice is harmless.
-
-    The memory stays mapped for as long as any array that was given out lives, so no stale view can crash the process.
-    """
+    """Memory and pipes of all readers. Use as a context manager; `close` twice is harmless."""
 
     def __init__(self, layout: RingLayout) -> None:
         self.layout = layout
-        self.wait_ns = 0  # how long `next` has waited for the producer
         self._open_fds: set[int] = set()
+        self._readers: dict[int, RingReader] = {}
         try:
             self._make()
         except OSError as error:
@@ -127,32 +166,96 @@ class Ring:
         # Nobody can now shrink the file under the other's mapping, which would end that process with SIGBUS.
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(self.memory_fd, fcntl.F_ADD_SEALS, seals)
-        self._memory = mmap.mmap(self.memory_fd, layout.memory_bytes)
-        self._memory[: HEADER.size] = layout.header()
-        self._filled, self.filled_fd = map(self._keep, os.pipe())
-        self.free_fd, self._free = map(self._keep, os.pipe())
-        self._views: list[IdBatch] = []
-        self._messages: deque[int] = deque()
-        self._sequence = 0
-        self._lent: set[int] = set()
-        self._credits = list(range(layout.slots))
-        # Each write wakes the producer. For batches of 1,024 ids one wake a batch cost this side 6 us of processor time
-        # a batch, one for a quarter of the slots 4 us; one for half of them starved the producer.
-        self._credits_together = max(1, layout.slots // 4)
-        self._send_credits()
+        os.pwrite(self.memory_fd, layout.header(), 0)
+        self.filled_fds: list[int] = []
+        self.free_fds: list[int] = []
+        self.reader_fds: list[ReaderFds] = []
+        for number in range(layout.readers):
+            filled, producers_filled = map(self._keep, os.pipe())
+            producers_free, free = map(self._keep, os.pipe())
+            self.filled_fds.append(producers_filled)
+            self.free_fds.append(producers_free)
+            self.reader_fds.append(ReaderFds(self.memory_fd, filled, free))
+            os.write(free, b"".join(map(MESSAGE.pack, layout.slots_of(number))))
 
     def _keep(self, fd: int) -> int:
         self._open_fds.add(fd)
         return fd
 
     @property
-    def producer_fds(self) -> tuple[int, int, int]:
-        """What the producer inherits: memory, the writing end of filled, the reading end of free."""
-        return self.memory_fd, self.filled_fd, self.free_fd
+    def producer_fds(self) -> tuple[int, ...]:
+        """What the producer inherits: memory, the writing ends of filled, the reading ends of free."""
+        return self.memory_fd, *self.filled_fds, *self.free_fds
 
     def producer_started(self) -> None:
         """Closes the producer's ends here: only then does its death show as the end of a file."""
-        self._close(self.memory_fd, self.filled_fd, self.free_fd)
+        self._close(*self.filled_fds, *self.free_fds)
+
+    def reader(self, number: int = 0) -> RingReader:
+        """A reader in this process; the same one each time."""
+        if number not in self._readers:
+            fds = self.reader_fds[number]
+            self._open_fds -= {fds.filled, fds.free}
+            self._readers[number] = RingReader(self.layout, number, fds)
+        return self._readers[number]
+
+    def reader_started(self, number: int) -> None:
+        """Closes the ends of a reader that another process has inherited: only then does its death show."""
+        fds = self.reader_fds[number]
+        self._close(fds.filled, fds.free)
+
+    def close(self) -> None:
+        """Closes every end here; a producer that still runs then ends by itself."""
+        self._close(*self._open_fds)
+        for reader in self._readers.values():
+            reader.close()
+
+    def _close(self, *fds: int) -> None:
+        for fd in fds:
+            if fd in self._open_fds:
+                self._open_fds.remove(fd)
+                os.close(fd)
+
+    def __enter__(self) -> Ring:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class RingReader:
+    """One reader: its batches, and whose turn each slot is. It owns its pipe ends and leaves the memory's open.
+
+    The memory stays mapped for as long as any array that was given out lives, so no stale view can crash the process.
+    """
+
+    def __init__(self, layout: RingLayout, number: int, fds: ReaderFds) -> None:
+        self.layout = layout
+        self.wait_ns = 0  # how long `next` has waited for the producer
+        self._memory = mmap.mmap(fds.memory, layout.memory_bytes)
+        self._filled, self._free = fds.filled, fds.free
+        self._is_open = True
+        self._views: dict[int, IdBatch] = {}
+        self._messages: deque[int] = deque()
+        self._sequence = number
+        self._own = layout.slots_of(number)
+        self._lent: set[int] = set()
+        self._credits: list[int] = []
+        # Each write wakes the producer. For batches of 1,024 ids one wake a batch cost this side 6 us of processor time
+        # a batch, one for a quarter of the slots 4 us; one for half of them starved the producer.
+        self._credits_together = max(1, len(self._own) // 4)
+
+    @property
+    def memory(self) -> NDArray[np.uint8]:
+        """The whole ring, for a device that has to know where its pages are."""
+        return np.frombuffer(self._memory, np.uint8)
+
+    @property
+    def slots(self) -> int:
+        """How many slots this reader may hold at a time."""
+        return len(self._own)
 
     def wait_ready(self) -> None:
         """Waits until the producer has loaded everything, then checks the header that it has completed."""
@@ -166,13 +269,13 @@ class Ring:
             raise RingError(
                 f"the ring's header is malformed: {header.hex()}", hint="both sides have to be of the same release"
             )
-        self._views = [self._view(index, id_bytes) for index in range(self.layout.slots)]
+        self._views = {index: self._view(index, id_bytes) for index in self._own}
 
     def _view(self, index: int, id_bytes: int) -> IdBatch:
         kind: Any = np.uint16 if id_bytes == 2 else np.uint32
-        start = self.layout.slot_at(index) + SLOT_HEADER.size
+        start = self.layout.slot_at(index) + self.layout.ids_at
         flat: IdBatch = np.frombuffer(self._memory, kind, self.layout.tokens, start)
-        return flat.reshape(self.layout.batch, self.layout.seq_len)
+        return flat if self.layout.ragged else flat.reshape(self.layout.batch, self.layout.seq_len)
 
     def next(self) -> FilledSlot | None:
         """The next batch, waiting for it if need be; None at the end. Give it back with `give_back`.
@@ -182,18 +285,25 @@ class Ring:
         message = self._next_message()
         if message == END:
             return None
-        if message >= self.layout.slots or message in self._lent:
+        if message not in self._views or message in self._lent:
             raise RingError(f"the producer announced slot {message} of {self.layout.slots}, which it did not hold")
         header = SLOT_HEADER.unpack_from(self._memory, self.layout.slot_at(message))
-        sequence, tokens, text_bytes, documents = header
-        if sequence != self._sequence or tokens != self.layout.tokens:
+        sequence, tokens, text_bytes, documents, rows = header
+        full, ragged = self.layout.tokens, self.layout.ragged
+        if sequence != self._sequence or tokens > full or (tokens != full and not ragged):
             raise RingError(
-                f"slot {message} holds batch {sequence} of {tokens} ids, "
-                f"expected batch {self._sequence} of {self.layout.tokens}"
+                f"slot {message} holds batch {sequence} of {tokens} ids, expected batch {self._sequence} of {full}"
             )
-        self._sequence += 1
+        self._sequence += self.layout.readers
         self._lent.add(message)
-        return FilledSlot(message, self._views[message], text_bytes, documents)
+        if not ragged:
+            return FilledSlot(message, self._views[message], text_bytes, documents)
+        return FilledSlot(message, self._views[message][:tokens], text_bytes, documents, self._offsets(message, rows))
+
+    def _offsets(self, index: int, rows: int) -> NDArray[np.uint64]:
+        if rows > self.layout.batch:
+            raise RingError(f"slot {index} holds {rows} rows, at most {self.layout.batch} expected")
+        return np.frombuffer(self._memory, np.uint64, rows + 1, self.layout.slot_at(index) + SLOT_HEADER.size)
 
     def give_back(self, index: int) -> None:
         """Lets the producer overwrite a slot: at once, or soon with others, and always before waiting for the next."""
@@ -232,20 +342,9 @@ class Ring:
         return self.wait_ns / NANOSECONDS_PER_SECOND
 
     def close(self) -> None:
-        """Closes every end here; a producer that still runs then ends by itself."""
-        self._close(*self._open_fds)
-        self._views = []
-
-    def _close(self, *fds: int) -> None:
-        for fd in fds:
-            if fd in self._open_fds:
-                self._open_fds.remove(fd)
-                os.close(fd)
-
-    def __enter__(self) -> Ring:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        """Closes the ends here; twice is harmless."""
+        if self._is_open:
+            self._is_open = False
+            os.close(self._filled)
+            os.close(self._free)
+            self._views = {}

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pybench_tokenizer
 
-from pybench.preprocess.corpus import Corpus, not_utf8
+from pybench.preprocess.corpus import Corpus
+from pybench.preprocess.documents import Place, not_utf8
 from pybench.preprocess.packing import Document
 from pybench.preprocess.vocabulary import END_OF_TEXT, malformed, no_end_of_text, read_error, refused
 
@@ -34,23 +35,25 @@ class RustEncoder:
             raise no_end_of_text(tokenizer) from error
 
     def documents(self, corpus: Corpus) -> Iterator[Document]:
-        files: list[Path] = []
+        places: list[Place] = []
         texts: list[bytes] = []
-        for file, text in corpus.documents():
-            files.append(file)
+        gathered = 0
+        for place, text in corpus.documents():
+            places.append(place)
             texts.append(text)
-            if sum(map(len, texts)) >= GATHERED_BYTES:
-                yield from self._encode(files, texts)
-                files, texts = [], []
-        yield from self._encode(files, texts)
+            gathered += len(text)
+            if gathered >= GATHERED_BYTES:
+                yield from self._encode(places, texts)
+                places, texts, gathered = [], [], 0
+        yield from self._encode(places, texts)
 
-    def _encode(self, files: list[Path], texts: list[bytes]) -> Iterator[Document]:
+    def _encode(self, places: list[Place], texts: list[bytes]) -> Iterator[Document]:
         offsets = np.zeros(len(texts) + 1, np.uint64)
         np.cumsum([len(text) for text in texts], out=offsets[1:])
         try:
             ids, id_offsets = self._tokenizer.encode_batch(b"".join(texts), offsets)
         except pybench_tokenizer.Utf8Error as error:
             index = int(np.searchsorted(offsets, error.position, "right")) - 1
-            raise not_utf8(files[index], error.position - int(offsets[index])) from error
+            raise not_utf8(places[index], error.position - int(offsets[index])) from error
         for text, begin, end in zip(texts, id_offsets[:-1].tolist(), id_offsets[1:].tolist(), strict=True):
             yield Document(ids[begin:end], len(text))

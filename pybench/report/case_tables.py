@@ -37,17 +37,19 @@ from pybench.units import METRICS
 SHOWN = {
     "infer": (
         "latency_mean_ms", "latency_p99_ms", "throughput_samples_per_s", "throughput_tokens_per_s",
+        "wait_share_ratio", "cpu_cores_ratio",
         "gpu_energy_per_sample_j", "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
         "peak_device_bytes", "peak_host_bytes", "model_bytes",
     ),
     "train": (
-        "latency_mean_ms", "throughput_tokens_per_s", "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w",
+        "latency_mean_ms", "latency_p99_ms", "throughput_tokens_per_s", "wait_share_ratio", "cpu_cores_ratio",
+        "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w",
         "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j",
         "peak_device_bytes", "peak_host_bytes", "loss_last_nats",
     ),
     "h2d": ("latency_mean_ms", "bandwidth_gb_per_s", "gpu_energy_per_gb_j"),
     "tokenize": (
-        "throughput_tokens_per_s", "text_mb_per_s", "wait_share_ratio", "gpu_energy_per_token_j",
+        "throughput_tokens_per_s", "text_mb_per_s", "wait_share_ratio", "cpu_cores_ratio", "gpu_energy_per_token_j",
         "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j", "peak_host_bytes",
     ),
     "accuracy": ("top1_percent", "top5_percent", "model_bytes"),

@@ -19,6 +19,7 @@ from pybench.report.canvas import GREY, WIDTH_INCH, Picture, label_rows, pick, p
 from pybench.report.forest import draw_forests
 from pybench.report.labels import METRIC_LABELS, WORKLOAD_LABELS, case_text, naming_factors, varying_factors
 from pybench.report.numbers import DisplayUnit, display_unit
+from pybench.report.path_figure import draw_paths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +30,7 @@ _LOG_FROM = 5.0  # a range of values wider than this factor gets a logarithmic a
 def draw_figures(dataset: Dataset, analysis: Analysis) -> list[Picture]:
     """Every figure that has data, in the order of the page."""
     makers: tuple[Callable[[], list[Picture]], ...] = (
+        lambda: draw_paths(analysis),
         lambda: draw_forests(analysis),
         lambda: _draw_plane(analysis),
         lambda: _draw_headlines(analysis),

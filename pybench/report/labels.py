@@ -26,6 +26,7 @@ METRIC_LABELS = {
     "text_mb_per_s": "Text rate",
     "bandwidth_gb_per_s": "Bandwidth",
     "wait_share_ratio": "Share waiting",
+    "cpu_cores_ratio": "CPU cores in use",
     "peak_host_bytes": "Peak host memory",
     "peak_device_bytes": "Peak device memory",
     "model_bytes": "Model size",
@@ -87,7 +88,7 @@ def bound_text(criterion: Criterion) -> str:
 
 
 # Limits and settings of how a case is measured, beside which other factors tell cases apart for a reader.
-_MINOR = frozenset({"calibration_images", "corpus_limit_bytes", "image_limit", "threads"})
+_MINOR = frozenset({"calibration_images", "corpus_field", "corpus_limit_bytes", "fed", "image_limit", "threads"})
 
 
 def varying_factors(cases: Sequence[Case]) -> tuple[str, ...]:

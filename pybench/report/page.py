@@ -58,7 +58,7 @@ def render_page(dataset: Dataset, analysis: Analysis, contents: Contents, run_li
     script = _template("sort.js")
     # Without a comparison the plain picture of each workload is the finding.
     first = (
-        ("forest", "plane")
+        ("paths", "forest", "plane")
         if analysis.contrasts
         else tuple(dict.fromkeys(_kind(shown) for shown in contents.pictures if _kind(shown) != "order"))
     )

@@ -207,8 +207,10 @@ def gpu_uuid() -> str:
     return f"GPU-{torch.cuda.get_device_properties(torch.cuda.current_device()).uuid}"
 
 
-def host_tensor(array: npt.NDArray[Any]) -> Tensor:
-    """An array as a tensor in the host's memory, without a copy where it may be written."""
+def host_tensor(array: npt.NDArray[Any] | Tensor) -> Tensor:
+    """An array as a tensor in the host's memory, without a copy where it may be written. A tensor stays as it is."""
+    if isinstance(array, Tensor):
+        return array  # of a feed that has brought it to the device already
     # A batch of ids may lie in memory that another process writes and this one only reads; torch cannot express that.
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.cautions import Caution, CautionCode
+from pybench.measure.cpu_time import own_cpu_s
 from pybench.measure.quantity import Quantity
 from pybench.workloads.result import Verdict
 
@@ -131,29 +131,4 @@ class BusyWatch:
                     ticks += sum(int(words[1 + column]) for column in _BUSY_COLUMNS)
         except (OSError, ValueError, IndexError):
             return None
-        return _Usage(time.monotonic(), ticks * _TICK_S, _own_s())
-
-
-def _own_s() -> float:
-    """CPU seconds of this process, its finished children and its running ones: a path may have its own process."""
-    total = 0.0
-    for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
-        usage = resource.getrusage(who)
-        total += usage.ru_utime + usage.ru_stime
-    return total + sum(_running_s(child) for child in _children())
-
-
-def _children() -> list[str]:
-    try:
-        tasks = list(Path("/proc/self/task").iterdir())
-        return [pid for task in tasks for pid in (task / "children").read_text().split()]
-    except OSError:
-        return []
-
-
-def _running_s(pid: str) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) * _TICK_S  # utime and stime of proc(5), counted after the name
-    except (OSError, ValueError, IndexError):
-        return 0.0
+        return _Usage(time.monotonic(), ticks * _TICK_S, own_cpu_s())

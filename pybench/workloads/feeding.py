@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of token ids for a case: opened on its path, endless, with what was read of the text.
+"""Batches of token ids for a case: opened on its path, endless, brought to where its model is, with what was read.
 
 The corpus repeats without an end, so that a window has as many batches as it asks for; a caution says when it did.
 The first batches of a stream are kept and hashed after the measurement: hashing while measuring would be a visible
@@ -10,8 +10,10 @@ never on how long a case measures, so that a slow path with few iterations has t
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,31 +21,46 @@ import numpy.typing as npt
 from pybench import preprocess
 from pybench.case import Case
 from pybench.cautions import Caution, CautionCode
-from pybench.preprocess import BatchStream, Corpus
+from pybench.preprocess import Corpus, SlotStream
 from pybench.workloads.doubts import allowed_threads
-from pybench.workloads.result import Request
+from pybench.workloads.recording import TIMING, Amounts, Recorder
+from pybench.workloads.result import Measured, Request, Result
+
+if TYPE_CHECKING:
+    from pybench.preprocess.tensors import TensorBatches
+    from pybench.workloads.opening import Opened
 
 # Ids that the hash covers, in whole batches: about 450 kB of text, a second of the slowest path.
 HASHED_IDS = 1 << 17
+
+# Their sessions take a tensor that is on the device already; the others take arrays.
+TAKES_TENSORS = ("torch", "torch-compile")
 
 Ids = npt.NDArray[Any]
 
 
 class TokenFeed:
-    """An endless stream of int64 [batch, seq_len]."""
+    """An endless stream of int64 [batch, seq_len]: arrays, or after `bring_to` tensors on that device."""
 
     def __init__(self, request: Request) -> None:
         case = request.case
         self.tokenizer = preprocess.find_tokenizer(str(request.files.get("tokenizer", case.tokenizer)))
         self.vocabulary = preprocess.vocabulary_size(self.tokenizer)
         self.corpus = _corpus(request)
-        self._stream: BatchStream = preprocess.open_batches(
+        self._stream: SlotStream = preprocess.open_batches(
             case.path, self.tokenizer, self.corpus, case.batch, case.seq_len, allowed_threads(case),
             epochs=0, seed=request.seed, hash_ids=False,
         )  # fmt: skip
         batches = max(1, HASHED_IDS // (case.batch * case.seq_len))
         self._first = np.zeros((batches, case.batch, case.seq_len), np.uint32)
         self._kept = 0
+        self._tensors: TensorBatches | None = None
+
+    def bring_to(self, device: str) -> None:
+        """From now on batches are tensors on `cpu` or `cuda`."""
+        from pybench.preprocess.tensors import TensorBatches
+
+        self._tensors = TensorBatches(self._stream, device, self._keep)
 
     def __enter__(self) -> TokenFeed:
         self._stream.__enter__()
@@ -52,15 +69,30 @@ class TokenFeed:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._tensors is not None:
+            self._tensors.close()
         self._stream.__exit__(kind, error, traceback)
 
-    def next(self) -> Ids:
-        """The next batch; valid until the one after it is asked for."""
-        ids = next(self._stream)
+    def next(self) -> Any:
+        """The next batch."""
+        if self._tensors is not None:
+            return self._tensors.next()
+        slot = self._stream.take()
+        self._keep(slot.ids)
+        ids = slot.ids.astype(np.int64)
+        self._stream.give_back(slot.index)
+        return ids
+
+    def skip(self) -> None:
+        """Takes the next batch and uses it for nothing."""
+        slot = self._stream.take()
+        self._keep(slot.ids)
+        self._stream.give_back(slot.index)
+
+    def _keep(self, ids: Ids) -> None:
         if self._kept < len(self._first):
             self._first[self._kept] = ids
             self._kept += 1
-        return ids
 
     @property
     def text_bytes(self) -> int:
@@ -78,7 +110,7 @@ class TokenFeed:
         Takes what the measurement left of them from the stream, so it comes last.
         """
         while self._kept < len(self._first):
-            self.next()
+            self.skip()
         return hashlib.sha256(self._first.astype("<u4", copy=False).tobytes()).hexdigest()
 
     def cautions(self) -> list[Caution]:
@@ -103,8 +135,46 @@ class TokenFeed:
         }
 
 
+def feeding(feed: TokenFeed, opened: Opened, case: Case) -> Callable[[], None]:
+    """An iteration that takes a batch and runs it; where a session can, the batch is brought to its device first."""
+    session = opened.session
+    if case.runtime in TAKES_TENSORS:
+        feed.bring_to("cpu" if session.device_uuid is None else "cuda")
+    consume, name = session.bind_feed(), session.inputs[0].name
+    return lambda: consume({name: feed.next()})
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """A measurement that was fed. `text_bytes`: of documents that ended in the timing window, of `timed_s`."""
+
+    result: Result
+    text_bytes: int
+    timed_s: float
+
+
+def record_fed(
+    request: Request, feed: TokenFeed, iterate: Callable[[], object], amounts: Amounts, device_uuid: str | None
+) -> Fed:
+    """All steps of a measurement whose iterations take batches of `feed`; adds how long they waited, and doubts."""
+    with Recorder(request.case, device_uuid, sensors=request.sensors, seed=request.seed) as recorder:
+        recorder.warm_up(iterate)
+        text_before, waited_before_s = feed.text_bytes, feed.wait_s
+        recorder.time(iterate)
+        text_bytes, waited_s = feed.text_bytes - text_before, feed.wait_s - waited_before_s
+        cautions = feed.cautions()
+        recorder.replay_for_energy(iterate)
+    result = recorder.result(amounts)
+    result.metrics["wait_share_ratio"] = Measured(
+        value=min(waited_s / recorder.timed_s, 1.0), window=TIMING, method="time until a batch was there to be taken"
+    )
+    result.cautions += cautions
+    return Fed(result, text_bytes, recorder.timed_s)
+
+
 def _corpus(request: Request) -> Corpus:
     case = request.case
     if case.path == "none":
         return Corpus("none", (), 0, "")
-    return preprocess.resolve_corpus(str(request.files.get("corpus", case.corpus)), case.corpus_limit_bytes)
+    name = str(request.files.get("corpus", case.corpus))
+    return preprocess.resolve_corpus(name, case.corpus_limit_bytes, case.corpus_field)

@@ -2,13 +2,14 @@
 """Inference: one forward pass an iteration, on seeded random inputs, or on tokenized text where a path is given.
 
 Language models run prefill: a batch of whole sequences in, the logits of the next token out. Where a path is given, an
-iteration also fetches its batch. Outputs are not judged: `accuracy` does that.
+iteration also fetches its batch; so it does where `fed` asks for it with synthetic ids, which is what a path is to be
+compared with. Outputs are not judged: `accuracy` does that.
 """
 
 from __future__ import annotations
 
 from pybench.models.catalogue import is_language
-from pybench.workloads.feeding import TokenFeed
+from pybench.workloads.feeding import TokenFeed, feeding, record_fed
 from pybench.workloads.inputs import random_arrays
 from pybench.workloads.opening import Opened, conclude, open_model
 from pybench.workloads.recording import Amounts, record
@@ -17,8 +18,8 @@ from pybench.workloads.result import Request, Result
 
 def run(request: Request) -> Result:
     case = request.case
-    if case.path != "none" and is_language(case.model):
-        return _run_on_text(request)
+    if is_language(case.model) and (case.path != "none" or case.fed):
+        return _run_fed(request)
     opened = open_model(request)
     inputs = random_arrays(opened.session.inputs, opened.name, case.batch, case.seq_len, request.seed)
     work = opened.session.bind_replay(inputs, transfers=case.transfers)
@@ -34,18 +35,16 @@ def amounts(opened: Opened, batch: int, seq_len: int) -> Amounts:
     return Amounts(samples=batch, tokens=batch * seq_len if opened.language else 0)
 
 
-def _run_on_text(request: Request) -> Result:
+def _run_fed(request: Request) -> Result:
     case = request.case
     with TokenFeed(request) as feed:
         opened = open_model(request, vocabulary=feed.vocabulary)
-        consume, name = opened.session.bind_feed(), opened.session.inputs[0].name
-
-        def iterate() -> None:
-            consume({name: feed.next()})
-
-        done = amounts(opened, case.batch, case.seq_len)
-        result = record(case, iterate, done, opened.session.device_uuid, seed=request.seed, sensors=request.sensors)
-        result.cautions += feed.cautions()
-        result.labels |= feed.labels(case)
-    result.labels["inputs"] = "tokenized text; an iteration fetches its batch and runs it"
+        iterate = feeding(feed, opened, case)
+        result = record_fed(
+            request, feed, iterate, amounts(opened, case.batch, case.seq_len), opened.session.device_uuid
+        ).result
+        if case.path != "none":
+            result.labels |= feed.labels(case)
+    source = "synthetic ids" if case.path == "none" else "tokenized text"
+    result.labels["inputs"] = f"{source}; an iteration fetches its batch and runs it"
     return conclude(result, opened, case)

@@ -23,6 +23,7 @@ from types import TracebackType
 from pybench import measure
 from pybench.case import BOARD_SETTINGS, Case
 from pybench.cautions import Caution, CautionCode
+from pybench.measure.cpu_time import own_cpu_s
 from pybench.measure.latency import LatencySummary
 from pybench.measure.quantity import Quantity
 from pybench.units import GIGA
@@ -66,6 +67,7 @@ class Recorder:
         self._cautions: list[Caution] = []
         self._energies: list[Quantity] = []
         self._energy_window = TIMING
+        self._cores = 0.0  # in use, on average over the timing window
 
     def __enter__(self) -> Recorder:
         with ExitStack() as entered:
@@ -94,8 +96,10 @@ class Recorder:
         """The timing window; and, for work that a closed loop replays several deep, one of it alone."""
         replayer, watch = measure.as_replayer(work), BusyWatch()
         with self._session.window(TIMING) as window:
+            begin_s, begin_cpu_s = measure.monotonic_ns() / GIGA, own_cpu_s()
             self.times = replayer.replay(self.case.iterations, arrivals=self._arrivals)
             window.iterations = len(self.times)
+            self._cores = (own_cpu_s() - begin_cpu_s) / (measure.monotonic_ns() / GIGA - begin_s)
         self._board.check()
         if replayer.depth > 1 and self.times.due_ns is None:
             with self._session.window(ALONE) as window:
@@ -126,6 +130,8 @@ class Recorder:
         result.metrics |= self._latency_metrics(latency) | self._throughputs(amounts)
         result.metrics |= self._energy_metrics(amounts)
         result.metrics |= {quantity.name: measured(quantity) for quantity in self._session.memory()}
+        how = "processor time of the worker, its sampler included, and of what it has started"
+        result.metrics["cpu_cores_ratio"] = Measured(value=self._cores, window=TIMING, method=how)
         result.windows = {
             window.name: {"begin_ns": window.begin_ns, "end_ns": window.end_ns, "iterations": window.iterations}
             for window in self._session.windows

@@ -9,14 +9,12 @@ are a gift to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pybench.cautions import CautionCode
 from pybench.units import MEGA
 from pybench.workloads.doubts import allowed_threads
-from pybench.workloads.feeding import TokenFeed
-from pybench.workloads.opening import Opened, conclude, open_model
-from pybench.workloads.recording import TIMING, Amounts, Recorder
+from pybench.workloads.feeding import TokenFeed, feeding, record_fed
+from pybench.workloads.opening import conclude, open_model
+from pybench.workloads.recording import TIMING, Amounts
 from pybench.workloads.result import Measured, Request, Result
 
 
@@ -24,36 +22,18 @@ def run(request: Request) -> Result:
     case = request.case
     with TokenFeed(request) as feed:
         opened = None if case.model is None else open_model(request, vocabulary=feed.vocabulary)
-        iterate = _iteration(feed, opened)
+        iterate = feed.skip if opened is None else feeding(feed, opened, case)
         device_uuid = None if opened is None else opened.session.device_uuid
-        with Recorder(case, device_uuid, sensors=request.sensors) as recorder:
-            recorder.warm_up(iterate)
-            text_before, wait_before = feed.text_bytes, feed.wait_s
-            recorder.time(iterate)
-            text_bytes, wait_s = feed.text_bytes - text_before, feed.wait_s - wait_before
-            timed_cautions = feed.cautions()
-            recorder.replay_for_energy(iterate)
-        result = recorder.result(Amounts(samples=case.batch, tokens=case.batch * case.seq_len))
-        result.metrics["text_mb_per_s"] = _text_rate(text_bytes, recorder.timed_s)
-        result.metrics["wait_share_ratio"] = Measured(value=min(wait_s / recorder.timed_s, 1.0), window=TIMING)
+        done = Amounts(samples=case.batch, tokens=case.batch * case.seq_len)
+        fed = record_fed(request, feed, iterate, done, device_uuid)
+        result = fed.result
+        result.metrics["text_mb_per_s"] = _text_rate(fed.text_bytes, fed.timed_s)
         result.labels |= feed.labels(case)
         # A batch takes as long as the documents that begin in it: long iterations are the text's, not a disturbance.
         result.cautions = [caution for caution in result.cautions if caution.code is not CautionCode.OUTLIERS]
-        result.cautions += timed_cautions
     result.labels |= {"device": "cpu", "threads": allowed_threads(case)}
     result.labels["inputs"] = "drained" if opened is None else f"fed to {opened.name}"
     return result if opened is None else conclude(result, opened, case)
-
-
-def _iteration(feed: TokenFeed, opened: Opened | None) -> Callable[[], None]:
-    if opened is None:
-        return lambda: _drop(feed)
-    consume, name = opened.session.bind_feed(), opened.session.inputs[0].name
-    return lambda: consume({name: feed.next()})
-
-
-def _drop(feed: TokenFeed) -> None:
-    feed.next()
 
 
 def _text_rate(text_bytes: int, timed_s: float) -> Measured:

@@ -9,11 +9,7 @@ cost of a step: schedules, clipping, evaluation. The loss shows that learning ha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import ExitStack
-from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as functional
 from torch import Tensor
@@ -25,15 +21,13 @@ from pybench.models.tinylm import TinyLm
 from pybench.precision.audit import audit_parameters
 from pybench.runtimes import torch as runtime
 from pybench.workloads.doubts import allowed_threads
-from pybench.workloads.feeding import TokenFeed
-from pybench.workloads.recording import TIMING, Amounts, record
+from pybench.workloads.feeding import TokenFeed, record_fed
+from pybench.workloads.recording import TIMING, Amounts
 from pybench.workloads.result import Measured, Request, Result, Verdict
 
 LEARNING_RATE = 3e-4
 BETAS = (0.9, 0.95)  # as GPT-3 and nanoGPT
 WEIGHT_DECAY = 0.1
-# Different batches of synthetic ids, taken in turn: few enough to stay in memory.
-SYNTHETIC_BATCHES = 8
 AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
 
 
@@ -47,15 +41,13 @@ def run(request: Request) -> Result:
     if case.seq_len > POSITIONS:
         raise InputError(f"{case.model} has {POSITIONS} positions, the case asks for seq_len {case.seq_len}")
     kind = runtime.set_up(case.precision, allowed_threads(case), case.device, training=True)
-    with ExitStack() as stack:
-        feed = None if case.path == "none" else stack.enter_context(TokenFeed(request))
-        trainer = Trainer(request, kind, VOCABULARY if feed is None else max(feed.vocabulary, VOCABULARY))
-        next_batch = _synthetic(request) if feed is None else feed.next
+    with TokenFeed(request) as feed:
+        trainer = Trainer(request, kind, max(feed.vocabulary, VOCABULARY))
+        feed.bring_to(kind)
         uuid = runtime.gpu_uuid() if kind == "cuda" else None
         amounts = Amounts(samples=case.batch, tokens=case.batch * case.seq_len)
-        result = record(case, lambda: trainer.step(next_batch()), amounts, uuid, sensors=request.sensors)
-        if feed is not None:
-            result.cautions += feed.cautions()
+        result = record_fed(request, feed, lambda: trainer.step(feed.next()), amounts, uuid).result
+        if case.path != "none":
             result.labels |= feed.labels(case)
     trainer.describe(result)
     result.labels |= {"device": uuid or "cpu", "threads": allowed_threads(case)}
@@ -79,10 +71,8 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(kind, enabled=case.precision == "amp-fp16")
         self.losses: list[Tensor] = []
 
-    def step(self, ids: Any) -> None:
-        """One optimiser step on int64 [N, T]; the first T - 1 tokens predict the last T - 1."""
-        host = torch.from_numpy(ids if ids.flags.writeable else ids.copy())
-        tokens = host.to(self.kind)
+    def step(self, tokens: Tensor) -> None:
+        """One optimiser step on int64 [N, T] on the device; the first T - 1 tokens predict the last T - 1."""
         with torch.autocast(self.kind, self.autocast, enabled=self.autocast is not None):
             logits = self.model.every_position(tokens[:, :-1])  # [N, T-1, V]
             loss = functional.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
@@ -121,16 +111,3 @@ def _loss(loss: Tensor) -> Measured:
     if math.isfinite(value):
         return Measured(value=value, window=TIMING)
     return Measured(window=TIMING, reason=f"not_finite: the loss is {value}")
-
-
-def _synthetic(request: Request) -> Callable[[], Any]:
-    case = request.case
-    batches = np.random.default_rng(request.seed).integers(0, VOCABULARY, (SYNTHETIC_BATCHES, case.batch, case.seq_len))
-    taken = 0
-
-    def next_batch() -> Any:
-        nonlocal taken
-        taken += 1
-        return batches[taken % SYNTHETIC_BATCHES]
-
-    return next_batch

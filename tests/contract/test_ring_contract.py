@@ -277,7 +277,7 @@ def why_it_ended(ring: Ring, flags: list[str]) -> PybenchError:
     orchestrator = Orchestrator(ring, sources().files, [*flags, "--workers", "1"])
     try:
         with pytest.raises(ProducerGoneError):
-            ring.wait_ready()
+            ring.reader().wait_ready()
         return orchestrator.failure()
     finally:
         ring.close()
@@ -286,7 +286,7 @@ def why_it_ended(ring: Ring, flags: list[str]) -> PybenchError:
 
 @pytest.mark.parametrize(
     ("offset", "message"),
-    [(0, "it begins with"), (8, "version 0"), (16, "asks for"), (24, "slots of"), (32, "slots of"), (63, "reserved")],
+    [(0, "it begins with"), (8, "version 3"), (16, "asks for"), (24, "slots of"), (32, "slots of"), (63, "reserved")],
 )
 def test_the_orchestrator_refuses_a_malformed_ring(ring: Ring, offset: int, message: str) -> None:
     byte = os.pread(ring.memory_fd, 1, offset)

@@ -162,9 +162,10 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str) -> 
         {"workload": "infer", "model": "resnet50", "runtime": "tensorrt"},
         {"workload": "infer", "model": "resnet50", "runtime": "onnxruntime"},
         {"workload": "infer", "model": "resnet50", "runtime": "torch-compile"},
+        {"workload": "infer", "model": "tinylm-small", "runtime": "torch"},
     ]
     places = {"calibration_images": 1, "image_limit": 1, "transfer_bytes": 2, "pinned": 2, "non_blocking": 2}
-    places |= {**dict.fromkeys((*ENGINE_FACTORS, "launch"), 3), "provider": 4, "compile_mode": 5}
+    places |= {**dict.fromkeys((*ENGINE_FACTORS, "launch"), 3), "provider": 4, "compile_mode": 5, "fed": 6}
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)
     assert len(expand(load(f"  - {json.dumps(entry)}\n"))) == 1

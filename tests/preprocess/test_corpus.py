@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.errors import InputError
+from pybench.errors import InputError, UsageError
 from pybench.preprocess.corpus import resolve_corpus
 
 
@@ -123,3 +123,27 @@ def test_the_standard_library_is_sources_of_this_interpreter_and_nothing_install
         resolve_corpus("python-stdlib", 1_000_000).files
         == corpus.files[: len(resolve_corpus("python-stdlib", 1_000_000).files)]
     )
+
+
+def test_a_rank_that_does_not_exist_or_would_read_nothing_is_refused(tmp_path: Path) -> None:
+    corpus = resolve_corpus(str(write(tmp_path, a=b"x", b=b"y")))
+    for rank, world in ((-1, 2), (2, 2), (0, 0)):
+        with pytest.raises(UsageError, match=f"no rank {rank} of {world}"):
+            corpus.share(rank, world)
+    with pytest.raises(InputError, match="has 2 documents, too few for rank 2 of 3"):
+        corpus.share(2, 3)
+
+
+def test_documents_without_text_are_numbered_and_passed_over(tmp_path: Path) -> None:
+    lines = b'{"text": "a"}\n{"text": ""}\n\n{"text": "b"}\n'
+    corpus = resolve_corpus(str(write(tmp_path, x=b"", z=b"c") / "z"))
+    assert (corpus.count, corpus.total_bytes) == (1, 1)
+    (tmp_path / "y.jsonl").write_bytes(lines)
+    corpus = resolve_corpus(str(tmp_path))
+    assert (corpus.count, corpus.total_bytes) == (4, 3)
+    assert [(str(place).removeprefix(f"{tmp_path}/"), text) for place, text in corpus.documents()] == [
+        ("y.jsonl line 1", b"a"),
+        ("y.jsonl line 4", b"b"),
+        ("z", b"c"),
+    ]
+    assert [text for _, text in corpus.share(1, 2).documents()] == [b"c"]

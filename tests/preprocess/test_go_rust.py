@@ -97,6 +97,7 @@ def test_the_variable_comes_first_then_the_folder_of_this_python_then_path(
         made.mkdir()
     programs = {name: executable(made / NAME) for name, made in folders.items()}
     monkeypatch.setattr(sys, "executable", str(folders["python"] / "python"))
+    monkeypatch.setitem(sys.modules, "pybench_orchestrator", None)  # its wheel is not installed
     environment = {VARIABLE: str(programs["variable"]), "PATH": str(folders["path"])}
     assert find_orchestrator(environment) == programs["variable"]
     del environment[VARIABLE]
@@ -104,7 +105,7 @@ def test_the_variable_comes_first_then_the_folder_of_this_python_then_path(
     programs["python"].unlink()
     assert find_orchestrator(environment) == programs["path"]
     programs["path"].unlink()
-    with pytest.raises(UnsupportedError, match="neither beside") as caught:
+    with pytest.raises(UnsupportedError, match="neither installed nor beside") as caught:
         find_orchestrator(environment)
     assert caught.value.code == "orchestrator_missing"
     assert "make setup" in str(caught.value)

@@ -28,9 +28,10 @@ SLOT_BYTES = 128  # 64 + 15 * 4, in whole lines of 64
 class Producer:
     """Obeys docs/ring.md, unless told otherwise. Owns copies of the producer's ends, as a process would."""
 
-    def __init__(self, ring: Ring) -> None:
-        memory, filled, free = (os.dup(fd) for fd in ring.producer_fds)
-        ring.producer_started()
+    def __init__(self, ring: Ring, number: int = 0) -> None:
+        memory, filled, free = (os.dup(fd) for fd in (ring.memory_fd, ring.filled_fds[number], ring.free_fds[number]))
+        if number == ring.layout.readers - 1:
+            ring.producer_started()
         self.memory = mmap(memory, 0)
         os.close(memory)
         self.filled, self.free = filled, free
@@ -44,7 +45,7 @@ class Producer:
 
     def write(self, slot: int, sequence: int, ids: np.ndarray, tokens: int = BATCH * SEQ_LEN) -> None:
         start = 64 + slot * SLOT_BYTES
-        self.memory[start : start + 64] = struct.pack("<QQQQ32x", sequence, tokens, 100 * sequence, sequence)
+        self.memory[start : start + 64] = struct.pack("<QQQQQ24x", sequence, tokens, 100 * sequence, sequence, BATCH)
         self.memory[start + 64 : start + 64 + ids.nbytes] = ids.tobytes()
         self.send(slot)
 
@@ -77,11 +78,11 @@ def ids_of(sequence: int, dtype: type = np.uint16) -> np.ndarray:
 @pytest.mark.parametrize(("id_bytes", "dtype"), [(2, np.uint16), (4, np.uint32)])
 def test_batches_arrive_in_place_in_both_widths(ring: Ring, producer: Producer, id_bytes: int, dtype: type) -> None:
     producer.ready(id_bytes)
-    ring.wait_ready()
+    ring.reader().wait_ready()
     for sequence in range(7):
         index = producer.credit()
         producer.write(index, sequence, ids_of(sequence, dtype))
-        slot = ring.next()
+        slot = ring.reader().next()
         assert slot is not None
         assert slot.ids.dtype == dtype
         assert slot.ids.shape == (BATCH, SEQ_LEN)
@@ -89,38 +90,38 @@ def test_batches_arrive_in_place_in_both_widths(ring: Ring, producer: Producer, 
         assert (slot.text_bytes, slot.documents) == (100 * sequence, sequence)
         producer.memory[64 + index * SLOT_BYTES + 64] ^= 1
         assert slot.ids[0, 0] == sequence ^ 1, "the array is the shared memory itself, not a copy"
-        ring.give_back(slot.index)
+        ring.reader().give_back(slot.index)
     producer.send(END)
-    assert ring.next() is None
+    assert ring.reader().next() is None
 
 
 def test_ids_begin_on_a_cache_line(ring: Ring, producer: Producer) -> None:
     producer.ready()
-    ring.wait_ready()
+    ring.reader().wait_ready()
     for sequence in range(2):
         producer.write(producer.credit(), sequence, ids_of(sequence))
-        slot = ring.next()
+        slot = ring.reader().next()
         assert slot is not None
         assert slot.ids.ctypes.data % 64 == 0
 
 
 def test_the_header_is_the_documented_one(ring: Ring, producer: Producer) -> None:
-    expected = b"PYBRING\0" + struct.pack("<IIIIQQQQQ", 1, 0, 2, 0, SLOT_BYTES, BATCH, SEQ_LEN, 0, 0)
+    expected = b"PYBRING\0" + struct.pack("<IIIIQQQQQ", 2, 0, 2, 1, SLOT_BYTES, BATCH, SEQ_LEN, 0, 0)
     assert producer.memory[:64] == expected
     assert len(producer.memory) == 64 + 2 * SLOT_BYTES
 
 
 def test_every_slot_is_a_credit_at_the_start_and_comes_back_when_given_back(ring: Ring, producer: Producer) -> None:
     producer.ready()
-    ring.wait_ready()
+    ring.reader().wait_ready()
     assert [producer.credit(), producer.credit()] == [0, 1]
     producer.write(1, 0, ids_of(0))
     producer.write(0, 1, ids_of(1))
-    first, second = ring.next(), ring.next()
+    first, second = ring.reader().next(), ring.reader().next()
     assert first is not None
     assert second is not None
-    ring.give_back(second.index)
-    ring.give_back(first.index)
+    ring.reader().give_back(second.index)
+    ring.reader().give_back(first.index)
     assert [producer.credit(), producer.credit()] == [0, 1]
 
 
@@ -128,19 +129,19 @@ def test_credits_held_together_are_sent_before_the_consumer_waits() -> None:
     with Ring(RingLayout(BATCH, SEQ_LEN, slots=12)) as ring:
         producer = Producer(ring)
         producer.ready()
-        ring.wait_ready()
+        ring.reader().wait_ready()
         assert [producer.credit() for _ in range(12)] == list(range(12))
         os.set_blocking(producer.free, False)
         producer.write(5, 0, ids_of(0))
-        first = ring.next()
+        first = ring.reader().next()
         assert first is not None
-        ring.give_back(first.index)
+        ring.reader().give_back(first.index)
         with pytest.raises(BlockingIOError):
             producer.credit()  # one of twelve is not worth waking anybody
         os.set_blocking(producer.free, True)
         writer = threading.Thread(target=lambda: producer.write(producer.credit(), 1, ids_of(1)))
         writer.start()
-        second = ring.next()  # a deadlock unless the credit is sent first
+        second = ring.reader().next()  # a deadlock unless the credit is sent first
         writer.join()
         producer.close()
     assert second is not None
@@ -149,15 +150,15 @@ def test_credits_held_together_are_sent_before_the_consumer_waits() -> None:
 
 def test_waiting_for_the_producer_blocks_without_cpu_time_and_is_counted(ring: Ring, producer: Producer) -> None:
     producer.ready()
-    ring.wait_ready()
-    before_s = ring.wait_s
+    ring.reader().wait_ready()
+    before_s = ring.reader().wait_s
     writer = threading.Timer(0.2, lambda: producer.write(producer.credit(), 0, ids_of(0)))
     writer.start()
     cpu_s = time.process_time()
-    ring.next()
+    ring.reader().next()
     cpu_s = time.process_time() - cpu_s
     writer.join()
-    assert 0.15 < ring.wait_s - before_s < 2
+    assert 0.15 < ring.reader().wait_s - before_s < 2
     assert cpu_s < 0.05
 
 
@@ -169,26 +170,26 @@ def test_a_producer_that_vanishes_is_an_error_after_what_it_had_sent(
     for sequence, slot in enumerate(sent):
         producer.write(slot, sequence, ids_of(sequence))
     producer.close()
-    ring.wait_ready()
+    ring.reader().wait_ready()
     for _ in sent:
-        slot = ring.next()
+        slot = ring.reader().next()
         assert slot is not None
-        ring.give_back(slot.index)  # to nobody: no error here
+        ring.reader().give_back(slot.index)  # to nobody: no error here
     with pytest.raises(ProducerGoneError):
-        ring.next()
+        ring.reader().next()
 
 
 def test_a_producer_that_does_not_begin_with_ready_is_refused(ring: Ring, producer: Producer) -> None:
     producer.write(0, 0, ids_of(0))
     with pytest.raises(RingError, match="message 0x0 instead of `ready`"):
-        ring.wait_ready()
+        ring.reader().wait_ready()
 
 
 @pytest.mark.parametrize("id_bytes", [0, 1, 3, 8])
 def test_an_impossible_id_width_is_refused(ring: Ring, producer: Producer, id_bytes: int) -> None:
     producer.ready(id_bytes)
     with pytest.raises(RingError, match="header is malformed"):
-        ring.wait_ready()
+        ring.reader().wait_ready()
 
 
 @pytest.mark.parametrize("offset", [0, 8, 16, 20, 24, 32, 40, 63])
@@ -196,45 +197,45 @@ def test_a_header_that_the_producer_has_changed_is_refused(ring: Ring, producer:
     producer.memory[offset] ^= 1
     producer.ready()
     with pytest.raises(RingError, match="header is malformed"):
-        ring.wait_ready()
+        ring.reader().wait_ready()
 
 
 def test_batches_out_of_order_or_of_another_size_are_refused(ring: Ring, producer: Producer) -> None:
     producer.ready()
-    ring.wait_ready()
+    ring.reader().wait_ready()
     producer.write(0, 1, ids_of(0))
     with pytest.raises(RingError, match="holds batch 1 of 15 ids, expected batch 0 of 15"):
-        ring.next()
+        ring.reader().next()
     producer.write(0, 0, ids_of(0), tokens=14)
     with pytest.raises(RingError, match="of 14 ids"):
-        ring.next()
+        ring.reader().next()
 
 
 @pytest.mark.parametrize("message", [2, 4096, READY])
 def test_a_slot_that_does_not_exist_is_refused(ring: Ring, producer: Producer, message: int) -> None:
     producer.ready()
-    ring.wait_ready()
+    ring.reader().wait_ready()
     producer.send(message)
     with pytest.raises(RingError, match=f"announced slot {message} of 2"):
-        ring.next()
+        ring.reader().next()
 
 
 def test_a_slot_announced_while_the_consumer_holds_it_is_refused(ring: Ring, producer: Producer) -> None:
     producer.ready()
-    ring.wait_ready()
+    ring.reader().wait_ready()
     producer.write(0, 0, ids_of(0))
-    ring.next()
+    ring.reader().next()
     producer.write(0, 1, ids_of(1))
     with pytest.raises(RingError, match="announced slot 0"):
-        ring.next()
+        ring.reader().next()
 
 
 def test_half_a_message_is_refused(ring: Ring, producer: Producer) -> None:
     producer.ready()
-    ring.wait_ready()
+    ring.reader().wait_ready()
     os.write(producer.filled, b"\0\0\0")
     with pytest.raises(RingError, match="3 bytes"):
-        ring.next()
+        ring.reader().next()
 
 
 def test_the_memory_cannot_be_shrunk_under_a_mapping(ring: Ring) -> None:
@@ -246,9 +247,9 @@ def test_a_view_outlives_its_ring() -> None:
     with Ring(RingLayout(BATCH, SEQ_LEN, slots=1)) as ring:
         producer = Producer(ring)
         producer.ready()
-        ring.wait_ready()
+        ring.reader().wait_ready()
         producer.write(0, 0, ids_of(0))
-        slot = ring.next()
+        slot = ring.reader().next()
         producer.close()
     del ring
     gc.collect()

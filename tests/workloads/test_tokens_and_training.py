@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -132,3 +134,29 @@ def test_copies_to_a_gpu_that_is_not_there_are_unsupported() -> None:
     with pytest.raises(UnsupportedError, match="a host copy would be another measurement") as caught:
         run(Case(workload="h2d", device="cpu", threads=1))
     assert caught.value.code == "no_gpu"
+
+
+@pytest.mark.parametrize("workload", ["infer", "train"])
+@pytest.mark.parametrize("path", ["none", "rust", "go_rust"])
+def test_a_fed_model_says_how_long_it_waited_and_how_many_cores_it_took(corpus: Path, workload: str, path: str) -> None:
+    case = TRAIN.with_factors(workload=workload, path=path, fed=workload == "infer" and path == "none", iterations=4)
+    files = {} if path == "none" else {"corpus": corpus}
+    result = run(case if path == "none" else case.with_factors(corpus="text"), files)
+    assert 0 <= result.metrics["wait_share_ratio"].value < 0.9
+    assert 0 < result.metrics["cpu_cores_ratio"].value < 2 * len(os.sched_getaffinity(0))
+    assert result.metrics["throughput_tokens_per_s"].value > 0
+    assert ("ids_sha256" in result.labels) is (path != "none")
+
+
+def test_synthetic_ids_that_are_fed_are_hardly_waited_for(corpus: Path) -> None:
+    fed = TRAIN.with_factors(workload="infer", fed=True, iterations=10)
+    assert run(fed).metrics["wait_share_ratio"].value < 0.05
+    assert "wait_share_ratio" not in run(fed.with_factors(fed=False)).metrics
+
+
+def test_a_field_of_json_lines_is_a_corpus(tmp_path: Path) -> None:
+    lines = tmp_path / "x.jsonl.gz"
+    lines.write_bytes(gzip.compress(b'{"body": "some words, again and again"}\n' * 500))
+    case = TEXT.with_factors(corpus="lines", corpus_field="body")
+    hashes = {run(case.with_factors(path=path), {"corpus": lines}).labels["ids_sha256"] for path in ("hf", "go_rust")}
+    assert len(hashes) == 1

@@ -41,3 +41,18 @@ func Context() (context.Context, context.CancelCauseFunc) {
 	}()
 	return ctx, cancel
 }
+
+// OnRequest calls answer for each SIGUSR1, which would otherwise end the process, until the returned function is called.
+func OnRequest(answer func()) (stop func()) {
+	requests := make(chan os.Signal, 1)
+	signal.Notify(requests, unix.SIGUSR1)
+	go func() {
+		for range requests {
+			answer()
+		}
+	}()
+	return func() {
+		signal.Stop(requests)
+		close(requests)
+	}
+}

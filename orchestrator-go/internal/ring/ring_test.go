@@ -21,7 +21,7 @@ import (
 
 func open(t *testing.T, consumer *ringtest.Consumer, batch, seqLen int) *ring.Producer {
 	t.Helper()
-	producer, err := ring.Open(consumer.RingFD, consumer.FilledFD, consumer.FreeFD, batch, seqLen)
+	producer, err := ring.Open(consumer.RingFD, consumer.FilledFDs, consumer.FreeFDs, ring.Shape{Batch: batch, SeqLen: seqLen})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestBatchesCrossTheRingInOrderWithTheirProgress(t *testing.T) {
 			consumer := ringtest.New(t, 3, 5, slots)
 			producer := open(t, consumer, 3, 5)
 			ctx, cancel := context.WithCancelCause(t.Context())
-			go producer.Watch(cancel)
+			producer.Watch(cancel)
 			consumer.GiveAll(t)
 			failed := make(chan error, 1)
 			go func() { failed <- deliver(ctx, producer, idBytes, 20) }()
@@ -68,10 +68,11 @@ func deliver(ctx context.Context, producer *ring.Producer, idBytes, batches int)
 		return err
 	}
 	for sequence := range batches {
-		memory, err := producer.Acquire(ctx)
+		room, err := producer.Acquire(ctx)
 		if err != nil {
 			return err
 		}
+		memory := room.IDs
 		if len(memory) != 3*5*idBytes {
 			return errors.New("a slot of the wrong size")
 		}
@@ -79,7 +80,7 @@ func deliver(ctx context.Context, producer *ring.Producer, idBytes, batches int)
 			memory[at], memory[at+1] = byte(sequence), 0
 			clear(memory[at+2 : at+idBytes])
 		}
-		if err := producer.Publish(packing.Progress{Documents: uint64(sequence) + 1, TextBytes: 10 * uint64(sequence)}); err != nil {
+		if err := producer.Publish(packing.Filled{Rows: 3, Tokens: 15, Documents: uint64(sequence) + 1, TextBytes: 10 * uint64(sequence)}); err != nil {
 			return err
 		}
 	}
@@ -90,7 +91,7 @@ func TestWithoutACreditTheProducerWaitsAndCountsTheWait(t *testing.T) {
 	consumer := ringtest.New(t, 3, 5, 1)
 	producer := open(t, consumer, 3, 5)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	go producer.Watch(cancel)
+	producer.Watch(cancel)
 	failed := make(chan error, 1)
 	go func() { failed <- deliver(ctx, producer, 2, 1) }()
 	const pause = 50 * time.Millisecond
@@ -104,8 +105,8 @@ func TestWithoutACreditTheProducerWaitsAndCountsTheWait(t *testing.T) {
 	if err := <-failed; err != nil {
 		t.Fatal(err)
 	}
-	if producer.CreditWait < pause/2 {
-		t.Fatalf("waited %v, want about %v", producer.CreditWait, pause)
+	if time.Duration(producer.CreditWait.Load()) < pause/2 {
+		t.Fatalf("waited %v ns, want about %v", producer.CreditWait.Load(), pause)
 	}
 }
 
@@ -136,6 +137,7 @@ func TestAConsumerThatClosesOrCheatsEndsTheProducer(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			test.act(consumer)
 			producer.Watch(cancel)
+			<-ctx.Done()
 			if err := context.Cause(ctx); fault.KindOf(err) != fault.Consumer || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %v, want a consumer fault with %q", err, test.want)
 			}
@@ -147,13 +149,18 @@ func TestAMalformedHeaderIsRefused(t *testing.T) {
 	put32, put64 := binary.LittleEndian.PutUint32, binary.LittleEndian.PutUint64
 	for want, damage := range map[string]func(memory []byte){
 		"it begins with":      func(m []byte) { m[3] = 'x' },
-		"version 2":           func(m []byte) { put32(m[8:], 2) },
+		"version 1":           func(m []byte) { put32(m[8:], 1) },
 		"id_bytes is 4":       func(m []byte) { put32(m[12:], 4) },
 		"0 slots":             func(m []byte) { put32(m[16:], 0) },
 		"4097 slots":          func(m []byte) { put32(m[16:], 4097) },
 		"its header asks for": func(m []byte) { put32(m[16:], 3) },
 		"reserved bytes":      func(m []byte) { m[63] = 1 },
-		"slots of 192 bytes":  func(m []byte) { put64(m[24:], 192) },
+		"kind 2":              func(m []byte) { put32(m[48:], 2) },
+		"for 0 readers":       func(m []byte) { put32(m[20:], 0) },
+		"for 257 readers":     func(m []byte) { put32(m[20:], 257) },
+		"2 slots for 3":       func(m []byte) { put32(m[20:], 3) },
+		"2 readers, the":      func(m []byte) { put32(m[20:], 2) },
+		"slots of 256 bytes":  func(m []byte) { put64(m[24:], 256) },
 		"batches of 0 rows":   func(m []byte) { put64(m[32:], 0) },
 		"of 0 ids":            func(m []byte) { put64(m[40:], 0) },
 		"outside 1 to":        func(m []byte) { put64(m[32:], 1<<63); put64(m[40:], 2) },
@@ -162,7 +169,7 @@ func TestAMalformedHeaderIsRefused(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			consumer := ringtest.New(t, 3, 5, 2)
 			damage(consumer.Memory)
-			_, err := ring.Open(consumer.RingFD, consumer.FilledFD, consumer.FreeFD, 3, 5)
+			_, err := ring.Open(consumer.RingFD, consumer.FilledFDs, consumer.FreeFDs, ring.Shape{Batch: 3, SeqLen: 5})
 			if fault.KindOf(err) != fault.Consumer || !strings.Contains(err.Error(), want) {
 				t.Fatalf("got %v, want a consumer fault with %q", err, want)
 			}
@@ -183,13 +190,94 @@ func TestWhatIsNoSealedMemoryOrNoPipeIsRefused(t *testing.T) {
 	}
 	defer file.Close()
 	for want, fds := range map[string][3]int{
-		"not a memfd sealed":         {unsealed, consumer.FilledFD, consumer.FreeFD},
-		"bad file descriptor":        {1 << 20, consumer.FilledFD, consumer.FreeFD},
-		"--filled-fd 1048576 is not": {consumer.RingFD, 1 << 20, consumer.FreeFD},
-		"--free-fd":                  {consumer.RingFD, consumer.FilledFD, int(file.Fd())},
+		"not a memfd sealed":         {unsealed, consumer.FilledFDs[0], consumer.FreeFDs[0]},
+		"bad file descriptor":        {1 << 20, consumer.FilledFDs[0], consumer.FreeFDs[0]},
+		"--filled-fd 1048576 is not": {consumer.RingFD, 1 << 20, consumer.FreeFDs[0]},
+		"--free-fd":                  {consumer.RingFD, consumer.FilledFDs[0], int(file.Fd())},
 	} {
-		if _, err := ring.Open(fds[0], fds[1], fds[2], 3, 5); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ring.Open(fds[0], []int{fds[1]}, []int{fds[2]}, ring.Shape{Batch: 3, SeqLen: 5}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+func TestBatchesAreDealtToTheReadersInTurnAndASlowOneHoldsUpTheRest(t *testing.T) {
+	const readers, batches = 3, 12
+	consumer := ringtest.NewShaped(t, ringtest.Shape{Batch: 3, SeqLen: 5, Slots: 2 * readers, Readers: readers})
+	producer := open(t, consumer, 3, 5)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	producer.Watch(cancel)
+	consumer.GiveAll(t)
+	failed := make(chan error, 1)
+	go func() { failed <- deliver(ctx, producer, 2, batches) }()
+	for reader := range readers {
+		if message, _ := consumer.NextOf(t, reader); message != ringtest.Ready {
+			t.Fatalf("reader %d: the first message is %#x, want ready", reader, message)
+		}
+	}
+	taken := map[int][]uint64{}
+	take := func(reader int) {
+		index, _ := consumer.NextOf(t, reader)
+		if int(index)%readers != reader {
+			t.Fatalf("reader %d was given slot %d of another", reader, index)
+		}
+		taken[reader] = append(taken[reader], consumer.Read(t, index).Sequence)
+		consumer.Give(t, index)
+	}
+	// The last reader takes nothing, so two batches each is all that the others get.
+	for range 2 {
+		take(0)
+		take(1)
+	}
+	select {
+	case err := <-failed:
+		t.Fatalf("it ran ahead of the slow reader: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	for range batches / readers {
+		take(2)
+		for reader := range 2 {
+			if len(taken[reader]) < batches/readers {
+				take(reader)
+			}
+		}
+	}
+	for reader := range readers {
+		for turn, sequence := range taken[reader] {
+			if sequence != uint64(turn*readers+reader) {
+				t.Fatalf("reader %d got batches %v", reader, taken[reader])
+			}
+		}
+		if message, _ := consumer.NextOf(t, reader); message != ringtest.End {
+			t.Fatalf("reader %d: the last message is %#x, want end", reader, message)
+		}
+	}
+	if err := <-failed; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAReaderAmongSeveralThatLeavesOrCheatsIsNamed(t *testing.T) {
+	for want, act := range map[string]func(*ringtest.Consumer){
+		"consumer 2 of 2 closed the ring": func(c *ringtest.Consumer) { c.CloseReader(1) },
+		"slot 1 of 4":                     func(c *ringtest.Consumer) { c.Give(t, 1); c.Give(t, 1) },
+	} {
+		consumer := ringtest.NewShaped(t, ringtest.Shape{Batch: 3, SeqLen: 5, Slots: 4, Readers: 2})
+		producer := open(t, consumer, 3, 5)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		producer.Watch(cancel)
+		act(consumer)
+		<-ctx.Done()
+		if err := context.Cause(ctx); fault.KindOf(err) != fault.Consumer || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want a consumer fault with %q", err, want)
+		}
+	}
+}
+
+func TestARaggedRingAndAFixedCommandLineDoNotFit(t *testing.T) {
+	consumer := ringtest.NewShaped(t, ringtest.Shape{Batch: 3, SeqLen: 5, Slots: 2, Ragged: true})
+	_, err := ring.Open(consumer.RingFD, consumer.FilledFDs, consumer.FreeFDs, ring.Shape{Batch: 3, SeqLen: 5})
+	if err == nil || !strings.Contains(err.Error(), "ragged true; the command line says 3 x 5, false") {
+		t.Fatalf("got %v", err)
 	}
 }

@@ -18,26 +18,44 @@ const (
 	End   = 0xFFFFFFFF
 )
 
-// Consumer has both ends of everything; the producer's are the three FDs.
+// Shape is that of a ring: slots of batches of so many rows.
+type Shape struct {
+	Batch, SeqLen, Slots int
+	Readers              int // 0: one
+	Ragged               bool
+}
+
+// Consumer has both ends of everything, of all readers; the producer's are the FDs.
 type Consumer struct {
-	RingFD, FilledFD, FreeFD int
+	RingFD             int
+	FilledFDs, FreeFDs []int
 
 	Memory    []byte
 	SlotBytes int
-	slots     int
-	tokens    int
-	filled    *os.File
-	free      *os.File
+	shape     Shape
+	idsAt     int
+	filled    []*os.File
+	free      []*os.File
 }
 
-// New makes a ring with a correct header. Slots are not yet given to the producer: see GiveAll.
+// New makes a ring for one reader with a correct header. Slots are not yet given to the producer: see GiveAll.
 func New(t *testing.T, batch, seqLen, slots int) *Consumer {
 	t.Helper()
-	slotBytes := (64 + batch*seqLen*4 + 63) / 64 * 64
-	consumer := &Consumer{SlotBytes: slotBytes, slots: slots, tokens: batch * seqLen}
+	return NewShaped(t, Shape{Batch: batch, SeqLen: seqLen, Slots: slots})
+}
+
+// NewShaped is New for every shape.
+func NewShaped(t *testing.T, shape Shape) *Consumer {
+	t.Helper()
+	shape.Readers = max(shape.Readers, 1)
+	consumer := &Consumer{shape: shape, idsAt: 64}
+	if shape.Ragged {
+		consumer.idsAt += ((shape.Batch+1)*8 + 63) / 64 * 64
+	}
+	consumer.SlotBytes = (consumer.idsAt + shape.Batch*shape.SeqLen*4 + 63) / 64 * 64
 	fd, err := unix.MemfdCreate("ringtest", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	must(t, err)
-	size := 64 + slots*slotBytes
+	size := 64 + shape.Slots*consumer.SlotBytes
 	must(t, unix.Ftruncate(fd, int64(size)))
 	_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	must(t, err)
@@ -45,13 +63,22 @@ func New(t *testing.T, batch, seqLen, slots int) *Consumer {
 	consumer.Memory, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	must(t, err)
 	copy(consumer.Memory, "PYBRING\x00")
-	binary.LittleEndian.PutUint32(consumer.Memory[8:], 1)
-	binary.LittleEndian.PutUint32(consumer.Memory[16:], uint32(slots))
-	binary.LittleEndian.PutUint64(consumer.Memory[24:], uint64(slotBytes))
-	binary.LittleEndian.PutUint64(consumer.Memory[32:], uint64(batch))
-	binary.LittleEndian.PutUint64(consumer.Memory[40:], uint64(seqLen))
-	consumer.filled, consumer.FilledFD = pipe(t, true)
-	consumer.free, consumer.FreeFD = pipe(t, false)
+	put32, put64 := binary.LittleEndian.PutUint32, binary.LittleEndian.PutUint64
+	put32(consumer.Memory[8:], 2)
+	put32(consumer.Memory[16:], uint32(shape.Slots))
+	put32(consumer.Memory[20:], uint32(shape.Readers))
+	put64(consumer.Memory[24:], uint64(consumer.SlotBytes))
+	put64(consumer.Memory[32:], uint64(shape.Batch))
+	put64(consumer.Memory[40:], uint64(shape.SeqLen))
+	if shape.Ragged {
+		put32(consumer.Memory[48:], 1)
+	}
+	for range shape.Readers {
+		filled, filledFD := pipe(t, true)
+		free, freeFD := pipe(t, false)
+		consumer.filled, consumer.free = append(consumer.filled, filled), append(consumer.free, free)
+		consumer.FilledFDs, consumer.FreeFDs = append(consumer.FilledFDs, filledFD), append(consumer.FreeFDs, freeFD)
+	}
 	t.Cleanup(func() {
 		consumer.Close()
 		must(t, unix.Close(fd))
@@ -70,32 +97,45 @@ func pipe(t *testing.T, consumerReads bool) (*os.File, int) {
 	return os.NewFile(uintptr(ends[1]), "free"), ends[0]
 }
 
-// Close closes the consumer's ends, as its death would.
+// Close closes the ends of every reader, as their death would.
 func (c *Consumer) Close() {
-	c.filled.Close()
-	c.free.Close()
+	for reader := range c.shape.Readers {
+		c.CloseReader(reader)
+	}
 }
 
-// Give sends one credit.
-func (c *Consumer) Give(t *testing.T, index uint32) {
-	t.Helper()
-	_, err := c.free.Write(binary.LittleEndian.AppendUint32(nil, index))
-	must(t, err)
+// CloseReader closes the ends of one.
+func (c *Consumer) CloseReader(reader int) {
+	c.filled[reader].Close()
+	c.free[reader].Close()
 }
 
-// GiveAll sends the credits of the start.
+// GiveAll gives every slot to the producer, in order.
 func (c *Consumer) GiveAll(t *testing.T) {
 	t.Helper()
-	for index := range c.slots {
+	for index := range c.shape.Slots {
 		c.Give(t, uint32(index))
 	}
 }
 
-// Next waits for one message; false at the end of the file.
+// Give gives one slot to the producer, through the pipe of the reader that it belongs to.
+func (c *Consumer) Give(t *testing.T, index uint32) {
+	t.Helper()
+	_, err := c.free[int(index)%c.shape.Readers].Write(binary.LittleEndian.AppendUint32(nil, index))
+	must(t, err)
+}
+
+// Next waits for a message to the first reader; false at the end of the pipe.
 func (c *Consumer) Next(t *testing.T) (uint32, bool) {
 	t.Helper()
+	return c.NextOf(t, 0)
+}
+
+// NextOf waits for a message to one reader.
+func (c *Consumer) NextOf(t *testing.T, reader int) (uint32, bool) {
+	t.Helper()
 	message := make([]byte, 4)
-	if _, err := io.ReadFull(c.filled, message); err == io.EOF {
+	if _, err := io.ReadFull(c.filled[reader], message); err == io.EOF {
 		return 0, false
 	} else {
 		must(t, err)
@@ -103,31 +143,40 @@ func (c *Consumer) Next(t *testing.T) (uint32, bool) {
 	return binary.LittleEndian.Uint32(message), true
 }
 
-// Slot is what one slot holds.
+// Slot is what one slot holds. Offsets: of the rows, in ids; nil in a fixed one.
 type Slot struct {
-	Sequence, TextBytes, Documents uint64
-	IDs                            []uint32
+	Sequence, TextBytes, Documents, Rows uint64
+	IDs                                  []uint32
+	Offsets                              []uint64
 }
 
 // Read copies a slot out.
 func (c *Consumer) Read(t *testing.T, index uint32) Slot {
 	t.Helper()
-	slot := c.Memory[64+int(index)*c.SlotBytes:][:c.SlotBytes]
-	if found := binary.LittleEndian.Uint64(slot[8:]); found != uint64(c.tokens) {
-		t.Fatalf("token_count is %d, want %d", found, c.tokens)
+	memory := c.Memory[64+int(index)*c.SlotBytes:][:c.SlotBytes]
+	little := binary.LittleEndian
+	slot := Slot{Sequence: little.Uint64(memory), TextBytes: little.Uint64(memory[16:]),
+		Documents: little.Uint64(memory[24:]), Rows: little.Uint64(memory[32:])}
+	tokens := int(little.Uint64(memory[8:]))
+	if full := c.shape.Batch * c.shape.SeqLen; tokens > full || !c.shape.Ragged && tokens != full {
+		t.Fatalf("token_count is %d of %d", tokens, full)
 	}
-	ids := make([]uint32, c.tokens)
-	for at := range ids {
-		switch width := binary.LittleEndian.Uint32(c.Memory[12:]); width {
+	if c.shape.Ragged {
+		for row := range slot.Rows + 1 {
+			slot.Offsets = append(slot.Offsets, little.Uint64(memory[64+8*row:]))
+		}
+	}
+	for at := range tokens {
+		switch width := little.Uint32(c.Memory[12:]); width {
 		case 2:
-			ids[at] = uint32(binary.LittleEndian.Uint16(slot[64+2*at:]))
+			slot.IDs = append(slot.IDs, uint32(little.Uint16(memory[c.idsAt+2*at:])))
 		case 4:
-			ids[at] = binary.LittleEndian.Uint32(slot[64+4*at:])
+			slot.IDs = append(slot.IDs, little.Uint32(memory[c.idsAt+4*at:]))
 		default:
 			t.Fatalf("id_bytes is %d", width)
 		}
 	}
-	return Slot{binary.LittleEndian.Uint64(slot), binary.LittleEndian.Uint64(slot[16:]), binary.LittleEndian.Uint64(slot[24:]), ids}
+	return slot
 }
 
 func must(t *testing.T, err error) {

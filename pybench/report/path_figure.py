@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one figure of a campaign that compares paths from text to tokens: what each costs against the model's size.
+
+A panel for each workload and setting; a line for each path through the throughput that it leaves of what synthetic ids
+give. Drawn where a contrast against `path: none` was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pybench.analysis import Analysis
+from pybench.analysis.path_costs import INDIFFERENT, PathCost
+from pybench.case import PATHS, Case
+from pybench.report.canvas import GREY, WIDTH_INCH, Picture, pick, picture, plain_log_ticks
+from pybench.report.labels import WORKLOAD_LABELS, case_text, varying_factors
+from pybench.report.numbers import format_estimate
+from pybench.units import MEGA
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NAME = "paths"
+_SHADE = "#f1f6fa"  # where a path costs nothing
+_SPREAD = 0.035  # paths of one size stand this far apart, in the logarithm of size: else their bars hide each other
+_WIDE = 20.0  # ratios that span more get a logarithmic axis
+
+
+def draw_paths(analysis: Analysis) -> list[Picture]:
+    """The figure, or nothing."""
+    costs = analysis.path_costs
+    if not costs:
+        return []
+    import matplotlib.pyplot as plt
+
+    panels = _panels(costs)
+    figure, grid = plt.subplots(1, len(panels), figsize=(WIDTH_INCH, 3.1), squeeze=False, sharey=True)
+    for axes, (title, members) in zip(grid[0], panels, strict=True):
+        _draw_panel(axes, title, members)
+    _limit(grid[0][0], [size.relative.value for cost in costs for size in cost.sizes])
+    grid[0][0].set_ylabel("Throughput over that of path none")
+    grid[0][-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="Path")
+    caption = (
+        "Tokens a second of each path over those of synthetic ids through the same interface, paired within blocks, "
+        "with 95 % intervals (a bar that leaves the panel is longer); "
+        f"1 is free, and above {1 - INDIFFERENT:g} (shaded) a path costs nothing that matters. "
+        + " ".join(_answers(costs))
+    )
+    return [picture(NAME, "What each path to the tokens costs, by the size of the model", caption, figure)]
+
+
+def _limit(axes: Axes, values: Sequence[float]) -> None:
+    """By the values, not their intervals: few blocks can make those so wide that nothing else is seen."""
+    axes.set_ylim(min(values) / 1.5, max(1.0, *values) * 1.1)
+    if min(values) < 1 / _WIDE:
+        plain_log_ticks(axes, "y")
+    else:
+        axes.set_ylim(bottom=0)
+
+
+def _panels(costs: Sequence[PathCost]) -> list[tuple[str, list[PathCost]]]:
+    """Costs by everything but the path, titled by what tells them apart."""
+    cases = [cost.setting for cost in costs]
+    factors = [name for name in varying_factors(cases) if name not in ("path", "model")]
+    grouped: dict[str, list[PathCost]] = {}
+    for cost in costs:
+        grouped.setdefault(_title(cost.setting, factors), []).append(cost)
+    return [(title, sorted(members, key=lambda cost: PATHS.index(cost.path))) for title, members in grouped.items()]
+
+
+def _title(case: Case, factors: Sequence[str]) -> str:
+    rest = case_text(case, [name for name in factors if name not in ("workload", "runtime", "fed")])
+    return ", ".join(part for part in (WORKLOAD_LABELS[case.workload], rest) if part)
+
+
+def _draw_panel(axes: Axes, title: str, members: Sequence[PathCost]) -> None:
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    axes.axhspan(1 - INDIFFERENT, 1 + INDIFFERENT, color=_SHADE, zorder=0)
+    axes.axhline(1, color=GREY, linewidth=0.8)
+    for position, cost in enumerate(members):
+        colour, marker = pick(PATHS.index(cost.path) - 1)
+        shift = 1 + _SPREAD * (position - (len(members) - 1) / 2)
+        places = [size.model_bytes / MEGA * shift for size in cost.sizes]
+        values = [size.relative.value for size in cost.sizes]
+        axes.plot(places, values, color=colour, linewidth=0.9, alpha=0.7)
+        for place, size in zip(places, cost.sizes, strict=True):
+            one = size.relative
+            if one.lower is not None and one.upper is not None:
+                axes.plot([place, place], [one.lower, one.upper], color=colour, linewidth=1.6, solid_capstyle="butt")
+        axes.plot(places, values, linestyle="none", marker=marker, color=colour, markersize=5, label=cost.path,
+                  markeredgecolor="white", markeredgewidth=0.6)  # fmt: skip
+    sizes = {size.model: size.model_bytes / MEGA for cost in members for size in cost.sizes}
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(list(sizes.values())))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticklabels([f"{model}\n{size:.0f} MB" for model, size in sizes.items()])
+    axes.margins(x=0.25)
+    axes.set_title(title)
+
+
+def _answers(costs: Sequence[PathCost]) -> list[str]:
+    """A sentence for each panel: from which size on each path is free, and what is left where it is not."""
+    sentences = []
+    for title, members in _panels(costs):
+        free = [f"{cost.path} from {cost.free_from.model} on" for cost in members if cost.free_from is not None]
+        rest = [
+            f"{cost.path} leaves {' '.join(filter(None, format_estimate(cost.sizes[-1].relative)))} "
+            f"at {cost.sizes[-1].model}"
+            for cost in members
+            if cost.free_from is None
+        ]
+        parts = ([f"free are {', '.join(free)}"] if free else []) + rest
+        sentences.append(f"{title}: {'; '.join(parts)}.")
+    return sentences
