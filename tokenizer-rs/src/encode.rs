@@ -2,10 +2,12 @@
 //! From documents to ids: special tokens, words, cache, merge. One encoder per thread; the model is shared.
 
 use crate::cache::{Cache, Key};
+use crate::family::{Cl100k, Family, Gpt2, Llama3, O200k, Rule};
 use crate::merge::Merger;
 use crate::model::Model;
 use crate::scanner::word_end;
 use crate::special::SpecialTokens;
+use crate::unicode::ClassTable;
 use std::mem::MaybeUninit;
 
 /// The longest document, in bytes: places in a word are 32-bit numbers.
@@ -122,7 +124,12 @@ impl<I: TokenId> Encoder<I> {
         output: &mut Output<I>,
     ) -> Result<(), Full> {
         let Some((pass, later_passes)) = passes.split_first() else {
-            return self.encode_words(model, text, output);
+            return match model.family() {
+                Family::Gpt2 => self.encode_words::<Gpt2>(model, text, output),
+                Family::Llama3 => self.encode_words::<Llama3>(model, text, output),
+                Family::Cl100k => self.encode_words::<Cl100k>(model, text, output),
+                Family::O200k => self.encode_words::<O200k>(model, text, output),
+            };
         };
         let mut from = 0;
         while let Some(found) = pass.find(text, from) {
@@ -133,10 +140,11 @@ impl<I: TokenId> Encoder<I> {
         self.encode_pieces(model, later_passes, &text[from..], output)
     }
 
-    fn encode_words(&mut self, model: &Model, text: &str, output: &mut Output<I>) -> Result<(), Full> {
+    fn encode_words<R: Rule>(&mut self, model: &Model, text: &str, output: &mut Output<I>) -> Result<(), Full> {
+        let classes = ClassTable::shared();
         let mut start = 0;
         while start < text.len() {
-            let end = word_end(model.classes(), text, start);
+            let end = word_end::<R>(classes, text.as_bytes(), start);
             if end == start + 1 {
                 // 30 % of the words of ordinary text: the id of a byte needs no cache.
                 output.push(I::narrow(model.merges().byte_id(text.as_bytes()[start])))?;

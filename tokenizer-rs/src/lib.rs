@@ -16,12 +16,17 @@
 
 pub mod cache;
 pub mod encode;
+pub mod family;
 pub mod ffi;
 pub mod file;
 pub mod merge;
+pub mod merge_table;
 pub mod model;
+pub mod rank_file;
+pub mod reachable;
 pub mod scanner;
 pub mod special;
+pub mod tokenizer_json;
 pub mod unicode;
 mod unicode_ranges;
 

@@ -3,4 +3,6 @@
 
 mod exactness;
 mod refusals;
+mod regex_twin;
+mod scanners;
 mod twin;
