@@ -3,10 +3,10 @@
 
 use crate::scanners::awkward_text;
 use crate::twin::{Random, Twin, tokenizer_json};
-use pybench_tokenizer::encode::TokenId;
 use pybench_tokenizer::family::Family;
 use pybench_tokenizer::merge::Merger;
 use pybench_tokenizer::merge_table::MergeTable;
+use pybench_tokenizer::token_id::TokenId;
 use pybench_tokenizer::{EncodeError, Encoder, Model};
 use std::mem::MaybeUninit;
 
