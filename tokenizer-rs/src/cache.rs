@@ -54,6 +54,12 @@ impl Key {
         (word, (self.high >> 56) as usize)
     }
 
+    /// The same as two numbers.
+    #[inline(always)]
+    pub fn numbers(self) -> [u64; 2] {
+        [self.low, self.high]
+    }
+
     #[inline(always)]
     fn hash(self) -> u64 {
         // Odd constants from the golden ratio and from xxHash; only the high bits of the product are used.
@@ -90,6 +96,15 @@ struct Line {
 }
 
 const _: () = assert!(size_of::<Line>() == 64);
+
+impl Line {
+    /// Swaps the entries; returns the value of the one that is now the first.
+    #[inline(never)]
+    fn swap(&mut self) -> Value {
+        self.entries.swap(0, 1);
+        self.entries[0].value
+    }
+}
 
 /// Which line a word belongs to.
 #[derive(Clone, Copy, Default)]
@@ -147,13 +162,10 @@ impl Cache {
     #[inline(always)]
     pub fn find(&mut self, place: Place, key: Key) -> Option<Value> {
         let line = self.lines.get_mut(place.0 as usize)?;
-        if line.entries[0].key != key {
-            if line.entries[1].key != key {
-                return None;
-            }
-            line.entries.swap(0, 1);
+        if line.entries[0].key == key {
+            return Some(line.entries[0].value);
         }
-        Some(line.entries[0].value)
+        line.entries[1].key.eq(&key).then(|| line.swap())
     }
 
     /// Whether a word is there; moves nothing.
@@ -163,10 +175,14 @@ impl Cache {
         line.is_some_and(|line| line.entries[0].key == key || line.entries[1].key == key)
     }
 
-    /// Remembers a word that the cache does not hold.
+    /// Remembers a word.
     #[inline(always)]
     pub fn insert(&mut self, place: Place, key: Key, value: Value) {
         if let Some(line) = self.lines.get_mut(place.0 as usize) {
+            if line.entries[0].key == key {
+                // A batch may bring a new word twice.
+                return;
+            }
             line.entries[1] = line.entries[0];
             line.entries[0] = Entry { key, value };
         }

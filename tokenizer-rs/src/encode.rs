@@ -33,7 +33,6 @@ pub enum EncodeError {
 /// Cache and scratch memory of one thread, for models whose ids fit `I`.
 pub struct Encoder<I: TokenId> {
     words: WordEncoder<I>,
-    level: Level,
 }
 
 impl<I: TokenId> Encoder<I> {
@@ -46,8 +45,7 @@ impl<I: TokenId> Encoder<I> {
     pub fn with_level(cache_entries: usize, level: Level) -> Self {
         assert!(Level::available().contains(&level));
         Self {
-            words: WordEncoder::new(cache_entries),
-            level,
+            words: WordEncoder::new(cache_entries, level),
         }
     }
 
@@ -99,10 +97,10 @@ impl<I: TokenId> Encoder<I> {
     ) -> Result<(), Full> {
         let Some((pass, later_passes)) = passes.split_first() else {
             return match model.family() {
-                Family::Gpt2 => self.words.encode::<Gpt2>(self.level, model, text, output),
-                Family::Llama3 => self.words.encode::<Llama3>(self.level, model, text, output),
-                Family::Cl100k => self.words.encode::<Cl100k>(self.level, model, text, output),
-                Family::O200k => self.words.encode::<O200k>(self.level, model, text, output),
+                Family::Gpt2 => self.words.encode::<Gpt2>(model, text, output),
+                Family::Llama3 => self.words.encode::<Llama3>(model, text, output),
+                Family::Cl100k => self.words.encode::<Cl100k>(model, text, output),
+                Family::O200k => self.words.encode::<O200k>(model, text, output),
             };
         };
         let mut from = 0;

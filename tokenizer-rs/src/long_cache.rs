@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cache's sister for words of 16 to 31 bytes: rare in English, every third word where letters take two bytes.
+//! The cache's sister for words of 16 to 31 bytes, and for shorter ones of many ids: rare in English, every third word
+//! where letters take two bytes.
 
+use crate::cache::Key;
 use crate::token_id::TokenId;
 
 /// The longest word that an entry takes.
@@ -27,6 +29,13 @@ impl LongKey {
         };
         let length = (word.len() as u64) << 56;
         Self([number(0), number(8), tail as u64, (tail >> 64) as u64 | length])
+    }
+
+    /// The key of a short word that has too many ids for the cache of its kind. Its last number has no length.
+    #[inline(always)]
+    pub fn of_short(key: Key) -> Self {
+        let [low, high] = key.numbers();
+        Self([low, high, 0, 0])
     }
 
     #[inline(always)]

@@ -9,6 +9,9 @@
 //! heap over a linked list, O(n log n), so that a megabyte of one letter is no trap.
 
 use crate::merge_table::{MergeTable, NO_ID};
+use crate::simd::Level;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::row::{ROW_BYTES, merge_row};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -23,13 +26,37 @@ pub const LONG_RETAINED: usize = 4096;
 pub struct Merger {
     ids: Vec<u32>,
     long: LongScratch,
+    #[cfg(target_arch = "x86_64")]
+    has_rows: bool,
 }
 
 impl Merger {
+    /// One that uses the instructions of a level, which the machine has.
+    pub fn new(level: Level) -> Self {
+        let _ = level;
+        Self {
+            #[cfg(target_arch = "x86_64")]
+            has_rows: level != Level::Scalar,
+            ..Self::default()
+        }
+    }
+
     /// The ids of one word. Valid until the next call.
     pub fn merge(&mut self, table: &MergeTable, word: &[u8]) -> &[u32] {
         self.ids.clear();
         self.ids.extend(word.iter().map(|&byte| table.byte_id(byte)));
+        #[cfg(target_arch = "x86_64")]
+        if self.has_rows && word.len() <= ROW_BYTES {
+            // SAFETY: `has_rows` says that the machine has the instructions.
+            let count = unsafe {
+                match table.byte_pairs() {
+                    Some(_) => merge_row::<u16>(table, &mut self.ids),
+                    None => merge_row::<u32>(table, &mut self.ids),
+                }
+            };
+            self.ids.truncate(count);
+            return &self.ids;
+        }
         if word.len() <= SHORT_BYTES {
             let count = merge_short(table, &mut self.ids);
             self.ids.truncate(count);

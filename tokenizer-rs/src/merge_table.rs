@@ -35,10 +35,11 @@ pub struct MergeTable {
 impl MergeTable {
     /// `byte_ids`: the id of each byte. `merges`: left, right, product; no pair twice; every id below `EDGE`.
     pub fn new(byte_ids: [u32; 256], merges: &[(u32, u32, u32)]) -> Self {
-        let capacity = (merges.len() + merges.len() / 4).next_power_of_two().max(4);
+        // One slot in eight stays free: fewer, and the last buckets search long for their displacement.
+        let capacity = (merges.len() + merges.len() / 7).max(4);
         let mut table = (0..)
             .find_map(|attempt: u64| {
-                let capacity = capacity << (attempt / SEEDS_PER_SIZE);
+                let capacity = capacity + capacity / 2 * (attempt / SEEDS_PER_SIZE) as usize;
                 Self::placed(byte_ids, merges, capacity, attempt)
             })
             .unwrap_or_else(|| unreachable!("a table that is large enough has room"));
@@ -122,10 +123,11 @@ impl MergeTable {
         let displacement = unsafe { *self.displacements.get_unchecked(bucket) };
         let slot = self.slot(hash, displacement);
         debug_assert!(slot < self.slots.len());
-        // SAFETY: `slot` is masked with the number of slots, a power of two, less one.
+        // SAFETY: `slot` is a part of the number of slots that is less than one.
         let found = unsafe { *self.slots.get_unchecked(slot) };
-        let product = (found & ID_MASK) as u32;
-        if found >> ID_BITS == pair { product } else { NO_ID }
+        // All ones when the pair is another's, and so no product.
+        let is_other = opaque(u64::from(found >> ID_BITS != pair)).wrapping_neg();
+        (found & ID_MASK | is_other) as u32
     }
 
     /// Bytes of memory that the table holds.
@@ -147,10 +149,24 @@ impl MergeTable {
 
     #[inline(always)]
     fn slot(&self, hash: u64, displacement: u16) -> usize {
-        // The multiplier spreads displacements over tables of more than 2^16 slots.
         let moved = (hash as u32) ^ u32::from(displacement).wrapping_mul(0x9E37_79B1);
-        moved as usize & (self.slots.len() - 1)
+        // The moved hash as a part of 1, times the number of slots (Lemire 2019).
+        (u64::from(moved) * self.slots.len() as u64 >> 32) as usize
     }
+}
+
+/// The same number, of which the compiler knows nothing: it would make a branch of it, for the processor to guess, and
+/// whether two ids have a merge is a coin toss.
+#[inline(always)]
+fn opaque(number: u64) -> u64 {
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+    let number = {
+        let mut same = number;
+        // SAFETY: there is no instruction.
+        unsafe { std::arch::asm!("/* {0} */", inout(reg) same, options(pure, nomem, nostack, preserves_flags)) };
+        same
+    };
+    number
 }
 
 fn pair_key(left: u32, right: u32) -> u64 {

@@ -43,18 +43,21 @@ impl<'buffer, I: TokenId> Output<'buffer, I> {
         Ok(())
     }
 
-    /// Adds the ids of a cache entry. As many places are written as the largest entry fills: a copy of fixed size.
+    /// Adds the ids of a cache entry; returns how many they are. As many places are written as the largest entry fills:
+    /// a copy of fixed size.
     #[inline(always)]
-    pub fn push_value(&mut self, value: Value) -> Result<(), Full> {
+    pub fn push_value(&mut self, value: Value) -> Result<usize, Full> {
+        let count = I::count(value);
         let places = self.buffer.get_mut(self.count..self.count + 8);
         if let Some(places) = places.and_then(|places| places.try_into().ok()) {
             I::unpack(value, places);
-            self.count += I::count(value);
-            return Ok(());
+            self.count += count;
+            return Ok(count);
         }
         let mut places = [MaybeUninit::new(I::default()); 8];
         I::unpack(value, &mut places);
-        self.push_places(&places[..I::count(value)])
+        self.push_places(&places[..count])?;
+        Ok(count)
     }
 
     /// Adds the ids of a long entry, the last of which is their count.

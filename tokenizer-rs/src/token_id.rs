@@ -21,7 +21,8 @@ pub trait TokenId: Copy + Default {
     /// The same number as an index.
     fn index(self) -> usize;
 
-    /// Packs the first `count` ids, at most `PACKED_MAX`; the others may be anything.
+    /// Packs the first `count` ids; the others may be anything. More than `PACKED_MAX` are packed as none, which no
+    /// word has: they have to be kept elsewhere.
     fn pack(ids: &[u32; 8], count: usize) -> Value;
 
     /// How many ids a value holds.
@@ -48,6 +49,7 @@ impl TokenId for u16 {
 
     #[inline(always)]
     fn pack(ids: &[u32; 8], count: usize) -> Value {
+        let count = if count > Self::PACKED_MAX { 0 } else { count };
         let id = |at: usize| u64::from(ids[at] as u16);
         [
             id(0) | id(1) << 16 | id(2) << 32 | id(3) << 48,
@@ -62,10 +64,13 @@ impl TokenId for u16 {
 
     #[inline(always)]
     fn unpack(value: Value, places: &mut [MaybeUninit<Self>; 8]) {
-        for half in 0..2 {
-            for lane in 0..4 {
-                places[4 * half + lane].write((value[half] >> (16 * lane)) as u16);
-            }
+        if cfg!(target_endian = "little") {
+            // SAFETY: eight places of two bytes are as large as a value, whose lowest 16 bits come first.
+            unsafe { places.as_mut_ptr().cast::<Value>().write_unaligned(value) };
+            return;
+        }
+        for (lane, place) in places.iter_mut().enumerate() {
+            place.write((value[lane / 4] >> (16 * (lane % 4))) as u16);
         }
     }
 }
@@ -87,6 +92,7 @@ impl TokenId for u32 {
 
     #[inline(always)]
     fn pack(ids: &[u32; 8], count: usize) -> Value {
+        let count = if count > Self::PACKED_MAX { 0 } else { count };
         let id = |at: usize| u64::from(ids[at]) & ID;
         [
             id(0) | id(1) << 24 | id(2) << 48,

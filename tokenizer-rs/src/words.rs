@@ -10,15 +10,21 @@ use crate::cache::{Cache, Key, Place, WORD_BYTES};
 use crate::family::Rule;
 use crate::long_cache::{LONG_WORD_BYTES, LongCache, LongKey};
 use crate::merge::Merger;
+use crate::merge_table::MergeTable;
 use crate::model::Model;
 use crate::output::{Full, Output};
 use crate::scanner::word_end;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::lanes;
 use crate::simd::{Level, PLACES_WRITTEN, Scalar, Simd};
 use crate::token_id::TokenId;
 use crate::unicode::ClassTable;
 
 /// Words of a batch. Enough that memory has answered by the time a word's turn comes, few enough for the first cache.
-const BATCH_WORDS: usize = 256;
+const BATCH_WORDS: usize = 512;
+
+/// From how many missing words of two batches on the others are sought out and merged together.
+const SOUGHT_FROM: usize = 12;
 
 /// One batch, as the passes leave it.
 struct Batch {
@@ -26,6 +32,9 @@ struct Batch {
     ends: [u32; BATCH_WORDS + PLACES_WRITTEN],
     keys: [Key; BATCH_WORDS + PLACES_WRITTEN],
     places: [Place; BATCH_WORDS + PLACES_WRITTEN],
+    /// Words that the cache lacks: of up to 8 bytes, and longer ones.
+    short: [u16; BATCH_WORDS + PLACES_WRITTEN],
+    longer: [u16; BATCH_WORDS + PLACES_WRITTEN],
 }
 
 /// Cache and scratch memory of one thread.
@@ -33,20 +42,27 @@ pub struct WordEncoder<I: TokenId> {
     cache: Cache,
     long_cache: LongCache<I>,
     merger: Merger,
+    level: Level,
+    /// Words that the cache lacked in the last batch.
+    missed: usize,
     batch: Box<Batch>,
 }
 
 impl<I: TokenId> WordEncoder<I> {
-    /// `cache_entries`: 0, or a power of two.
-    pub fn new(cache_entries: usize) -> Self {
+    /// `cache_entries`: 0, or a power of two. `level`: one that the machine has.
+    pub fn new(cache_entries: usize, level: Level) -> Self {
         Self {
             cache: Cache::new(cache_entries),
             long_cache: LongCache::new(cache_entries),
-            merger: Merger::default(),
+            merger: Merger::new(level),
+            level,
+            missed: 0,
             batch: Box::new(Batch {
                 ends: [0; BATCH_WORDS + PLACES_WRITTEN],
                 keys: [Key::default(); BATCH_WORDS + PLACES_WRITTEN],
                 places: [Place::default(); BATCH_WORDS + PLACES_WRITTEN],
+                short: [0; BATCH_WORDS + PLACES_WRITTEN],
+                longer: [0; BATCH_WORDS + PLACES_WRITTEN],
             }),
         }
     }
@@ -61,16 +77,10 @@ impl<I: TokenId> WordEncoder<I> {
         self.merger.shrink();
     }
 
-    /// Encodes a text with the instructions of `level`, which the machine has.
-    pub fn encode<R: Rule>(
-        &mut self,
-        level: Level,
-        model: &Model,
-        text: &str,
-        output: &mut Output<I>,
-    ) -> Result<(), Full> {
+    /// Encodes a text.
+    pub fn encode<R: Rule>(&mut self, model: &Model, text: &str, output: &mut Output<I>) -> Result<(), Full> {
         let text = text.as_bytes();
-        match level {
+        match self.level {
             // SAFETY: needs no instructions.
             Level::Scalar => unsafe { self.encode_with::<R, Scalar>(model, text, output) },
             #[cfg(target_arch = "x86_64")]
@@ -131,7 +141,7 @@ impl<I: TokenId> WordEncoder<I> {
     /// Works out where each word lies in the cache, and has that fetched.
     #[inline(always)]
     fn look_ahead(&mut self, text: &[u8], mut start: usize, count: usize) {
-        let Batch { ends, keys, places } = &mut *self.batch;
+        let Batch { ends, keys, places, .. } = &mut *self.batch;
         for ((&end, key), place) in ends[..count].iter().zip(keys).zip(places) {
             let end = end as usize;
             if end - start <= WORD_BYTES {
@@ -153,7 +163,8 @@ impl<I: TokenId> WordEncoder<I> {
         count: usize,
         output: &mut Output<I>,
     ) -> Result<usize, Full> {
-        let mut has_learned = self.cache.is_off();
+        let mut is_learning = !self.cache.is_off();
+        let mut expected = std::mem::take(&mut self.missed);
         for index in 0..count {
             let end = self.batch.ends[index] as usize;
             if end - start > WORD_BYTES {
@@ -163,15 +174,16 @@ impl<I: TokenId> WordEncoder<I> {
             }
             let (key, place) = (self.batch.keys[index], self.batch.places[index]);
             let mut value = self.cache.find(place, key);
-            if value.is_none() && !has_learned {
-                has_learned = true;
-                self.learn::<S>(model, start, index, count);
+            if value.is_none() && is_learning {
+                expected += 1;
+                is_learning = expected < SOUGHT_FROM;
+                let last = if is_learning { index + 1 } else { count };
+                self.learn::<S>(model, start, index, last);
                 value = self.cache.find(place, key);
             }
-            match value {
-                Some(value) => output.push_value(value)?,
-                // Without a cache, of too many ids for it, or pushed out by others of the batch.
-                None => output.extend(self.merger.merge(model.merges(), &text[start..end]))?,
+            // A word that is not there now was pushed out by others of the batch, or there is no cache.
+            if output.push_value(value.unwrap_or_default())? == 0 {
+                self.write_other(model, LongKey::of_short(key), &text[start..end], output)?;
             }
             start = end;
         }
@@ -183,7 +195,12 @@ impl<I: TokenId> WordEncoder<I> {
         if word.len() > LONG_WORD_BYTES {
             return output.extend(self.merger.merge(model.merges(), word));
         }
-        let key = LongKey::of(word);
+        self.write_other(model, LongKey::of(word), word, output)
+    }
+
+    /// What the cache for short words has no room for.
+    #[inline(never)]
+    fn write_other(&mut self, model: &Model, key: LongKey, word: &[u8], output: &mut Output<I>) -> Result<(), Full> {
         if let Some(block) = self.long_cache.find(key) {
             return output.push_block(block);
         }
@@ -195,101 +212,135 @@ impl<I: TokenId> WordEncoder<I> {
     /// Merges the words of the batch from `first` on that the cache lacks, and remembers them.
     #[inline(never)]
     fn learn<S: Simd>(&mut self, model: &Model, mut start: usize, first: usize, count: usize) {
-        let Batch { ends, keys, places } = &*self.batch;
-        let (mut short, mut longer) = (Missing::new(), Missing::new());
+        let Batch {
+            ends,
+            keys,
+            places,
+            short,
+            longer,
+        } = &mut *self.batch;
+        let (mut shorts, mut longers) = (0, 0);
         for index in first..count {
             let length = ends[index] as usize - start;
             start = ends[index] as usize;
-            if length > WORD_BYTES || self.cache.holds(places[index], keys[index]) {
-                continue;
+            let is_missing = length <= WORD_BYTES && !self.cache.holds(places[index], keys[index]);
+            // Written whether it counts or not: whether a word is missing is hard to predict.
+            (short[shorts], longer[longers]) = (index as u16, index as u16);
+            shorts += usize::from(is_missing & (length <= 8));
+            longers += usize::from(is_missing & (length > 8));
+        }
+        self.missed += shorts + longers;
+        let merges = model.merges();
+        #[cfg(target_arch = "x86_64")]
+        if S::HAS_BLOCKS {
+            if shorts + longers <= lanes::GROUP {
+                // One group for all: what it costs depends little on how many words it has.
+                longer.copy_within(..longers, shorts);
+                longer[..shorts].copy_from_slice(&short[..shorts]);
+                (shorts, longers) = (0, shorts + longers);
             }
-            let missing = if length <= 8 { &mut short } else { &mut longer };
-            missing.push(keys[index], places[index]);
+            // SAFETY: a `Simd` with blocks is used only where the machine has at least what this asks for.
+            unsafe {
+                learn_groups::<I>(merges, &mut self.cache, (keys, places), &short[..shorts], true);
+                learn_groups::<I>(merges, &mut self.cache, (keys, places), &longer[..longers], false);
+            }
+            return;
         }
-        for (missing, is_short) in [(&short, true), (&longer, false)] {
-            learn_missing::<I, S>(model, &mut self.cache, &mut self.merger, missing, is_short);
+        for &index in short[..shorts].iter().chain(&longer[..longers]) {
+            let (key, place) = (keys[usize::from(index)], places[usize::from(index)]);
+            let (word, length) = key.word();
+            let ids = self.merger.merge(merges, &word[..length]);
+            let mut first = [0; 8];
+            for (place, &id) in first.iter_mut().zip(ids) {
+                *place = id;
+            }
+            self.cache.insert(place, key, I::pack(&first, ids.len()));
         }
     }
 }
 
-/// Words to be merged.
-struct Missing {
-    words: [(Key, Place); BATCH_WORDS + PLACES_WRITTEN],
-    count: usize,
-}
+/// Keys and places of a batch.
+type Words<'batch> = (
+    &'batch [Key; BATCH_WORDS + PLACES_WRITTEN],
+    &'batch [Place; BATCH_WORDS + PLACES_WRITTEN],
+);
 
-impl Missing {
-    fn new() -> Self {
-        Self {
-            words: [Default::default(); BATCH_WORDS + PLACES_WRITTEN],
-            count: 0,
-        }
-    }
-
-    fn push(&mut self, key: Key, place: Place) {
-        self.words[self.count] = (key, place);
-        self.count += 1;
-    }
-}
-
-fn learn_missing<I: TokenId, S: Simd>(
-    model: &Model,
+/// Merges the words with these indices, all of them of at most 8 bytes if they are short.
+///
+/// # Safety
+/// The machine has the instructions.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn learn_groups<I: TokenId>(
+    merges: &MergeTable,
     cache: &mut Cache,
-    merger: &mut Merger,
-    missing: &Missing,
-    is_short: bool,
+    words: Words,
+    indices: &[u16],
+    are_short: bool,
 ) {
-    let words = &missing.words[..missing.count];
-    #[cfg(target_arch = "x86_64")]
-    if S::HAS_BLOCKS {
-        use crate::simd::lanes::{Narrow8, Narrow16, Wide8, Wide16};
-        let table = model.merges();
-        // SAFETY: a `Simd` with blocks is used only where the machine has at least what `learn_groups` asks for; the
-        // lanes of 16 bits are used only with byte pairs.
-        return unsafe {
-            match (table.byte_pairs().is_some(), is_short) {
-                (true, true) => learn_groups::<I, Narrow8>(model, cache, words),
-                (true, false) => learn_groups::<I, Narrow16>(model, cache, words),
-                (false, true) => learn_groups::<I, Wide8>(model, cache, words),
-                (false, false) => learn_groups::<I, Wide16>(model, cache, words),
+    use lanes::{Narrow8, Narrow16, Wide8, Wide16};
+    let mut rest = indices;
+    while !rest.is_empty() {
+        // SAFETY: by the contract of this function; the lanes of 16 bits are used only with byte pairs.
+        let merged = unsafe {
+            match (merges.byte_pairs().is_some(), are_short) {
+                (true, true) => learn_group::<I, Narrow8>(merges, cache, words, rest),
+                (true, false) => learn_group::<I, Narrow16>(merges, cache, words, rest),
+                (false, true) => learn_group::<I, Wide8>(merges, cache, words, rest),
+                (false, false) => learn_group::<I, Wide16>(merges, cache, words, rest),
             }
         };
-    }
-    let _ = is_short;
-    for &(key, place) in words {
-        let (word, length) = key.word();
-        let ids = merger.merge(model.merges(), &word[..length]);
-        if ids.len() <= I::PACKED_MAX && !cache.holds(place, key) {
-            let mut all = [0; 8];
-            all[..ids.len()].copy_from_slice(ids);
-            cache.insert(place, key, I::pack(&all, ids.len()));
-        }
+        rest = &rest[merged..];
     }
 }
 
 /// # Safety
-/// As for [`crate::simd::lanes::merge_group`].
+/// As for [`lanes::merge_group`].
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn learn_groups<I: TokenId, L: crate::simd::lanes::Lanes>(
-    model: &Model,
+#[inline(always)]
+unsafe fn learn_group<I: TokenId, L: lanes::Lanes>(
+    merges: &MergeTable,
     cache: &mut Cache,
-    words: &[(Key, Place)],
-) {
-    use crate::simd::lanes::{GROUP, merge_group};
-    for group in words.chunks(GROUP) {
-        // A group that is not full repeats its last word.
-        let at = |index: usize| group[index.min(group.len() - 1)];
-        let keys: [Key; GROUP] = std::array::from_fn(|index| at(index).0);
-        // SAFETY: by the contract of this function.
-        let merged = unsafe { merge_group::<L>(model.merges(), &keys) };
-        for (&(key, place), symbols) in group.iter().zip(&merged) {
-            let (ids, count) = symbols.first_ids();
-            if count <= I::PACKED_MAX && !cache.holds(place, key) {
-                cache.insert(place, key, I::pack(&ids, count));
-            }
+    words: Words,
+    indices: &[u16],
+) -> usize {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match indices.len() {
+            1 => learn_some::<I, L, 1>(merges, cache, words, indices),
+            2 => learn_some::<I, L, 2>(merges, cache, words, indices),
+            _ => learn_some::<I, L, { lanes::GROUP }>(merges, cache, words, indices),
         }
     }
+}
+
+/// Merges the first `GROUP` of the words; returns how many those are. A group that is not full repeats its first word.
+///
+/// # Safety
+/// As for [`lanes::merge_group`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn learn_some<I: TokenId, L: lanes::Lanes, const GROUP: usize>(
+    merges: &MergeTable,
+    cache: &mut Cache,
+    (keys, places): Words,
+    indices: &[u16],
+) -> usize {
+    let mut words = [keys[usize::from(indices[0])]; GROUP];
+    for (word, &index) in words.iter_mut().zip(indices) {
+        *word = keys[usize::from(index)];
+    }
+    // SAFETY: by the contract of this function.
+    let merged = unsafe { lanes::merge_group::<L, GROUP>(merges, &words) };
+    for (&index, symbols) in indices.iter().zip(&merged) {
+        let (ids, count) = symbols.first_ids();
+        cache.insert(
+            places[usize::from(index)],
+            keys[usize::from(index)],
+            I::pack(&ids, count),
+        );
+    }
+    indices.len().min(GROUP)
 }
 
 /// Finds where words end from `at` on, which is where one begins; returns how many ends it wrote.

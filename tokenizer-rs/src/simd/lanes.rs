@@ -15,11 +15,11 @@ use crate::cache::{Key, WORD_BYTES};
 use crate::merge_table::{EDGE, MergeTable, NO_ID};
 use std::arch::x86_64::*;
 
-/// Words that are merged in step.
+/// Words that are merged in step, where there are as many.
 pub const GROUP: usize = 4;
 
 /// Places of a word: 0 and the one behind its last symbol stand for its edges, which merge with nothing.
-const PLACES: usize = 24;
+const PLACES: usize = 32;
 /// Where a word that is done goes on merging, and two symbols behind that, which are always there.
 const ASIDE: u32 = 19;
 const ALWAYS: u32 = 0b11 << (ASIDE + 1);
@@ -35,6 +35,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
+    #[inline(always)]
     fn new(table: &MergeTable, word: &[u8; 16], length: usize) -> Self {
         let mut ids = [EDGE; PLACES];
         for (id, &byte) in ids[1..].iter_mut().zip(word) {
@@ -87,16 +88,23 @@ pub trait Lanes: Copy {
     unsafe fn set(&mut self, place: u32, product: u32);
 }
 
-/// Merges `GROUP` words, each of at most `L::LANES` bytes.
+/// Merges words in step, each of at most `L::LANES` bytes.
 ///
 /// # Safety
 /// As for [`Lanes::load`].
 #[inline(always)]
-pub unsafe fn merge_group<L: Lanes>(table: &MergeTable, words: &[Key; GROUP]) -> [Symbols; GROUP] {
-    let parts = words.map(Key::word);
-    let mut symbols = parts.map(|(word, length)| Symbols::new(table, &word, length));
+pub unsafe fn merge_group<L: Lanes, const COUNT: usize>(table: &MergeTable, words: &[Key; COUNT]) -> [Symbols; COUNT] {
+    // Written out: `map` over an array may stay a call of its own, without these instructions.
+    let (word, length) = words[0].word();
+    let mut symbols = [Symbols::new(table, &word, length); COUNT];
     // SAFETY: the caller vouches for the instructions and the table.
-    let mut lanes = parts.map(|(word, length)| unsafe { L::load(table, &word, length) });
+    let mut lanes = [unsafe { L::load(table, &word, length) }; COUNT];
+    for index in 1..COUNT {
+        let (word, length) = words[index].word();
+        symbols[index] = Symbols::new(table, &word, length);
+        // SAFETY: as above.
+        lanes[index] = unsafe { L::load(table, &word, length) };
+    }
     loop {
         let mut every = u32::MAX;
         for (symbols, lanes) in symbols.iter_mut().zip(&mut lanes) {
@@ -128,7 +136,7 @@ unsafe fn step<L: Lanes>(table: &MergeTable, symbols: &mut Symbols, lanes: &mut 
     let previous = 31 - (symbols.alive & ((1 << place) - 1) | 1).leading_zeros();
     debug_assert!(next < PLACES as u32);
     symbols.alive = symbols.alive & !(1 << right) | ALWAYS;
-    symbols.ids[place as usize % 32 % PLACES] = product;
+    symbols.ids[place as usize % PLACES] = product;
     // SAFETY: places are those of set bits of `alive`, whose highest is below `PLACES`; the caller vouches for the rest.
     unsafe {
         let left_id = *symbols.ids.get_unchecked(previous as usize);
@@ -206,7 +214,7 @@ fn wide_products<const N: usize>(table: &MergeTable, word: &[u8; 16], length: us
 
 /// `PHMINPOSUW`: the product in the high half, the lane in the low one.
 #[inline(always)]
-unsafe fn lowest_of(lanes: __m128i) -> u32 {
+pub(super) unsafe fn lowest_of(lanes: __m128i) -> u32 {
     // SAFETY: the caller vouches for SSE4.1.
     unsafe { (_mm_cvtsi128_si32(_mm_minpos_epu16(lanes)) as u32).rotate_left(16) }
 }
@@ -276,7 +284,7 @@ impl Lanes for Narrow16 {
 
 /// The lowest of eight products in every lane.
 #[inline(always)]
-unsafe fn lowest_everywhere(lanes: __m256i) -> __m256i {
+pub(super) unsafe fn lowest_everywhere(lanes: __m256i) -> __m256i {
     // SAFETY: the caller vouches for AVX2.
     unsafe {
         let lanes = _mm256_min_epu32(lanes, _mm256_permute2x128_si256::<1>(lanes, lanes));
@@ -287,7 +295,7 @@ unsafe fn lowest_everywhere(lanes: __m256i) -> __m256i {
 
 /// One bit for each lane that is equal.
 #[inline(always)]
-unsafe fn equal_lanes(a: __m256i, b: __m256i) -> u32 {
+pub(super) unsafe fn equal_lanes(a: __m256i, b: __m256i) -> u32 {
     // SAFETY: the caller vouches for AVX2.
     unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b))) as u32 }
 }

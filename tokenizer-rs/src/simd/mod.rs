@@ -12,6 +12,8 @@ pub mod avx512;
 pub mod lanes;
 #[cfg(target_arch = "aarch64")]
 pub mod neon;
+#[cfg(target_arch = "x86_64")]
+pub mod row;
 
 use crate::blocks::{BLOCK_BYTES, Masks};
 
