@@ -8,6 +8,8 @@
 //! fast on text it has seen and slow on all other (gigatoken, from which the layout of one line a probe is taken, MIT
 //! licence, shows both).
 
+use crate::memory::{Table, Zeroed};
+
 /// The longest word that an entry takes, in bytes: a key is 16 bytes, of which the last is the length.
 pub const WORD_BYTES: usize = 15;
 
@@ -62,7 +64,7 @@ impl Key {
 
     #[inline(always)]
     fn hash(self) -> u64 {
-        // Odd constants from the golden ratio and from xxHash; only the high bits of the product are used.
+        // Odd constants from the golden ratio and from xxHash; only the high half of the product is used.
         (self.low.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ self.high).wrapping_mul(0xC2B2_AE3D_27D4_EB4F)
     }
 }
@@ -97,6 +99,9 @@ struct Line {
 
 const _: () = assert!(size_of::<Line>() == 64);
 
+// SAFETY: numbers all through.
+unsafe impl Zeroed for Line {}
+
 impl Line {
     /// Swaps the entries; returns the value of the one that is now the first.
     #[inline(never)]
@@ -112,8 +117,8 @@ pub struct Place(u32);
 
 /// The cache of one thread.
 pub struct Cache {
-    lines: Box<[Line]>,
-    shift: u32,
+    lines: Table<Line>,
+    mask: u32,
 }
 
 impl Cache {
@@ -122,8 +127,8 @@ impl Cache {
         assert!(entries == 0 || entries.is_power_of_two() && entries <= ENTRIES_MAX);
         let lines = entries.div_ceil(2);
         Self {
-            lines: vec![Line::default(); lines].into_boxed_slice(),
-            shift: 64 - lines.max(1).trailing_zeros(),
+            lines: Table::new(lines),
+            mask: lines.max(1) as u32 - 1,
         }
     }
 
@@ -137,11 +142,10 @@ impl Cache {
         self.lines.is_empty()
     }
 
-    /// The line of a word; 0 where there is none.
+    /// The line of a word.
     #[inline(always)]
     pub fn place(&self, key: Key) -> Place {
-        // A shift by 64 is 0 bits of the hash; Rust leaves it to be written out.
-        Place(key.hash().checked_shr(self.shift).unwrap_or(0) as u32)
+        Place((key.hash() >> 32) as u32 & self.mask)
     }
 
     /// Fetches a line ahead of its use.

@@ -21,6 +21,7 @@ pub mod family;
 pub mod ffi;
 pub mod file;
 pub mod long_cache;
+pub mod memory;
 pub mod merge;
 pub mod merge_table;
 pub mod model;

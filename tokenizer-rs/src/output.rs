@@ -60,6 +60,27 @@ impl<'buffer, I: TokenId> Output<'buffer, I> {
         Ok(count)
     }
 
+    /// Whether that many ids and the places behind them that [`Output::push_value_unchecked`] fills have room.
+    #[inline(always)]
+    pub fn has_room(&self, ids: usize) -> bool {
+        self.buffer.len() - self.count >= ids + 8
+    }
+
+    /// As [`Output::push_value`].
+    ///
+    /// # Safety
+    /// There is room for 8 ids.
+    #[inline(always)]
+    pub unsafe fn push_value_unchecked(&mut self, value: Value) -> usize {
+        debug_assert!(self.has_room(0));
+        // SAFETY: by the contract of this function.
+        let places = unsafe { &mut *self.buffer.as_mut_ptr().add(self.count).cast() };
+        I::unpack(value, places);
+        let count = I::count(value);
+        self.count += count;
+        count
+    }
+
     /// Adds the ids of a long entry, the last of which is their count.
     #[inline(always)]
     pub fn push_block(&mut self, block: &I::Block) -> Result<(), Full> {

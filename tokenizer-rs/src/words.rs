@@ -21,7 +21,7 @@ use crate::token_id::TokenId;
 use crate::unicode::ClassTable;
 
 /// Words of a batch. Enough that memory has answered by the time a word's turn comes, few enough for the first cache.
-const BATCH_WORDS: usize = 512;
+const BATCH_WORDS: usize = 256;
 
 /// From how many missing words of two batches on the others are sought out and merged together.
 const SOUGHT_FROM: usize = 12;
@@ -133,7 +133,14 @@ impl<I: TokenId> WordEncoder<I> {
             // SAFETY: by the contract of this function.
             let count = unsafe { find_ends::<R, S>(classes, text, at, &mut self.batch.ends) };
             self.look_ahead(text, at, count);
-            at = self.write_ids::<S>(model, text, at, count, output)?;
+            let end = self.batch.ends[count - 1] as usize;
+            // An id stands for at least one byte, so that this is room for all of the batch.
+            if output.has_room(end - at) {
+                self.write_ids::<S, true>(model, text, at, count, output)?;
+            } else {
+                self.write_ids::<S, false>(model, text, at, count, output)?;
+            }
+            at = end;
         }
         Ok(())
     }
@@ -153,16 +160,16 @@ impl<I: TokenId> WordEncoder<I> {
         }
     }
 
-    /// Writes the ids of a batch; returns where it ends.
+    /// Writes the ids of a batch, for which there is room if `HAS_ROOM` says so.
     #[inline(always)]
-    fn write_ids<S: Simd>(
+    fn write_ids<S: Simd, const HAS_ROOM: bool>(
         &mut self,
         model: &Model,
         text: &[u8],
         mut start: usize,
         count: usize,
         output: &mut Output<I>,
-    ) -> Result<usize, Full> {
+    ) -> Result<(), Full> {
         let mut is_learning = !self.cache.is_off();
         let mut expected = std::mem::take(&mut self.missed);
         for index in 0..count {
@@ -182,12 +189,20 @@ impl<I: TokenId> WordEncoder<I> {
                 value = self.cache.find(place, key);
             }
             // A word that is not there now was pushed out by others of the batch, or there is no cache.
-            if output.push_value(value.unwrap_or_default())? == 0 {
+            let value = value.unwrap_or_default();
+            let written = if HAS_ROOM {
+                // SAFETY: there is room for as many ids as the batch has bytes and 8 more, and each word before this one
+                // has brought at most as many ids as it has bytes.
+                unsafe { output.push_value_unchecked(value) }
+            } else {
+                output.push_value(value)?
+            };
+            if written == 0 {
                 self.write_other(model, LongKey::of_short(key), &text[start..end], output)?;
             }
             start = end;
         }
-        Ok(start)
+        Ok(())
     }
 
     #[inline(never)]
