@@ -8,7 +8,7 @@
 //! fast on text it has seen and slow on all other (gigatoken, from which the layout of one line a probe is taken, MIT
 //! licence, shows both).
 
-use crate::memory::{Table, Zeroed};
+use crate::memory::{Table, Zeroed, prefetch};
 
 /// The longest word that an entry takes, in bytes: a key is 16 bytes, of which the last is the length.
 pub const WORD_BYTES: usize = 15;
@@ -151,15 +151,7 @@ impl Cache {
     /// Fetches a line ahead of its use.
     #[inline(always)]
     pub fn prefetch(&self, place: Place) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let line = self.lines.as_ptr().wrapping_add(place.0 as usize);
-            // SAFETY: a prefetch reads nothing that the program could see, and ignores addresses that are not there.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = place;
+        prefetch(self.lines.as_ptr().wrapping_add(place.0 as usize));
     }
 
     /// The ids of a word, given its line.

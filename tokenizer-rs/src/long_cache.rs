@@ -1,52 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cache's sister for words of 16 to 31 bytes, and for shorter ones of many ids: rare in English, every third word
+//! The cache's sister for words of 16 to 63 bytes, and for shorter ones of many ids: rare in English, every third word
 //! where letters take two bytes.
 
 use crate::cache::Key;
+use crate::memory::{Table, Zeroed, prefetch};
 use crate::token_id::TokenId;
 
 /// The longest word that an entry takes.
-pub const LONG_WORD_BYTES: usize = 31;
+pub const LONG_WORD_BYTES: usize = 63;
 
-/// Entries of the cache for short words on one of these; each is twice as large.
-pub const SHORT_PER_LONG: usize = 16;
+/// Entries of the cache for short words on one of these; each is four times as large.
+pub const SHORT_PER_LONG: usize = 32;
 
-/// A word of up to 31 bytes: its bytes, zeros, its length.
+/// A word of up to 63 bytes: its bytes, zeros, its length.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct LongKey([u64; 4]);
+pub struct LongKey([u64; 8]);
 
 impl LongKey {
-    /// The key of a word of 16 to 31 bytes.
+    /// The key of a word of 1 to 63 bytes.
     #[inline(always)]
     pub fn of(word: &[u8]) -> Self {
-        let number = |at: usize| u64::from_le_bytes(word[at..at + 8].try_into().unwrap_or_default());
-        // The last 16 bytes, of which those that the first two numbers hold are shifted out.
-        let tail = u128::from(number(word.len() - 8)) << 64 | u128::from(number(word.len() - 16));
-        let tail = if word.len() == 16 {
-            0
-        } else {
-            tail >> (8 * (32 - word.len()))
-        };
-        let length = (word.len() as u64) << 56;
-        Self([number(0), number(8), tail as u64, (tail >> 64) as u64 | length])
+        let mut bytes = [0; LONG_WORD_BYTES + 1];
+        bytes[..word.len()].copy_from_slice(word);
+        bytes[LONG_WORD_BYTES] = word.len() as u8;
+        let number = |at: usize| u64::from_le_bytes(bytes[8 * at..8 * at + 8].try_into().unwrap_or_default());
+        Self(std::array::from_fn(number))
     }
 
     /// The key of a short word that has too many ids for the cache of its kind. Its last number has no length.
     #[inline(always)]
     pub fn of_short(key: Key) -> Self {
         let [low, high] = key.numbers();
-        Self([low, high, 0, 0])
+        Self([low, high, 0, 0, 0, 0, 0, 0])
     }
 
     #[inline(always)]
     fn hash(self) -> u64 {
-        const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-        let mix = |hash: u64, part: u64| (hash ^ part).wrapping_mul(MULTIPLIER).rotate_left(29);
-        self.0.into_iter().fold(0, mix).wrapping_mul(MULTIPLIER)
+        const MULTIPLIERS: [u64; 4] = [
+            0x9E37_79B9_7F4A_7C15,
+            0xC2B2_AE3D_27D4_EB4F,
+            0x1656_67B1_9E37_79F9,
+            0x85EB_CA77_C2B2_AE63,
+        ];
+        // Pairs of numbers by the whole product of both, which folds high bits into low ones.
+        let fold = |pair: usize| {
+            let (left, right) = (
+                self.0[2 * pair] ^ MULTIPLIERS[pair],
+                self.0[2 * pair + 1] ^ MULTIPLIERS[3 - pair],
+            );
+            let product = u128::from(left) * u128::from(right);
+            product as u64 ^ (product >> 64) as u64
+        };
+        let mixed = fold(0) ^ fold(1).rotate_left(17) ^ fold(2).rotate_left(31) ^ fold(3).rotate_left(47);
+        mixed.wrapping_mul(MULTIPLIERS[0])
     }
 }
 
 #[derive(Clone, Copy)]
+#[repr(C, align(64))]
 struct Entry<I: TokenId> {
     key: LongKey,
     /// The last is the count.
@@ -55,21 +66,20 @@ struct Entry<I: TokenId> {
 
 /// The cache of one thread.
 pub struct LongCache<I: TokenId> {
-    sets: Box<[[Entry<I>; 2]]>,
-    shift: u32,
+    sets: Table<[Entry<I>; 2]>,
+    mask: usize,
 }
+
+// SAFETY: numbers, and a block of ids, which says the same of itself.
+unsafe impl<I: TokenId> Zeroed for [Entry<I>; 2] {}
 
 impl<I: TokenId> LongCache<I> {
     /// `short_entries`: of the cache for short words.
     pub fn new(short_entries: usize) -> Self {
         let sets = short_entries.div_ceil(2 * SHORT_PER_LONG);
-        let empty = Entry {
-            key: LongKey([0; 4]),
-            ids: I::Block::default(),
-        };
         Self {
-            sets: vec![[empty; 2]; sets].into_boxed_slice(),
-            shift: 64 - sets.max(1).trailing_zeros(),
+            sets: Table::new(sets),
+            mask: sets.max(1) - 1,
         }
     }
 
@@ -108,10 +118,23 @@ impl<I: TokenId> LongCache<I> {
         }
     }
 
+    /// Fetches the first entry of a word's set ahead of its use.
+    #[inline(always)]
+    pub fn prefetch(&self, key: LongKey) {
+        let set = self.sets.as_ptr().wrapping_add(self.place(key));
+        prefetch(set);
+        prefetch(set.cast::<u8>().wrapping_add(64));
+    }
+
+    #[inline(always)]
+    fn place(&self, key: LongKey) -> usize {
+        (key.hash() >> 32) as usize & self.mask
+    }
+
     #[inline(always)]
     fn set(&mut self, key: LongKey) -> Option<&mut [Entry<I>; 2]> {
-        let place = key.hash().checked_shr(self.shift).unwrap_or(0);
-        self.sets.get_mut(place as usize)
+        let place = self.place(key);
+        self.sets.get_mut(place)
     }
 }
 
@@ -122,14 +145,14 @@ mod tests {
     #[test]
     fn words_of_every_length_are_told_apart() {
         let text: Vec<u8> = (1..=64).collect();
-        let mut cache = LongCache::<u16>::new(1 << 12);
+        let mut cache = LongCache::<u16>::new(1 << 14);
         for length in 16..=LONG_WORD_BYTES {
             assert!(cache.find(LongKey::of(&text[..length])).is_none());
             cache.insert(LongKey::of(&text[..length]), &[length as u32, 7]);
         }
         for length in 16..=LONG_WORD_BYTES {
             let ids = cache.find(LongKey::of(&text[..length])).unwrap();
-            assert_eq!((ids[0], ids[1], ids[15]), (length as u16, 7, 2));
+            assert_eq!((ids[0], ids[1], ids[31]), (length as u16, 7, 2));
             let mut changed = text[..length].to_vec();
             for at in 0..length {
                 changed[at] ^= 0x80;

@@ -86,6 +86,19 @@ unsafe impl<T: Zeroed + Send> Send for Table<T> {}
 // SAFETY: as above.
 unsafe impl<T: Zeroed + Sync> Sync for Table<T> {}
 
+/// Fetches a cache line ahead of its use, where the language knows how.
+#[inline(always)]
+pub fn prefetch<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program could see, and ignores addresses that are not there.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 #[cfg(all(target_os = "linux", not(miri)))]
 fn ask_for_huge_pages(memory: *mut u8, bytes: usize) {
     // `madvise` of the C library that the standard library links, and its number on Linux.

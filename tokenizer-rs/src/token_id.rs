@@ -2,6 +2,7 @@
 //! The two widths of ids, and how a cache entry of 16 bytes holds the ids of a word.
 
 use crate::cache::Value;
+use crate::memory::Zeroed;
 use std::mem::MaybeUninit;
 
 /// 24 bits.
@@ -12,8 +13,8 @@ pub trait TokenId: Copy + Default {
     /// How many ids an entry holds at most.
     const PACKED_MAX: usize;
 
-    /// 32 bytes of ids.
-    type Block: Copy + Default + AsRef<[Self]> + AsMut<[Self]>;
+    /// 64 bytes of ids.
+    type Block: Zeroed + Default + AsRef<[Self]> + AsMut<[Self]>;
 
     /// `id` is known to fit.
     fn narrow(id: u32) -> Self;
@@ -32,10 +33,15 @@ pub trait TokenId: Copy + Default {
     fn unpack(value: Value, places: &mut [MaybeUninit<Self>; 8]);
 }
 
+// SAFETY: numbers.
+unsafe impl Zeroed for [u16; 32] {}
+// SAFETY: numbers.
+unsafe impl Zeroed for [u32; 16] {}
+
 /// Seven ids and their count, 16 bits each.
 impl TokenId for u16 {
     const PACKED_MAX: usize = 7;
-    type Block = [u16; 16];
+    type Block = [u16; 32];
 
     #[inline(always)]
     fn narrow(id: u32) -> Self {
@@ -78,7 +84,7 @@ impl TokenId for u16 {
 /// Five ids of 24 bits each, and their count in the last byte.
 impl TokenId for u32 {
     const PACKED_MAX: usize = 5;
-    type Block = [u32; 8];
+    type Block = [u32; 16];
 
     #[inline(always)]
     fn narrow(id: u32) -> Self {

@@ -155,6 +155,8 @@ impl<I: TokenId> WordEncoder<I> {
                 *key = Key::of(text, start, end);
                 *place = self.cache.place(*key);
                 self.cache.prefetch(*place);
+            } else if end - start <= LONG_WORD_BYTES {
+                self.long_cache.prefetch(LongKey::of(&text[start..end]));
             }
             start = end;
         }
