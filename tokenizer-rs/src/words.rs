@@ -7,7 +7,7 @@
 
 use crate::blocks::{BLOCK_BYTES, word_starts};
 use crate::cache::{Cache, Key, Place, WORD_BYTES};
-use crate::family::Rule;
+use crate::family::{Cl100k, Family, Gpt2, Llama3, O200k, Rule};
 use crate::long_cache::{LONG_WORD_BYTES, LongCache, LongKey};
 use crate::merge::Merger;
 use crate::merge_table::MergeTable;
@@ -26,10 +26,13 @@ const BATCH_WORDS: usize = 256;
 /// From how many missing words of two batches on the others are sought out and merged together.
 const SOUGHT_FROM: usize = 12;
 
+/// Where the words of a batch end.
+type Ends = [u32; BATCH_WORDS + PLACES_WRITTEN];
+
 /// One batch, as the passes leave it.
 struct Batch {
     /// Where each word ends, as an offset in the text.
-    ends: [u32; BATCH_WORDS + PLACES_WRITTEN],
+    ends: Ends,
     keys: [Key; BATCH_WORDS + PLACES_WRITTEN],
     places: [Place; BATCH_WORDS + PLACES_WRITTEN],
     /// Words that the cache lacks: of up to 8 bytes, and longer ones.
@@ -360,17 +363,46 @@ unsafe fn learn_some<I: TokenId, L: lanes::Lanes, const GROUP: usize>(
     indices.len().min(GROUP)
 }
 
+/// Where the words of a text end, found with the instructions of `level`, which the machine has.
+pub fn word_ends_of(family: Family, level: Level, text: &str) -> Vec<usize> {
+    let find = |at: usize, ends: &mut Ends| match family {
+        Family::Gpt2 => find_ends_at::<Gpt2>(level, text.as_bytes(), at, ends),
+        Family::Llama3 => find_ends_at::<Llama3>(level, text.as_bytes(), at, ends),
+        Family::Cl100k => find_ends_at::<Cl100k>(level, text.as_bytes(), at, ends),
+        Family::O200k => find_ends_at::<O200k>(level, text.as_bytes(), at, ends),
+    };
+    let (mut all, mut ends, mut at) = (Vec::new(), [0; BATCH_WORDS + PLACES_WRITTEN], 0);
+    while at < text.len() {
+        let count = find(at, &mut ends);
+        all.extend(ends[..count].iter().map(|&end| end as usize));
+        at = ends[count - 1] as usize;
+    }
+    all
+}
+
+fn find_ends_at<R: Rule>(level: Level, text: &[u8], at: usize, ends: &mut Ends) -> usize {
+    let classes = ClassTable::shared();
+    assert!(Level::available().contains(&level));
+    // SAFETY: the machine has the instructions.
+    unsafe {
+        match level {
+            Level::Scalar => find_ends::<R, Scalar>(classes, text, at, ends),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => find_ends::<R, crate::simd::avx2::Avx2>(classes, text, at, ends),
+            #[cfg(all(target_arch = "x86_64", has_avx512))]
+            Level::Avx512 => find_ends::<R, crate::simd::avx512::Avx512>(classes, text, at, ends),
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon => find_ends::<R, crate::simd::neon::Neon>(classes, text, at, ends),
+        }
+    }
+}
+
 /// Finds where words end from `at` on, which is where one begins; returns how many ends it wrote.
 ///
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn find_ends<R: Rule, S: Simd>(
-    classes: &ClassTable,
-    text: &[u8],
-    mut at: usize,
-    ends: &mut [u32; BATCH_WORDS + PLACES_WRITTEN],
-) -> usize {
+unsafe fn find_ends<R: Rule, S: Simd>(classes: &ClassTable, text: &[u8], mut at: usize, ends: &mut Ends) -> usize {
     let mut count = 0;
     while S::HAS_BLOCKS && count < BATCH_WORDS {
         let block = text.get(at..at + BLOCK_BYTES).and_then(|block| block.try_into().ok());

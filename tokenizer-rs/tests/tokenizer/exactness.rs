@@ -6,6 +6,7 @@ use crate::twin::{Random, Twin, tokenizer_json};
 use pybench_tokenizer::family::Family;
 use pybench_tokenizer::merge::Merger;
 use pybench_tokenizer::merge_table::MergeTable;
+use pybench_tokenizer::simd::Level;
 use pybench_tokenizer::token_id::TokenId;
 use pybench_tokenizer::{EncodeError, Encoder, Model};
 use std::mem::MaybeUninit;
@@ -41,16 +42,22 @@ fn encode<I: TokenId>(encoder: &mut Encoder<I>, model: &Model, text: &str) -> Ve
 fn ids_are_the_twins_with_any_cache_and_either_width() {
     let json = shipped();
     let (model, twin) = (Model::from_json(&json).unwrap(), Twin::new(&json, Family::Gpt2));
-    let mut narrow = [0, 2, 1 << 4, 1 << 17].map(Encoder::<u16>::new);
-    let mut wide = Encoder::<u32>::new(1 << 8);
+    let levels = Level::available();
+    let mut narrow: Vec<Encoder<u16>> = levels
+        .iter()
+        .flat_map(|&level| [0, 2, 1 << 4, 1 << 17].map(|entries| Encoder::with_level(entries, level)))
+        .collect();
+    let mut wides: Vec<Encoder<u32>> = levels.iter().map(|&level| Encoder::with_level(1 << 8, level)).collect();
     let mut random = Random(2);
     for _ in 0..3_000 {
-        let text = awkward_text(&mut random);
+        let text: String = (0..1 + random.below(4)).map(|_| awkward_text(&mut random)).collect();
         let expected = twin.encode(&text);
         for encoder in &mut narrow {
             assert_eq!(encode(encoder, &model, &text), expected, "{text:?}");
         }
-        assert_eq!(encode(&mut wide, &model, &text), expected, "{text:?}");
+        for wide in &mut wides {
+            assert_eq!(encode(wide, &model, &text), expected, "{text:?}");
+        }
     }
 }
 

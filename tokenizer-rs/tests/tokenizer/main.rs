@@ -2,6 +2,7 @@
 //! Tests of the tokenizer through its public interface; the contract tests of the project judge it from outside.
 
 mod exactness;
+mod merging;
 mod refusals;
 mod regex_twin;
 mod scanners;

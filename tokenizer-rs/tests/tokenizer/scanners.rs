@@ -5,6 +5,8 @@ use crate::regex_twin;
 use crate::twin::Random;
 use pybench_tokenizer::family::Family;
 use pybench_tokenizer::scanner::word_end_of;
+use pybench_tokenizer::simd::Level;
+use pybench_tokenizer::words::word_ends_of;
 
 const FAMILIES: [Family; 4] = [Family::Gpt2, Family::Llama3, Family::Cl100k, Family::O200k];
 
@@ -82,6 +84,63 @@ fn words_are_cut_as_the_regular_expressions_cut_them() {
                 regex_twin::words(family, &text),
                 "{family:?} {text:?}"
             );
+        }
+    }
+}
+
+/// Where words end, by the blocks of a level, against one by one.
+fn check_blocks(family: Family, text: &str) {
+    let mut expected = Vec::new();
+    while expected.last().copied().unwrap_or(0) < text.len() {
+        expected.push(word_end_of(family, text, expected.last().copied().unwrap_or(0)));
+    }
+    for level in Level::available() {
+        let found = word_ends_of(family, level, text);
+        assert_eq!(found, expected, "{family:?} {level:?} {text:?}");
+    }
+}
+
+#[test]
+fn blocks_find_the_words_that_the_scanner_finds() {
+    let mut random = Random(4);
+    for _ in 0..6_000 {
+        let text: String = (0..8).map(|_| awkward_text(&mut random)).collect();
+        for family in FAMILIES {
+            check_blocks(family, &text);
+        }
+    }
+}
+
+#[test]
+fn blocks_find_the_same_words_at_every_alignment_and_every_cut() {
+    let mut random = Random(5);
+    for _ in 0..12 {
+        let text: String = (0..16).map(|_| awkward_text(&mut random)).collect();
+        for family in FAMILIES {
+            for shift in 0..64 {
+                // Letters, then a change of class: the words behind are the same, at another place.
+                check_blocks(family, &format!("{}+{text}", "a".repeat(shift)));
+            }
+            for (cut, _) in text.char_indices() {
+                check_blocks(family, &text[..cut]);
+                check_blocks(family, &text[cut..]);
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_find_the_same_words_in_text_that_repeats_few_parts() {
+    const PARTS: [&str; 24] = [
+        " ", "  ", "\n", "\n\n", "\r\n", "\t", "a", "bc", "D", "EF", "1", "234", "!", "--", "/", "'s", "'LL", "'", "é",
+        "Я", "中", "\u{301}", "…", "\u{a0}",
+    ];
+    let mut random = Random(6);
+    for _ in 0..6_000 {
+        let few: Vec<&str> = (0..1 + random.below(5)).map(|_| *random.pick(&PARTS)).collect();
+        let text: String = (0..random.below(120)).map(|_| *random.pick(&few)).collect();
+        for family in FAMILIES {
+            check_blocks(family, &text);
         }
     }
 }
