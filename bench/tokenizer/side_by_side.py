@@ -8,9 +8,10 @@
 A round runs every engine once, in random order, each in a fresh process bound to one CPU: its first pass over the text
 is cold, the median of the passes behind that is warm. All have to give the same ids. Ratios are paired within rounds;
 their intervals are percentile bootstraps over rounds (Efron and Tibshirani 1993). `--threads` compares this tokenizer
-in that many threads with itself in one, each time on a machine's every CPU. MB are 10^6 bytes.
+in that many threads with itself in one, by the wall clock. MB are 10^6 bytes.
 
-Wall clock, so other work on the machine counts: read ratios, not rates.
+One engine's time is the CPU time of its process, all its threads together, that of `--threads` the wall's. Other work
+on the machine still shows, through the caches: read ratios, not rates.
 """
 
 from __future__ import annotations
