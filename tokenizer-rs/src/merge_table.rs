@@ -127,7 +127,7 @@ impl MergeTable {
         let found = unsafe { *self.slots.get_unchecked(slot) };
         // All ones when the pair is another's, and so no product.
         let is_other = opaque(u64::from(found >> ID_BITS != pair)).wrapping_neg();
-        (found & ID_MASK | is_other) as u32
+        ((found & ID_MASK) | is_other) as u32
     }
 
     /// Bytes of memory that the table holds.
@@ -151,7 +151,7 @@ impl MergeTable {
     fn slot(&self, hash: u64, displacement: u16) -> usize {
         let moved = (hash as u32) ^ u32::from(displacement).wrapping_mul(0x9E37_79B1);
         // The moved hash as a part of 1, times the number of slots (Lemire 2019).
-        (u64::from(moved) * self.slots.len() as u64 >> 32) as usize
+        ((u64::from(moved) * self.slots.len() as u64) >> 32) as usize
     }
 }
 

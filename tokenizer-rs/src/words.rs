@@ -10,6 +10,7 @@ use crate::cache::{Cache, Key, Place, WORD_BYTES};
 use crate::family::{Cl100k, Family, Gpt2, Llama3, O200k, Rule};
 use crate::long_cache::{LONG_WORD_BYTES, LongCache, LongKey};
 use crate::merge::Merger;
+#[cfg(target_arch = "x86_64")]
 use crate::merge_table::MergeTable;
 use crate::model::Model;
 use crate::output::{Full, Output};
@@ -280,6 +281,7 @@ impl<I: TokenId> WordEncoder<I> {
 }
 
 /// Keys and places of a batch.
+#[cfg(target_arch = "x86_64")]
 type Words<'batch> = (
     &'batch [Key; BATCH_WORDS + PLACES_WRITTEN],
     &'batch [Place; BATCH_WORDS + PLACES_WRITTEN],

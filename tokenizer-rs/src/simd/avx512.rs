@@ -2,6 +2,10 @@
 //! AVX-512 with byte instructions (BW) and byte permutations (VBMI2), beside AVX2.
 
 #![allow(
+    clippy::incompatible_msrv,
+    reason = "build.rs leaves this file out where the compiler is older"
+)]
+#![allow(
     unused_unsafe,
     reason = "newer compilers call some of these intrinsics safe, the oldest supported does not"
 )]

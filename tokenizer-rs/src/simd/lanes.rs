@@ -44,7 +44,7 @@ impl Symbols {
         ids[length + 1] = EDGE;
         Self {
             ids,
-            alive: (1 << (length + 2)) - 1 | ALWAYS,
+            alive: ((1 << (length + 2)) - 1) | ALWAYS,
             length: length as u32,
         }
     }

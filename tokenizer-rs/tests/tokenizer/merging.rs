@@ -7,10 +7,13 @@ use pybench_tokenizer::merge::Merger;
 use pybench_tokenizer::merge_table::MergeTable;
 use pybench_tokenizer::simd::Level;
 
+/// Left, right and product of each merge.
+type Merges = Vec<(u32, u32, u32)>;
+
 /// Merges of random tokens made so far over few letters, so that they overlap; products from `first_id` on.
-fn random_merges(random: &mut Random, count: u32, first_id: u32) -> Vec<(u32, u32, u32)> {
+fn random_merges(random: &mut Random, count: u32, first_id: u32) -> Merges {
     let mut symbols: Vec<u32> = (97..101).collect();
-    let mut merges: Vec<(u32, u32, u32)> = Vec::new();
+    let mut merges = Merges::new();
     while (merges.len() as u32) < count {
         let (left, right) = (*random.pick(&symbols), *random.pick(&symbols));
         if merges.iter().any(|&(a, b, _)| (a, b) == (left, right)) {
@@ -43,7 +46,7 @@ fn random_word(random: &mut Random, length: usize) -> Vec<u8> {
     (0..length).map(|_| b"aaabbcd"[random.below(7)]).collect()
 }
 
-fn tables(random: &mut Random) -> Vec<(MergeTable, Vec<(u32, u32, u32)>)> {
+fn tables(random: &mut Random) -> Vec<(MergeTable, Merges)> {
     // The second needs more than 16 bits, so that it has lanes of 32.
     [(40, 256), (40, 70_000), (6, 256), (0, 256)]
         .map(|(count, first_id)| {
