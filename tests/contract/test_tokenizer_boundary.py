@@ -184,6 +184,7 @@ def test_null_pointers_are_refused() -> None:
     assert lib.pbt_decode(null, null, 0, null, 0, null, null) == shared_object.ERROR_ARGUMENT
     assert lib.pbt_model_token_to_id(null, null, 0, null) == shared_object.ERROR_ARGUMENT
     assert (lib.pbt_model_vocab_size(null), lib.pbt_model_id_bytes(null), lib.pbt_worker_bytes(null)) == (0, 0, 0)
+    assert lib.pbt_model_bytes(null) == 0
     lib.pbt_model_free(null)
     lib.pbt_worker_free(null)
 
@@ -307,3 +308,24 @@ def test_a_refused_file_is_named_with_the_reason(tmp_path: Path) -> None:
     path.write_text(VOCABULARY.read_text("utf-8").replace('"normalizer": null', '"normalizer": {"type": "NFC"}'))
     with pytest.raises(UnsupportedError, match=r'mine\.json: normalizer "NFC"'):
         Tokenizer.from_file(path)
+
+
+def test_a_list_of_documents_is_a_buffer_with_offsets(tokenizer: Tokenizer) -> None:
+    documents = ["dröp", b"", bytearray(b"this"), memoryview(b" word"), ""]
+    text = "dröpthis word".encode()
+    listed, buffered = tokenizer.encode_batch(documents), tokenizer.encode_batch(text, np.array([0, 5, 5, 9, 14, 14]))
+    assert [part.tolist() for part in listed] == [part.tolist() for part in buffered]
+    for bad in ("one text", b"one text", [1], [np.array([1, 2])], ["\ud800"]):
+        with pytest.raises(ArgumentError):
+            tokenizer.encode_batch(bad)
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 7, 1 << 20])
+def test_a_stream_gives_the_ids_of_each_document_in_order(tokenizer: Tokenizer, chunk_bytes: int) -> None:
+    documents = ["it's", b"", "a stream", b"of documents"] * 5
+    found = tokenizer.encode_stream(iter(documents), chunk_bytes=chunk_bytes)
+    assert [ids.tolist() for ids in found] == [tokenizer.encode(one).tolist() for one in documents]
+
+
+def test_a_model_says_what_it_holds(tokenizer: Tokenizer) -> None:
+    assert 1 << 20 < tokenizer.model_bytes() < 4 << 20
