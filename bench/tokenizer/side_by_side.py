@@ -78,6 +78,7 @@ def run_engine(options: argparse.Namespace, corpus: str, engine: str, threads: i
     python = options.peers / engine.removesuffix("-list") / "bin/python"
     text = options.corpora / f"{corpus}.bin"
     command = [python, ENGINES, engine, options.vocabulary, text, options.limit_bytes, options.passes, threads]
+    command.append("cpu" if options.threads == 1 else "wall")
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         raise SystemExit(f"{engine} failed:\n{done.stderr}")
