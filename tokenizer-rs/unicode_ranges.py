@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the Unicode classes of the GPT-2 splitting rule for Rust and for Python, as Hugging Face tokenizers has them.
+"""Writes the Unicode classes of the splitting rules for Rust and for Python, as Hugging Face tokenizers has them.
 
-The rule needs three classes: letters (\\p{L}), numbers (\\p{N}) and white space (\\s). Every Unicode version moves some
-code points between them, so neither Python's `unicodedata` nor the Rust standard library decides here: the installed
+GPT-2's rule needs three classes: letters (\\p{L}), numbers (\\p{N}) and white space (\\s). o200k's tells lower-case
+letters, upper-case ones and marks apart, too; Python implements GPT-2's only. Every Unicode version moves some code
+points between them, so neither Python's `unicodedata` nor the Rust standard library decides here: the installed
 `tokenizers` is asked about every code point, with the very regular expressions that it uses.
 
     python tokenizer-rs/unicode_ranges.py          writes both tables
@@ -24,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RUST_TABLE = ROOT / "tokenizer-rs/src/unicode_ranges.rs"
 PYTHON_TABLE = ROOT / "pybench/preprocess/unicode_classes.py"
 CLASSES = {"LETTERS": r"\p{L}", "NUMBERS": r"\p{N}", "WHITE_SPACE": r"\s"}
+CLASSES_OF_RUST = {"LOWER": r"\p{Ll}", "UPPER": r"[\p{Lu}\p{Lt}]", "MARKS": r"\p{M}"}
 SURROGATES = range(0xD800, 0xE000)
 Ranges = list[tuple[int, int]]
 
@@ -33,7 +35,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     ranges = {name: ask_ranges(expression) for name, expression in CLASSES.items()}
-    tables = {RUST_TABLE: rust_table(ranges), PYTHON_TABLE: python_table(ranges)}
+    more = {name: ask_ranges(expression) for name, expression in CLASSES_OF_RUST.items()}
+    tables = {RUST_TABLE: rust_table(ranges | more), PYTHON_TABLE: python_table(ranges)}
     stale = [path for path, text in tables.items() if not path.exists() or path.read_text("utf-8") != text]
     if check:
         for path in stale:

@@ -52,7 +52,7 @@ def declarations() -> tuple[cffi.FFI, list[str]]:
 def test_the_header_declares_what_rust_exports() -> None:
     ffi, names = declarations()
     header = ffi.dlopen(str(pybench_tokenizer.object_path()))
-    assert len(names) == 12
+    assert len(names) == 14
     for name in names:
         generated = str(shared_object.ffi.typeof(getattr(shared_object.lib, name)))
         assert str(ffi.typeof(getattr(header, name))) == generated.replace("struct ", ""), name
@@ -184,6 +184,7 @@ def test_null_pointers_are_refused() -> None:
     assert lib.pbt_decode(null, null, 0, null, 0, null, null) == shared_object.ERROR_ARGUMENT
     assert lib.pbt_model_token_to_id(null, null, 0, null) == shared_object.ERROR_ARGUMENT
     assert (lib.pbt_model_vocab_size(null), lib.pbt_model_id_bytes(null), lib.pbt_worker_bytes(null)) == (0, 0, 0)
+    assert lib.pbt_model_bytes(null) == 0
     lib.pbt_model_free(null)
     lib.pbt_worker_free(null)
 
@@ -226,8 +227,9 @@ def test_an_impossible_cache_size_is_an_error(entries: int) -> None:
 
 def test_a_worker_says_what_it_holds() -> None:
     sizes = [Tokenizer.from_file(VOCABULARY, cache_entries=entries).worker_bytes() for entries in (0, 2, 1 << 10)]
-    assert sizes[1] - sizes[0] == 64
-    assert sizes[2] - sizes[0] == 32 << 10
+    # 32 bytes for each entry, and for each 32 of them a long one of 128, two at least.
+    assert sizes[1] - sizes[0] == 64 + 256
+    assert sizes[2] - sizes[0] == (32 << 10) + (4 << 10)
 
 
 def test_worker_and_model_may_be_freed_in_any_order() -> None:
@@ -306,3 +308,24 @@ def test_a_refused_file_is_named_with_the_reason(tmp_path: Path) -> None:
     path.write_text(VOCABULARY.read_text("utf-8").replace('"normalizer": null', '"normalizer": {"type": "NFC"}'))
     with pytest.raises(UnsupportedError, match=r'mine\.json: normalizer "NFC"'):
         Tokenizer.from_file(path)
+
+
+def test_a_list_of_documents_is_a_buffer_with_offsets(tokenizer: Tokenizer) -> None:
+    documents = ["dröp", b"", bytearray(b"this"), memoryview(b" word"), ""]
+    text = "dröpthis word".encode()
+    listed, buffered = tokenizer.encode_batch(documents), tokenizer.encode_batch(text, np.array([0, 5, 5, 9, 14, 14]))
+    assert [part.tolist() for part in listed] == [part.tolist() for part in buffered]
+    for bad in ("one text", b"one text", [1], [np.array([1, 2])], ["\ud800"]):
+        with pytest.raises(ArgumentError):
+            tokenizer.encode_batch(bad)
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 7, 1 << 20])
+def test_a_stream_gives_the_ids_of_each_document_in_order(tokenizer: Tokenizer, chunk_bytes: int) -> None:
+    documents = ["it's", b"", "a stream", b"of documents"] * 5
+    found = tokenizer.encode_stream(iter(documents), chunk_bytes=chunk_bytes)
+    assert [ids.tolist() for ids in found] == [tokenizer.encode(one).tolist() for one in documents]
+
+
+def test_a_model_says_what_it_holds(tokenizer: Tokenizer) -> None:
+    assert 1 << 20 < tokenizer.model_bytes() < 4 << 20

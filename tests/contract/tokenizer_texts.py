@@ -30,7 +30,27 @@ _AWKWARD = [
         "\u200b",
         "\ufeff",
     ),
-    *("'", "'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'S", "'l", "'r", "’s", "''"),
+    *(
+        "'",
+        "'s",
+        "'t",
+        "'re",
+        "'ve",
+        "'m",
+        "'ll",
+        "'d",
+        "'S",
+        "'l",
+        "'r",
+        "’s",
+        "''",
+        "'Re",
+        "'ſ",
+        "ſ",
+        "/",
+        ";\n",
+        "AB",
+    ),
     *(
         "a",
         "B",
@@ -71,6 +91,14 @@ def scalars_in_context(scalars_per_text: int = 4096) -> Iterator[str]:
     scalars = [chr(code) for code in range(sys.maxunicode + 1) if code not in SURROGATES]
     for start in range(0, len(scalars), scalars_per_text):
         yield "".join(f"a{one} {one}" for one in scalars[start : start + scalars_per_text])
+
+
+def scalars_in_many_contexts(scalars_per_text: int = 1024) -> Iterator[str]:
+    """Every Unicode scalar value behind an apostrophe, between letters of either case, numbers, and line ends."""
+    scalars = [chr(code) for code in range(sys.maxunicode + 1) if code not in SURROGATES]
+    contexts = "'{0} A{0}b{0}1{0}\n{0}!{0}a\t{0}{0}C"
+    for start in range(0, len(scalars), scalars_per_text):
+        yield "".join(contexts.format(one) for one in scalars[start : start + scalars_per_text])
 
 
 def _parts(chance: random.Random) -> str:

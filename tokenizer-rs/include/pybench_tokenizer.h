@@ -21,13 +21,13 @@ extern "C" {
 #endif
 
 /* Raised whenever a signature or a meaning below changes; both sides compare it before anything else. */
-#define PBT_ABI_VERSION 1u
+#define PBT_ABI_VERSION 2u
 
 typedef int32_t pbt_status;
 #define PBT_OK 0
 #define PBT_ERROR_ARGUMENT 1    /* null pointer, offsets out of order, a cache size out of range */
 #define PBT_ERROR_IO 2          /* the file cannot be read */
-#define PBT_ERROR_FORMAT 3      /* the file is not a well-formed tokenizer.json */
+#define PBT_ERROR_FORMAT 3      /* the file is not well formed */
 #define PBT_ERROR_UNSUPPORTED 4 /* well formed, but asks for what is not implemented here; the message names it */
 #define PBT_ERROR_UTF8 5        /* the text is not UTF-8; *position tells where */
 #define PBT_ERROR_CAPACITY 6    /* the output buffer is too small; *count tells how much is needed at the most */
@@ -45,9 +45,18 @@ const char *pbt_build_id(void);
 /* Loads a Hugging Face tokenizer.json from memory. */
 pbt_status pbt_model_load(const uint8_t *json, size_t json_bytes, pbt_model **model, char *message,
                           size_t message_capacity, size_t *message_bytes);
+/* Loads a tiktoken rank file (a token in base64 and its rank on each line) from memory. `family` names the splitting
+ * rule: gpt2, llama3, cl100k or o200k. The texts of special_count special tokens lie end to end in `specials`; token i
+ * ends at special_ends[i] and has the id special_ids[i]. */
+pbt_status pbt_model_load_ranks(const uint8_t *ranks, size_t ranks_bytes, const uint8_t *family, size_t family_bytes,
+                                const uint8_t *specials, const uint64_t *special_ends, const uint32_t *special_ids,
+                                size_t special_count, pbt_model **model, char *message, size_t message_capacity,
+                                size_t *message_bytes);
 void pbt_model_free(pbt_model *model);
 
-/* Number of ids, special tokens included; 0 for a null model. */
+/* Bytes that a model holds, for all its threads together; 0 for a null model. */
+size_t pbt_model_bytes(const pbt_model *model);
+/* The largest id and 1, special tokens included; 0 for a null model. */
 uint32_t pbt_model_vocab_size(const pbt_model *model);
 /* 2 or 4; 0 for a null model. */
 uint32_t pbt_model_id_bytes(const pbt_model *model);

@@ -1,81 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A cache of fixed size from short words to their ids.
 //!
-//! Two entries of 32 bytes share a cache line of 64, so a probe costs one memory access. The whole word is compared: a
-//! hash collision costs time, never an id. A new word takes the first place of its line and pushes the old one to the
-//! second; a hit in the second place swaps the two, which keeps frequent words from being pushed out by rare ones.
-//! Nothing grows: a table that grows with the text is fast on text it has seen and slow on all other (gigatoken, from
-//! which the layout of one line a probe is taken, MIT licence, shows both).
+//! Two entries of 32 bytes share a cache line of 64, so a probe costs one memory access, and where it will be is known
+//! early enough to fetch it ahead. The whole word is compared: a hash collision costs time, never an id. A new word
+//! takes the first place of its line and pushes the old one to the second; a hit in the second place swaps the two,
+//! which keeps frequent words from being pushed out by rare ones. Nothing grows: a table that grows with the text is
+//! fast on text it has seen and slow on all other (gigatoken, from which the layout of one line a probe is taken, MIT
+//! licence, shows both).
 
-use crate::encode::TokenId;
+use crate::memory::{Table, Zeroed, prefetch};
 
-/// The longest word that the cache takes, in bytes: a key is 16 bytes, of which the last is the length.
+/// The longest word that an entry takes, in bytes: a key is 16 bytes, of which the last is the length.
 pub const WORD_BYTES: usize = 15;
 
 /// The largest number of entries that a cache may have.
 pub const ENTRIES_MAX: usize = 1 << 24;
 
-/// A word of 1 to 15 bytes in one number: its bytes, zeros, its length. No word has the key 0.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Key(u128);
+/// A word of 1 to 15 bytes: its bytes, zeros, its length. No word has the key 0.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct Key {
+    low: u64,
+    high: u64,
+}
 
 impl Key {
-    /// The key of `text[start..end]`, or `None` when it is longer than `WORD_BYTES`. The range must not be empty.
+    /// The key of `text[start..end]`, which holds 1 to `WORD_BYTES` bytes.
     #[inline(always)]
-    pub fn of(text: &[u8], start: usize, end: usize) -> Option<Self> {
+    pub fn of(text: &[u8], start: usize, end: usize) -> Self {
         let length = end - start;
-        if length > WORD_BYTES {
-            return None;
-        }
-        let window: [u8; 16] = match text.get(start..start + 16).and_then(|bytes| bytes.try_into().ok()) {
-            Some(window) => window,
+        debug_assert!((1..=WORD_BYTES).contains(&length));
+        let window: [u8; 16] = match text.get(start..start + 16) {
+            Some(window) => window.try_into().unwrap_or_default(),
             None => {
                 let mut window = [0; 16];
                 window[..length].copy_from_slice(&text[start..end]);
                 window
             }
         };
-        let bytes = u128::from_le_bytes(window) & ((1 << (8 * length)) - 1);
-        Some(Self(bytes | (length as u128) << 120))
+        let bytes = u128::from_le_bytes(window);
+        let (low, high) = MASKS[length & 15];
+        Self {
+            low: bytes as u64 & low,
+            high: (bytes >> 64) as u64 & high | (length as u64) << 56,
+        }
+    }
+
+    /// The bytes of the word, and zeros.
+    #[inline(always)]
+    pub fn word(self) -> ([u8; 16], usize) {
+        let mut word = [0; 16];
+        word[..8].copy_from_slice(&self.low.to_le_bytes());
+        word[8..].copy_from_slice(&self.high.to_le_bytes());
+        word[15] = 0;
+        (word, (self.high >> 56) as usize)
+    }
+
+    /// The same as two numbers.
+    #[inline(always)]
+    pub fn numbers(self) -> [u64; 2] {
+        [self.low, self.high]
     }
 
     #[inline(always)]
     fn hash(self) -> u64 {
-        // Odd constants from the golden ratio and from pi; only the high bits of the product are used.
-        let low = (self.0 as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mixed = (low ^ (low >> 32) ^ (self.0 >> 64) as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
-        mixed ^ (mixed >> 29)
+        // Odd constants from the golden ratio and from xxHash; only the high half of the product is used.
+        (self.low.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ self.high).wrapping_mul(0xC2B2_AE3D_27D4_EB4F)
     }
 }
 
-/// The ids of one word: `ids[..count]`.
+/// What stays of each half of a window for each length.
+const MASKS: [(u64, u64); 16] = {
+    let mut masks = [(0, 0); 16];
+    let mut length = 1;
+    while length < 16 {
+        let all = (1_u128 << (8 * length)) - 1;
+        masks[length] = (all as u64, (all >> 64) as u64);
+        length += 1;
+    }
+    masks
+};
+
+/// The ids of one word, packed by [`crate::encode::TokenId`].
+pub type Value = [u64; 2];
+
 #[derive(Clone, Copy, Default)]
-#[repr(C, align(32))]
-struct Entry<I: TokenId> {
+#[repr(C)]
+struct Entry {
     key: Key,
-    ids: I::Inline,
-    count: I,
+    value: Value,
 }
 
 #[derive(Clone, Copy, Default)]
 #[repr(C, align(64))]
-struct Line<I: TokenId> {
-    entries: [Entry<I>; 2],
+struct Line {
+    entries: [Entry; 2],
 }
 
-const _: () = assert!(size_of::<Line<u16>>() == 64 && size_of::<Line<u32>>() == 64);
+const _: () = assert!(size_of::<Line>() == 64);
+
+// SAFETY: numbers all through.
+unsafe impl Zeroed for Line {}
+
+impl Line {
+    /// Swaps the entries; returns the value of the one that is now the first.
+    #[inline(never)]
+    fn swap(&mut self) -> Value {
+        self.entries.swap(0, 1);
+        self.entries[0].value
+    }
+}
+
+/// Which line a word belongs to.
+#[derive(Clone, Copy, Default)]
+pub struct Place(u32);
 
 /// The cache of one thread.
-pub struct Cache<I: TokenId> {
-    lines: Box<[Line<I>]>,
+pub struct Cache {
+    lines: Table<Line>,
+    mask: u32,
 }
 
-impl<I: TokenId> Cache<I> {
+impl Cache {
     /// `entries`: 0 for none, else a power of two from 2 to `ENTRIES_MAX` (1 counts as 2: a line has two).
     pub fn new(entries: usize) -> Self {
         assert!(entries == 0 || entries.is_power_of_two() && entries <= ENTRIES_MAX);
+        let lines = entries.div_ceil(2);
         Self {
-            lines: vec![Line::default(); entries.div_ceil(2)].into_boxed_slice(),
+            lines: Table::new(lines),
+            mask: lines.max(1) as u32 - 1,
         }
     }
 
@@ -89,41 +142,45 @@ impl<I: TokenId> Cache<I> {
         self.lines.is_empty()
     }
 
-    /// The ids of a word and how many of them count.
+    /// The line of a word.
     #[inline(always)]
-    pub fn find(&mut self, key: Key) -> Option<(I::Inline, usize)> {
-        let line = self.line(key)?;
-        if line.entries[0].key != key {
-            if line.entries[1].key != key {
-                return None;
+    pub fn place(&self, key: Key) -> Place {
+        Place((key.hash() >> 32) as u32 & self.mask)
+    }
+
+    /// Fetches a line ahead of its use.
+    #[inline(always)]
+    pub fn prefetch(&self, place: Place) {
+        prefetch(self.lines.as_ptr().wrapping_add(place.0 as usize));
+    }
+
+    /// The ids of a word, given its line.
+    #[inline(always)]
+    pub fn find(&mut self, place: Place, key: Key) -> Option<Value> {
+        let line = self.lines.get_mut(place.0 as usize)?;
+        if line.entries[0].key == key {
+            return Some(line.entries[0].value);
+        }
+        line.entries[1].key.eq(&key).then(|| line.swap())
+    }
+
+    /// Whether a word is there; moves nothing.
+    #[inline(always)]
+    pub fn holds(&self, place: Place, key: Key) -> bool {
+        let line = self.lines.get(place.0 as usize);
+        line.is_some_and(|line| line.entries[0].key == key || line.entries[1].key == key)
+    }
+
+    /// Remembers a word.
+    #[inline(always)]
+    pub fn insert(&mut self, place: Place, key: Key, value: Value) {
+        if let Some(line) = self.lines.get_mut(place.0 as usize) {
+            if line.entries[0].key == key {
+                // A batch may bring a new word twice.
+                return;
             }
-            line.entries.swap(0, 1);
+            line.entries[1] = line.entries[0];
+            line.entries[0] = Entry { key, value };
         }
-        let entry = &line.entries[0];
-        Some((entry.ids, entry.count.index()))
-    }
-
-    /// Remembers a word, when its ids fit an entry.
-    pub fn insert(&mut self, key: Key, ids: &[u32]) {
-        let mut inline = I::Inline::default();
-        let Some(places) = inline.as_mut().get_mut(..ids.len()) else {
-            return;
-        };
-        for (place, &id) in places.iter_mut().zip(ids) {
-            *place = I::narrow(id);
-        }
-        let Some(line) = self.line(key) else { return };
-        line.entries[1] = line.entries[0];
-        line.entries[0] = Entry {
-            key,
-            ids: inline,
-            count: I::narrow(ids.len() as u32),
-        };
-    }
-
-    #[inline(always)]
-    fn line(&mut self, key: Key) -> Option<&mut Line<I>> {
-        let mask = self.lines.len().wrapping_sub(1);
-        self.lines.get_mut(key.hash() as usize & mask)
     }
 }

@@ -1,51 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From documents to ids: special tokens, words, cache, merge. One encoder per thread; the model is shared.
+//! From documents to ids: special tokens, then words. One encoder per thread; the model is shared.
 
-use crate::cache::{Cache, Key};
-use crate::merge::Merger;
+use crate::family::{Cl100k, Family, Gpt2, Llama3, O200k};
 use crate::model::Model;
-use crate::scanner::word_end;
+use crate::output::{Full, Output};
+use crate::simd::Level;
 use crate::special::SpecialTokens;
+use crate::token_id::TokenId;
+use crate::words::WordEncoder;
 use std::mem::MaybeUninit;
 
-/// The longest document, in bytes: places in a word are 32-bit numbers.
+/// The longest document, in bytes: places in a document are 32-bit numbers.
 pub const DOCUMENT_BYTES_MAX: usize = u32::MAX as usize - 1;
-
-/// The width in which ids are written.
-pub trait TokenId: Copy + Default {
-    /// The ids of one cache entry: what 32 bytes leave beside the key and the count.
-    type Inline: Copy + Default + AsRef<[Self]> + AsMut<[Self]>;
-
-    /// `id` is known to fit.
-    fn narrow(id: u32) -> Self;
-
-    /// The same number as an index.
-    fn index(self) -> usize;
-}
-
-impl TokenId for u16 {
-    type Inline = [u16; 7];
-
-    fn narrow(id: u32) -> Self {
-        id as u16
-    }
-
-    fn index(self) -> usize {
-        usize::from(self)
-    }
-}
-
-impl TokenId for u32 {
-    type Inline = [u32; 3];
-
-    fn narrow(id: u32) -> Self {
-        id
-    }
-
-    fn index(self) -> usize {
-        self as usize
-    }
-}
 
 /// Why a batch was not encoded.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,26 +32,31 @@ pub enum EncodeError {
 
 /// Cache and scratch memory of one thread, for models whose ids fit `I`.
 pub struct Encoder<I: TokenId> {
-    cache: Cache<I>,
-    merger: Merger,
+    words: WordEncoder<I>,
 }
 
 impl<I: TokenId> Encoder<I> {
     /// `cache_entries`: 0, or a power of two up to [`crate::cache::ENTRIES_MAX`].
     pub fn new(cache_entries: usize) -> Self {
+        Self::with_level(cache_entries, Level::best())
+    }
+
+    /// With the instructions of `level`, which is one of [`Level::available`].
+    pub fn with_level(cache_entries: usize, level: Level) -> Self {
+        assert!(Level::available().contains(&level));
         Self {
-            cache: Cache::new(cache_entries),
-            merger: Merger::default(),
+            words: WordEncoder::new(cache_entries, level),
         }
     }
 
     /// Bytes that this encoder holds between calls, at most.
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.cache.bytes() + Merger::retained_bytes()
+        size_of::<Self>() + self.words.bytes()
     }
 
     /// Encodes the documents `text[offsets[i]..offsets[i + 1]]`; returns the number of ids written to `ids`.
     /// `id_offsets[i]` receives where the ids of document i begin; it has as many entries as `offsets`, at least one.
+    /// On an error nothing is said of what the buffers hold.
     pub fn encode_batch(
         &mut self,
         model: &Model,
@@ -94,23 +65,26 @@ impl<I: TokenId> Encoder<I> {
         ids: &mut [MaybeUninit<I>],
         id_offsets: &mut [MaybeUninit<u64>],
     ) -> Result<usize, EncodeError> {
-        let documents = documents(text, offsets)?;
-        let mut output = Output { buffer: ids, count: 0 };
-        for (&(start, document), place) in documents.iter().zip(&mut *id_offsets) {
-            place.write(output.count as u64);
+        for pair in offsets.windows(2) {
+            document(text, pair).ok_or(EncodeError::Offsets)?;
+        }
+        let mut output = Output::new(ids);
+        for (pair, place) in offsets.windows(2).zip(&mut *id_offsets) {
+            place.write(output.count() as u64);
+            let (start, document) = document(text, pair).ok_or(EncodeError::Offsets)?;
             let document = std::str::from_utf8(document).map_err(|error| EncodeError::Utf8 {
                 position: start + error.valid_up_to(),
             })?;
             self.encode_pieces(model, model.specials(), document, &mut output)
                 .map_err(|Full| EncodeError::Capacity {
-                    needed: documents.iter().map(|(_, document)| document.len()).sum(),
+                    needed: (offsets[offsets.len() - 1] - offsets[0]) as usize,
                 })?;
-            self.merger.shrink();
+            self.words.shrink();
         }
         if let Some(last) = id_offsets.last_mut() {
-            last.write(output.count as u64);
+            last.write(output.count() as u64);
         }
-        Ok(output.count)
+        Ok(output.count())
     }
 
     /// Cuts out the special tokens of each pass in turn, then encodes what lies between them.
@@ -122,7 +96,12 @@ impl<I: TokenId> Encoder<I> {
         output: &mut Output<I>,
     ) -> Result<(), Full> {
         let Some((pass, later_passes)) = passes.split_first() else {
-            return self.encode_words(model, text, output);
+            return match model.family() {
+                Family::Gpt2 => self.words.encode::<Gpt2>(model, text, output),
+                Family::Llama3 => self.words.encode::<Llama3>(model, text, output),
+                Family::Cl100k => self.words.encode::<Cl100k>(model, text, output),
+                Family::O200k => self.words.encode::<O200k>(model, text, output),
+            };
         };
         let mut from = 0;
         while let Some(found) = pass.find(text, from) {
@@ -132,91 +111,11 @@ impl<I: TokenId> Encoder<I> {
         }
         self.encode_pieces(model, later_passes, &text[from..], output)
     }
-
-    fn encode_words(&mut self, model: &Model, text: &str, output: &mut Output<I>) -> Result<(), Full> {
-        let mut start = 0;
-        while start < text.len() {
-            let end = word_end(model.classes(), text, start);
-            if end == start + 1 {
-                // 30 % of the words of ordinary text: the id of a byte needs no cache.
-                output.push(I::narrow(model.merges().byte_id(text.as_bytes()[start])))?;
-            } else {
-                self.encode_word(model, text.as_bytes(), start, end, output)?;
-            }
-            start = end;
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn encode_word(
-        &mut self,
-        model: &Model,
-        text: &[u8],
-        start: usize,
-        end: usize,
-        output: &mut Output<I>,
-    ) -> Result<(), Full> {
-        let key = Key::of(text, start, end);
-        if let Some((ids, count)) = key.and_then(|key| self.cache.find(key)) {
-            return output.push_inline(ids, count);
-        }
-        let ids = self.merger.merge(model.merges(), &text[start..end]);
-        if let Some(key) = key {
-            self.cache.insert(key, ids);
-        }
-        output.extend(ids.iter().map(|&id| I::narrow(id)))
-    }
 }
 
-/// The documents of a batch with their offsets, once all offsets are known to be good.
-fn documents<'text>(text: &'text [u8], offsets: &[u64]) -> Result<Vec<(usize, &'text [u8])>, EncodeError> {
-    let document = |pair: &[u64]| {
-        let start = usize::try_from(pair[0]).ok()?;
-        let end = usize::try_from(pair[1]).ok()?;
-        let document = text.get(start..end)?;
-        (document.len() <= DOCUMENT_BYTES_MAX).then_some((start, document))
-    };
-    offsets
-        .windows(2)
-        .map(|pair| document(pair).ok_or(EncodeError::Offsets))
-        .collect()
-}
-
-/// The output buffer is full.
-struct Full;
-
-struct Output<'buffer, I> {
-    buffer: &'buffer mut [MaybeUninit<I>],
-    count: usize,
-}
-
-impl<I: TokenId> Output<'_, I> {
-    #[inline(always)]
-    fn push(&mut self, id: I) -> Result<(), Full> {
-        self.buffer.get_mut(self.count).ok_or(Full)?.write(id);
-        self.count += 1;
-        Ok(())
-    }
-
-    /// Writes a whole cache entry, of which `count` ids stay: a copy of fixed size is one instruction.
-    #[inline(always)]
-    fn push_inline(&mut self, ids: I::Inline, count: usize) -> Result<(), Full> {
-        let ids = ids.as_ref();
-        let Some(places) = self.buffer.get_mut(self.count..self.count + ids.len()) else {
-            return self.extend(ids[..count].iter().copied());
-        };
-        for (place, &id) in places.iter_mut().zip(ids) {
-            place.write(id);
-        }
-        self.count += count;
-        Ok(())
-    }
-
-    fn extend(&mut self, ids: impl Iterator<Item = I>) -> Result<(), Full> {
-        for id in ids {
-            self.push(id)?;
-        }
-        Ok(())
-    }
+/// Where a document begins, and the document; `None` when the offsets are not good.
+fn document<'text>(text: &'text [u8], pair: &[u64]) -> Option<(usize, &'text [u8])> {
+    let start = usize::try_from(pair[0]).ok()?;
+    let document = text.get(start..usize::try_from(pair[1]).ok()?)?;
+    (document.len() <= DOCUMENT_BYTES_MAX).then_some((start, document))
 }

@@ -13,6 +13,7 @@
 
 use crate::cache::ENTRIES_MAX;
 use crate::encode::{EncodeError, Encoder};
+use crate::family::Family;
 use crate::model::{LoadError, Model};
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
@@ -20,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// `PBT_ABI_VERSION` of the header.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 const BUILD_ID: &str = concat!("pybench-tokenizer ", env!("CARGO_PKG_VERSION"), "\0");
 
@@ -87,21 +88,87 @@ pub unsafe extern "C" fn pbt_model_load(
         };
         // SAFETY: as above.
         let (model, message_bytes) = unsafe { (single(model)?, single(message_bytes)?) };
-        model.write(std::ptr::null_mut());
-        message_bytes.write(0);
-        let (failure, text) = match Model::from_json(json) {
-            Ok(loaded) => {
-                model.write(Box::into_raw(Box::new(ModelHandle {
-                    model: Arc::new(loaded),
-                })));
-                return Ok(());
-            }
-            Err(LoadError::Format(text)) => (Failure::Format, text),
-            Err(LoadError::Unsupported(text)) => (Failure::Unsupported, text),
-        };
-        message_bytes.write(write_message(message, &text));
-        Err(failure)
+        hand_over(Model::from_json(json), model, message, message_bytes)
     })
+}
+
+/// Loads a tiktoken rank file from memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbt_model_load_ranks(
+    ranks: *const u8,
+    ranks_bytes: usize,
+    family: *const u8,
+    family_bytes: usize,
+    specials: *const u8,
+    special_ends: *const u64,
+    special_ids: *const u32,
+    special_count: usize,
+    model: *mut *mut ModelHandle,
+    message: *mut c_char,
+    message_capacity: usize,
+    message_bytes: *mut usize,
+) -> i32 {
+    status_of(|| {
+        // SAFETY: pointers with their lengths; null and misaligned ones are refused.
+        let (ranks, family, message) = unsafe {
+            (
+                input(ranks, ranks_bytes)?,
+                input(family, family_bytes)?,
+                output::<u8>(message.cast(), message_capacity)?,
+            )
+        };
+        // SAFETY: as above.
+        let (model, message_bytes) = unsafe { (single(model)?, single(message_bytes)?) };
+        // SAFETY: as above; the texts are as long as the last end says.
+        let (ends, ids) = unsafe { (input(special_ends, special_count)?, input(special_ids, special_count)?) };
+        let text_bytes = usize::try_from(ends.last().copied().unwrap_or(0)).map_err(|_| Failure::Argument)?;
+        // SAFETY: as above.
+        let specials = special_texts(unsafe { input(specials, text_bytes)? }, ends, ids)?;
+        let loaded = match std::str::from_utf8(family).ok().and_then(Family::of_name) {
+            Some(family) => Model::from_ranks(ranks, family, &specials),
+            None => {
+                let names = "only gpt2, llama3, cl100k and o200k are supported";
+                let name = String::from_utf8_lossy(family);
+                Err(LoadError::Unsupported(format!("splitting rule {name:?}; {names}")))
+            }
+        };
+        hand_over(loaded, model, message, message_bytes)
+    })
+}
+
+/// Cuts the texts of special tokens apart.
+fn special_texts<'call>(text: &'call [u8], ends: &[u64], ids: &[u32]) -> Result<Vec<(&'call str, u32)>, Failure> {
+    let mut start = 0;
+    let cut = |(&end, &id): (&u64, &u32)| {
+        let end = usize::try_from(end).ok();
+        let one = end.and_then(|end| text.get(std::mem::replace(&mut start, end)..end));
+        one.and_then(|one| Some((std::str::from_utf8(one).ok()?, id)))
+            .ok_or(Failure::Argument)
+    };
+    ends.iter().zip(ids).map(cut).collect()
+}
+
+/// Gives a loaded model to the caller, or the reason why there is none.
+fn hand_over(
+    loaded: Result<Model, LoadError>,
+    model: &mut MaybeUninit<*mut ModelHandle>,
+    message: &mut [MaybeUninit<u8>],
+    message_bytes: &mut MaybeUninit<usize>,
+) -> Outcome {
+    model.write(std::ptr::null_mut());
+    message_bytes.write(0);
+    let (failure, text) = match loaded {
+        Ok(loaded) => {
+            model.write(Box::into_raw(Box::new(ModelHandle {
+                model: Arc::new(loaded),
+            })));
+            return Ok(());
+        }
+        Err(LoadError::Format(text)) => (Failure::Format, text),
+        Err(LoadError::Unsupported(text)) => (Failure::Unsupported, text),
+    };
+    message_bytes.write(write_message(message, &text));
+    Err(failure)
 }
 
 /// Frees a model; null is nothing to free. Its workers keep working.
@@ -130,6 +197,13 @@ pub unsafe extern "C" fn pbt_model_id_bytes(model: *const ModelHandle) -> u32 {
     unsafe { model.as_ref() }.map_or(0, |handle| if handle.model.has_narrow_ids() { 2 } else { 4 })
 }
 
+/// Bytes that a model holds; 0 for a null model.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbt_model_bytes(model: *const ModelHandle) -> usize {
+    // SAFETY: null, or a live model.
+    unsafe { model.as_ref() }.map_or(0, |handle| handle.model.bytes())
+}
+
 /// The id of a token given by its text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pbt_model_token_to_id(
@@ -141,7 +215,6 @@ pub unsafe extern "C" fn pbt_model_token_to_id(
     status_of(|| {
         // SAFETY: null, or a live model; pointers with their lengths.
         let (model, token, id) = unsafe { (shared(model)?, input(token, token_bytes)?, single(id)?) };
-        let token = std::str::from_utf8(token).map_err(|_| Failure::Id)?;
         id.write(model.model.token_to_id(token).ok_or(Failure::Id)?);
         Ok(())
     })

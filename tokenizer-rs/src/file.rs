@@ -2,7 +2,7 @@
 //! The shape of a Hugging Face `tokenizer.json`, as far as this tokenizer reads it.
 //!
 //! Source: the serialization code of Hugging Face tokenizers 0.23. Unknown fields are refused, not skipped: one could
-//! change the ids. Parts that may hold what is not implemented stay raw JSON, so that [`crate::model`] can refuse them
+//! change the ids. Parts that may hold what is not implemented stay raw JSON, so that [`crate::tokenizer_json`] can refuse them
 //! by name.
 
 use serde::Deserialize;
@@ -103,6 +103,18 @@ pub struct ByteLevel {
     pub _trim_offsets: bool,
     #[serde(default = "yes")]
     pub use_regex: bool,
+}
+
+/// The pre-tokenizer of that name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "the names of the format")]
+pub struct Split {
+    #[serde(rename = "type")]
+    pub _name: String,
+    pub pattern: Value,
+    pub behavior: String,
+    pub invert: bool,
 }
 
 fn yes() -> bool {

@@ -14,16 +14,28 @@
 //! Not here: other models than BPE, other splitting rules than GPT-2's, normalizers, training, and threads (callers
 //! give each thread a worker of its own).
 
+pub mod blocks;
 pub mod cache;
 pub mod encode;
+pub mod family;
 pub mod ffi;
 pub mod file;
+pub mod long_cache;
+pub mod memory;
 pub mod merge;
+pub mod merge_table;
 pub mod model;
+pub mod output;
+pub mod rank_file;
+pub mod reachable;
 pub mod scanner;
+pub mod simd;
 pub mod special;
+pub mod token_id;
+pub mod tokenizer_json;
 pub mod unicode;
 mod unicode_ranges;
+pub mod words;
 
 pub use encode::{EncodeError, Encoder};
 pub use model::{LoadError, Model};

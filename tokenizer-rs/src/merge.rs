@@ -8,14 +8,12 @@
 //! Short words: the products lie in an array whose minimum is searched; quadratic, but in nanoseconds. Long words: a
 //! heap over a linked list, O(n log n), so that a megabyte of one letter is no trap.
 
+use crate::merge_table::{MergeTable, NO_ID};
+use crate::simd::Level;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::row::{ROW_BYTES, merge_row};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// Stands for "this pair has no merge": larger than any id.
-pub const NO_ID: u32 = u32::MAX;
-
-/// Ids take 21 bits, so that a pair and its product fit one slot of 64 bits.
-pub const ID_BITS: u32 = 21;
 
 /// Words of up to this many bytes are merged by searching the minimum: where the two ways take about as long.
 const SHORT_BYTES: usize = 48;
@@ -23,80 +21,42 @@ const SHORT_BYTES: usize = 48;
 /// Scratch memory that a worker keeps between long words, in symbols.
 pub const LONG_RETAINED: usize = 4096;
 
-const EMPTY: u64 = u64::MAX;
-
-/// From neighbouring ids to the id of their product. Open addressing, at most half full.
-pub struct MergeTable {
-    slots: Box<[u64]>,
-    shift: u32,
-    byte_ids: [u32; 256],
-}
-
-impl MergeTable {
-    /// `byte_ids`: the id of each byte. `merges`: left, right, product; no pair twice; every id below 2^21.
-    pub fn new(byte_ids: [u32; 256], merges: &[(u32, u32, u32)]) -> Self {
-        let capacity = (merges.len() * 2).next_power_of_two().max(2);
-        let mut table = Self {
-            slots: vec![EMPTY; capacity].into_boxed_slice(),
-            shift: 64 - capacity.trailing_zeros(),
-            byte_ids,
-        };
-        for &(left, right, product) in merges {
-            let pair = pair_key(left, right);
-            let mut slot = table.first_slot(pair);
-            while table.slots[slot] != EMPTY {
-                slot = (slot + 1) & (capacity - 1);
-            }
-            table.slots[slot] = pair << ID_BITS | u64::from(product);
-        }
-        table
-    }
-
-    /// The id of one byte.
-    #[inline(always)]
-    pub fn byte_id(&self, byte: u8) -> u32 {
-        self.byte_ids[usize::from(byte)]
-    }
-
-    /// The id that `left` and `right` merge into, or `NO_ID`.
-    #[inline(always)]
-    pub fn product(&self, left: u32, right: u32) -> u32 {
-        let pair = pair_key(left, right);
-        let mut slot = self.first_slot(pair);
-        loop {
-            let found = self.slots[slot];
-            if found >> ID_BITS == pair {
-                return (found & ((1 << ID_BITS) - 1)) as u32;
-            }
-            if found == EMPTY {
-                return NO_ID;
-            }
-            slot = (slot + 1) & (self.slots.len() - 1);
-        }
-    }
-
-    #[inline(always)]
-    fn first_slot(&self, pair: u64) -> usize {
-        (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
-    }
-}
-
-fn pair_key(left: u32, right: u32) -> u64 {
-    u64::from(left) << ID_BITS | u64::from(right)
-}
-
 /// Scratch memory of one thread.
 #[derive(Default)]
 pub struct Merger {
     ids: Vec<u32>,
     long: LongScratch,
+    #[cfg(target_arch = "x86_64")]
+    has_rows: bool,
 }
 
 impl Merger {
+    /// One that uses the instructions of a level, which the machine has.
+    pub fn new(level: Level) -> Self {
+        let _ = level;
+        Self {
+            #[cfg(target_arch = "x86_64")]
+            has_rows: level != Level::Scalar,
+            ..Self::default()
+        }
+    }
+
     /// The ids of one word. Valid until the next call.
     pub fn merge(&mut self, table: &MergeTable, word: &[u8]) -> &[u32] {
         self.ids.clear();
         self.ids.extend(word.iter().map(|&byte| table.byte_id(byte)));
+        #[cfg(target_arch = "x86_64")]
+        if self.has_rows && word.len() <= ROW_BYTES {
+            // SAFETY: `has_rows` says that the machine has the instructions.
+            let count = unsafe {
+                match table.byte_pairs() {
+                    Some(_) => merge_row::<u16>(table, &mut self.ids),
+                    None => merge_row::<u32>(table, &mut self.ids),
+                }
+            };
+            self.ids.truncate(count);
+            return &self.ids;
+        }
         if word.len() <= SHORT_BYTES {
             let count = merge_short(table, &mut self.ids);
             self.ids.truncate(count);

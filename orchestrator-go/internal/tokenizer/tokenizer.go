@@ -19,7 +19,7 @@ import (
 )
 
 // ABIVersion is PBT_ABI_VERSION of the header that this file was written against.
-const ABIVersion = 1
+const ABIVersion = 2
 
 // Status codes, by their names in the header.
 const (

@@ -4,7 +4,7 @@
 TokenizerError
 ├── ArgumentError       offsets out of order, a buffer that is not contiguous, a cache size out of range
 ├── FileError           the file cannot be read
-├── FormatError         the file is not a well-formed tokenizer.json
+├── FormatError         the file is not well formed
 ├── UnsupportedError    well formed, but asks for something that is not implemented; the message names it
 ├── Utf8Error           the text is not UTF-8; `position` is the byte offset of the first bad byte
 ├── IdError             an id or a token outside the vocabulary; `position` is its index, where there is one
@@ -27,7 +27,7 @@ class FileError(TokenizerError):
 
 
 class FormatError(TokenizerError):
-    """The file is not a well-formed tokenizer.json."""
+    """The file is not well formed."""
 
 
 class UnsupportedError(TokenizerError):

@@ -18,7 +18,7 @@ _generated = import_module("pybench_tokenizer.pybench_tokenizer")
 ffi: Any = _generated.ffi
 lib: Any = _generated.lib
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 OK = 0
 ERROR_ARGUMENT = 1

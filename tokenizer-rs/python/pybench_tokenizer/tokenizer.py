@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,12 @@ from pybench_tokenizer.shared_object import (
 Text = bytes | bytearray | memoryview
 IdArray = NDArray[np.uint16] | NDArray[np.uint32]
 
-# 4 MB a thread: the size that was fastest on text not seen before, where 2 MB and 32 MB came close.
-CACHE_ENTRIES = 1 << 17
-# No tokenizer.json comes near; a larger file is something else.
+# 20 MB a thread with the table for long words. A quarter of it is as fast on text not seen before; on more text this
+# one keeps words that the smaller one loses.
+CACHE_ENTRIES = 1 << 19
+# Of a stream: a call costs microseconds, a mebibyte milliseconds.
+STREAM_CHUNK_BYTES = 1 << 20
+# No vocabulary comes near; a larger file is something else.
 FILE_BYTES_MAX = 1 << 28
 MESSAGE_BYTES = 1024
 
@@ -40,7 +44,10 @@ class Tokenizer:
 
     def __init__(self, json: bytes, *, name: str = "tokenizer.json", cache_entries: int = CACHE_ENTRIES) -> None:
         """`json`: the content of a Hugging Face tokenizer.json. `cache_entries`: 0, or a power of two up to 2^24."""
-        self._model = _load(json, name)
+        self._adopt(_load(lambda *result: lib.pbt_model_load(json, len(json), *result), name), cache_entries)
+
+    def _adopt(self, model: Any, cache_entries: int) -> None:
+        self._model = model
         self._cache_entries = cache_entries
         self._threads = threading.local()
         self.vocab_size = int(lib.pbt_model_vocab_size(self._model))
@@ -50,22 +57,50 @@ class Tokenizer:
     @classmethod
     def from_file(cls, path: str | PathLike[str], *, cache_entries: int = CACHE_ENTRIES) -> Tokenizer:
         """Loads a tokenizer.json. Raises FileError, FormatError, UnsupportedError or ArgumentError."""
-        try:
-            size = Path(path).stat().st_size
-            if size > FILE_BYTES_MAX:
-                raise FileError(f"{fspath(path)}: {size} bytes are too many for a tokenizer.json")
-            json = Path(path).read_bytes()
-        except OSError as error:
-            raise FileError(f"{fspath(path)}: {error.strerror or error}") from error
-        return cls(json, name=fspath(path), cache_entries=cache_entries)
+        return cls(_read(path), name=fspath(path), cache_entries=cache_entries)
 
-    def encode_batch(self, text: Text, offsets: NDArray[np.uint64]) -> tuple[IdArray, NDArray[np.uint64]]:
-        """Encodes documents that lie end to end: document i is `text[offsets[i]:offsets[i + 1]]`.
+    @classmethod
+    def from_ranks(
+        cls,
+        path: str | PathLike[str],
+        family: str,
+        special_tokens: Mapping[str, int] | None = None,
+        *,
+        cache_entries: int = CACHE_ENTRIES,
+    ) -> Tokenizer:
+        """Loads a tiktoken rank file: a token in base64 and its rank on each line.
 
-        text: contiguous bytes of UTF-8, which nobody may change during the call. offsets: n + 1 integers,
-        non-decreasing, within the text. Returns the ids of all documents end to end (dtype `self.dtype`) and n + 1
-        offsets into them. Raises ArgumentError, or Utf8Error with the position in `text`.
+        family: the splitting rule, which such a file does not name: "gpt2", "llama3", "cl100k" or "o200k".
+        special_tokens: texts that become the given id wherever they occur; without any, text is encoded as by
+        tiktoken's `encode_ordinary`. Raises what `from_file` raises.
         """
+        ranks, name = _read(path), family.encode()
+        texts = [token.encode() for token in special_tokens or {}]
+        ends = np.cumsum([len(text) for text in texts], dtype=np.uint64)
+        ids = np.array(list((special_tokens or {}).values()), np.uint32)
+        places = (b"".join(texts), _pointer("uint64_t *", ends), _pointer("uint32_t *", ids), len(texts))
+        self = cls.__new__(cls)
+        self._adopt(
+            _load(
+                lambda *result: lib.pbt_model_load_ranks(ranks, len(ranks), name, len(name), *places, *result),
+                fspath(path),
+            ),
+            cache_entries,
+        )
+        return self
+
+    def encode_batch(
+        self, text: Text | Sequence[str | Text], offsets: NDArray[np.uint64] | None = None
+    ) -> tuple[IdArray, NDArray[np.uint64]]:
+        """Encodes documents: a sequence of them, or one buffer with the offsets at which they begin and end.
+
+        text: a sequence of str or of bytes of UTF-8; or, with offsets, contiguous bytes which nobody may change during
+        the call, where document i is `text[offsets[i]:offsets[i + 1]]`. offsets: n + 1 integers, non-decreasing, within
+        the text. Returns the ids of all documents end to end (dtype `self.dtype`) and n + 1 offsets into them. Raises
+        ArgumentError, or Utf8Error with the position in the text (of a sequence: as if its members were joined).
+        """
+        if offsets is None:
+            text, offsets = _joined(text)
         offsets = _checked_offsets(offsets)
         buffer = _buffer_of(text)
         if int(offsets[-1]) > len(buffer):
@@ -97,6 +132,28 @@ class Tokenizer:
         """The ids of one document."""
         data = text.encode() if isinstance(text, str) else text
         return self.encode_batch(data, np.array([0, len(_buffer_of(data))], np.uint64))[0]
+
+    def encode_stream(
+        self, documents: Iterable[str | Text], *, chunk_bytes: int = STREAM_CHUNK_BYTES
+    ) -> Iterator[IdArray]:
+        """The ids of each document of a stream, in order; about `chunk_bytes` of text are held and encoded at a time.
+
+        Each array is a view into those of its chunk: copy what is to outlive the others.
+        """
+        chunk: list[str | Text] = []
+        held = 0
+        for document in documents:
+            chunk.append(document)
+            held += len(document)
+            if held >= chunk_bytes:
+                yield from self._encode_each(chunk)
+                chunk, held = [], 0
+        yield from self._encode_each(chunk)
+
+    def _encode_each(self, documents: list[str | Text]) -> Iterator[IdArray]:
+        ids, id_offsets = self.encode_batch(documents)
+        for begin, end in pairwise(id_offsets.tolist()):
+            yield ids[begin:end]
 
     def decode(self, ids: IdArray | Sequence[int]) -> bytes:
         """The bytes that ids stand for, special tokens as their text. Raises IdError with the index of a bad id."""
@@ -134,6 +191,10 @@ class Tokenizer:
             raise error_of(status, "token_to_id")
         return int(id_place[0])
 
+    def model_bytes(self) -> int:
+        """Bytes that the model holds, for all threads together."""
+        return int(lib.pbt_model_bytes(self._model))
+
     def worker_bytes(self) -> int:
         """Bytes that each thread holds at most: cache and scratch."""
         return int(lib.pbt_worker_bytes(self._worker()))
@@ -153,10 +214,21 @@ class Tokenizer:
         return worker
 
 
-def _load(json: bytes, name: str) -> Any:
+def _read(path: str | PathLike[str]) -> bytes:
+    try:
+        size = Path(path).stat().st_size
+        if size > FILE_BYTES_MAX:
+            raise FileError(f"{fspath(path)}: {size} bytes are too many for a vocabulary")
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"{fspath(path)}: {error.strerror or error}") from error
+
+
+def _load(load: Callable[..., int], name: str) -> Any:
+    """Calls a loading function with the places for its result, and frees the model with the object that is returned."""
     place, message_bytes = ffi.new("pbt_model **"), ffi.new("size_t *")
     message = ffi.new("char[]", MESSAGE_BYTES)
-    status = lib.pbt_model_load(json, len(json), place, message, MESSAGE_BYTES, message_bytes)
+    status = load(place, message, MESSAGE_BYTES, message_bytes)
     if status == OK:
         return ffi.gc(place[0], lib.pbt_model_free)
     text = f"{name}: {bytes(ffi.buffer(message, message_bytes[0])).decode()}"
@@ -165,6 +237,23 @@ def _load(json: bytes, name: str) -> Any:
     if status == ERROR_UNSUPPORTED:
         raise UnsupportedError(text)
     raise error_of(status, text)
+
+
+def _joined(documents: Text | Sequence[str | Text]) -> tuple[bytes, NDArray[np.uint64]]:
+    """Documents end to end, and where each begins and ends."""
+    if isinstance(documents, (str, bytes, bytearray, memoryview)):
+        raise ArgumentError("one text needs offsets; encode() takes a single document")
+    try:
+        encoded = [one.encode() if isinstance(one, str) else one for one in documents]
+        lengths = [len(one) for one in encoded]
+        text = b"".join(encoded)
+    except (TypeError, ValueError, BufferError) as error:
+        raise ArgumentError(f"the documents have to be str or contiguous bytes: {error}") from error
+    offsets = np.zeros(len(encoded) + 1, np.uint64)
+    np.cumsum(lengths, out=offsets[1:])
+    if int(offsets[-1]) != len(text):
+        raise ArgumentError("the documents have to be str or bytes, one byte an item")
+    return text, offsets
 
 
 def _checked_offsets(offsets: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The fast path against the slow twin, and against cases worked by hand.
 
+use crate::scanners::awkward_text;
 use crate::twin::{Random, Twin, tokenizer_json};
-use pybench_tokenizer::encode::TokenId;
-use pybench_tokenizer::merge::{MergeTable, Merger};
-use pybench_tokenizer::scanner::word_end;
-use pybench_tokenizer::unicode::ClassTable;
+use pybench_tokenizer::family::Family;
+use pybench_tokenizer::merge::Merger;
+use pybench_tokenizer::merge_table::MergeTable;
+use pybench_tokenizer::simd::Level;
+use pybench_tokenizer::token_id::TokenId;
 use pybench_tokenizer::{EncodeError, Encoder, Model};
 use std::mem::MaybeUninit;
-use std::sync::LazyLock;
 
 const VOCABULARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../pybench/preprocess/tok32k_gpt2.json");
 
@@ -37,72 +38,26 @@ fn encode<I: TokenId>(encoder: &mut Encoder<I>, model: &Model, text: &str) -> Ve
     encode_batch(encoder, model, text.as_bytes(), &[0, text.len() as u64], text.len()).unwrap()
 }
 
-fn words(text: &str) -> Vec<&str> {
-    static CLASSES: LazyLock<ClassTable> = LazyLock::new(ClassTable::new);
-    let mut words = Vec::new();
-    let mut start = 0;
-    while start < text.len() {
-        let end = word_end(&CLASSES, text, start);
-        words.push(&text[start..end]);
-        start = end;
-    }
-    words
-}
-
-/// Text from an alphabet that provokes every alternative of the splitting rule.
-fn awkward_text(random: &mut Random) -> String {
-    const PARTS: &[&str] = &[
-        " ", " ", "  ", "\t", "\n", "\r\n", "\u{a0}", "\u{3000}", "\u{85}", "'", "'s", "'ll", "'re", "'l", "'v", "a",
-        "the", "The", "é", "ß", "я", "中文", "𝒳", "1", "42", "²", "٣", "Ⅷ", "!", "--", "…", "€", "🙂", "\u{200b}",
-        "\u{301}", "\0", "\u{1c}", "_", "ing", "self", "'S",
-    ];
-    (0..random.below(24)).map(|_| *random.pick(PARTS)).collect()
-}
-
-#[test]
-fn words_are_cut_as_worked_out_by_hand() {
-    assert_eq!(words("it's  we'll 'tis"), ["it", "'s", " ", " we", "'ll", " '", "tis"]);
-    assert_eq!(words("a\n\n b \t"), ["a", "\n\n", " b", " \t"]);
-    assert_eq!(words("x=\t\ty 12ab"), ["x", "=", "\t", "\t", "y", " 12", "ab"]);
-    assert_eq!(words("  \u{a0}é!?"), ["  ", "\u{a0}", "é", "!?"]);
-    assert_eq!(words("''s'"), ["''", "s", "'"]);
-    assert_eq!(words(""), [""; 0]);
-}
-
-#[test]
-fn words_are_cut_as_the_twin_cuts_them() {
-    let twin = Twin::new(&shipped());
-    let mut random = Random(1);
-    for _ in 0..20_000 {
-        let text = awkward_text(&mut random);
-        let characters: Vec<char> = text.chars().collect();
-        let mut at = 0;
-        for word in words(&text) {
-            assert_eq!(
-                word.chars().count(),
-                twin.word_length(&characters[at..]),
-                "{text:?} at {at}"
-            );
-            at += word.chars().count();
-        }
-        assert_eq!(at, characters.len());
-    }
-}
-
 #[test]
 fn ids_are_the_twins_with_any_cache_and_either_width() {
     let json = shipped();
-    let (model, twin) = (Model::from_json(&json).unwrap(), Twin::new(&json));
-    let mut narrow = [0, 2, 1 << 4, 1 << 17].map(Encoder::<u16>::new);
-    let mut wide = Encoder::<u32>::new(1 << 8);
+    let (model, twin) = (Model::from_json(&json).unwrap(), Twin::new(&json, Family::Gpt2));
+    let levels = Level::available();
+    let mut narrow: Vec<Encoder<u16>> = levels
+        .iter()
+        .flat_map(|&level| [0, 2, 1 << 4, 1 << 17].map(|entries| Encoder::with_level(entries, level)))
+        .collect();
+    let mut wides: Vec<Encoder<u32>> = levels.iter().map(|&level| Encoder::with_level(1 << 8, level)).collect();
     let mut random = Random(2);
     for _ in 0..3_000 {
-        let text = awkward_text(&mut random);
+        let text: String = (0..1 + random.below(4)).map(|_| awkward_text(&mut random)).collect();
         let expected = twin.encode(&text);
         for encoder in &mut narrow {
             assert_eq!(encode(encoder, &model, &text), expected, "{text:?}");
         }
-        assert_eq!(encode(&mut wide, &model, &text), expected, "{text:?}");
+        for wide in &mut wides {
+            assert_eq!(encode(wide, &model, &text), expected, "{text:?}");
+        }
     }
 }
 
@@ -119,7 +74,10 @@ fn every_short_word_over_overlapping_merges_is_the_twins() {
         ("ba", "ba"),
     ];
     let json = tokenizer_json(&merges).to_string();
-    let (model, twin) = (Model::from_json(json.as_bytes()).unwrap(), Twin::new(json.as_bytes()));
+    let (model, twin) = (
+        Model::from_json(json.as_bytes()).unwrap(),
+        Twin::new(json.as_bytes(), Family::Gpt2),
+    );
     let mut encoder = Encoder::<u16>::new(1 << 6);
     for length in 1..=11 {
         for number in 0..1_u32 << length {
@@ -143,7 +101,10 @@ fn long_words_are_merged_as_short_ones_are() {
         ("bab", "a"),
     ];
     let json = tokenizer_json(&merges).to_string();
-    let (model, twin) = (Model::from_json(json.as_bytes()).unwrap(), Twin::new(json.as_bytes()));
+    let (model, twin) = (
+        Model::from_json(json.as_bytes()).unwrap(),
+        Twin::new(json.as_bytes(), Family::Gpt2),
+    );
     let mut encoder = Encoder::<u16>::new(0);
     let mut random = Random(3);
     for length in (40..60).chain([100, 257, 400]) {
@@ -165,10 +126,43 @@ fn a_merge_that_would_have_to_come_earlier_still_comes_by_rank() {
         file["model"]["merges"] = serde_json::json!([["ab", "c"], ["a", "b"], ["b", "c"]]);
         file.to_string()
     };
-    let (model, twin) = (Model::from_json(json.as_bytes()).unwrap(), Twin::new(json.as_bytes()));
+    let (model, twin) = (
+        Model::from_json(json.as_bytes()).unwrap(),
+        Twin::new(json.as_bytes(), Family::Gpt2),
+    );
     let text = "abcab".repeat(20);
     assert_eq!(encode(&mut Encoder::<u16>::new(0), &model, &text), twin.encode(&text));
     assert_eq!(encode(&mut Encoder::<u16>::new(0), &model, "abcbcab"), [256, 258, 257]);
+}
+
+#[test]
+fn merges_with_one_product_are_told_apart_by_which_can_happen() {
+    // Every split of every token, as files made from tiktoken's have them.
+    let tokens = ["aa", "ab", "aab", "aaa", "aaaa", "ba", "baa", "aaba"];
+    let ids: Vec<String> = tokens.map(str::to_owned).into();
+    let known = |part: &str| part.len() == 1 || ids.iter().any(|token| token == part);
+    let mut file = tokenizer_json(&[]);
+    let mut merges = Vec::new();
+    for (token, id) in tokens.iter().zip(256..) {
+        file["model"]["vocab"][token] = id.into();
+        let splits = (1..token.len()).map(|at| token.split_at(at));
+        merges.extend(splits.filter(|(left, right)| known(left) && known(right)));
+    }
+    file["model"]["merges"] = serde_json::json!(merges);
+    let json = file.to_string();
+    let (model, twin) = (
+        Model::from_json(json.as_bytes()).unwrap(),
+        Twin::new(json.as_bytes(), Family::Gpt2),
+    );
+    let mut encoder = Encoder::<u16>::new(0);
+    for length in 1..=12 {
+        for number in 0..1_u32 << length {
+            let word: String = (0..length)
+                .map(|bit| if number >> bit & 1 == 0 { 'a' } else { 'b' })
+                .collect();
+            assert_eq!(encode(&mut encoder, &model, &word), twin.encode(&word), "{word}");
+        }
+    }
 }
 
 #[test]

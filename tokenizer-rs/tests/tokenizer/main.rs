@@ -2,5 +2,8 @@
 //! Tests of the tokenizer through its public interface; the contract tests of the project judge it from outside.
 
 mod exactness;
+mod merging;
 mod refusals;
+mod regex_twin;
+mod scanners;
 mod twin;

@@ -2,6 +2,7 @@
 //! What the loader refuses, each by name, and that nothing malformed gets further than an error.
 
 use crate::twin::tokenizer_json;
+use pybench_tokenizer::family::{Family, LLAMA3_REGEX};
 use pybench_tokenizer::{LoadError, Model};
 use serde_json::{Value, json};
 
@@ -47,7 +48,7 @@ fn with(pointer: &str, value: Value) -> Value {
 fn the_good_file_loads() {
     let model = Model::from_json(good().to_string().as_bytes()).unwrap();
     assert_eq!(model.vocabulary_size(), 259);
-    assert_eq!(model.token_to_id("<|endoftext|>"), Some(258));
+    assert_eq!(model.token_to_id(b"<|endoftext|>"), Some(258));
     assert_eq!(model.bytes_of(257), Some(&b"abc"[..]));
     assert_eq!(model.bytes_of(259), None);
 }
@@ -67,7 +68,14 @@ fn older_spellings_of_the_same_model_load() {
 
 #[test]
 fn every_part_that_is_not_implemented_is_named() {
-    let sequence = json!({"type": "Sequence", "pretokenizers": [{"type": "Split"}, {"type": "ByteLevel"}]});
+    let digits = json!({"type": "Sequence", "pretokenizers": [{"type": "Digits"}, {"type": "ByteLevel"}]});
+    let split = |pattern: Value, behavior: &str, invert: bool, use_regex: bool| {
+        json!({"type": "Sequence", "pretokenizers": [
+            {"type": "Split", "pattern": pattern, "behavior": behavior, "invert": invert},
+            {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex}]})
+    };
+    let llama3 = || json!({"Regex": LLAMA3_REGEX});
+    let other = json!({"Regex": LLAMA3_REGEX.replace("{1,3}", "")});
     let prefix = json!({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true});
     let no_regex = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
     for (pointer, value, name) in [
@@ -82,8 +90,33 @@ fn every_part_that_is_not_implemented_is_named() {
         ),
         (
             "/pre_tokenizer",
-            sequence,
-            "pre_tokenizer \"Sequence\" of \"Split, ByteLevel\"",
+            digits,
+            "pre_tokenizer \"Sequence\" of \"Digits, ByteLevel\"",
+        ),
+        (
+            "/pre_tokenizer",
+            split(other, "Isolated", false, false),
+            "Split by \"(?i:'s",
+        ),
+        (
+            "/pre_tokenizer",
+            split(json!({"String": " "}), "Isolated", false, false),
+            "a plain string",
+        ),
+        (
+            "/pre_tokenizer",
+            split(llama3(), "Isolated", true, false),
+            "invert=true",
+        ),
+        (
+            "/pre_tokenizer",
+            split(llama3(), "MergedWithNext", false, false),
+            "MergedWithNext",
+        ),
+        (
+            "/pre_tokenizer",
+            split(llama3(), "Isolated", false, true),
+            "use_regex=true",
         ),
         ("/pre_tokenizer", json!(null), "pre_tokenizer null"),
         ("/pre_tokenizer", prefix, "add_prefix_space"),
@@ -105,7 +138,6 @@ fn every_part_that_is_not_implemented_is_named() {
         ("/model/end_of_word_suffix", json!("</w>"), "end_of_word_suffix"),
         ("/model/fuse_unk", json!(true), "fuse_unk"),
         ("/model/byte_fallback", json!(true), "byte_fallback"),
-        ("/model/ignore_merges", json!(true), "ignore_merges"),
         ("/added_tokens/0/single_word", json!(true), "single_word"),
         ("/added_tokens/0/lstrip", json!(true), "lstrip"),
         ("/added_tokens/0/rstrip", json!(true), "rstrip"),
@@ -127,10 +159,89 @@ fn a_token_that_is_not_byte_level_is_named() {
 #[test]
 fn merges_that_an_id_cannot_stand_for_are_refused() {
     let twice = with("/model/merges", json!([["a", "b"], ["ab", "c"], ["a", "b"]]));
-    assert!(unsupported(&twice).contains("two merges with the product \"ab\""));
+    assert!(unsupported(&twice).contains("at the merge that makes \"ab\""));
     let mut falling = tokenizer_json(&[("a", "b"), ("b", "c")]);
     falling["model"]["merges"] = json!([["b", "c"], ["a", "b"]]);
-    assert!(unsupported(&falling).contains("at merge 1"));
+    assert!(unsupported(&falling).contains("at the merge that makes \"ab\""));
+}
+
+#[test]
+fn ignore_merges_is_refused_where_it_would_change_an_id() {
+    let mut file = tokenizer_json(&[("a", "b"), ("ab", "c")]);
+    file["model"]["ignore_merges"] = true.into();
+    assert!(Model::from_json(file.to_string().as_bytes()).is_ok());
+    file["model"]["vocab"]["xyz"] = 258.into();
+    assert!(unsupported(&file).contains("ignore_merges and the token \"xyz\""));
+}
+
+#[test]
+fn a_token_too_long_to_be_checked_is_named() {
+    let mut file = tokenizer_json(&[("a", "b")]);
+    file["model"]["ignore_merges"] = true.into();
+    file["model"]["vocab"]["a".repeat(5_000)] = 257.into();
+    assert!(unsupported(&file).contains("of 5000 bytes"));
+}
+
+fn ranks_of(tokens: &[&str]) -> Vec<u8> {
+    let bytes = (0..=255).map(|byte: u8| (base64(&[byte]), usize::from(byte)));
+    let more = tokens.iter().map(|token| base64(token.as_bytes())).zip(256..);
+    bytes
+        .chain(more)
+        .map(|(token, rank)| format!("{token} {rank}\n"))
+        .collect::<String>()
+        .into_bytes()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let quad = |chunk: &[u8]| {
+        let bits = chunk.iter().fold(0_u32, |bits, &byte| bits << 8 | u32::from(byte)) << (8 * (3 - chunk.len()));
+        let digit = |place: usize| match place <= chunk.len() {
+            true => char::from(DIGITS[(bits >> (18 - 6 * place)) as usize & 63]),
+            false => '=',
+        };
+        (0..4).map(digit).collect::<String>()
+    };
+    bytes.chunks(3).map(quad).collect()
+}
+
+#[test]
+fn a_rank_file_loads_with_the_special_tokens_that_are_given() {
+    let file = ranks_of(&["ab", "abc"]);
+    let model = Model::from_ranks(&file, Family::Cl100k, &[("<|end|>", 260)]).unwrap();
+    assert_eq!(
+        (model.vocabulary_size(), model.token_to_id(b"<|end|>")),
+        (261, Some(260))
+    );
+    assert_eq!((model.bytes_of(257), model.bytes_of(258)), (Some(&b"abc"[..]), None));
+}
+
+#[test]
+fn what_is_wrong_in_a_rank_file_is_named() {
+    let load = |file: &[u8], specials: &[(&str, u32)]| match Model::from_ranks(file, Family::Cl100k, specials) {
+        Err(LoadError::Format(message) | LoadError::Unsupported(message)) => message,
+        Ok(_) => "it loads".into(),
+    };
+    let line = |text: &str| [ranks_of(&["ab"]), text.as_bytes().to_vec()].concat();
+    for (file, specials, name) in [
+        (line("nonsense"), &[][..], "line 258"),
+        (line("!!!! 257"), &[], "line 258"),
+        (line("YWJj -1"), &[], "line 258"),
+        (line("YWJj 256"), &[], "rank 256 a second time"),
+        (line("YWJj 300"), &[], "no token has rank 257"),
+        (line("YWI= 257"), &[], "make \"ab\" (rank 257)"),
+        (ranks_of(&["abcd"]), &[], "not self-consistent"),
+        (line("YQ== 257"), &[], "two ranks"),
+        (ranks_of(&[])[7..].to_vec(), &[], "rank 0"),
+        (line(""), &[("", 300)], "empty"),
+        (line(""), &[("<x>", 256)], "with id 256"),
+        (line(""), &[("ab", 300)], "\"ab\" is a token already"),
+        (line(""), &[("<x>", u32::MAX)], "at most"),
+        (Vec::new(), &[], "byte 0x00"),
+    ] {
+        let message = load(&file, specials);
+        assert!(message.contains(name), "{name}: {message}");
+    }
 }
 
 #[test]

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The slow twin of the encoder: the definition, written down as plainly as it can be.
 //!
-//! It shares no code with the library but the committed Unicode ranges, which it reads through `ClassTable`. Its
-//! outside judge is Hugging Face tokenizers, in the contract tests of the project.
+//! It shares no code with the library but the committed Unicode ranges, which `regex_twin` reads. Its outside judge is Hugging Face tokenizers, in the contract tests of the project.
 
-use pybench_tokenizer::unicode::{Class, ClassTable};
+use crate::regex_twin;
+use pybench_tokenizer::family::Family;
 use std::collections::HashMap;
 
 /// A vocabulary as text to id, and merges as pairs of text in the order of their ranks.
 pub struct Twin {
     pub ids: HashMap<String, u32>,
     ranks: HashMap<(String, String), usize>,
-    classes: ClassTable,
+    family: Family,
 }
 
 impl Twin {
-    pub fn new(json: &[u8]) -> Self {
+    /// The rule is given, not read: reading it is what the loader is tested for.
+    pub fn new(json: &[u8], family: Family) -> Self {
         let file: serde_json::Value = serde_json::from_slice(json).unwrap();
         let vocabulary = file["model"]["vocab"].as_object().unwrap();
         let merges = file["model"]["merges"].as_array().unwrap();
@@ -30,46 +31,16 @@ impl Twin {
                 .enumerate()
                 .map(|(rank, pair)| ((text(&pair[0]), text(&pair[1])), rank))
                 .collect(),
-            classes: ClassTable::new(),
+            family,
         }
     }
 
     /// The ids of a text without special tokens.
     pub fn encode(&self, text: &str) -> Vec<u32> {
-        let characters: Vec<char> = text.chars().collect();
-        let mut ids = Vec::new();
-        let mut start = 0;
-        while start < characters.len() {
-            let length = self.word_length(&characters[start..]);
-            let word: String = characters[start..start + length].iter().collect();
-            ids.extend(self.merge(&word));
-            start += length;
-        }
-        ids
-    }
-
-    /// The alternatives of the regular expression in order; the first that matches wins.
-    pub fn word_length(&self, rest: &[char]) -> usize {
-        let is = |class: Class| move |&character: &char| self.classes.of(character) == class;
-        let run = |from: usize, class: Class| rest.iter().skip(from).take_while(|c| is(class)(c)).count();
-        for suffix in ["s", "d", "m", "t", "ll", "ve", "re"] {
-            if rest[0] == '\'' && rest[1..].iter().take(suffix.len()).collect::<String>() == suffix {
-                return 1 + suffix.len();
-            }
-        }
-        for class in [Class::Letter, Class::Number, Class::Other] {
-            let space = usize::from(rest[0] == ' ');
-            if run(space, class) > 0 {
-                return space + run(space, class);
-            }
-        }
-        // `\s+(?!\S)` backs off by one character when something else follows, then `\s+` takes what there is.
-        let spaces = run(0, Class::Space);
-        if spaces < rest.len() && spaces > 1 {
-            spaces - 1
-        } else {
-            spaces
-        }
+        regex_twin::words(self.family, text)
+            .iter()
+            .flat_map(|word| self.merge(word))
+            .collect()
     }
 
     fn merge(&self, word: &str) -> Vec<u32> {

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Encoding a text without special tokens, a batch of words at a time.
+//!
+//! Three passes over each batch keep what a word waits for apart from the word itself: the first finds where words end,
+//! the second works out where in the cache each one lies and has it fetched, the third copies ids from there. The first
+//! word that the cache lacks has all such words of its batch merged at once.
+
+use crate::blocks::{BLOCK_BYTES, word_starts};
+use crate::cache::{Cache, Key, Place, WORD_BYTES};
+use crate::family::{Cl100k, Family, Gpt2, Llama3, O200k, Rule};
+use crate::long_cache::{LONG_WORD_BYTES, LongCache, LongKey};
+use crate::merge::Merger;
+#[cfg(target_arch = "x86_64")]
+use crate::merge_table::MergeTable;
+use crate::model::Model;
+use crate::output::{Full, Output};
+use crate::scanner::word_end;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::lanes;
+use crate::simd::{Level, PLACES_WRITTEN, Scalar, Simd};
+use crate::token_id::TokenId;
+use crate::unicode::ClassTable;
+
+/// Words of a batch. Enough that memory has answered by the time a word's turn comes, few enough for the first cache.
+const BATCH_WORDS: usize = 256;
+
+/// From how many missing words of two batches on the others are sought out and merged together.
+const SOUGHT_FROM: usize = 12;
+
+/// Where the words of a batch end.
+type Ends = [u32; BATCH_WORDS + PLACES_WRITTEN];
+
+/// One batch, as the passes leave it.
+struct Batch {
+    /// Where each word ends, as an offset in the text.
+    ends: Ends,
+    keys: [Key; BATCH_WORDS + PLACES_WRITTEN],
+    places: [Place; BATCH_WORDS + PLACES_WRITTEN],
+    /// Words that the cache lacks: of up to 8 bytes, and longer ones.
+    short: [u16; BATCH_WORDS + PLACES_WRITTEN],
+    longer: [u16; BATCH_WORDS + PLACES_WRITTEN],
+}
+
+/// Cache and scratch memory of one thread.
+pub struct WordEncoder<I: TokenId> {
+    cache: Cache,
+    long_cache: LongCache<I>,
+    merger: Merger,
+    level: Level,
+    /// Words that the cache lacked in the last batch.
+    missed: usize,
+    batch: Box<Batch>,
+}
+
+impl<I: TokenId> WordEncoder<I> {
+    /// `cache_entries`: 0, or a power of two. `level`: one that the machine has.
+    pub fn new(cache_entries: usize, level: Level) -> Self {
+        Self {
+            cache: Cache::new(cache_entries),
+            long_cache: LongCache::new(cache_entries),
+            merger: Merger::new(level),
+            level,
+            missed: 0,
+            batch: Box::new(Batch {
+                ends: [0; BATCH_WORDS + PLACES_WRITTEN],
+                keys: [Key::default(); BATCH_WORDS + PLACES_WRITTEN],
+                places: [Place::default(); BATCH_WORDS + PLACES_WRITTEN],
+                short: [0; BATCH_WORDS + PLACES_WRITTEN],
+                longer: [0; BATCH_WORDS + PLACES_WRITTEN],
+            }),
+        }
+    }
+
+    /// Bytes held between documents, at most.
+    pub fn bytes(&self) -> usize {
+        self.cache.bytes() + self.long_cache.bytes() + Merger::retained_bytes() + size_of::<Batch>()
+    }
+
+    /// Gives back what a very long word made the scratch memory grow to.
+    pub fn shrink(&mut self) {
+        self.merger.shrink();
+    }
+
+    /// Encodes a text.
+    pub fn encode<R: Rule>(&mut self, model: &Model, text: &str, output: &mut Output<I>) -> Result<(), Full> {
+        let text = text.as_bytes();
+        match self.level {
+            // SAFETY: needs no instructions.
+            Level::Scalar => unsafe { self.encode_with::<R, Scalar>(model, text, output) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: an encoder is made only for a level that the machine has.
+            Level::Avx2 => unsafe { self.encode_avx2::<R>(model, text, output) },
+            #[cfg(all(target_arch = "x86_64", has_avx512))]
+            // SAFETY: as above.
+            Level::Avx512 => unsafe { self.encode_avx512::<R>(model, text, output) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: as above; NEON needs no functions of its own, every 64-bit ARM has it.
+            Level::Neon => unsafe { self.encode_with::<R, crate::simd::neon::Neon>(model, text, output) },
+        }
+    }
+
+    /// # Safety
+    /// The machine has the instructions.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    unsafe fn encode_avx2<R: Rule>(&mut self, model: &Model, text: &[u8], output: &mut Output<I>) -> Result<(), Full> {
+        // SAFETY: by the contract of this function.
+        unsafe { self.encode_with::<R, crate::simd::avx2::Avx2>(model, text, output) }
+    }
+
+    /// # Safety
+    /// The machine has the instructions.
+    #[cfg(all(target_arch = "x86_64", has_avx512))]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512vl,avx512vbmi2")]
+    unsafe fn encode_avx512<R: Rule>(
+        &mut self,
+        model: &Model,
+        text: &[u8],
+        output: &mut Output<I>,
+    ) -> Result<(), Full> {
+        // SAFETY: by the contract of this function.
+        unsafe { self.encode_with::<R, crate::simd::avx512::Avx512>(model, text, output) }
+    }
+
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn encode_with<R: Rule, S: Simd>(
+        &mut self,
+        model: &Model,
+        text: &[u8],
+        output: &mut Output<I>,
+    ) -> Result<(), Full> {
+        let classes = ClassTable::shared();
+        let mut at = 0;
+        while at < text.len() {
+            // SAFETY: by the contract of this function.
+            let count = unsafe { find_ends::<R, S>(classes, text, at, &mut self.batch.ends) };
+            self.look_ahead(text, at, count);
+            let end = self.batch.ends[count - 1] as usize;
+            // An id stands for at least one byte, so that this is room for all of the batch.
+            if output.has_room(end - at) {
+                self.write_ids::<S, true>(model, text, at, count, output)?;
+            } else {
+                self.write_ids::<S, false>(model, text, at, count, output)?;
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Works out where each word lies in the cache, and has that fetched.
+    #[inline(always)]
+    fn look_ahead(&mut self, text: &[u8], mut start: usize, count: usize) {
+        let Batch { ends, keys, places, .. } = &mut *self.batch;
+        for ((&end, key), place) in ends[..count].iter().zip(keys).zip(places) {
+            let end = end as usize;
+            if end - start <= WORD_BYTES {
+                *key = Key::of(text, start, end);
+                *place = self.cache.place(*key);
+                self.cache.prefetch(*place);
+            } else if end - start <= LONG_WORD_BYTES {
+                self.long_cache.prefetch(LongKey::of(&text[start..end]));
+            }
+            start = end;
+        }
+    }
+
+    /// Writes the ids of a batch, for which there is room if `HAS_ROOM` says so.
+    #[inline(always)]
+    fn write_ids<S: Simd, const HAS_ROOM: bool>(
+        &mut self,
+        model: &Model,
+        text: &[u8],
+        mut start: usize,
+        count: usize,
+        output: &mut Output<I>,
+    ) -> Result<(), Full> {
+        let mut is_learning = !self.cache.is_off();
+        let mut expected = std::mem::take(&mut self.missed);
+        for index in 0..count {
+            let end = self.batch.ends[index] as usize;
+            if end - start > WORD_BYTES {
+                self.write_long(model, &text[start..end], output)?;
+                start = end;
+                continue;
+            }
+            let (key, place) = (self.batch.keys[index], self.batch.places[index]);
+            let mut value = self.cache.find(place, key);
+            if value.is_none() && is_learning {
+                expected += 1;
+                is_learning = expected < SOUGHT_FROM;
+                let last = if is_learning { index + 1 } else { count };
+                self.learn::<S>(model, start, index, last);
+                value = self.cache.find(place, key);
+            }
+            // A word that is not there now was pushed out by others of the batch, or there is no cache.
+            let value = value.unwrap_or_default();
+            let written = if HAS_ROOM {
+                // SAFETY: there is room for as many ids as the batch has bytes and 8 more, and each word before this one
+                // has brought at most as many ids as it has bytes.
+                unsafe { output.push_value_unchecked(value) }
+            } else {
+                output.push_value(value)?
+            };
+            if written == 0 {
+                self.write_other(model, LongKey::of_short(key), &text[start..end], output)?;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn write_long(&mut self, model: &Model, word: &[u8], output: &mut Output<I>) -> Result<(), Full> {
+        if word.len() > LONG_WORD_BYTES {
+            return output.extend(self.merger.merge(model.merges(), word));
+        }
+        self.write_other(model, LongKey::of(word), word, output)
+    }
+
+    /// What the cache for short words has no room for.
+    #[inline(never)]
+    fn write_other(&mut self, model: &Model, key: LongKey, word: &[u8], output: &mut Output<I>) -> Result<(), Full> {
+        if let Some(block) = self.long_cache.find(key) {
+            return output.push_block(block);
+        }
+        let ids = self.merger.merge(model.merges(), word);
+        self.long_cache.insert(key, ids);
+        output.extend(ids)
+    }
+
+    /// Merges the words of the batch from `first` on that the cache lacks, and remembers them.
+    #[inline(never)]
+    fn learn<S: Simd>(&mut self, model: &Model, mut start: usize, first: usize, count: usize) {
+        let Batch {
+            ends,
+            keys,
+            places,
+            short,
+            longer,
+        } = &mut *self.batch;
+        let (mut shorts, mut longers) = (0, 0);
+        for index in first..count {
+            let length = ends[index] as usize - start;
+            start = ends[index] as usize;
+            let is_missing = length <= WORD_BYTES && !self.cache.holds(places[index], keys[index]);
+            // Written whether it counts or not: whether a word is missing is hard to predict.
+            (short[shorts], longer[longers]) = (index as u16, index as u16);
+            shorts += usize::from(is_missing & (length <= 8));
+            longers += usize::from(is_missing & (length > 8));
+        }
+        self.missed += shorts + longers;
+        let merges = model.merges();
+        #[cfg(target_arch = "x86_64")]
+        if S::HAS_BLOCKS {
+            if shorts + longers <= lanes::GROUP {
+                // One group for all: what it costs depends little on how many words it has.
+                longer.copy_within(..longers, shorts);
+                longer[..shorts].copy_from_slice(&short[..shorts]);
+                (shorts, longers) = (0, shorts + longers);
+            }
+            // SAFETY: a `Simd` with blocks is used only where the machine has at least what this asks for.
+            unsafe {
+                learn_groups::<I>(merges, &mut self.cache, (keys, places), &short[..shorts], true);
+                learn_groups::<I>(merges, &mut self.cache, (keys, places), &longer[..longers], false);
+            }
+            return;
+        }
+        for &index in short[..shorts].iter().chain(&longer[..longers]) {
+            let (key, place) = (keys[usize::from(index)], places[usize::from(index)]);
+            let (word, length) = key.word();
+            let ids = self.merger.merge(merges, &word[..length]);
+            let mut first = [0; 8];
+            for (place, &id) in first.iter_mut().zip(ids) {
+                *place = id;
+            }
+            self.cache.insert(place, key, I::pack(&first, ids.len()));
+        }
+    }
+}
+
+/// Keys and places of a batch.
+#[cfg(target_arch = "x86_64")]
+type Words<'batch> = (
+    &'batch [Key; BATCH_WORDS + PLACES_WRITTEN],
+    &'batch [Place; BATCH_WORDS + PLACES_WRITTEN],
+);
+
+/// Merges the words with these indices, all of them of at most 8 bytes if they are short.
+///
+/// # Safety
+/// The machine has the instructions.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn learn_groups<I: TokenId>(
+    merges: &MergeTable,
+    cache: &mut Cache,
+    words: Words,
+    indices: &[u16],
+    are_short: bool,
+) {
+    use lanes::{Narrow8, Narrow16, Wide8, Wide16};
+    let mut rest = indices;
+    while !rest.is_empty() {
+        // SAFETY: by the contract of this function; the lanes of 16 bits are used only with byte pairs.
+        let merged = unsafe {
+            match (merges.byte_pairs().is_some(), are_short) {
+                (true, true) => learn_group::<I, Narrow8>(merges, cache, words, rest),
+                (true, false) => learn_group::<I, Narrow16>(merges, cache, words, rest),
+                (false, true) => learn_group::<I, Wide8>(merges, cache, words, rest),
+                (false, false) => learn_group::<I, Wide16>(merges, cache, words, rest),
+            }
+        };
+        rest = &rest[merged..];
+    }
+}
+
+/// # Safety
+/// As for [`lanes::merge_group`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn learn_group<I: TokenId, L: lanes::Lanes>(
+    merges: &MergeTable,
+    cache: &mut Cache,
+    words: Words,
+    indices: &[u16],
+) -> usize {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match indices.len() {
+            1 => learn_some::<I, L, 1>(merges, cache, words, indices),
+            2 => learn_some::<I, L, 2>(merges, cache, words, indices),
+            _ => learn_some::<I, L, { lanes::GROUP }>(merges, cache, words, indices),
+        }
+    }
+}
+
+/// Merges the first `GROUP` of the words; returns how many those are. A group that is not full repeats its first word.
+///
+/// # Safety
+/// As for [`lanes::merge_group`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn learn_some<I: TokenId, L: lanes::Lanes, const GROUP: usize>(
+    merges: &MergeTable,
+    cache: &mut Cache,
+    (keys, places): Words,
+    indices: &[u16],
+) -> usize {
+    let mut words = [keys[usize::from(indices[0])]; GROUP];
+    for (word, &index) in words.iter_mut().zip(indices) {
+        *word = keys[usize::from(index)];
+    }
+    // SAFETY: by the contract of this function.
+    let merged = unsafe { lanes::merge_group::<L, GROUP>(merges, &words) };
+    for (&index, symbols) in indices.iter().zip(&merged) {
+        let (ids, count) = symbols.first_ids();
+        cache.insert(
+            places[usize::from(index)],
+            keys[usize::from(index)],
+            I::pack(&ids, count),
+        );
+    }
+    indices.len().min(GROUP)
+}
+
+/// Where the words of a text end, found with the instructions of `level`, which the machine has.
+pub fn word_ends_of(family: Family, level: Level, text: &str) -> Vec<usize> {
+    let find = |at: usize, ends: &mut Ends| match family {
+        Family::Gpt2 => find_ends_at::<Gpt2>(level, text.as_bytes(), at, ends),
+        Family::Llama3 => find_ends_at::<Llama3>(level, text.as_bytes(), at, ends),
+        Family::Cl100k => find_ends_at::<Cl100k>(level, text.as_bytes(), at, ends),
+        Family::O200k => find_ends_at::<O200k>(level, text.as_bytes(), at, ends),
+    };
+    let (mut all, mut ends, mut at) = (Vec::new(), [0; BATCH_WORDS + PLACES_WRITTEN], 0);
+    while at < text.len() {
+        let count = find(at, &mut ends);
+        all.extend(ends[..count].iter().map(|&end| end as usize));
+        at = ends[count - 1] as usize;
+    }
+    all
+}
+
+fn find_ends_at<R: Rule>(level: Level, text: &[u8], at: usize, ends: &mut Ends) -> usize {
+    let classes = ClassTable::shared();
+    assert!(Level::available().contains(&level));
+    // SAFETY: the machine has the instructions.
+    unsafe {
+        match level {
+            Level::Scalar => find_ends::<R, Scalar>(classes, text, at, ends),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => find_ends::<R, crate::simd::avx2::Avx2>(classes, text, at, ends),
+            #[cfg(all(target_arch = "x86_64", has_avx512))]
+            Level::Avx512 => find_ends::<R, crate::simd::avx512::Avx512>(classes, text, at, ends),
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon => find_ends::<R, crate::simd::neon::Neon>(classes, text, at, ends),
+        }
+    }
+}
+
+/// Finds where words end from `at` on, which is where one begins; returns how many ends it wrote.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn find_ends<R: Rule, S: Simd>(classes: &ClassTable, text: &[u8], mut at: usize, ends: &mut Ends) -> usize {
+    let mut count = 0;
+    while S::HAS_BLOCKS && count < BATCH_WORDS {
+        let block = text.get(at..at + BLOCK_BYTES).and_then(|block| block.try_into().ok());
+        let Some(block) = block else { break };
+        // SAFETY: by the contract of this function.
+        let starts = word_starts::<R>(classes, text, at, block, unsafe { S::masks(block) });
+        let behind_first = starts & (starts - 1);
+        if behind_first == 0 {
+            // A word that fills the block, or what the bits cannot express.
+            at = word_end::<R>(classes, text, at);
+            ends[count] = at as u32;
+            count += 1;
+            continue;
+        }
+        // SAFETY: `count` is below `BATCH_WORDS`, and behind that there is room for all that may be written.
+        unsafe { S::write_places(behind_first, at as u32, ends.as_mut_ptr().add(count)) };
+        count += behind_first.count_ones() as usize;
+        at += 63 - behind_first.leading_zeros() as usize;
+    }
+    if !S::HAS_BLOCKS || at + BLOCK_BYTES > text.len() {
+        while count < BATCH_WORDS && at < text.len() {
+            at = word_end::<R>(classes, text, at);
+            ends[count] = at as u32;
+            count += 1;
+        }
+    }
+    count
+}
