@@ -19,6 +19,8 @@ CAMPAIGN = results/$(basename $(notdir $(PLAN)))
 
 # Nothing fetches a toolchain of its own, and uv builds wheels rather than links into this folder.
 export UV_NO_EDITABLE := 1
+# Every run is a process of its own, and importing torch takes twice as long where its modules have to be compiled first.
+export UV_COMPILE_BYTECODE := 1
 export UV_PYTHON_DOWNLOADS := never
 export MATURIN_NO_INSTALL_RUST := 1
 export GOTOOLCHAIN := local

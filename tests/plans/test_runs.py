@@ -14,11 +14,11 @@ from pybench.dataset import load
 ROOT = Path(__file__).parents[2]
 PLANS = sorted((ROOT / "plans").glob("*.yaml"))
 FOR_A_GPU = {"fp8-vgg16", "precision-all", "precision-resnet50", "runtimes"}  # whole plans: nothing runs without one
-FEW = {"warmup_iterations": 1, "iterations": 3}
+FEW = {"warmup_iterations": 1, "iterations": 3, "energy_window_s": 0}
 
 
 def shortened(path: Path) -> list[str]:
-    """`--set` options that cut every iteration count of a plan, wherever it stands."""
+    """`--set` options that cut every count of iterations and every energy window of a plan, wherever it stands."""
     plan = YAML(typ="safe", pure=True).load(path)
     places = [
         ("defaults", plan.get("defaults", {})),
