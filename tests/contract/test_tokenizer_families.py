@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
+import tiktoken
 import tokenizers
 from pybench_tokenizer import FormatError, Tokenizer, UnsupportedError
 
@@ -78,7 +78,7 @@ def test_removing_what_lies_between_matches_is_isolating_them(tmp_path: Path) ->
 
 
 def test_every_split_of_every_token_and_ignore_merges_give_the_judges_ids(tmp_path: Path) -> None:
-    """As in files that were made from tiktoken's, Llama 3's among them."""
+    """As in files that were made from tiktoken's, Llama 3's among them, which also sets a token before each text."""
     file = json.loads(find_tokenizer("tok32k").read_text("utf-8"))
     vocabulary: dict[str, int] = file["model"]["vocab"]
     by_id = sorted(vocabulary, key=vocabulary.__getitem__)
@@ -87,6 +87,12 @@ def test_every_split_of_every_token_and_ignore_merges_give_the_judges_ids(tmp_pa
     assert len(merges) > len(file["model"]["merges"])
     file["model"] |= {"merges": merges, "ignore_merges": True}
     file["pre_tokenizer"] = tokenizer_files.pre_tokenizer("llama3")
+    begin, text = {"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+    special = {"id": "<|endoftext|>", "ids": [0], "tokens": ["<|endoftext|>"]}
+    template = {"single": [begin, text], "pair": [begin, text], "special_tokens": {"<|endoftext|>": special}}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False, "use_regex": True}
+    processors = [byte_level, {"type": "TemplateProcessing", **template}]
+    file["post_processor"] = {"type": "Sequence", "processors": processors}
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(file), "utf-8")
     texts = tokenizer_texts.fuzzed(8_000, seed=20)
@@ -112,8 +118,7 @@ TIKTOKEN_RULES = {
 SPECIALS = {"<|endoftext|>": 70_000, "<|end|>": 70_002}
 
 
-def tiktoken_encoding(family: str, ranks: dict[bytes, int]) -> Any:
-    tiktoken = pytest.importorskip("tiktoken", reason="NOT TESTED against tiktoken: it is not installed")
+def tiktoken_encoding(family: str, ranks: dict[bytes, int]) -> tiktoken.Encoding:
     return tiktoken.Encoding(
         "judge", pat_str=TIKTOKEN_RULES[family], mergeable_ranks=ranks, special_tokens=dict(SPECIALS)
     )

@@ -70,12 +70,32 @@ fn read_surroundings(file: &TokenizerFile) -> Result<Family, LoadError> {
         return unsupported(format!("normalizer {}; only null is supported", type_of(normalizer)));
     }
     let family = read_splitting(file.pre_tokenizer.as_ref())?;
-    if file.post_processor.is_some() {
-        // It only moves offsets, which are not kept here.
-        byte_level("post_processor", file.post_processor.as_ref())?;
+    if let Some(part) = &file.post_processor {
+        check_post_processor(part)?;
     }
     byte_level("decoder", file.decoder.as_ref())?;
     Ok(family)
+}
+
+/// What may come behind the model: `ByteLevel`, which only moves offsets, and a `TemplateProcessing` that sets special
+/// tokens around a text, which is for the caller to do: the ids are those of `add_special_tokens=False`.
+fn check_post_processor(part: &Value) -> Result<(), LoadError> {
+    if is_type(part, "Sequence") {
+        let members = part.get("processors").and_then(Value::as_array);
+        return members.into_iter().flatten().try_for_each(check_post_processor);
+    }
+    if !is_type(part, "TemplateProcessing") {
+        return byte_level("post_processor", Some(part)).map(|_| ());
+    }
+    let pieces = part.get("single").and_then(Value::as_array);
+    let texts = pieces
+        .into_iter()
+        .flatten()
+        .filter(|piece| piece.get("Sequence").is_some());
+    if texts.count() != 1 {
+        return unsupported("post_processor TemplateProcessing whose single template has not one Sequence".into());
+    }
+    Ok(())
 }
 
 /// `ByteLevel` with its own rule, or a `Split` by one of the known rules and a `ByteLevel` behind it.

@@ -69,6 +69,7 @@ fn older_spellings_of_the_same_model_load() {
 #[test]
 fn every_part_that_is_not_implemented_is_named() {
     let digits = json!({"type": "Sequence", "pretokenizers": [{"type": "Digits"}, {"type": "ByteLevel"}]});
+    let sequence = json!({"Sequence": {"id": "A", "type_id": 0}});
     let split = |pattern: Value, behavior: &str, invert: bool, use_regex: bool| {
         json!({"type": "Sequence", "pretokenizers": [
             {"type": "Split", "pattern": pattern, "behavior": behavior, "invert": invert},
@@ -123,8 +124,13 @@ fn every_part_that_is_not_implemented_is_named() {
         ("/pre_tokenizer", no_regex, "use_regex"),
         (
             "/post_processor",
-            json!({"type": "TemplateProcessing"}),
-            "post_processor \"TemplateProcessing\"",
+            json!({"type": "TemplateProcessing", "single": [sequence, sequence]}),
+            "post_processor TemplateProcessing",
+        ),
+        (
+            "/post_processor",
+            json!({"type": "Sequence", "processors": [{"type": "BertProcessing"}]}),
+            "post_processor \"BertProcessing\"",
         ),
         ("/decoder", json!({"type": "WordPiece"}), "decoder \"WordPiece\""),
         ("/model/type", json!("Unigram"), "model \"Unigram\""),
