@@ -31,6 +31,7 @@ from pybench.preprocess.vocabulary import END_OF_TEXT, malformed, no_end_of_text
 
 # GPT-2 caches every word it has ever seen; this keeps the most recent, which are nearly all that come again.
 CACHED_WORDS = 1 << 16
+_RULE = "GPT-2 on path python, or of Llama 3, cl100k or o200k on rust and go_rust"
 
 
 def gpt2_pattern() -> re.Pattern[str]:
@@ -65,8 +66,10 @@ class PythonEncoder:
         self._special = {token["content"]: int(token["id"]) for token in parsed["added_tokens"]}
         self._ranks, self._products = _read_merges(parsed["model"].get("merges"), vocabulary, tokenizer)
         self._no_rank = len(self._ranks)
+        self._whole = vocabulary if parsed["model"].get("ignore_merges") else {}
+        self._written = byte_characters()
         try:
-            self._byte_ids = [vocabulary[character] for _, character in sorted(byte_characters().items())]
+            self._byte_ids = [vocabulary[character] for _, character in sorted(self._written.items())]
         except KeyError as error:
             raise refused(tokenizer, f"a vocabulary without the byte {error}") from error
         if END_OF_TEXT not in self._special:
@@ -98,6 +101,10 @@ class PythonEncoder:
         return ids
 
     def _merge_word(self, word: str) -> list[int]:
+        if self._whole:  # `ignore_merges`: a word that is a token needs no merges, and may be out of their reach
+            id_ = self._whole.get("".join(self._written[byte] for byte in word.encode()))
+            if id_ is not None:
+                return [id_]
         ids = [self._byte_ids[byte] for byte in word.encode()]
         while len(ids) > 1:
             pair = min(pairwise(ids), key=lambda pair: self._ranks.get(pair, self._no_rank))
@@ -127,16 +134,16 @@ def _written_out(ranges: str) -> str:
 def _check_is_byte_level_bpe(parsed: dict[str, Any], path: Path) -> None:
     splitting, model = parsed.get("pre_tokenizer"), parsed["model"]
     if not isinstance(splitting, dict) or splitting.get("type") != "ByteLevel":
-        raise refused(path, "its pre_tokenizer is not ByteLevel")
+        raise refused(path, "its pre_tokenizer is not ByteLevel", _RULE)
     if not splitting.get("use_regex", True) or splitting.get("add_prefix_space"):
-        raise refused(path, "its pre_tokenizer is not ByteLevel with use_regex and without add_prefix_space")
+        raise refused(path, "its pre_tokenizer is not ByteLevel with use_regex and without add_prefix_space", _RULE)
     if model.get("type", "BPE") != "BPE":
         raise refused(path, f"its model is {model['type']}")
     for name in ("normalizer", "truncation", "padding"):
         if parsed.get(name) is not None:
             raise refused(path, f"it has a {name}")
     options = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
-    for name in (*options, "fuse_unk", "byte_fallback", "ignore_merges"):
+    for name in (*options, "fuse_unk", "byte_fallback"):
         if model.get(name):
             raise refused(path, f"its model has {name}")
     for token in parsed["added_tokens"]:

@@ -74,11 +74,11 @@ def malformed(path: Path, what: str) -> InputError:
     )
 
 
-def refused(path: Path, what: str, serving_path: str = "hf") -> InputError:
-    """The error for a tokenizer that a path does not implement."""
+def refused(path: Path, what: str, rules: str = "GPT-2, Llama 3, cl100k or o200k") -> InputError:
+    """The error for a tokenizer that a path does not implement. `rules`: by which it splits."""
     return InputError(
         f"tokenizer {path} is not supported: {what}",
-        hint=f"use a byte-level BPE with GPT-2's splitting rule; path {serving_path} takes any",
+        hint=f"use a byte-level BPE with the splitting rule of {rules}; path hf takes any",
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tokenizers
-from pybench_tokenizer import Tokenizer
+from pybench_tokenizer import Tokenizer, UnsupportedError
 
 from pybench.preprocess.corpus import resolve_corpus
 from pybench.preprocess.python_bpe import PythonEncoder
@@ -61,6 +61,24 @@ def test_fuzzed_strings_get_the_judges_ids_in_readable_python(judge: tokenizers.
     encoder = PythonEncoder(VOCABULARY)
     texts = tokenizer_texts.fuzzed(4_000, seed=7)
     assert first_difference(texts, [encoder.encode(text) for text in texts], judged(judge, texts)) is None
+
+
+def test_a_token_beyond_the_merges_is_the_judges_where_merges_are_ignored(tmp_path: Path) -> None:
+    """Readable Python takes it as the judge does; the shared object, which would have to look, refuses the file."""
+    file = json.loads(VOCABULARY.read_text("utf-8"))
+    file["model"]["ignore_merges"] = True
+    last = file["model"]["merges"].pop()
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(file), "utf-8")
+    word = (last if isinstance(last, str) else " ".join(last)).replace(" ", "").replace("\u0120", " ")
+    judge = tokenizers.Tokenizer.from_file(str(path))
+    texts = [word, f"{word} {word}", *tokenizer_texts.fuzzed(200, seed=9)]
+    expected = judged(judge, texts)
+    assert len(expected[0]) == 1
+    encoder = PythonEncoder(path)
+    assert first_difference(texts, [encoder.encode(text) for text in texts], expected) is None
+    with pytest.raises(UnsupportedError, match="ignore_merges"):
+        Tokenizer.from_file(path)
 
 
 def test_every_scalar_value_in_context_gets_the_judges_ids(judge: tokenizers.Tokenizer) -> None:

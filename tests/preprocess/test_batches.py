@@ -173,7 +173,6 @@ def test_a_truncated_tokenizer_is_an_input_error(tmp_path: Path, folder: Path, p
         ("pre_tokenizer", None),
         ("pre_tokenizer", {"type": "ByteLevel", "add_prefix_space": True, "use_regex": True}),
         ("padding", {"strategy": "BatchLongest"}),
-        ("ignore_merges", True),
         ("dropout", 0.5),
         ("type", "Unigram"),
         ("end_of_word_suffix", "</w>"),

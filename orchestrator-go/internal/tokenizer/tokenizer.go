@@ -138,7 +138,7 @@ func refusal(path string, status int32, message string) error {
 		return fault.New(fault.Input, "save it again with Hugging Face tokenizers (Tokenizer.save)",
 			"tokenizer %s is not a well-formed tokenizer.json: %s", path, message)
 	case statusUnsupported:
-		return fault.New(fault.Input, "use a byte-level BPE with GPT-2's splitting rule; path hf takes any",
+		return fault.New(fault.Input, "use a byte-level BPE with the splitting rule of GPT-2, Llama 3, cl100k or o200k; path hf takes any",
 			"tokenizer %s is not supported: %s", path, message)
 	}
 	return fault.New(fault.Internal, "", "loading tokenizer %s failed: %s (%s)", path, message, statusName(status))
