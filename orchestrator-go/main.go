@@ -19,10 +19,11 @@ import (
 	"pybench/orchestrator/internal/tokenizer"
 )
 
-const (
-	version   = "0.1.0"
-	endOfText = "<|endoftext|>" // follows every document
-)
+const version = "0.1.0"
+
+// endsOfText: the first that the vocabulary has follows every document (GPT-2's and o200k's, Llama 3's).
+// pybench.preprocess.vocabulary has the same list.
+var endsOfText = []string{"<|endoftext|>", "<|end_of_text|>"}
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -97,7 +98,7 @@ func deliver(parsed *options.Options, report *report) error {
 }
 
 func newPacker(shape ring.Shape, producer *ring.Producer, model *tokenizer.Model) (packing.Packer, error) {
-	separator, err := model.ID(endOfText)
+	separator, err := model.FirstID(endsOfText)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func slowly(t *testing.T, model *tokenizer.Model, documents []string) []uint32 {
 		t.Fatal(err)
 	}
 	defer worker.Close()
-	separator, err := model.ID(endOfText)
+	separator, err := model.FirstID(endsOfText)
 	if err != nil {
 		t.Fatal(err)
 	}

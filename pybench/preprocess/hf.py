@@ -17,7 +17,7 @@ import tokenizers
 from pybench.preprocess.corpus import Corpus
 from pybench.preprocess.documents import not_utf8
 from pybench.preprocess.packing import Document
-from pybench.preprocess.vocabulary import END_OF_TEXT, malformed, no_end_of_text
+from pybench.preprocess.vocabulary import end_of_text, malformed
 
 
 class HfEncoder:
@@ -32,10 +32,7 @@ class HfEncoder:
             raise malformed(tokenizer, str(error)) from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        end_id = self._tokenizer.token_to_id(END_OF_TEXT)
-        if end_id is None:
-            raise no_end_of_text(tokenizer)
-        self.end_id = int(end_id)
+        self.end_id = end_of_text(self._tokenizer.token_to_id, tokenizer)
 
     def documents(self, corpus: Corpus) -> Iterator[Document]:
         for place, text in corpus.documents():

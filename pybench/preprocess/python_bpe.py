@@ -27,7 +27,7 @@ from pybench.preprocess import unicode_classes
 from pybench.preprocess.corpus import Corpus
 from pybench.preprocess.documents import not_utf8
 from pybench.preprocess.packing import Document
-from pybench.preprocess.vocabulary import END_OF_TEXT, malformed, no_end_of_text, read_tokenizer, refused
+from pybench.preprocess.vocabulary import end_of_text, malformed, read_tokenizer, refused
 
 # GPT-2 caches every word it has ever seen; this keeps the most recent, which are nearly all that come again.
 CACHED_WORDS = 1 << 16
@@ -72,9 +72,7 @@ class PythonEncoder:
             self._byte_ids = [vocabulary[character] for _, character in sorted(self._written.items())]
         except KeyError as error:
             raise refused(tokenizer, f"a vocabulary without the byte {error}") from error
-        if END_OF_TEXT not in self._special:
-            raise no_end_of_text(tokenizer)
-        self.end_id = self._special[END_OF_TEXT]
+        self.end_id = end_of_text(self._special.get, tokenizer)
         # The longest first: `re` takes the first alternative that fits.
         alternatives = sorted(self._special, key=len, reverse=True)
         self._special_pattern = re.compile("(" + "|".join(map(re.escape, alternatives)) + ")")

@@ -12,7 +12,7 @@ import pybench_tokenizer
 from pybench.preprocess.corpus import Corpus
 from pybench.preprocess.documents import Place, not_utf8
 from pybench.preprocess.packing import Document
-from pybench.preprocess.vocabulary import END_OF_TEXT, malformed, no_end_of_text, read_error, refused
+from pybench.preprocess.vocabulary import end_of_text, malformed, read_error, refused
 
 # One call for many small files: a call costs microseconds, a mebibyte milliseconds, and its ids stay in the cache.
 GATHERED_BYTES = 1 << 20
@@ -24,15 +24,19 @@ class RustEncoder:
     def __init__(self, tokenizer: Path) -> None:
         try:
             self._tokenizer = pybench_tokenizer.Tokenizer.from_file(tokenizer)
-            self.end_id = self._tokenizer.token_to_id(END_OF_TEXT)
         except pybench_tokenizer.FileError as error:
             raise read_error(tokenizer, str(error)) from error
         except pybench_tokenizer.FormatError as error:
             raise malformed(tokenizer, str(error)) from error
         except pybench_tokenizer.UnsupportedError as error:
             raise refused(tokenizer, str(error)) from error
-        except pybench_tokenizer.IdError as error:
-            raise no_end_of_text(tokenizer) from error
+        self.end_id = end_of_text(self._token_to_id, tokenizer)
+
+    def _token_to_id(self, token: str) -> int | None:
+        try:
+            return self._tokenizer.token_to_id(token)
+        except pybench_tokenizer.IdError:
+            return None
 
     def documents(self, corpus: Corpus) -> Iterator[Document]:
         places: list[Place] = []

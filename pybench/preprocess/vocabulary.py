@@ -8,13 +8,16 @@ tokenizers 0.23.3 on 48 MiB of documentation and source text.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pybench.errors import InputError
 
 BUILT_IN = {"tok32k": Path(__file__).with_name("tok32k_gpt2.json")}
-END_OF_TEXT = "<|endoftext|>"
+# The token behind each document: the first of these that a vocabulary has (GPT-2's and o200k's, Llama 3's). The
+# orchestrator has the same list.
+ENDS_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>")
 # No tokenizer.json comes near; a larger file is something else.
 FILE_BYTES_MAX = 1 << 28
 
@@ -82,12 +85,16 @@ def refused(path: Path, what: str, rules: str = "GPT-2, Llama 3, cl100k or o200k
     )
 
 
-def no_end_of_text(path: Path) -> InputError:
-    """The error for a tokenizer that has no token to set between documents."""
-    return InputError(
-        f"tokenizer {path} has no token {END_OF_TEXT}, which separates the documents of a batch",
-        hint="add it as a special token",
-    )
+def end_of_text(token_to_id: Callable[[str], int | None], path: Path) -> int:
+    """The id of the token between documents. `token_to_id`: None for a token that there is not. Raises InputError."""
+    found = (token_to_id(token) for token in ENDS_OF_TEXT)
+    id_ = next((id_ for id_ in found if id_ is not None), None)
+    if id_ is None:
+        raise InputError(
+            f"tokenizer {path} has no token {' or '.join(ENDS_OF_TEXT)}, which separates the documents of a batch",
+            hint="add one as a special token",
+        )
+    return id_
 
 
 def _is_added_token(token: object) -> bool:

@@ -23,6 +23,7 @@ from pybench.errors import InputError
 from pybench.preprocess import find_tokenizer, go_rust, open_batches, open_ragged, resolve_corpus
 from pybench.preprocess.orchestrator import Orchestrator
 from pybench.preprocess.ring import Ring, RingLayout
+from tests.contract import tokenizer_files
 
 TOKENIZER = find_tokenizer("tok32k")
 PATHS = ("python", "hf", "rust", "go_rust")
@@ -83,6 +84,25 @@ def test_every_path_gives_the_judges_ids_of_every_form(tmp_path: Path, form: str
         got = np.concatenate([ids.ravel() for ids in stream])
     assert got.tolist() == expected[: len(expected) // 256 * 256]
     assert 0 < stream.text_bytes <= corpus.total_bytes == sum(len(text.encode()) for text in in_order(form))
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if path != "python"])
+def test_a_vocabulary_in_llama_3s_form_gives_the_judges_ids_on_every_path(tmp_path: Path, path: str) -> None:
+    """Its rule, its token at the end of a text, and one at the begin that only its post-processor sets."""
+    text = TOKENIZER.read_text("utf-8").replace("<|endoftext|>", "<|end_of_text|>")
+    file = json.loads(text) | {"pre_tokenizer": tokenizer_files.pre_tokenizer("llama3")}
+    end = {"SpecialToken": {"id": "<|end_of_text|>", "type_id": 0}}
+    special = {"<|end_of_text|>": {"id": "<|end_of_text|>", "ids": [0], "tokens": ["<|end_of_text|>"]}}
+    pieces = [end, {"Sequence": {"id": "A", "type_id": 0}}]
+    file["post_processor"] = {"type": "TemplateProcessing", "single": pieces, "pair": pieces, "special_tokens": special}
+    own = tmp_path / "llama3.json"
+    own.write_text(json.dumps(file), "utf-8")
+    judge = tokenizers.Tokenizer.from_file(str(own))
+    documents = [judge.encode(one, add_special_tokens=False).ids for one in in_order("text")]
+    expected = [id_ for ids in documents for id_ in (*ids, judge.token_to_id("<|end_of_text|>"))]
+    with open_batches(path, own, resolve_corpus(str(write_corpus(tmp_path / "corpus", "text"))), 4, 64, 3) as stream:
+        got = np.concatenate([ids.ravel() for ids in stream])
+    assert got.tolist() == expected[: len(expected) // 256 * 256]
 
 
 @pytest.mark.parametrize("form", ["text", "lines.gz"])

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/ebitengine/purego"
 
@@ -150,15 +151,17 @@ func (m *Model) Close() {
 	m.handle = 0
 }
 
-// ID asks for the id of a token by its text.
-func (m *Model) ID(token string) (uint32, error) {
-	text := []byte(token)
-	var id uint32
-	if status := m.library.tokenToID(m.handle, &text[0], uintptr(len(text)), &id); status != statusOK {
-		return 0, fault.New(fault.Input, "add it as a special token",
-			"the tokenizer has no token %s, which separates the documents of a batch (%s)", token, statusName(status))
+// FirstID is the id of the first of these tokens that the vocabulary has.
+func (m *Model) FirstID(tokens []string) (uint32, error) {
+	for _, token := range tokens {
+		text := []byte(token)
+		var id uint32
+		if m.library.tokenToID(m.handle, &text[0], uintptr(len(text)), &id) == statusOK {
+			return id, nil
+		}
 	}
-	return id, nil
+	return 0, fault.New(fault.Input, "add one as a special token",
+		"the tokenizer has no token %s, which separates the documents of a batch", strings.Join(tokens, " or "))
 }
 
 // NewWorker: cacheEntries is 0 or a power of two.

@@ -62,7 +62,7 @@ func TestTwoDocumentsAtOnceGiveTheIDsOfEachAlone(t *testing.T) {
 	if !slices.Equal(both, append(slices.Clone(alone), rest...)) || offsets[1] != uint64(len(alone)/model.IDBytes) {
 		t.Fatalf("ids differ: %v, then %v and %v", both, alone, rest)
 	}
-	separator, err := model.ID("<|endoftext|>")
+	separator, err := model.FirstID([]string{"<|endoftext|>"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestBuffersThatDoNotFitNeverReachTheObject(t *testing.T) {
 
 func TestAnUnknownTokenAndABadCacheAreRefused(t *testing.T) {
 	model := tokenizertest.Model(t)
-	if _, err := model.ID("<|no such token|>"); fault.KindOf(err) != fault.Input {
+	if _, err := model.FirstID([]string{"<|no such token|>"}); fault.KindOf(err) != fault.Input {
 		t.Errorf("unknown token: got %v", err)
 	}
 	if _, err := model.NewWorker(3); err == nil {
