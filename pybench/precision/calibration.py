@@ -17,8 +17,11 @@ another constant (docs/log.md). Does not choose samples.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +46,8 @@ LEVELS = 128  # of magnitudes: what 8 bits with a sign can tell apart
 HELD_BYTES = 512 * 2**20
 
 Counts = npt.NDArray[np.int64]
-Batch = dict[str, npt.NDArray[np.float32]]
+Values = npt.NDArray[np.float32]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,26 +130,31 @@ def _loss(kept: npt.NDArray[np.float64], beyond: float) -> float:
 
 def _maxima(tensors: _Tensors) -> dict[str, float]:
     amax: dict[str, float] = {}
-    for name, value in tensors.values():
-        largest = float(np.abs(value).max(initial=0.0))
+    for name, largest in tensors.each(_largest):
         amax[name] = max(amax.get(name, 0.0), largest) if largest == largest else largest  # NaN stays
     return amax
 
 
 def _averages(tensors: _Tensors) -> dict[str, float]:
     amax: dict[str, float] = {}
-    for name, value in tensors.values():
-        largest = float(np.abs(value).max(initial=0.0))
+    for name, largest in tensors.each(_largest):
         amax[name] = amax[name] + AVERAGING * (largest - amax[name]) if name in amax else largest
     return amax
 
 
+def _largest(_: str, value: Values) -> float:
+    return float(np.abs(value).max(initial=0.0))
+
+
 def _histograms(tensors: _Tensors, amax: Mapping[str, float]) -> dict[str, Counts]:
-    counts = {name: np.zeros(BINS, np.int64) for name in amax}
-    for name, value in tensors.values():
+    def counted(name: str, value: Values) -> Counts:
         factor = np.float32(BINS / amax[name]) if amax[name] > 0 else np.float32(0)
         bins = np.minimum((np.abs(value.ravel()) * factor).astype(np.int32), BINS - 1)
-        counts[name] += np.bincount(bins, minlength=BINS)
+        return np.bincount(bins, minlength=BINS)
+
+    counts = {name: np.zeros(BINS, np.int64) for name in amax}
+    for name, found in tensors.each(counted):
+        counts[name] += found
     return counts
 
 
@@ -158,15 +167,22 @@ class _Tensors:
         self._fed = [name for name in names if name in inputs]
         self._groups = self._grouped([name for name in names if name not in inputs])
 
-    def values(self) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
-        """(name, value) for every tensor and batch; a tensor's batches come in their order."""
+    def each(self, work: Callable[[str, Values], T]) -> Iterator[tuple[str, T]]:
+        """(name, `work` of name and value) for every tensor and batch; a tensor's batches come in their order.
+
+        The tensors of a batch are worked on side by side: NumPy leaves Python's lock alone meanwhile.
+        """
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as workers:
+            for names, values in self._batches():
+                yield from zip(names, workers.map(work, names, values), strict=True)
+
+    def _batches(self) -> Iterator[tuple[list[str], list[Values]]]:
         for feed in self._feeds if self._fed else ():
-            for name in self._fed:
-                yield name, feed[name]
+            yield self._fed, [feed[name] for name in self._fed]
         for group in self._groups:
             session = open_model(self._with_outputs(group).SerializeToString())
             for feed in self._feeds:
-                yield from zip(group, session.run(feed), strict=True)
+                yield group, session.run(feed)
 
     def _grouped(self, names: list[str]) -> list[list[str]]:
         sizes = self._sizes(names)

@@ -21,6 +21,7 @@ from pybench.cli import main
 from pybench.cli.progress import Progress
 from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import PlannedRun
+from tests.making import write_classifier
 
 PLAN = """\
 schema_version: 1
@@ -94,15 +95,19 @@ def test_a_dry_run_of_a_shard_counts_its_own_runs(plan: Path, capsys: pytest.Cap
     assert "2 cases in 1 block: 2 runs (2 done)" in capsys.readouterr().out
 
 
+OWN_INT8 = "infer, model: mine.onnx, runtime: onnxruntime, device: cpu, precision: int8, calibration_images: 10"
+
+
 def test_artefacts_can_be_made_ahead_of_the_runs_that_then_take_them(
     plan: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("torch")
-    plan.write_text(PLAN.replace("noop, iterations: [1, 2]", "infer, model: mlp, runtime: onnxruntime, device: cpu"))
+    pytest.importorskip("onnxruntime")
+    write_classifier(plan.parent / "mine.onnx", side=16)
+    plan.write_text(PLAN.replace("noop, iterations: [1, 2]", OWN_INT8))
     assert main(["run", str(plan), "--artefacts-only"]) == 0
     printed = capsys.readouterr()
     assert printed.out == "1 ok of 1 artefact in results/trial\n"
-    assert printed.err == "making onnx mlp seed=0\n"
+    assert printed.err.count("making onnx-quantised mine.onnx") == 1
     assert main(["status", "results/trial"]) == 0
     assert "2 missing of 2 runs" in capsys.readouterr().out
     assert main(["run", str(plan), "--artefacts-only", "--json"]) == 0
@@ -112,7 +117,8 @@ def test_artefacts_can_be_made_ahead_of_the_runs_that_then_take_them(
 
 
 def test_an_artefact_that_cannot_be_made_ahead_is_named(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plan.write_text(PLAN.replace("noop, iterations: [1, 2]", "infer, model: mlp, runtime: onnxruntime, device: cpu"))
+    write_classifier(plan.parent / "mine.onnx")
+    plan.write_text(PLAN.replace("noop, iterations: [1, 2]", OWN_INT8))
     assert main(["run", str(plan), "--artefacts-only", "--timeout", "0.01"]) == 1
     named, counted = capsys.readouterr().out.splitlines()
     assert "  build_failed: " in named

@@ -181,7 +181,7 @@ def test_counters_come_on_request_and_only_grow(launched: ExitStack) -> None:
 
 LAUNCHER = """
 import sys, time
-sys.path.insert(0, sys.argv[1])
+sys.path.append(sys.argv[1])
 from tests.contract.test_ring_of_several_readers import Launch
 made = Launch(epochs=0)
 made.wait_for_first()
@@ -205,7 +205,7 @@ def memory_files_named(name: str) -> int:
 def test_a_launcher_that_is_killed_leaves_no_process_and_no_memory() -> None:
     before = memory_files_named("pybench-ring")
     with subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", LAUNCHER, str(ROOT)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        [sys.executable, "-P", "-W", "ignore", "-c", LAUNCHER, str(ROOT)], stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as launcher:
         assert launcher.stdout is not None
         pids = [int(word) for word in launcher.stdout.readline().split()]

@@ -14,23 +14,21 @@ from pybench.dataset import load
 ROOT = Path(__file__).parents[2]
 PLANS = sorted((ROOT / "plans").glob("*.yaml"))
 FOR_A_GPU = {"fp8-vgg16", "precision-all", "precision-resnet50", "runtimes"}  # whole plans: nothing runs without one
+# What has a small and a large model is tested with the small one.
+SMALL = ["tinylm-small", "tinylm-large"]
 FEW = {"warmup_iterations": 1, "iterations": 3, "energy_window_s": 0}
 
 
 def shortened(path: Path) -> list[str]:
-    """`--set` options that cut every count of iterations and every energy window of a plan, wherever it stands."""
+    """`--set` options that cut every count of iterations, energy window and pair of models, wherever it stands."""
     plan = YAML(typ="safe", pure=True).load(path)
     places = [
         ("defaults", plan.get("defaults", {})),
         *((f"matrix.{i}", entry) for i, entry in enumerate(plan["matrix"])),
     ]
-    return [
-        word
-        for place, entry in places
-        for name, count in FEW.items()
-        if name in entry
-        for word in ("--set", f"{place}.{name}={count}")
-    ]
+    changes = [f"{place}.{name}={count}" for place, entry in places for name, count in FEW.items() if name in entry]
+    changes += [f"{place}.model={SMALL[0]}" for place, entry in places if entry.get("model") == SMALL]
+    return [word for change in changes for word in ("--set", change)]
 
 
 @pytest.mark.slow
