@@ -37,23 +37,31 @@ def judge_outputs(run: Run, order: Order, graph: Path, batch: int, tokens: int) 
 
     `run`: the engine; `order`: of its making; `graph`: the file that it was built of.
     """
+    origin, precision = order.source("origin", "model") or graph, order.parameters["precision"]
+    try:
+        feed, source = _feed(order, origin, batch, tokens)
+        reference, _ = outputs_of(origin, "fp32", [feed])
+        expected, method = outputs_of(graph, precision, [feed])
+    except (InputError, UnsupportedError) as error:  # operators that only TensorRT has, as plugins are
+        return {"agree": None, "reason": error.message}
+    samples = len(next(iter(feed.values())))
+    rows = np.arange(batch) % samples
+    engine = run({name: array[rows] for name, array in feed.items()})[0][:samples]
+    return _judged(reference, expected, engine) | {"method": method, "samples": samples, "inputs": source}
+
+
+def _feed(order: Order, origin: Path, batch: int, tokens: int) -> tuple[Arrays, str]:
+    """Inputs of a few samples, or of the whole batch where the file has it fixed; and where they come from."""
     from pybench.runtimes import onnxruntime
 
     parameters = order.parameters
-    origin, precision = order.source("origin", "model") or graph, parameters["precision"]
     specs = onnxruntime.open_session(origin, precision="fp32", threads=1, device="cpu").inputs
     is_free = all(spec.shape and spec.shape[0] is None for spec in specs)
     samples = min(batch, SAMPLES) if is_free else batch
     images = CalibrationSamples(specs, {**parameters, "calibration_images": samples}, order.files)
-    feed = images[0] if images.source != "random" else random_arrays(specs, parameters["model"], samples, tokens, SEED)
-    rows = np.arange(batch) % samples
-    engine = run({name: array[rows] if is_free else array for name, array in feed.items()})[0][:samples]
-    try:
-        reference, _ = outputs_of(origin, "fp32", [feed])
-        expected, method = outputs_of(graph, precision, [feed])
-    except (InputError, UnsupportedError) as error:
-        return {"agree": None, "reason": error.message, "samples": samples, "inputs": images.source}
-    return _judged(reference, expected, engine) | {"method": method, "samples": samples, "inputs": images.source}
+    if images.source != "random":
+        return images[0], images.source
+    return random_arrays(specs, parameters["model"], samples, tokens, SEED), images.source
 
 
 def _judged(reference: npt.NDArray[Any], expected: npt.NDArray[Any], engine: npt.NDArray[Any]) -> dict[str, Any]:
