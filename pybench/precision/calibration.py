@@ -17,11 +17,8 @@ another constant (docs/log.md). Does not choose samples.
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,8 +43,7 @@ LEVELS = 128  # of magnitudes: what 8 bits with a sign can tell apart
 HELD_BYTES = 512 * 2**20
 
 Counts = npt.NDArray[np.int64]
-Values = npt.NDArray[np.float32]
-T = TypeVar("T")
+Batch = dict[str, npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,31 +126,26 @@ def _loss(kept: npt.NDArray[np.float64], beyond: float) -> float:
 
 def _maxima(tensors: _Tensors) -> dict[str, float]:
     amax: dict[str, float] = {}
-    for name, largest in tensors.each(_largest):
+    for name, value in tensors.values():
+        largest = float(np.abs(value).max(initial=0.0))
         amax[name] = max(amax.get(name, 0.0), largest) if largest == largest else largest  # NaN stays
     return amax
 
 
 def _averages(tensors: _Tensors) -> dict[str, float]:
     amax: dict[str, float] = {}
-    for name, largest in tensors.each(_largest):
+    for name, value in tensors.values():
+        largest = float(np.abs(value).max(initial=0.0))
         amax[name] = amax[name] + AVERAGING * (largest - amax[name]) if name in amax else largest
     return amax
 
 
-def _largest(_: str, value: Values) -> float:
-    return float(np.abs(value).max(initial=0.0))
-
-
 def _histograms(tensors: _Tensors, amax: Mapping[str, float]) -> dict[str, Counts]:
-    def counted(name: str, value: Values) -> Counts:
+    counts = {name: np.zeros(BINS, np.int64) for name in amax}
+    for name, value in tensors.values():
         factor = np.float32(BINS / amax[name]) if amax[name] > 0 else np.float32(0)
         bins = np.minimum((np.abs(value.ravel()) * factor).astype(np.int32), BINS - 1)
-        return np.bincount(bins, minlength=BINS)
-
-    counts = {name: np.zeros(BINS, np.int64) for name in amax}
-    for name, found in tensors.each(counted):
-        counts[name] += found
+        counts[name] += np.bincount(bins, minlength=BINS)
     return counts
 
 
@@ -167,22 +158,15 @@ class _Tensors:
         self._fed = [name for name in names if name in inputs]
         self._groups = self._grouped([name for name in names if name not in inputs])
 
-    def each(self, work: Callable[[str, Values], T]) -> Iterator[tuple[str, T]]:
-        """(name, `work` of name and value) for every tensor and batch; a tensor's batches come in their order.
-
-        The tensors of a batch are worked on side by side: NumPy leaves Python's lock alone meanwhile.
-        """
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as workers:
-            for names, values in self._batches():
-                yield from zip(names, workers.map(work, names, values), strict=True)
-
-    def _batches(self) -> Iterator[tuple[list[str], list[Values]]]:
+    def values(self) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
+        """(name, value) for every tensor and batch; a tensor's batches come in their order."""
         for feed in self._feeds if self._fed else ():
-            yield self._fed, [feed[name] for name in self._fed]
+            for name in self._fed:
+                yield name, feed[name]
         for group in self._groups:
             session = open_model(self._with_outputs(group).SerializeToString())
             for feed in self._feeds:
-                yield group, session.run(feed)
+                yield from zip(group, session.run(feed), strict=True)
 
     def _grouped(self, names: list[str]) -> list[list[str]]:
         sizes = self._sizes(names)
