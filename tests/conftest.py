@@ -18,6 +18,18 @@ sys.path.append(str(Path(__file__).parents[1]))
 os.environ["PYTHONSAFEPATH"] = "1"
 
 
+# Their fixtures start daemons, or build images: once a session, not once for each of pytest-xdist's workers.
+IN_ONE_WORKER = ("cluster", "containers", "launcher", "publication")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests run beside each other (`-n`), a file stays in one worker, and so do folders of `IN_ONE_WORKER`."""
+    for item in items:
+        place = item.path.relative_to(Path(__file__).parent)
+        item.add_marker(pytest.mark.xdist_group(place.parts[0] if place.parts[0] in IN_ONE_WORKER else str(place)))
+
+
 @pytest.fixture(scope="session")
 def simulated_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library that stands in for the CUDA driver, built once a session."""
