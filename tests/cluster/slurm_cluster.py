@@ -84,14 +84,12 @@ class SlurmCluster:
         self.wait_until(lambda: self.ask("sinfo", "-h", "-o", "%T %D") == f"idle {len(NODES)}", START_S)
 
     def stop(self) -> None:
-        """Ends the daemons and everything that their jobs left."""
-        with contextlib.suppress(subprocess.SubprocessError):
-            self.ask("scancel", "--state=RUNNING")
-            self.ask("scancel", "--state=PENDING")
-        for name in ("slurmctld", *(f"slurmd-{node}" for node in NODES), "munge/pid"):
-            self._end(self.folder / (name if "/" in name else f"{name}.pid"))
-        for node in NODES:
-            self._end_jobs(node)
+        """Ends what runs, then the daemons."""
+        with contextlib.suppress(RuntimeError, subprocess.TimeoutExpired):  # it may not even have started
+            for node in NODES:
+                self._end_jobs(node)
+        for name in (*(f"slurmd-{node}.pid" for node in NODES), "slurmctld.pid", "munge/pid"):
+            self._end(self.folder / name)
 
     def start_node(self, node: str) -> None:
         (self.folder / "spool" / node).mkdir(exist_ok=True)
@@ -109,8 +107,10 @@ class SlurmCluster:
         self.ask("scontrol", "update", f"nodename={node}", "state=resume")
 
     def ask(self, *command: str) -> str:
-        """Runs a client and returns what it printed; CalledProcessError where it fails."""
-        ended = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True, timeout=60)
+        """Runs a client and returns what it printed; RuntimeError where it fails."""
+        ended = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False, timeout=60)
+        if ended.returncode:
+            raise RuntimeError(f"{' '.join(command)}: {ended.stderr.strip()}")
         return ended.stdout.strip()
 
     def state(self, job: str) -> str:
@@ -125,7 +125,9 @@ class SlurmCluster:
         end = time.monotonic() + seconds
         while not is_so():
             if time.monotonic() > end:
-                raise TimeoutError(f"not within {seconds} s; the queue:\n{self.ask('squeue', '--array', '--states=all')}")
+                raise TimeoutError(
+                    f"not within {seconds} s; the queue:\n{self.ask('squeue', '--array', '--states=all')}"
+                )
             time.sleep(0.2)
 
     def _start_munge(self) -> None:
@@ -159,20 +161,41 @@ class SlurmCluster:
         subprocess.run(command, env=self.environment, check=True, capture_output=True, timeout=60)
 
     def _end(self, pid_file: Path, number: signal.Signals = signal.SIGTERM) -> None:
+        """Ends a daemon, by force where it waits for something that will not come."""
         with contextlib.suppress(OSError, ValueError):
-            os.kill(int(pid_file.read_text()), number)
-            pid_file.unlink()
+            pid = int(pid_file.read_text())
+            os.kill(pid, number)
+            end = time.monotonic() + 3
+            while _is_running(pid) and time.monotonic() < end:
+                time.sleep(0.05)
+            if _is_running(pid):
+                os.kill(pid, signal.SIGKILL)
 
     def _end_jobs(self, node: str) -> None:
-        """Kills every process of the node's jobs, and the daemons that watch them."""
+        """Kills the node's jobs: first the daemons that watch them, which would still tell the controller."""
+        jobs = self.ask("squeue", "--noheader", f"--nodelist={node}", "--format=%A").split()
+        watchers, others = [], []
         for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError, ValueError):
-                environment = (process / "environ").read_bytes().split(b"\0")
-                is_ours = f"SLURM_CONF={self.folder}/slurm.conf".encode() in environment
-                of_node = f"SLURMD_NODENAME={node}".encode() in environment
-                watches = f"slurmd-{node}".encode() in (process / "cmdline").read_bytes()
-                if is_ours and (of_node or watches):
-                    os.kill(int(process.name), signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                variables = (process / "environ").read_bytes().split(b"\0")
+                command = (process / "cmdline").read_bytes()
+                if f"SLURM_CONF={self.folder}/slurm.conf".encode() not in variables:
+                    continue
+                if any(command.startswith(f"slurmstepd: [{job}.".encode()) for job in jobs):
+                    watchers.append(int(process.name))
+                elif f"SLURMD_NODENAME={node}".encode() in variables:
+                    others.append(int(process.name))
+        for pid in [*watchers, *others]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def _cgroup_plugin() -> str | None:
