@@ -11,7 +11,7 @@ checkpoint() {
   say 'asked to checkpoint'
   [ -n "$child" ] || return 0
   kill -USR1 "$child"
-  { sleep "$insist_after_s" && kill -USR1 "$child"; } 2>/dev/null &
+  { sleep "$insist_after_s" && kill -USR1 "$child"; } >/dev/null 2>&1 &
 }
 trap checkpoint USR1
 

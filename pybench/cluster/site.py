@@ -236,6 +236,8 @@ def _problem(found: ErrorDetails, content: TomlText, model: type[BaseModel]) -> 
             return Problem(f"`{key}` is missing", place.line, place.column)
         case "form":
             return Problem(f"`{key}`: {found['ctx']['what']}", place.line, place.column)
+        case "string_type":
+            return Problem(f"`{key}` takes text; not {found['input']}", place.line, place.column, "put it in quotes")
     return Problem(f"`{key}`: {found['msg']}; not {found['input']!r}", place.line, place.column)
 
 

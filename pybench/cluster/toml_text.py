@@ -61,7 +61,7 @@ def _syntax_problem(message: str, text: str) -> Problem:
     lines = text.splitlines() or [""]
     line, column = (int(match[1]), int(match[2])) if match and match[1] else (len(lines), len(lines[-1]) + 1)
     what = _PLACE.sub("", message)
-    hint = "text stands in quotes in TOML" if what.startswith("Invalid value") else None
+    hint = "text stands in quotes in TOML" if what.startswith(("Invalid value", "Expected newline")) else None
     return Problem(f"not TOML: {what}", line, column, hint)
 
 
