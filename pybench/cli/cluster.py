@@ -265,7 +265,7 @@ def _write_for_kubernetes(request: _Request, site: KubernetesSite) -> None:
         if wanted:
             number = submission.next_number(request.campaign)
             text = job_yaml(job_name(request.plan.name, number), site, wanted, count, request.arguments)
-            folder = request.campaign.submission(number)
+            folder = request.campaign.submission(number).resolve()
             script = submission.Script("job.yaml", submission.SHARDS, text)
             submission.write_scripts(folder, [script], request.site_text)
             paths = [folder / script.name]
