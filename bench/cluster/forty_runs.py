@@ -7,7 +7,6 @@ Needs root and Debian's slurmctld, slurmd, slurm-client and munge. Prints what h
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import tempfile
@@ -80,16 +79,18 @@ def wait_for_work_on(node: str, one: Batch, cluster: SlurmCluster) -> str:
 
 
 def report(one: Batch, cluster: SlurmCluster) -> None:
-    states = cluster.ask(
-        "squeue", "--noheader", "--array", "--states=all", "--Format=JobArrayID:10,State:12,RestartCnt:4"
-    )
+    fields = "--Format=JobArrayID:10,State:12,RestartCnt:4"
+    states = cluster.ask("squeue", "--noheader", "--array", "--states=all", fields)
     print("task, state, times started again:")
     print("\n".join(f"  {line}" for line in states.splitlines()))
     complete = [attempt for attempt in one.attempts() if attempt.is_complete]
     outcomes = Counter(f"{run['outcome']} {run['reason'] or ''}".strip() for run in (a.read_run() for a in complete))
     print(f"attempts: {len(one.attempts())}, complete {len(complete)}: {dict(outcomes)}")
-    counted = Counter((run.case_id, run.block) for run in one.campaign.runs())
-    print(f"runs that count: {len(counted)}, each {sorted(set(counted.values()))} time")
+    counting = [(run.case_id, run.block) for run in one.campaign.runs()]
+    ok = Counter((run.case_id, run.block) for run in complete if run.read_run()["outcome"] == "ok")
+    again = sum(count > 1 for count in ok.values())
+    print(f"runs that count: {len(counting)}, of them different: {len(set(counting))}")
+    print(f"done again because their block had changed its node: {again}; of these the latest counts")
     blocks: dict[int, set[str]] = {}
     for run in one.campaign.runs():
         claimant = read_claimant(run.claim)
@@ -97,13 +98,11 @@ def report(one: Batch, cluster: SlurmCluster) -> None:
     print(f"blocks by their nodes: { {block: sorted(nodes) for block, nodes in sorted(blocks.items())} }")
     for line in one.log("check.out").splitlines()[:3]:
         print(f"check.out: {line}")
-    with contextlib.suppress(OSError):
-        words = ("asked to checkpoint", "is queued again", "start ")
-        for number in range(1, SHARDS + 1):
-            lines = [
-                line for line in one.log(f"shards-1-{number}.out").splitlines() if any(word in line for word in words)
-            ]
-            print("\n".join(f"shard {number}: {line}" for line in lines))
+    words = ("asked to checkpoint", "is queued again", "start ")
+    for number in range(1, SHARDS + 1):
+        for line in one.log(f"shards-1-{number}.out").splitlines():
+            if any(word in line for word in words):
+                print(f"shard {number}: {line}")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def test_a_dry_run_writes_scripts_that_can_be_read_and_no_job(plan: Path, capsys
     for _ in range(2):
         assert main(["submit", str(plan), "--site", "site.toml", "--dry-run", "--filter", "iterations=1"]) == 0
         printed = capsys.readouterr()
-        folder = Path("results/trial/cluster/dry-run")
+        folder = Path("results/trial/cluster/dry-run").resolve()
         assert printed.out.splitlines() == [str(folder / "shards-1.sbatch"), str(folder / "check.sbatch")]
         assert "3 of 3 shards, nothing submitted" in printed.err
     assert sorted(entry.name for entry in folder.iterdir()) == ["check.sbatch", "logs", "shards-1.sbatch", "site.toml"]
@@ -72,6 +72,7 @@ def test_shards_keep_whole_blocks_and_artefacts_are_made_first(plan: Path, capsy
 
 
 def test_what_is_done_is_not_submitted(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan.write_text(PLAN.replace("repetitions: 3", "repetitions: 1"))
     assert main(["run", str(plan)]) == 0
     command = ["submit", str(plan), "--site", "site.toml", "--dry-run"]
     assert main(command) == 0
@@ -86,9 +87,10 @@ def test_kubernetes_gets_yaml_to_apply(plan: Path, capsys: pytest.CaptureFixture
     Path("site.toml").write_text(example_site("kubernetes"))
     assert main(["submit", str(plan), "--site", "site.toml"]) == 0
     printed = capsys.readouterr()
-    assert printed.out == "results/trial/cluster/submission-01/job.yaml\n"
-    assert "kubectl apply -f results/trial/cluster/submission-01/job.yaml" in printed.err
-    assert "completions: 3" in Path(printed.out.strip()).read_text()
+    path = Path("results/trial/cluster/submission-01/job.yaml").resolve()
+    assert printed.out == f"{path}\n"
+    assert f"kubectl apply -f {path}" in printed.err
+    assert "completions: 3" in path.read_text()
 
 
 @pytest.mark.parametrize(
@@ -131,10 +133,10 @@ def test_an_image_that_is_another_is_refused_before_anything_is_written(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A real file system of 24 KiB, which a plan fits and its scripts do not."""
+    """A real file system of 16 KiB, which a plan fits and its scripts do not."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["/usr/bin/mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", folder]
+    mount = ["/usr/bin/mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", folder]
     if os.getuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("SKIPPED: needs root to mount a small file system")
     yield folder
@@ -162,7 +164,7 @@ def test_two_submissions_at_once_wait_for_each_other(plan: Path, capsys: pytest.
 
 
 def test_what_needs_a_submission_says_so(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(plan)]) == 0
+    assert main(["submit", str(plan), "--site", "site.toml", "--dry-run"]) == 0
     capsys.readouterr()
     assert main(["cancel", "results/trial"]) == 0
     assert capsys.readouterr().out == "nothing in the queue\n"
@@ -192,7 +194,7 @@ def test_a_campaigns_directory_continues_with_its_own_plan(plan: Path, capsys: p
 
 def test_a_runner_that_is_asked_to_checkpoint_says_whether_something_is_left(plan: Path) -> None:
     plan.write_text(
-        PLAN.replace("iterations: [1, 2]", "energy_window_s: 2").replace("repetitions: 3", "repetitions: 2")
+        PLAN.replace("iterations: [1, 2]", "energy_window_s: 1").replace("repetitions: 3", "repetitions: 2")
     )
     codes = []
     for _ in range(2):
