@@ -24,6 +24,8 @@ pytestmark = pytest.mark.slow
 LONG_S = 100.0  # idles for longer than the tests last: something has to end it
 ELSEWHERE = 'exclude = "n3"'  # n3 is the node that dies
 
+MEMORY_CGROUP = Path("/sys/fs/cgroup/memory")
+
 # Joins the job's cgroup, is spared by the kernel, and takes memory until the kernel ends what is not.
 HOG = """
 import os, sys, time
@@ -95,7 +97,7 @@ def _disturb(found: dict[str, Batch], cluster: SlurmCluster) -> None:
 
 def _take_memory(one: Batch, cluster: SlurmCluster) -> None:
     """Has the kernel end the runner for memory: it is made the first choice, its worker dies with it."""
-    if not Path("/sys/fs/cgroup/memory").is_dir():
+    if not MEMORY_CGROUP.is_dir():
         return
     claimant = read_claimant(one.attempts()[0].claim)
     assert claimant is not None
@@ -103,16 +105,19 @@ def _take_memory(one: Batch, cluster: SlurmCluster) -> None:
     Path(f"/proc/{claimant.pid}/oom_score_adj").write_text("1000")
     lines = Path(f"/proc/{claimant.pid}/cgroup").read_text().splitlines()
     inside = next(line.split(":", 2)[2] for line in lines if ":memory:" in line)
-    procs = Path(f"/sys/fs/cgroup/memory{inside}/cgroup.procs")
+    procs = MEMORY_CGROUP / inside.lstrip("/") / "cgroup.procs"
     subprocess.run([sys.executable, "-c", HOG, str(procs)], check=False, timeout=60)  # it may end with the job
 
 
-def ended(one: Batch, state: str, seconds: float = 90.0) -> rundir.RunDirectory:
-    """Waits for the job's end, settles, and returns the first attempt at the campaign's only run."""
+def check_word(one: Batch, state: str, outcome: str) -> None:
+    """Waits for the job's end, settles, and looks at the campaign's only run."""
     assert one.cluster is not None
-    one.cluster.wait_for(one.task, state, seconds=seconds)
-    one.main("settle")
-    return one.attempts()[0]
+    one.cluster.wait_for(one.task, state, seconds=90)
+    assert one.main("settle") == 0
+    (attempt,) = one.attempts()
+    record = attempt.read_run()
+    assert (record["outcome"], record["reason"]) == (outcome, state)
+    assert f"Slurm says {state} of job {one.task}" in record["detail"]
 
 
 @pytest.mark.parametrize(
@@ -121,18 +126,63 @@ def ended(one: Batch, state: str, seconds: float = 90.0) -> rundir.RunDirectory:
         ("cancelled", "CANCELLED", "interrupted"),
         ("preempted", "PREEMPTED", "interrupted"),
         ("lost", "NODE_FAIL", "killed"),
-        ("oom", "OUT_OF_MEMORY", "oom"),
-        ("timeout", "TIMEOUT", "timeout"),
     ],
 )
 def test_a_run_that_died_with_its_job_gets_slurms_word(
     campaigns: dict[str, Batch], cluster: SlurmCluster, name: str, state: str, outcome: str
 ) -> None:
-    if name == "oom" and not Path("/sys/fs/cgroup/memory").is_dir():
-        pytest.skip("no memory cgroup (version 1) that Slurm could bound a job with")
-    record = ended(campaigns[name], state).read_run()
-    assert (record["outcome"], record["reason"]) == (outcome, state)
-    assert f"Slurm says {state} of job {campaigns[name].task}" in record["detail"]
+    check_word(campaigns[name], state, outcome)
+
+
+@pytest.mark.skipif(not MEMORY_CGROUP.is_dir(), reason="no memory cgroup (version 1) that Slurm could bound a job with")
+def test_a_job_that_ran_out_of_memory_is_an_oom(campaigns: dict[str, Batch], cluster: SlurmCluster) -> None:
+    check_word(campaigns["oom"], "OUT_OF_MEMORY", "oom")
+
+
+def test_an_image_that_changed_in_the_queue_runs_nothing(
+    campaigns: dict[str, Batch], tmp_path: Path, cluster: SlurmCluster
+) -> None:
+    image = tmp_path / "image.sif"
+    image.write_bytes(b"the image")
+    sha256 = hashlib.sha256(b"the image").hexdigest()
+    rest = f'[image]\npath = "{image}"\nsha256 = "{sha256}"\n[scratch]\nstage_image = true'
+    one = batch(tmp_path / "image", cluster, job=f'{ELSEWHERE}\noptions = ["--hold"]', rest=rest)
+    assert one.submit() == 0
+    image.write_bytes(b"another")
+    cluster.ask("scontrol", "release", one.task)
+    cluster.wait_for(one.task, "FAILED")
+    assert "the image is not the one that was submitted" in one.log()
+    assert one.attempts() == []
+    one.main("cancel")
+
+
+def test_what_slurm_refuses_leaves_nothing(
+    campaigns: dict[str, Batch], tmp_path: Path, cluster: SlurmCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The array is accepted, the check is not: the array goes again."""
+    one = batch(tmp_path / "refused", cluster, rest='partition = "nope"')
+    before = cluster.ask("squeue", "--noheader", "--array", "--format=%i")
+    assert one.submit() == 1
+    assert "error: sbatch refused check.sbatch: " in capsys.readouterr().err
+    assert cluster.ask("squeue", "--noheader", "--array", "--format=%i") == before
+    assert one.campaign.submissions() == []
+    one.site.write_text(one.site.read_text().replace('partition = "nope"', ""))
+    assert one.submit("--json") == 0
+    assert json.loads(capsys.readouterr().out)["shards"] == [1]
+    assert one.main("cancel") == 0
+
+
+def test_two_arrays_of_one_campaign_do_each_run_once(
+    campaigns: dict[str, Batch], tmp_path: Path, cluster: SlurmCluster
+) -> None:
+    one = batch(tmp_path / "twice", cluster, repetitions=2, cases=2, idle_s=0.3, job=ELSEWHERE)
+    assert one.submit("--dry-run") == 0
+    script = str(one.campaign.cluster / "dry-run" / "shards-1.sbatch")
+    jobs = [cluster.ask("sbatch", "--parsable", script) for _ in range(2)]
+    for task in (f"{job}_{index}" for job in jobs for index in (1, 2)):
+        cluster.wait_for(task, "COMPLETED", "FAILED")
+    assert [attempt.attempt for attempt in one.attempts()] == [1] * 4
+    assert one.main("check") == 0
 
 
 def test_a_task_that_checkpoints_goes_on_where_it_stopped(campaigns: dict[str, Batch], cluster: SlurmCluster) -> None:
@@ -143,23 +193,6 @@ def test_a_task_that_checkpoints_goes_on_where_it_stopped(campaigns: dict[str, B
     assert log.index("start 1") < log.index("asked to checkpoint") < log.index("is queued again") < log.index("start 2")
     jobs = [read_claimant(attempt.claim).job for attempt in one.attempts()]  # type: ignore[union-attr]
     assert sorted({job.restart for job in jobs if job}) == [0, 1]
-
-
-def test_a_block_whose_node_died_is_done_again_on_one_machine(
-    campaigns: dict[str, Batch], cluster: SlurmCluster
-) -> None:
-    one = campaigns["moved"]
-    cluster.wait_for(one.task, "COMPLETED")
-    cluster.wait_for(one.check_job, "COMPLETED")
-    made = {}
-    for attempt in one.attempts():
-        claimant = read_claimant(attempt.claim)
-        assert claimant is not None
-        record = attempt.read_run()
-        made.setdefault(claimant.machine == "n3", []).append((attempt.attempt, record["outcome"], record["reason"]))
-    assert sorted(made[True]) == [(1, "killed", "REQUEUED"), (1, "ok", None)], "one done, one lost with the node"
-    assert made[False] == [(2, "ok", None)] * 2
-    assert len(list(one.campaign.runs())) == 2, "each run counts once"
 
 
 def test_a_campaign_in_chunks_is_checked_and_reported(
@@ -202,46 +235,26 @@ def test_submitting_again_submits_what_is_missing(
     assert one.main("check") == 0
 
 
-def test_two_arrays_of_one_campaign_do_each_run_once(tmp_path: Path, cluster: SlurmCluster) -> None:
-    one = batch(tmp_path / "twice", cluster, repetitions=2, cases=3, idle_s=0.3, job=ELSEWHERE)
-    assert one.submit("--dry-run") == 0
-    script = str(one.campaign.cluster / "dry-run" / "shards-1.sbatch")
-    jobs = [cluster.ask("sbatch", "--parsable", script) for _ in range(2)]
-    for task in (f"{job}_{index}" for job in jobs for index in (1, 2)):
-        cluster.wait_for(task, "COMPLETED", "FAILED")
-    assert [attempt.attempt for attempt in one.attempts()] == [1] * 6
-    assert one.main("check") == 0
-
-
-def test_an_image_that_changed_in_the_queue_runs_nothing(tmp_path: Path, cluster: SlurmCluster) -> None:
-    image = tmp_path / "image.sif"
-    image.write_bytes(b"the image")
-    sha256 = hashlib.sha256(b"the image").hexdigest()
-    rest = f'[image]\npath = "{image}"\nsha256 = "{sha256}"\n[scratch]\nstage_image = true'
-    one = batch(tmp_path / "image", cluster, job=f'{ELSEWHERE}\noptions = ["--hold"]', rest=rest)
-    assert one.submit() == 0
-    image.write_bytes(b"another")
-    cluster.ask("scontrol", "release", one.task)
-    cluster.wait_for(one.task, "FAILED")
-    assert "the image is not the one that was submitted" in one.log()
-    assert one.attempts() == []
-    one.main("cancel")
-
-
-def test_what_slurm_refuses_leaves_nothing(
-    tmp_path: Path, cluster: SlurmCluster, capsys: pytest.CaptureFixture[str]
+def test_a_block_whose_node_died_is_done_again_on_one_machine(
+    campaigns: dict[str, Batch], cluster: SlurmCluster
 ) -> None:
-    """The array is accepted, the check is not: the array goes again."""
-    one = batch(tmp_path / "refused", cluster, rest='partition = "nope"')
-    before = cluster.ask("squeue", "--noheader", "--array", "--format=%i")
-    assert one.submit() == 1
-    assert "error: sbatch refused check.sbatch: " in capsys.readouterr().err
-    assert cluster.ask("squeue", "--noheader", "--array", "--format=%i") == before
-    assert one.campaign.submissions() == []
-    one.site.write_text(one.site.read_text().replace('partition = "nope"', ""))
-    assert one.submit("--json") == 0
-    assert json.loads(capsys.readouterr().out)["shards"] == [1]
-    assert one.main("cancel") == 0
+    one = campaigns["moved"]
+    cluster.wait_for(one.task, "COMPLETED")
+    cluster.wait_for(one.check_job, "COMPLETED")
+    made = {}
+    for attempt in one.attempts():
+        claimant = read_claimant(attempt.claim)
+        assert claimant is not None
+        record = attempt.read_run()
+        made.setdefault(claimant.machine == "n3", []).append((attempt.attempt, record["outcome"], record["reason"]))
+    assert sorted(made[True]) == [(1, "killed", "REQUEUED"), (1, "ok", None)], "one done, one lost with the node"
+    assert made[False] == [(2, "ok", None)] * 2
+    assert len(list(one.campaign.runs())) == 2, "each run counts once"
+
+
+def test_a_job_whose_time_was_up_is_a_timeout(campaigns: dict[str, Batch], cluster: SlurmCluster) -> None:
+    """Last of all, because Slurm looks at time limits every 30 s."""
+    check_word(campaigns["timeout"], "TIMEOUT", "timeout")
 
 
 def _cases(one: Batch) -> list[str]:
