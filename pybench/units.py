@@ -90,7 +90,13 @@ _LIST = (
     Metric("gpu_net_energy_per_sample_j", "J", "lower", "energy above idle for one sample; signed"),
     Metric("gpu_net_energy_per_token_j", "J", "lower", "energy above idle for one token; signed"),
     Metric("gpu_net_energy_per_gb_j", "J/GB", "lower", "energy above idle for 10^9 bytes copied; signed"),
-    Metric("gpu_tail_energy_j", "J", "none", "energy above idle after the window, until the board is at rest"),
+    Metric(
+        "gpu_tail_energy_j",
+        "J",
+        "none",
+        "energy above idle after the window, until the board is at rest; signed",
+        scale="difference",  # it is often nothing but noise around 0
+    ),
     Metric("gpu_idle_power_before_w", "W", "none", "power of the board with the model loaded, before any work"),
     Metric("gpu_idle_power_after_w", "W", "none", "power of the board at rest again, after the work"),
     # energy of the CPU's packages

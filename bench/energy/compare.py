@@ -52,13 +52,14 @@ ALL_KERNELS = "all"
 @dataclass(frozen=True, slots=True)
 class Judged:
     """Windows of all boards, one array entry each: their relative errors by reference and method (NaN: not measured),
-    and the relative standard uncertainty that each fused method claims for its own value."""
+    the relative standard uncertainty that each fused method claims for its own value, and the kernel's own variation by
+    reference."""
 
     kernel: NDArray[np.str_]
     nominal_s: Numbers
     error: dict[tuple[str, str], Numbers]
     u: dict[str, Numbers]
-    variation: Numbers
+    variation: dict[str, Numbers]
 
 
 def main() -> None:
@@ -118,7 +119,10 @@ def judge(recording: Recording, half: str, profile: SensorProfile, reference: Re
             for method, energy_j in energies_j.items()
         },
         {method: each[chosen] for method, each in u.items()},
-        np.array([reference.variation[kind] for kind in kinds]),
+        {
+            "first": np.array([reference.first_variation[kind] for kind in kinds]),
+            "long": np.array([reference.long_variation[kind] for kind in kinds]),
+        },
     )
 
 
@@ -146,7 +150,7 @@ def join(parts: list[Judged]) -> Judged:
         np.concatenate([part.nominal_s for part in parts]),
         {key: np.concatenate([part.error[key] for part in parts]) for key in parts[0].error},
         {key: np.concatenate([part.u[key] for part in parts]) for key in parts[0].u},
-        np.concatenate([part.variation for part in parts]),
+        {key: np.concatenate([part.variation[key] for part in parts]) for key in REFERENCES},
     )
 
 
@@ -183,7 +187,7 @@ def report(judged: Judged, half: str) -> list[str]:
         lines += [f"| kernel | s | n | own variation | {' | '.join(METHODS)} |", "| --- " * (4 + len(METHODS)) + "|"]
         for kernel, length_s, chosen in groups(judged):
             cells = [percent(median_error(judged.error[reference, method][chosen])[0]) for method in METHODS]
-            own = percent(float(np.median(judged.variation[chosen])))
+            own = percent(float(np.median(judged.variation[reference][chosen])))
             lines.append(f"| {kernel} | {length_s:g} | {chosen.sum()} | {own} | {' | '.join(cells)} |")
         lines.append("")
     for method in (FUSED, FUSED_SESSION):
@@ -206,7 +210,7 @@ def verdicts(judged: Judged, method: str) -> Iterator[str]:
         for reference in REFERENCES if kernel == ALL_KERNELS else ():
             error, u = judged.error[reference, method][chosen], judged.u[method][chosen]
             median, _ = median_error(error)
-            own = float(np.median(judged.variation[chosen]))
+            own = float(np.median(judged.variation[reference][chosen]))
             covered = coverage(error, u)
             width = half_width(u)
             kept = median <= max(BOUNDS[length_s], own) and covered[0] >= LEAST_COVERAGE
@@ -240,7 +244,7 @@ def write_csv(path: Path, judged: Judged) -> None:
             for (reference, method), error in judged.error.items():
                 median, count = median_error(error[chosen])
                 row: list[object] = [kernel, length_s, reference, method, count, _cell(median)]
-                row.append(_cell(float(np.median(judged.variation[chosen]))))
+                row.append(_cell(float(np.median(judged.variation[reference][chosen]))))
                 if method in judged.u:
                     u = judged.u[method][chosen]
                     row += [_cell(each) for each in (*coverage(error[chosen], u), half_width(u))]

@@ -1,14 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Records one part of the live campaign on a machine with an NVIDIA GPU, torch and no network, from the repository root.
-#   usage: bench/energy/on_gpu.sh OUT [PART] [SECONDS] [SEED]      writes OUT/part-PART.tar.gz
+#   usage: bench/energy/on_gpu.sh OUT [PART [OPTION ...]]      writes OUT/part-PART.tar.gz; options are record.py's
 # Wheels that the machine lacks are taken from .gpu/wheels, where bench/energy/peers.sh put them. Nothing is installed
-# outside a folder in /tmp, save the built extension beside the package. About 100 s on top of SECONDS.
+# outside a folder in /tmp, save the built extension beside the package. About 100 s on top of the recording.
 set -eu
-out=${1:?usage: bench/energy/on_gpu.sh OUT [PART] [SECONDS] [SEED]}
+out=${1:?usage: bench/energy/on_gpu.sh OUT [PART [OPTION ...]]}
 part=${2:-0}
-seconds=${3:-420}
-seed=${4:-1}
+shift "$(($# < 2 ? $# : 2))"
 site=/tmp/pybench-site
 build=/tmp/pybench-native
 mkdir -p "$out"
@@ -32,6 +31,6 @@ wait
 cp "$build"/_native*.so pybench/
 
 folder=$(mktemp -d)
-python3 -P -m bench.energy.record "$folder/part-$part" --part "$part" --seconds "$seconds" --seed "$seed"
+python3 -P -m bench.energy.record "$folder/part-$part" --part "$part" "$@"
 tar -C "$folder" -czf "$out/part-$part.tar.gz" "part-$part"
 ls -l "$out/part-$part.tar.gz"

@@ -15,7 +15,7 @@ JOULES_PER_KWH = 3.6e6
 
 
 class Peer(Protocol):
-    """Another tool's begin and end of a window, on the GPU with index 0."""
+    """Another tool's begin and end of a window, on one GPU: the first that CUDA shows, NVML's number `gpu_index`."""
 
     version: str
 
@@ -32,7 +32,7 @@ class Zeus:
     power times its length. No window here is shorter than the counter's period, so it costs a call and changes nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, gpu_index: int) -> None:  # unused: Zeus counts what CUDA_VISIBLE_DEVICES shows
         from zeus.monitor import ZeusMonitor
 
         self.version = importlib.metadata.version("zeus")
@@ -51,7 +51,7 @@ class CodeCarbon:
     CPU and memory are given constant powers, so that reading them takes no time between the GPU's edges and the work.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, gpu_index: int) -> None:
         from codecarbon import OfflineEmissionsTracker
 
         self.version = importlib.metadata.version("codecarbon")
@@ -59,7 +59,7 @@ class CodeCarbon:
             country_iso_code="USA",
             measure_power_secs=0.1,
             save_to_file=False,
-            gpu_ids=[0],
+            gpu_ids=[gpu_index],
             force_cpu_power=1,
             force_ram_power=1,
             log_level="error",
@@ -77,7 +77,7 @@ class CodeCarbon:
         return float(self._tracker.stop_task(window).gpu_energy) * JOULES_PER_KWH
 
 
-MAKERS: dict[str, Callable[[], Peer]] = {"zeus": Zeus, "codecarbon": CodeCarbon}
+MAKERS: dict[str, Callable[[int], Peer]] = {"zeus": Zeus, "codecarbon": CodeCarbon}
 
 
 class TimedPeer:
@@ -102,13 +102,13 @@ class TimedPeer:
         self.end_s = (monotonic_ns() - before_ns) * 1e-9
 
 
-def open_peers(report: Callable[[str], None]) -> dict[str, Peer]:
+def open_peers(gpu_index: int, report: Callable[[str], None]) -> dict[str, Peer]:
     """Those of MAKERS that work here; why the others do not goes to `report`."""
     logging.getLogger("zeus").setLevel(logging.ERROR)
     peers = {}
     for name, make in MAKERS.items():
         try:
-            peers[name] = make()
+            peers[name] = make(gpu_index)
         except Exception as error:  # whatever a peer raises, the recording goes on without it
             report(f"{name} does not run here: {type(error).__name__}: {error}")
     return peers

@@ -104,7 +104,7 @@ def record(arguments: argparse.Namespace, plan: list[PlannedWindow]) -> None:
     loads = kernels.prepare()
     for load in loads.values():
         say(f"{load.name:<20} {load.iteration_s * 1e3:9.4f} ms an iteration: {load.what}")
-    others = peers.open_peers(say)
+    others = peers.open_peers(device.index, say)
     origin_ns = monotonic_ns()
     with sampling(device, arguments.seconds) as (sampler, counter):
         recorded = list(run_windows(plan, loads, others, origin_ns))

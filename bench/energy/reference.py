@@ -7,8 +7,10 @@ ago; within a few lags of a window's begin no tick is used. From the idle power 
 begin, from the ticks inside it the energy after any number of iterations. Two references:
 
     long    joules an iteration over windows of 10 s: energy should be proportional to work
-    first   joules an iteration over a kernel's first L seconds after rest, which a window of L seconds repeats; its
-            spread between long windows is the kernel's own variation
+    first   joules an iteration over a kernel's first L seconds after rest, which a window of L seconds repeats
+
+The kernel's own variation is what these windows say of it, too: how far its first L seconds are from each reference,
+for temperature and clocks are others then.
 
 No sample of the driver's buffer and no polled power is looked at. A kernel that alternates as slowly as the counter
 ticks (`ALTERNATING`) draws two powers; both are found by least squares over all its ticks.
@@ -36,12 +38,16 @@ FEWEST_FOR_SPREAD = 2
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """In J an iteration, each by kernel or by kernel and length. `variation`: relative standard deviation of `first_j`
-    between windows, NaN from fewer than FEWEST_FOR_SPREAD."""
+    """In J an iteration, each by kernel or by kernel and length.
+
+    The variations are a kernel's own: its first seconds in each long window, against the reference; standard deviation
+    and root mean square, relative, NaN from fewer than FEWEST_FOR_SPREAD windows.
+    """
 
     long_j: dict[str, float]
     first_j: dict[tuple[str, float], float]
-    variation: dict[tuple[str, float], float]
+    first_variation: dict[tuple[str, float], float]
+    long_variation: dict[tuple[str, float], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ def find_reference(recordings: list[Recording], profile: SensorProfile, lengths_
         for kernel in sorted({load.kernel for load in loads})
         for curve in _curves([load for load in loads if load.kernel == kernel], profile.counter_delay_s)
     ]
-    long_j, first_j, variation = {}, {}, {}
+    long_j, first_j, first_variation, long_variation = {}, {}, {}, {}
     for kernel in sorted({curve.kernel for curve in curves}):
         mine = [curve for curve in curves if curve.kernel == kernel]
         longest = [curve.energy_j[-1] / curve.done[-1] for curve in mine if curve.nominal_s >= LONG_S]
@@ -92,11 +98,13 @@ def find_reference(recordings: list[Recording], profile: SensorProfile, lengths_
             # A window of 5 s is no reference for windows of 5 s.
             figures = [curve.an_iteration_j(length_s) for curve in mine if curve.nominal_s > length_s]
             if figures:
-                mean_j = float(np.mean(figures))
+                key = kernel, length_s
+                first_j[key] = float(np.mean(figures))
                 known = len(figures) >= FEWEST_FOR_SPREAD
-                first_j[kernel, length_s] = mean_j
-                variation[kernel, length_s] = float(np.std(figures, ddof=1)) / mean_j if known else np.nan
-    return Reference(long_j, first_j, variation)
+                first_variation[key] = float(np.std(figures, ddof=1)) / first_j[key] if known else np.nan
+                apart = np.array(figures) / long_j[kernel] - 1 if longest else np.full(1, np.nan)
+                long_variation[key] = float(np.sqrt(np.mean(apart**2))) if known else np.nan
+    return Reference(long_j, first_j, first_variation, long_variation)
 
 
 def _loads(recording: Recording, profile: SensorProfile) -> list[_Load]:

@@ -2,7 +2,8 @@
 """Which windows a campaign of live recordings has, in which order, and how long it takes. Pure: no clock, no device.
 
 Every kernel has as many windows of each length as every other. They are dealt evenly to the parts (one recording
-each), and within a kernel and length evenly to the peers, so that no method sees easier windows than another. The
+each), and within a kernel and length evenly to the peers, so that no method sees easier windows than another. Every
+part has reference windows of its own, because parts may be recorded on boards that differ. The
 order inside a part is random, with random idle between windows: neither heat nor the phase of the sensor's own clocks
 goes with a kernel, a length or a peer.
 """
@@ -17,7 +18,8 @@ PEERS = ("", "zeus", "codecarbon")  # who else measures a window; one at most, s
 
 # Windows of each length (s) for each kernel, over the whole campaign.
 WINDOWS_PER_KERNEL = {0.2: 36, 0.5: 36, 1.0: 11, 5.0: 5}
-REFERENCE_S = 10.0  # one window of each kernel in each part; no peer measures it
+REFERENCE_S = 10.0  # no peer measures these
+REFERENCES = 5  # of each kernel in each part: one alone has the clocks and the temperature of that once
 IDLE_S = (0.8, 1.7)  # longer than the 1 s average of the slowest channel takes to forget most of a window
 EDGE_S = 0.05  # what starting a window, reading peers and converting its events takes
 LEAD_S = 2.0  # idle before the first window and after the last
@@ -52,7 +54,7 @@ def plan_part(part: int, parts: int, seconds: float, seed: int) -> list[PlannedW
         return PlannedWindow(kernel, nominal_s, order.uniform(*IDLE_S), peer)
 
     others = [plan(*dealt) for dealt in deal(part, parts)]
-    chosen = [plan(kernel, REFERENCE_S, "") for kernel in KERNELS]
+    chosen = [plan(kernel, REFERENCE_S, "") for kernel in KERNELS for _ in range(REFERENCES)]
     order.shuffle(others)
     left_s = seconds - 2 * LEAD_S - sum(window.duration_s for window in chosen)
     for window in others:

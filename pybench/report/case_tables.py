@@ -9,6 +9,7 @@ from dataclasses import replace
 from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
 from pybench.case import Case
+from pybench.criteria import idle_factors
 from pybench.report.labels import (
     METRIC_LABELS,
     WORKLOAD_LABELS,
@@ -18,7 +19,7 @@ from pybench.report.labels import (
     metric_title,
     varying_factors,
 )
-from pybench.report.numbers import DisplayUnit, display_unit, format_plain
+from pybench.report.numbers import DASH, DisplayUnit, display_unit, format_plain
 from pybench.report.tables import (
     Cell,
     Column,
@@ -241,6 +242,9 @@ def why_nothing(case: CaseFinding) -> str:
 
 
 def _factor_cell(name: str, case: Case) -> Cell:
+    """A dash where the factor means nothing for the case."""
+    if name in idle_factors(case):
+        return Cell(DASH, csv=("",))
     value = getattr(case, name)
     number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     shown = factor_text(name, value) if value is None or isinstance(value, bool) else str(value)
@@ -298,9 +302,8 @@ def _factor_title(name: str) -> str:
 
 
 def _is_numeric(name: str, cases: Sequence[Case]) -> bool:
-    return all(
-        isinstance(getattr(case, name), int | float) and not isinstance(getattr(case, name), bool) for case in cases
-    )
+    values = [getattr(case, name) for case in cases if name not in idle_factors(case)]
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
 def _notes(workload: str, cases: Sequence[Case], shown: Sequence[str]) -> list[str]:

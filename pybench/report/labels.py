@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pybench.case import FACTORS, Case
-from pybench.criteria import Criterion, Pair
+from pybench.criteria import Criterion, Pair, idle_factors
 from pybench.report.numbers import DisplayUnit, format_plain
 
 METRIC_LABELS = {
@@ -92,8 +92,17 @@ _MINOR = frozenset({"calibration_images", "corpus_field", "corpus_limit_bytes", 
 
 
 def varying_factors(cases: Sequence[Case]) -> tuple[str, ...]:
-    """Factors that are not the same in all cases, in the order of `FACTORS`."""
-    return tuple(name for name in FACTORS if len({repr(getattr(case, name)) for case in cases}) > 1)
+    """Factors that are not the same in all cases that they mean something for, in the order of `FACTORS`."""
+    return tuple(name for name, values in _values(cases).items() if len({repr(value) for value in values}) > 1)
+
+
+def _values(cases: Sequence[Case]) -> dict[str, list[object]]:
+    """Factor -> its value in each of the cases that it means something for."""
+    idle = [idle_factors(case) for case in cases]
+    return {
+        name: [getattr(case, name) for case, unused in zip(cases, idle, strict=True) if name not in unused]
+        for name in FACTORS
+    }
 
 
 def naming_factors(cases: Sequence[Case]) -> tuple[str, ...]:
@@ -108,11 +117,10 @@ def naming_factors(cases: Sequence[Case]) -> tuple[str, ...]:
 
 
 def constant_factors(cases: Sequence[Case]) -> dict[str, object]:
-    """Factors that all cases share and that some case set, protocol included."""
+    """Factors that all cases share which they mean something for, and that some case set, protocol included."""
     names = [name for name in FACTORS if any(name in case.chosen() for case in cases)]
-    return {
-        name: getattr(cases[0], name) for name in names if name not in varying_factors(cases) and name != "workload"
-    }
+    values, varying = _values(cases), varying_factors(cases)
+    return {name: values[name][0] for name in names if values[name] and name not in varying and name != "workload"}
 
 
 def factor_text(name: str, value: object) -> str:
@@ -122,8 +130,9 @@ def factor_text(name: str, value: object) -> str:
 
 
 def case_text(case: Case, names: Iterable[str]) -> str:
-    """The given factors of a case in one line, without files that it does not name."""
-    values = {name: getattr(case, name) for name in names}
+    """The given factors of a case in one line, without those that mean nothing for it and files that it names not."""
+    idle = idle_factors(case)
+    values = {name: getattr(case, name) for name in names if name not in idle}
     given = {name: value for name, value in values.items() if value is not None or FACTORS[name].kind != "file"}
     return ", ".join(factor_text(name, value) for name, value in given.items())
 

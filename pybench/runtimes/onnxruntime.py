@@ -165,6 +165,7 @@ def open_session(
     providers.refuse(provider, precision)
     if kind == "cuda":
         providers.set_tf32(precision)
+        _load_cuda_libraries()
     started = _start(path, provider, precision, threads, graph=provider == "cuda" and launch == "graph")
     used = started.session.get_providers()
     if providers.NAMES[provider] not in used:
@@ -230,6 +231,12 @@ def _partitions(session: onnxruntime.InferenceSession) -> dict[str, int] | None:
     if not hasattr(session, "get_provider_graph_assignment_info"):
         return None
     return providers.partitions_of(session.get_provider_graph_assignment_info())
+
+
+def _load_cuda_libraries() -> None:
+    """CUDA's and cuDNN's, which pip puts where the loader does not look; those that are nowhere it prints."""
+    if hasattr(onnxruntime, "preload_dlls"):
+        onnxruntime.preload_dlls()
 
 
 def _run_options(graph: int) -> onnxruntime.RunOptions:

@@ -45,6 +45,7 @@ def judged(half: str) -> compare.Judged:
         {row["kernel"]: float(row["long_j"]) for row in rows},
         {key: float(row["first_j"]) for key, row in zip(keys, rows, strict=True)},
         {key: float(row["variation"]) for key, row in zip(keys, rows, strict=True)},
+        dict.fromkeys(keys, np.nan),
     )
     profile = characterise(cut().trace, cut().edges_ns(cut().windows.of_half(TUNING)))
     return compare.judge(cut(), half, profile, reference)
@@ -145,7 +146,23 @@ def test_the_reference_finds_what_a_steady_kernel_costs_from_the_counter_alone()
     assert reference.long_j["memory"] == pytest.approx(0.6, rel=5e-4)
     assert reference.first_j["memory", 1.0] == pytest.approx(0.6, rel=2e-3)
     assert reference.first_j["memory", 0.2] == pytest.approx(0.6, rel=6e-3)
-    assert reference.variation["memory", 0.2] < 6e-3
+    assert reference.first_variation["memory", 0.2] < 6e-3
+    assert reference.long_variation["memory", 0.2] < 6e-3
+
+
+def test_a_kernels_own_variation_against_long_windows_holds_what_they_gain_with_time() -> None:
+    # From 594 W to 606 W within the first second, then steady: short windows cost less an iteration than long ones.
+    step_s = 0.0005
+    power_w = np.full(round(60 / step_s), IDLE_W)
+    for begin_s in (5.013, 30.078):
+        first = round(begin_s / step_s)
+        rising = np.minimum(594.0 + 12.0 * np.arange(round(10 / step_s)) * step_s, 606.0)
+        power_w[first : first + len(rising)] = rising
+    recording = recorded("memory", power_w, step_s, [5.013, 30.078], 10.0, 0.001)
+    reference = find_reference([recording], ASSUMED, [0.5, 5.0])
+    assert reference.first_variation["memory", 0.5] < 2e-3
+    assert reference.long_variation["memory", 0.5] == pytest.approx(0.014, rel=0.2)
+    assert reference.long_variation["memory", 5.0] < 3e-3
 
 
 @pytest.mark.parametrize("begin_s", [5.013, 5.044, 5.071])

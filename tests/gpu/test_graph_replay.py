@@ -137,6 +137,7 @@ def test_the_load_draws_power_and_less_of_it_at_a_lower_level() -> None:
         assert reading is not None
         return reading / 1000
 
+    time.sleep(1.5)  # the power of what ran before lingers
     idle = device.power_mw(_native.FIELD_POWER_INSTANT).value
     with GpuLoad(uuid()) as load:
         full, quarter = watts(load, 1.0), watts(load, 0.25)

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from pybench.errors import DeviceMemoryError, InputError, PybenchError
+from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError
 from pybench.measure import monotonic_ns
 from pybench.runtimes.session import TensorSpec
 from pybench.runtimes.tensorrt.library import Messages, listen, load, strongly_typed
 
 AVERAGED_TIMINGS = 8  # of each kernel that is tried: trtexec's, where the API's own default is 1
+_NO_KERNEL = ("Could not find any implementation for node", "No supported formats for")  # said of a node, by 10.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ def build_engine(source: Path, destination: Path, options: BuildOptions) -> Buil
     """Builds `source` and writes the engine to `destination`.
 
     The caller has made sure of a GPU: TensorRT aborts the process without one. Raises InputError for a file that
-    TensorRT cannot parse, DeviceMemoryError when memory ran out, PybenchError when it builds nothing.
+    TensorRT cannot parse, DeviceMemoryError when memory ran out, UnsupportedError (`no_kernel`) where TensorRT has no
+    kernel for a node in its types, PybenchError when it builds nothing for another reason.
     """
     library = load()
     log, messages = listen()
@@ -162,4 +164,8 @@ def _failure(source: Path, messages: Messages) -> PybenchError:
     said = messages.last()
     if any("out of memory" in text.lower() or "outofmemory" in text.lower() for text in messages.errors):
         return DeviceMemoryError(f"memory ran out while {source.name} was built: {said}", evidence="tensorrt")
-    return PybenchError(f"TensorRT builds no engine of {source.name}: {said}")
+    what = f"TensorRT builds no engine of {source.name}: {said}"
+    if any(sign in text for text in messages.errors for sign in _NO_KERNEL):
+        hint = "keep that node in FP32 with keep_fp32; a workspace_bytes that is too small can be the reason, too"
+        return UnsupportedError(what, code="no_kernel", hint=hint)
+    return PybenchError(what)
