@@ -30,9 +30,9 @@ def print_queue(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:
     from pybench.cluster.ending import open_attempts
 
     for found in _submissions(campaign):
-        text = ", ".join(f"{count} {state}" for state, count in found["states"].items()) or "nothing in the queue"
+        states = ", ".join(f"{count} {state}" for state, count in found["states"].items()) or "nothing in the queue"
         waits = f" ({'; '.join(found['waits'])})" if found["waits"] else ""
-        print(f"submission {found['number']:02d} ({found['scheduler']}): {text}{waits}")
+        print(f"submission {found['number']:02d} ({found['scheduler']}): {found['unknown'] or states + waits}")
     left = open_attempts(campaign, plan)
     if left:
         print(
@@ -52,7 +52,8 @@ def name_of(path: Path, campaign: CampaignDirectory) -> str:
 
 
 def _submissions(campaign: CampaignDirectory) -> list[dict[str, Any]]:
-    """Each submission with its tasks counted by Slurm's state, and the reasons for which tasks wait."""
+    """Each submission with its tasks counted by Slurm's state, and the reasons for which tasks wait. `unknown`: why
+    Slurm does not say, or None."""
     from pybench.cluster import slurm
     from pybench.cluster.submission import submissions
 
@@ -60,10 +61,11 @@ def _submissions(campaign: CampaignDirectory) -> list[dict[str, Any]]:
     for submission in submissions(campaign):
         states: Counter[str] = Counter()
         waits: dict[str, None] = {}
+        known, unknown = {}, None
         try:
             known = slurm.queue(job.id for job in submission.jobs)
         except ClusterError as error:
-            known, waits = {}, {error.message: None}
+            unknown = error.message
         for job in submission.jobs:
             for name in job.tasks():
                 if state := known.get(name):
@@ -76,6 +78,7 @@ def _submissions(campaign: CampaignDirectory) -> list[dict[str, Any]]:
                 "scheduler": submission.scheduler,
                 "states": dict(states),
                 "waits": list(waits),
+                "unknown": unknown,
                 "jobs": [{"role": job.role, "id": job.id} for job in submission.jobs],
             }
         )

@@ -201,7 +201,7 @@ class _Request:
         """Jobs start elsewhere: their paths are absolute."""
         from pybench.cluster.script import Work
 
-        return Work(self.campaign.path.resolve(), self.plan.name, folder.resolve(), count, self.arguments)
+        return Work(self.campaign.path.absolute(), self.plan.name, folder.absolute(), count, self.arguments)
 
 
 def _submit_to_slurm(request: _Request, site: SlurmSite) -> None:
@@ -265,7 +265,7 @@ def _write_for_kubernetes(request: _Request, site: KubernetesSite) -> None:
         if wanted:
             number = submission.next_number(request.campaign)
             text = job_yaml(job_name(request.plan.name, number), site, wanted, count, request.arguments)
-            folder = request.campaign.submission(number).resolve()
+            folder = request.campaign.submission(number).absolute()
             script = submission.Script("job.yaml", submission.SHARDS, text)
             submission.write_scripts(folder, [script], request.site_text)
             paths = [folder / script.name]

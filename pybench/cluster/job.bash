@@ -3,7 +3,7 @@ say() { printf '%s %s: %s\n' "$(date -u +%FT%TZ)" "$job" "$*"; }
 # The last task of an array has SLURM_JOB_ID equal to SLURM_ARRAY_JOB_ID: only array and index name a task alone.
 job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
 job=${job:-$SLURM_JOB_ID}
-child='' caught=0 asked=0
+child='' caught=0 asked=0 ended=0
 
 # SIGUSR1 comes checkpoint_s before the time is up: the run at hand is finished, or stopped if it takes too long.
 checkpoint() {
@@ -16,11 +16,12 @@ checkpoint() {
 trap checkpoint USR1
 
 # SIGTERM comes when Slurm ends the job (its time, scancel, a preemption), and SIGKILL soon after.
-trap 'caught=1; say "ended by Slurm"; [ -z "$child" ] || kill -TERM "$child"' TERM
+trap 'caught=1 ended=1; say "ended by Slurm"; [ -z "$child" ] || kill -TERM "$child"' TERM
 
 # In the background, because bash delays traps while anything runs in the foreground.
 run() {
   "$@" & child=$!
+  [ "$asked" = 0 ] || kill -USR1 "$child" # asked while there was no child yet
   while :; do
     caught=0
     wait "$child"

@@ -107,6 +107,7 @@ def check_script(work: Work, site: SlurmSite) -> str:
         ("mem", check.mem),
         ("cpus-per-task", str(check.cpus_per_task)),
         *_given(("partition", check.partition or site.job.partition), ("account", site.job.account)),
+        *_given(("qos", check.qos or (site.job.qos if check.partition is None else None))),
         ("export", site.job.export),
     ]
     command, campaign = command_of(site), shlex.quote(str(work.campaign))
@@ -196,8 +197,8 @@ def _task(site: SlurmSite, arguments: str, work: Work) -> list[str]:
         '[ "$asked" = 0 ] || again',
         'say "on $SLURMD_NODENAME, start $((${SLURM_RESTART_COUNT:-0} + 1))"',
         f"run {command}" + (' --container "$image"' if site.image else ""),
-        "case $code in",
-        f"{EXIT_CHECKPOINTED} | 138) again ;; # 138: SIGUSR1 came before pybench could take it, and nothing had begun",
+        "case $ended$code in",
+        f"0{EXIT_CHECKPOINTED} | 0138) again ;; # 138: SIGUSR1 came before pybench could take it; nothing had begun",
         "esac",
         'exit "$code"',
     ]

@@ -99,6 +99,7 @@ class Check(_Table):
 
     time: Time = "00:30:00"
     partition: Word | None = None
+    qos: Word | None = None
     cpus_per_task: Annotated[int, Field(ge=1)] = 1
     mem: Memory = "8G"
 

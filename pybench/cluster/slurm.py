@@ -59,7 +59,8 @@ def submit(script: Path, after: Sequence[str] = ()) -> str:
     """Hands a script to Slurm and returns the job's number. `after`: jobs that have to end first, however they end."""
     dependency = [f"--dependency=afterany:{':'.join(after)}"] if after else []
     ended = _ask(["sbatch", "--parsable", *dependency, str(script)])
-    match = _JOB.fullmatch(ended.stdout.strip())
+    said = ended.stdout.split()  # a site's own plugin may have printed something before
+    match = _JOB.fullmatch(said[-1]) if said else None
     if ended.returncode or match is None:
         raise ClusterError(
             f"sbatch refused {script.name}: {_said(ended)}",

@@ -8,12 +8,13 @@ remembered outside the campaign's directory.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -194,7 +195,10 @@ def log_of(submission: Submission, shard: int) -> Path | None:
 
 @contextlib.contextmanager
 def locked(campaign: CampaignDirectory) -> Iterator[None]:
-    """One `submit` at a time in a campaign, as each looks at what the others have in the queue."""
+    """One `submit` at a time in a campaign, as each looks at what the others have in the queue.
+
+    A file system without locks (Lustre may be mounted so) does without: claims still keep runs from being done twice.
+    """
     rundir.make_folder(campaign.cluster, exist_ok=True)
     path = campaign.cluster / ".lock"
     try:
@@ -202,10 +206,14 @@ def locked(campaign: CampaignDirectory) -> Iterator[None]:
     except OSError as error:
         raise rundir.storage_error(error, path) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(f"another `pybench submit` is at work in {campaign.path}", hint="wait for it") from error
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
+                raise rundir.storage_error(error, path) from error
         yield
-    except BlockingIOError as error:
-        raise UsageError(f"another `pybench submit` is at work in {campaign.path}", hint="wait for it") from error
     finally:
         os.close(descriptor)
 
@@ -229,8 +237,7 @@ def _to_json(work: Work, jobs: Sequence[SubmittedJob]) -> dict[str, Any]:
                 "script": job.script,
                 "role": job.role,
                 "id": job.id,
-                "tasks": list(job.chunk.tasks) if job.chunk else None,
-                "offset": job.chunk.offset if job.chunk else None,
+                "chunk": asdict(job.chunk) if job.chunk else None,
             }
             for job in jobs
         ],
@@ -241,12 +248,12 @@ def _read(folder: Path, number: int) -> Submission:
     path = folder / rundir.SUBMISSION
     content = rundir.read_json(path)
     try:
-        jobs = tuple(_job(stored, index) for index, stored in enumerate(content["jobs"], 1))
+        jobs = tuple(_job(stored) for stored in content["jobs"])
         return Submission(number, folder, content["scheduler"], int(content["shards"]), jobs)
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptError(f"{path}: {error!r}", hint=f"restore it, or remove {folder}") from error
 
 
-def _job(stored: Mapping[str, Any], number: int) -> SubmittedJob:
-    chunk = None if stored["tasks"] is None else Chunk(number, int(stored["offset"]), tuple(stored["tasks"]))
+def _job(stored: Mapping[str, Any]) -> SubmittedJob:
+    chunk = stored["chunk"] and Chunk(**{**stored["chunk"], "tasks": tuple(stored["chunk"]["tasks"])})
     return SubmittedJob(stored["script"], stored["role"], stored["id"], chunk)

@@ -143,7 +143,7 @@ def run_campaign(
         runner.run_all(pending)
         result = tally(campaign, plan, planned)
         result.interrupted = interruption.asked
-        result.checkpointed = interruption.asked_by == signal.SIGUSR1
+        result.checkpointed = interruption.asked_by == signal.SIGUSR1 and not interruption.job_is_ending
     result.busy, result.too_many_failures = runner.busy, runner.too_many_failures
     return result
 

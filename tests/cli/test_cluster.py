@@ -46,13 +46,13 @@ def test_a_dry_run_writes_scripts_that_can_be_read_and_no_job(plan: Path, capsys
     for _ in range(2):
         assert main(["submit", str(plan), "--site", "site.toml", "--dry-run", "--filter", "iterations=1"]) == 0
         printed = capsys.readouterr()
-        folder = Path("results/trial/cluster/dry-run").resolve()
+        folder = Path("results/trial/cluster/dry-run").absolute()
         assert printed.out.splitlines() == [str(folder / "shards-1.sbatch"), str(folder / "check.sbatch")]
         assert "3 of 3 shards, nothing submitted" in printed.err
     assert sorted(entry.name for entry in folder.iterdir()) == ["check.sbatch", "logs", "shards-1.sbatch", "site.toml"]
     text = (folder / "shards-1.sbatch").read_text()
     assert "#SBATCH --array=1-3\n" in text
-    assert f'run {Path("results/trial").resolve()} --shard "$SLURM_ARRAY_TASK_ID/3" --whole-blocks --filter' in text
+    assert f'run {Path("results/trial").absolute()} --shard "$SLURM_ARRAY_TASK_ID/3" --whole-blocks --filter' in text
     assert main(["status", "results/trial"]) == 0
     assert "submission" not in capsys.readouterr().out
 
@@ -87,7 +87,7 @@ def test_kubernetes_gets_yaml_to_apply(plan: Path, capsys: pytest.CaptureFixture
     Path("site.toml").write_text(example_site("kubernetes"))
     assert main(["submit", str(plan), "--site", "site.toml"]) == 0
     printed = capsys.readouterr()
-    path = Path("results/trial/cluster/submission-01/job.yaml").resolve()
+    path = Path("results/trial/cluster/submission-01/job.yaml").absolute()
     assert printed.out == f"{path}\n"
     assert f"kubectl apply -f {path}" in printed.err
     assert "completions: 3" in path.read_text()
