@@ -19,11 +19,16 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 from pybench import __version__
 from pybench.cluster.site import KubernetesSite
 from pybench.errors import EXIT_CHECKPOINTED, EXIT_CORRUPT, EXIT_FAILED, EXIT_USAGE
-from pybench.runner.batch_job import KUBERNETES_FAILURES, KUBERNETES_JOB
+from pybench.runner.batch_job import KUBERNETES_FAILURES, KUBERNETES_JOB, KUBERNETES_NODE
 
 CONTAINER = "pybench"
-# Kubernetes tells a pod by annotations how often its index has failed before (feature JobBackoffLimitPerIndex).
-_ANNOTATIONS = ("batch.kubernetes.io/job-index-failure-count", "batch.kubernetes.io/job-index-ignored-failure-count")
+# What a pod can be told of itself: its node, and how often its index has failed before (feature
+# JobBackoffLimitPerIndex), in the order of KUBERNETES_FAILURES.
+_NODE = "spec.nodeName"
+_FAILURES = (
+    "metadata.annotations['batch.kubernetes.io/job-index-failure-count']",
+    "metadata.annotations['batch.kubernetes.io/job-index-ignored-failure-count']",
+)
 # What another pod would fail at as well: a wrong plan, corrupt files; runs that failed are not repeated unasked.
 _FINAL = (EXIT_FAILED, EXIT_USAGE, EXIT_CORRUPT)
 
@@ -113,13 +118,13 @@ def _pod(name: str, site: KubernetesSite, script: str) -> dict[str, Any]:
     )
 
 
-def _environment(name: str, site: KubernetesSite) -> list[dict[str, Any]]:
-    plain = {"PYTHONNOUSERSITE": "1", KUBERNETES_JOB: name, **site.environment}
-    annotations = [
-        {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}}
-        for variable, annotation in zip(KUBERNETES_FAILURES, _ANNOTATIONS, strict=True)
+def _environment(job: str, site: KubernetesSite) -> list[dict[str, Any]]:
+    plain = {"PYTHONNOUSERSITE": "1", KUBERNETES_JOB: job, **site.environment}
+    fields = {KUBERNETES_NODE: _NODE, **dict(zip(KUBERNETES_FAILURES, _FAILURES, strict=True))}
+    return [
+        *({"name": name, "value": value} for name, value in plain.items()),
+        *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()),
     ]
-    return [*({"name": variable, "value": value} for variable, value in plain.items()), *annotations]
 
 
 def _script(site: KubernetesSite, shards: Sequence[int], count: int, arguments: Sequence[str]) -> str:

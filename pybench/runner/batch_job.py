@@ -13,6 +13,7 @@ from dataclasses import dataclass
 SLURM = "slurm"
 KUBERNETES = "kubernetes"
 KUBERNETES_JOB = "PYBENCH_KUBERNETES_JOB"
+KUBERNETES_NODE = "PYBENCH_KUBERNETES_NODE"
 KUBERNETES_FAILURES = ("PYBENCH_KUBERNETES_FAILURES", "PYBENCH_KUBERNETES_IGNORED_FAILURES")
 
 
@@ -52,7 +53,7 @@ def this_batch_job(environment: Mapping[str, str] = os.environ) -> BatchJob | No
             None,
             f"{environment[KUBERNETES_JOB]}_{environment.get('JOB_COMPLETION_INDEX', '0')}",
             sum(_number(environment.get(name)) for name in KUBERNETES_FAILURES),
-            None,
+            environment.get(KUBERNETES_NODE),
         )
     return None
 

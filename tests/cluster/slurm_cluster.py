@@ -2,7 +2,7 @@
 """A real Slurm cluster on loopback: munged, slurmctld and a slurmd a node, from Debian's packages, as root.
 
 Nothing is shared with a Slurm of the machine's own: keys, sockets, ports, state and logs are in one folder. Memory is
-bounded by cgroups (version 1 or 2) where they can be written, so that OUT_OF_MEMORY is Slurm's own.
+bounded by cgroups where they can be written, so that OUT_OF_MEMORY is Slurm's own.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ SBIN = "/usr/sbin"
 NODES = ("n1", "n2", "n3")
 CPUS, MEMORY_MB = 8, 8000  # of a node, as Slurm is told: tasks of idle runs share two cores
 START_S = 20.0
+MEMORY_CGROUP = Path("/sys/fs/cgroup/memory")
 
 CONFIGURATION = """\
 ClusterName=pybenchtest
@@ -141,12 +142,11 @@ class SlurmCluster:
         self._run([f"{SBIN}/munged", "--force", *(f"--{option}={folder / name}" for option, name in files.items())])
 
     def _write_configuration(self) -> None:
-        cgroup = _cgroup_plugin()
         lines = CONFIGURATION.format(
             host=socket.gethostname().partition(".")[0],
             folder=self.folder,
             controller_port=self._ports[0],
-            task_plugin="task/cgroup" if cgroup else "task/none",
+            task_plugin="task/cgroup" if can_bound_memory() else "task/none",
         )
         for node, port in zip(NODES, self._ports[1:], strict=True):
             where = f"NodeHostname=localhost NodeAddr=127.0.0.1 Port={port}"
@@ -154,8 +154,8 @@ class SlurmCluster:
         lines += "PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP PriorityTier=1\n"
         lines += "PartitionName=urgent Nodes=ALL MaxTime=60 State=UP PriorityTier=9\n"
         (self.folder / "slurm.conf").write_text(lines)
-        if cgroup:
-            (self.folder / "cgroup.conf").write_text(f"CgroupPlugin={cgroup}\nConstrainRAMSpace=yes\n")
+        if can_bound_memory():
+            (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nConstrainRAMSpace=yes\n")
 
     def _run(self, command: Sequence[str]) -> None:
         subprocess.run(command, env=self.environment, check=True, capture_output=True, timeout=60)
@@ -198,11 +198,10 @@ def _is_running(pid: int) -> bool:
         return False
 
 
-def _cgroup_plugin() -> str | None:
-    """The plugin for the cgroups that this machine has and root can write, None where it cannot."""
-    if os.access("/sys/fs/cgroup/memory/cgroup.procs", os.W_OK):
-        return "cgroup/v1"
-    return None  # Slurm's plugin for version 2 wants systemd or a delegated tree, which containers lack
+def can_bound_memory() -> bool:
+    """Whether Slurm can bound a job's memory here: by cgroups of version 1, for its plugin for version 2 wants systemd
+    or a delegated tree, which containers lack."""
+    return os.access(MEMORY_CGROUP / "cgroup.procs", os.W_OK)
 
 
 def _free_ports(count: int) -> list[int]:

@@ -17,19 +17,16 @@ import pytest
 from pybench import rundir
 from pybench.runner.claims import read_claimant
 from tests.cluster.conftest import Batch, batch
-from tests.cluster.slurm_cluster import SlurmCluster
+from tests.cluster.slurm_cluster import MEMORY_CGROUP, SlurmCluster, can_bound_memory
 
 pytestmark = pytest.mark.slow
 
 LONG_S = 100.0  # idles for longer than the tests last: something has to end it
 ELSEWHERE = 'exclude = "n3"'  # n3 is the node that dies
 
-MEMORY_CGROUP = Path("/sys/fs/cgroup/memory")
-
-# Joins the job's cgroup, is spared by the kernel, and takes memory until the kernel ends what is not.
+# Joins the job's cgroup and takes memory until the kernel ends whom it would end first, then goes on till the job ends.
 HOG = """
 import os, sys, time
-open('/proc/self/oom_score_adj', 'w').write('-1000')
 open(sys.argv[1], 'w').write(str(os.getpid()))
 kept = []
 for _ in range(64):
@@ -97,7 +94,7 @@ def _disturb(found: dict[str, Batch], cluster: SlurmCluster) -> None:
 
 def _take_memory(one: Batch, cluster: SlurmCluster) -> None:
     """Has the kernel end the runner for memory: it is made the first choice, its worker dies with it."""
-    if not MEMORY_CGROUP.is_dir():
+    if not can_bound_memory():
         return
     claimant = read_claimant(one.attempts()[0].claim)
     assert claimant is not None
@@ -134,7 +131,7 @@ def test_a_run_that_died_with_its_job_gets_slurms_word(
     check_word(campaigns[name], state, outcome)
 
 
-@pytest.mark.skipif(not MEMORY_CGROUP.is_dir(), reason="no memory cgroup (version 1) that Slurm could bound a job with")
+@pytest.mark.skipif(not can_bound_memory(), reason="no memory cgroup (version 1) that Slurm could bound a job with")
 def test_a_job_that_ran_out_of_memory_is_an_oom(campaigns: dict[str, Batch], cluster: SlurmCluster) -> None:
     check_word(campaigns["oom"], "OUT_OF_MEMORY", "oom")
 

@@ -29,6 +29,9 @@ def test_a_pod_is_named_by_job_and_index() -> None:
     assert this_batch_job(pod) == BatchJob("kubernetes", None, "pb-trial-01_4", 0, None)
     failed = {**pod, "PYBENCH_KUBERNETES_FAILURES": "1", "PYBENCH_KUBERNETES_IGNORED_FAILURES": "2"}
     assert this_batch_job(failed) == BatchJob("kubernetes", None, "pb-trial-01_4", 3, None)
+    placed = this_batch_job({**pod, "PYBENCH_KUBERNETES_NODE": "gpu-7"})
+    assert placed is not None
+    assert placed.node == "gpu-7"
     empty = {**pod, "PYBENCH_KUBERNETES_FAILURES": ""}
     assert this_batch_job(empty) == this_batch_job(pod), "an annotation that is not there is empty text"
 
