@@ -23,7 +23,7 @@ from pybench.runner.claims import Claimant, claim, is_alive, this_process, touch
 from pybench.runner.interruption import Interruption
 from pybench.runner.outcome import Outcome, judge, run_record, usage_error
 from pybench.runner.prepare import Maker, prepare
-from pybench.runner.process import WorkerEnd, run_worker
+from pybench.runner.process import run_worker
 from pybench.runner.schedule import WHOLE, PlannedRun, Shard, planned_runs
 from pybench.runner.whole_blocks import GpusOf, done_elsewhere
 
@@ -264,14 +264,14 @@ class _Runner:
                 attempt.claim.unlink()
                 raise error
             outcome = judge(end)
-            if self._is_for_batch_system_to_say(outcome, end):
+            if self._is_for_batch_system_to_say(outcome):
                 return Outcome(
                     "interrupted", "job_ending", "the batch system ends this job; it will say why"
                 ), end.wall_s
         attempt.complete(run_record(planned.case.id, planned.block, attempt.attempt, outcome, end))
         return outcome, end.wall_s if end else 0.0
 
-    def _is_for_batch_system_to_say(self, outcome: Outcome, end: WorkerEnd) -> bool:
+    def _is_for_batch_system_to_say(self, outcome: Outcome) -> bool:
         """Whether a Slurm job is being ended around this run: only Slurm knows whether for its time, for a preemption
         or because somebody cancelled it, so the attempt stays open and `pybench.cluster.ending` closes it.
 
@@ -279,7 +279,7 @@ class _Runner:
         """
         if outcome.name not in AGAIN or self.claimant.job is None or self.claimant.job.scheduler != SLURM:
             return False
-        return self.interruption.job_is_ending or (outcome.name == "killed" and end.signal == "SIGTERM")
+        return self.interruption.job_is_ending or (outcome.name, outcome.reason) == ("killed", "SIGTERM")
 
     def _beat(self, attempt: RunDirectory) -> None:
         """Each time the wait for a worker wakes up: the heartbeat, and the answer to whoever asked to stop."""
