@@ -26,7 +26,8 @@ PRECISIONS = (
     "amp-fp16", "amp-bf16",
 )  # fmt: skip
 SYNTHETIC = "synthetic-100"  # a generated set of images: docs/method.md
-QUANTISERS = ("pybench", "onnxruntime", "modelopt")
+QAT = "qat"  # quantisation-aware training: the weights are trained on with INT8 rounding
+QUANTISERS = ("pybench", "onnxruntime", "modelopt", QAT)
 ARRIVALS = ("closed", "fixed", "poisson")
 LAUNCHES = ("graph", "enqueue")
 PROVIDERS = ("cpu", "cuda", "tensorrt")
@@ -112,7 +113,8 @@ _LIST = (
         "quantiser",
         "choice",
         None,
-        "what puts int8 and fp8 into the graph; null: pybench, but for onnxruntime on a CPU its own",
+        "what puts int8 and fp8 into the graph; qat: training on with int8 rounding; null: pybench, but for "
+        "onnxruntime on a CPU its own",
         _IMAGES,
         QUANTISERS,
     ),

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.case import ENGINE_FACTORS, FACTORS, SYNTHETIC, TOKEN_MODELS, Case, floating_type, quantised_type
+from pybench.case import ENGINE_FACTORS, FACTORS, QAT, SYNTHETIC, TOKEN_MODELS, Case, floating_type, quantised_type
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
 RECIPE_VERSION = 4
@@ -188,6 +188,8 @@ def _onnx_of(case: Case) -> Recipe | None:
 def _quantised(case: Case, exported: Recipe | None) -> Recipe:
     """pybench's own quantiser works from ranges, which int8 and fp8 share; others find theirs by themselves."""
     quantiser = quantiser_of(case)
+    if quantiser == QAT:
+        return _trained_on(case, exported)
     calibration = (
         *_named(case),
         ("calibration", case.calibration),
@@ -207,6 +209,16 @@ def _quantised(case: Case, exported: Recipe | None) -> Recipe:
         ("keep_fp32", case.keep_fp32),
     )
     return Recipe("onnx-quantised", ONNX_FILE, parameters, needs, own)
+
+
+def _trained_on(case: Case, exported: Recipe | None) -> Recipe:
+    """The file of a built-in model whose weights were trained on with rounding. A plan asks for no other."""
+    checkpoint = _checkpoint_of(case)
+    needs = () if checkpoint is None else (("checkpoint", checkpoint),)
+    trained_on = SYNTHETIC if case.checkpoint == SYNTHETIC else TRAINED_ON.get(case.model or "")
+    parameters = (*_named(case), ("images", trained_on), ("images_sha256", None), ("seed", 1),
+                  ("precision", case.precision), ("quantiser", QAT), ("scheme", "symmetric"))  # fmt: skip
+    return Recipe("onnx-quantised", ONNX_FILE, parameters, (*_on(exported), *needs))
 
 
 def _named(case: Case) -> tuple[tuple[str, Any], ...]:

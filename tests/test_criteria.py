@@ -180,6 +180,12 @@ def test_images_are_idle_in_infer_and_never_in_accuracy() -> None:
     assert "images" not in idle_factors(accuracy())
 
 
+def test_training_with_rounding_finds_its_ranges_by_itself() -> None:
+    trained = infer(model="digits-cnn", precision="int8", quantiser="qat")
+    assert {"calibration", "calibration_images", "images"} <= idle_factors(trained)
+    assert "quantiser" not in idle_factors(trained)
+
+
 def test_a_tokenizer_is_idle_with_synthetic_ids_unless_they_are_drawn_from_its_vocabulary() -> None:
     assert "tokenizer" in idle_factors(infer(model="tinylm-small"))
     assert "tokenizer" not in idle_factors(Case(workload="tokenize", model="tinylm-small"))

@@ -99,6 +99,11 @@ def test_an_engine_is_built_from_a_graph_in_its_precision() -> None:
     assert kinds_of(TENSORRT) == kinds_of(TENSORRT.with_factors(precision="fp8+fp16")) == chain
     assert kinds_of(TENSORRT.with_factors(quantiser="modelopt")) == [kind for kind in chain if kind != "calibration"]
 
+    aware = TENSORRT.with_factors(quantiser="qat", precision="int8+fp16")
+    assert kinds_of(aware) == [kind for kind in chain if kind != "calibration"]
+    quantised = dict(recipes_of(aware, "here")["engine"].needs)["onnx"]
+    assert set(dict(quantised.needs)) == {"onnx", "checkpoint"}
+
 
 def test_tf32_and_fp32_are_two_engines_of_one_graph() -> None:
     fp32, tf32 = (recipes_of(TENSORRT.with_factors(precision=name), "here")["engine"] for name in ("fp32", "tf32"))

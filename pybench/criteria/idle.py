@@ -7,6 +7,7 @@ from pybench.case import (
     BOARD_SETTINGS,
     ENGINE_FACTORS,
     LANGUAGE_MODELS,
+    QAT,
     QUANTISING_FACTORS,
     Case,
     floating_type,
@@ -19,9 +20,9 @@ RUNTIME_FACTORS = {"provider": "onnxruntime", "compile_mode": "torch-compile"}  
 def idle_factors(case: Case) -> frozenset[str]:
     """Factors that change nothing about a case because of another factor's value. A plan resets them to their default.
 
-    A calibration without int8 or fp8, what TensorRT builds without TensorRT, a corpus with synthetic ids, a precision
-    without a model, a board's settings without a board. `infer` judges no images: they are only what ranges are found
-    on.
+    A calibration without int8 or fp8 or where training finds the ranges, what TensorRT builds without TensorRT, a
+    corpus with synthetic ids, a precision without a model, a board's settings without a board. `infer` judges no
+    images: they are only what ranges are found on.
     """
     idle: set[str] = set()
     if quantised_type(case.precision) is None:
@@ -30,6 +31,10 @@ def idle_factors(case: Case) -> frozenset[str]:
             idle.add("images")
         if floating_type(case.precision) == "fp32":
             idle.add("keep_fp32")
+    elif case.quantiser == QAT:
+        idle.update(("calibration", "calibration_images"))  # training finds its ranges, on what it trains on
+        if case.workload == "infer":
+            idle.add("images")
     idle.update(_idle_in_runtime(case))
     if case.workload == "infer":
         idle.add("image_limit")

@@ -20,6 +20,7 @@ from pybench.case import (
     IMAGE_MODELS,
     LANGUAGE_MODELS,
     LONGEST_SEQUENCE,
+    QAT,
     QUANTISING_FACTORS,
     SYNTHETIC,
     TOKEN_MODELS,
@@ -32,7 +33,7 @@ from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.document import Node
 from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.values import PSEUDO_FACTORS
-from pybench.recipe import DEFAULT_IMAGES, SYNTHETIC_TRAINING, default_quantiser, is_built_in
+from pybench.recipe import DEFAULT_IMAGES, SYNTHETIC_TRAINING, TRAINED_ON, default_quantiser, is_built_in
 
 _SETTABLE = {**FACTORS, **PSEUDO_FACTORS}
 LANGUAGE_FACTORS = frozenset(
@@ -51,7 +52,7 @@ _IDLE_BECAUSE = {
     "runtime": "without a model nothing is executed",
     "precision": "without a model nothing is computed",
     "checkpoint": "without a model nothing is computed",
-    **dict.fromkeys(QUANTISING_FACTORS, "only int8 and fp8 are quantised"),
+    **dict.fromkeys(QUANTISING_FACTORS, "only int8 and fp8 are quantised, and qat finds its ranges while it trains"),
     "keep_fp32": "the precision is FP32 everywhere",
     **dict.fromkeys(ENGINE_FACTORS, "only tensorrt builds engines"),
     "launch": "only tensorrt, torch-tensorrt and onnxruntime with `provider: cuda` launch either way",
@@ -198,6 +199,21 @@ class CaseBuilder:
         if (quantiser, claimed) == ("onnxruntime", "fp8") and default != quantiser:  # else fp8 is unsupported anyway
             what = "the quantiser onnxruntime has one scale for all channels of an fp8 weight, and is not offered"
             self._say(path, what, "take pybench or modelopt")
+        if quantiser == QAT:
+            self._check_training(settings, path, claimed)
+
+    def _check_training(self, settings: dict[str, Setting], path: Path, claimed: str) -> None:
+        """Whether the quantiser qat can train the model on, and knows what is asked of it."""
+        model, checkpoint = _value(settings, "model"), _value(settings, "checkpoint")
+        if model is not None and checkpoint != SYNTHETIC and not (checkpoint is None and model in TRAINED_ON):
+            known = ", ".join(SYNTHETIC_TRAINING)
+            hint = f"`checkpoint: {SYNTHETIC}` with one of {known}; or export a model of your own by torch"
+            self._say(path, f"the quantiser {QAT} trains weights on, and has no data for those of {model}", hint)
+        if claimed != "int8":
+            self._say(path, f"the quantiser {QAT} rounds to int8, not to {claimed}", "take pybench or modelopt")
+        if _value(settings, "keep_fp32") is not None:
+            what = f"the quantiser {QAT} rounds every convolution and linear layer, and takes no `keep_fp32`"
+            self._say(settings["keep_fp32"].path, what, "take pybench")
 
     def _case(self, settings: dict[str, Setting]) -> Case | None:
         values = {name: setting.value for name, setting in settings.items() if name in FACTORS}

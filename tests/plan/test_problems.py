@@ -129,7 +129,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             "{workload: infer, model: resnet50, runtime: torch, calibration: entropy}",
-            "4:56: `calibration` changes nothing in this entry (only int8 and fp8 are quantised)",
+            "4:56: `calibration` changes nothing in this entry (only int8 and fp8 are quantised, and qat finds",
         ),
         (
             "{workload: infer, model: tinylm-small, runtime: torch, corpus_limit_bytes: 9}",
@@ -183,6 +183,22 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         (
             TENSORRT_INT8.replace("int8}", "fp8, quantiser: onnxruntime}"),
             "4:81: the quantiser onnxruntime has one scale for all channels of an fp8 weight",
+        ),
+        (
+            TENSORRT_INT8.replace("}", ", quantiser: qat}"),
+            "4:82: the quantiser qat trains weights on, and has no data for those of mlp (`checkpoint: synthetic-100` ",
+        ),
+        (
+            TENSORRT_INT8.replace("mlp", "digits-cnn").replace("int8}", "fp8, quantiser: qat}"),
+            "4:88: the quantiser qat rounds to int8, not to fp8 (take pybench or modelopt)",
+        ),
+        (
+            TENSORRT_INT8.replace("mlp", "digits-cnn").replace("}", ", quantiser: qat, keep_fp32: fc}"),
+            "4:105: the quantiser qat rounds every convolution and linear layer, and takes no `keep_fp32`",
+        ),
+        (
+            TENSORRT_INT8.replace("mlp", "digits-cnn").replace("}", ", quantiser: qat, calibration_images: 3}"),
+            "4:94: `calibration_images` changes nothing in this entry (only int8 and fp8 are quantised, and qat finds",
         ),
         ("{workload: noop, affinity: 3-0}", "4:32: `affinity` has the span 3-0, which ends before it begins"),
         ("{workload: noop, affinity: all}", "4:32: `affinity` takes CPUs such as `0-3,8`"),

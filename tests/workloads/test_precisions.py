@@ -17,7 +17,7 @@ from pybench.precision.audit import audit_onnx
 from pybench.precision.notes import read_notes
 from pybench.recipe import in_making_order, recipes_of
 from pybench.workloads.result import Result
-from tests.making import artefacts_of, codes, store, write_classifier
+from tests.making import artefacts_of, codes, run, store, write_classifier
 from tests.precision import graphs
 
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", quantiser="pybench")
@@ -175,3 +175,23 @@ def test_resnet50_is_placed_as_it_was_measured(tmp_path: Path) -> None:
     assert result.labels["precision_facts"]["quantize_linear_nodes"] == 54 + 55
     assert result.labels["against_fp32_relative_error"] < 0.05
     assert path.stat().st_size < 60e6
+
+
+@pytest.mark.parametrize("checkpoint", [None, "synthetic-100"])
+@pytest.mark.parametrize("precision", ["int8", "int8+fp16"])
+def test_weights_that_were_trained_on_with_rounding_keep_their_accuracy(
+    checkpoint: str | None, precision: str, tmp_path: Path
+) -> None:
+    case = DIGITS.with_factors(precision=precision, quantiser="qat", checkpoint=checkpoint)
+    result, path = made(case, tmp_path)
+    onnx.checker.check_model(str(path), full_check=True)
+    assert result.valid["precision"].value is True
+    assert audit_onnx(path, precision).facts["quantised_nodes"] == 4
+    assert result.labels["calibration"]["source"] == (checkpoint or "digits")
+    assert result.labels["against_fp32_top1_agreement_ratio"] > 0.9
+    assert not codes(result)
+    accuracy = case.with_factors(workload="accuracy", precision="int8", images=checkpoint or "digits", image_limit=200)
+    floating = accuracy.with_factors(precision="fp32", quantiser=None)
+    top1 = [run(each).metrics["top1_percent"].value for each in (accuracy, floating)]
+    assert None not in top1
+    assert top1[0] >= top1[1] - 4  # type: ignore[operator]

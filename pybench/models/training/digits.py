@@ -19,16 +19,21 @@ BATCH = 64
 LEARNING_RATE = 0.01
 
 
-def train_digits(model: nn.Module, images: Images, seed: int) -> nn.Module:
-    """Trains in place on all of `images` and returns the model in evaluation mode; equal seeds give equal weights."""
+def train_digits(
+    model: nn.Module, images: Images, seed: int, epochs: int = EPOCHS, rate: float = LEARNING_RATE
+) -> nn.Module:
+    """Trains in place on all of `images` and returns the model in evaluation mode; equal seeds give equal weights.
+
+    `rate`: the highest of the cycle.
+    """
     pixels = torch.from_numpy(images.load_all())  # [N, 1, 8, 8]
     labels = torch.from_numpy(images.labels)
     order = np.random.default_rng(seed)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
-    steps = EPOCHS * (len(labels) // BATCH)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=LEARNING_RATE, total_steps=steps)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=rate)
+    steps = epochs * (len(labels) // BATCH)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=rate, total_steps=steps)
     model.train()
-    for _ in range(EPOCHS):
+    for _ in range(epochs):
         shuffled = torch.from_numpy(order.permutation(len(labels)))
         for chosen in torch.split(shuffled, BATCH):
             if len(chosen) < BATCH:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,7 @@ class Course:
     smoothing: float = 0.05
     warm_up: float = 0.15
     limit_s: float | None = None
+    autocast: bool = True  # to bfloat16, on a GPU
     difficulty: float = DIFFICULTY
 
     def progress(self, seen: int, elapsed_s: float) -> float:
@@ -56,6 +57,13 @@ def course_of(model: str, images: int) -> Course:
     if model == "vgg16-cifar10":
         return Course(images, batch=512, rate=0.1)  # no shortcuts: a higher rate does not start
     return Course(images, batch=64, rate=0.4) if model == "digits-cnn" else Course(images)
+
+
+def course_with_rounding(model: str, images: int) -> Course:
+    """What trained weights are trained on with, so that they get used to INT8: a tenth of the images at a twentieth of
+    the rate, without autocast, whose eight bits of mantissa are another rounding."""
+    course = course_of(model, images // 10)
+    return replace(course, rate=course.rate / 20, autocast=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +100,7 @@ def train(
         rate = peak * min(progress / course.warm_up, (1 - progress) / (1 - course.warm_up))
         for group in optimiser.param_groups:
             group["lr"] = max(rate, 1e-4 * peak)
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+        with torch.autocast(device.type, torch.bfloat16, enabled=course.autocast and device.type == "cuda"):
             loss = functional.cross_entropy(
                 model(images.contiguous(memory_format=layout)), labels, label_smoothing=course.smoothing
             )

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making of a quantised ONNX file by one of three quantisers, and what its outputs have in common with FP32's.
+"""Making of a quantised ONNX file by one of the quantisers, and what its outputs have in common with FP32's.
 
 `pybench` works from ranges that were found before; `onnxruntime` and `modelopt` find theirs by themselves, on the same
-samples. The file itself carries how it was calibrated, so that every run of it can doubt it.
+samples; `qat` finds them while it trains the model on. The file itself carries how it was calibrated, so that every run
+of it can doubt it.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pybench.case import floating_type, quantised_type
+from pybench.case import QAT, floating_type, quantised_type
 from pybench.cautions import Caution
 from pybench.errors import UnsupportedError
 from pybench.precision.audit import audit_onnx
 from pybench.precision.notes import KEPT_KEY
 from pybench.workloads.doubts import CALIBRATION_KEY, calibration_cautions
 from pybench.workloads.making.order import Order
-from pybench.workloads.making.samples import CalibrationSamples
+from pybench.workloads.making.samples import COMPARED_SAMPLES, CalibrationSamples
 from pybench.workloads.result import Result, Verdict
 
 
@@ -33,8 +34,10 @@ def make(order: Order, path: Path) -> Result:
         return _keep_quantised(source, path, precision)
     from pybench.precision.execution import compare_files
 
-    samples = CalibrationSamples.of_file(source, parameters, order.files)
-    quantise = {"pybench": _by_pybench, "onnxruntime": _by_onnxruntime, "modelopt": _by_modelopt}[quantiser]
+    samples = CalibrationSamples.of_file(source, {"calibration_images": COMPARED_SAMPLES, **parameters}, order.files)
+    quantise = {"pybench": _by_pybench, "onnxruntime": _by_onnxruntime, "modelopt": _by_modelopt, QAT: _by_training}[
+        quantiser
+    ]
     calibration, labels = quantise(order, source, path, samples)
     labels = {"calibration": calibration, "quantiser": quantiser, "scheme": parameters["scheme"], **labels}
     result = Result(labels=labels | compare_files(source, path, precision, samples.compared()))
@@ -107,6 +110,22 @@ def _by_modelopt(
 
     stamp(path, _metadata(calibration))
     return calibration, done
+
+
+def _by_training(
+    order: Order, source: Path, path: Path, samples: CalibrationSamples
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    from pybench.precision.conversion import convert
+    from pybench.precision.network import open_network
+    from pybench.workloads.making.rounding import train_with_rounding
+
+    floating = floating_type(order.parameters["precision"])
+    calibration = train_with_rounding(order, path)
+    network = open_network(path)
+    if floating != "fp32":
+        convert(network, floating, None)
+    network.save(path, _metadata(calibration, {}))
+    return calibration, {}
 
 
 def _metadata(calibration: dict[str, Any], kept: dict[str, str] | None = None) -> dict[str, str]:

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantisation-aware training as a quantiser: a trained built-in model, trained on with INT8 rounding and exported.
+
+It goes on where its checkpoint ends, on images that did not train it and judge nothing, a tenth as long.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybench.case import SYNTHETIC
+from pybench.errors import UnsupportedError
+from pybench.recipe import TRAINED_WITHOUT_GPU
+from pybench.workloads.making.order import Order
+
+if TYPE_CHECKING:
+    from torch import nn
+
+DIGITS_EPOCHS, DIGITS_RATE = 3, 1e-3
+
+
+def train_with_rounding(order: Order, path: Path) -> dict[str, Any]:
+    """Writes the Q/DQ file, in FP32 around; returns how its ranges were found, as files and labels carry it."""
+    from pybench.models.building import build
+    from pybench.models.catalogue import BUILT_IN
+    from pybench.models.export import export_onnx
+    from pybench.precision.fake_quantisation import freeze, prepare
+
+    parameters = order.parameters
+    name = parameters["model"]
+    model = prepare(build(name, checkpoint=order.needed("checkpoint")))
+    train = _on_synthetic if parameters["images"] == SYNTHETIC else _on_digits
+    images = train(model, name, parameters["seed"])
+    export_onnx(freeze(model.cpu()), BUILT_IN[name], path, {"pybench.weights": "checkpoint, trained on with rounding"})
+    return {
+        "method": "moving average of largest magnitudes, while training with rounding",
+        "samples": images,
+        "source": parameters["images"],
+        "identity": parameters["images"],
+        "held_out": True,
+        "sha256": None,
+    }
+
+
+def _on_digits(model: nn.Module, name: str, seed: int) -> int:
+    import torch
+
+    from pybench.models.images.digits import read_digits
+    from pybench.models.training.digits import train_digits
+
+    torch.set_num_threads(1)  # as in `checkpoint`: the order of sums must not depend on the machine
+    images = read_digits("train")
+    train_digits(model, images, seed, epochs=DIGITS_EPOCHS, rate=DIGITS_RATE)
+    return DIGITS_EPOCHS * len(images.labels)
+
+
+def _on_synthetic(model: nn.Module, name: str, seed: int) -> int:
+    import torch
+
+    from pybench.models.catalogue import BUILT_IN
+    from pybench.models.training.synthetic import course_with_rounding, train
+    from pybench.recipe import SYNTHETIC_TRAINING
+    from pybench.runtimes.torch import allow_tf32
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.type == "cpu" and name not in TRAINED_WITHOUT_GPU:
+        raise UnsupportedError(
+            f"training {name} on {SYNTHETIC} needs a GPU", code="no_gpu", hint="take quantiser: pybench"
+        )
+    allow_tf32(True)  # codes of 7 bits lose nothing in it
+    channels, height, width = BUILT_IN[name].input_shape
+    course = course_with_rounding(name, SYNTHETIC_TRAINING[name])
+    return train(model, (channels, height, width), course, seed, device)
