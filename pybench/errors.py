@@ -3,8 +3,11 @@
 
     PybenchError                     1   something asked for could not be done
     ├── UsageError                   2   the command line asks for something impossible
-    │   ├── PlanError                2   a plan is malformed: all of its problems, each with file, line and column
+    │   ├── MalformedError           2   a file is malformed: all of its problems, each with file, line and column
+    │   │   ├── PlanError            2   a plan
+    │   │   └── SiteError            2   a site file, which describes a cluster
     │   └── InputError               2   a file of the user's (model, tokenizer, corpus, images) is missing or malformed
+    ├── ClusterError                 1   the batch system refused, or does not answer
     ├── UnsupportedError             1   this machine or runtime cannot do that: the run's outcome is `unsupported`
     ├── DeviceMemoryError            1   memory ran out, by evidence: the run's outcome is `oom`
     ├── CoverageError                3   the runs do not cover the plan
@@ -25,6 +28,7 @@ EXIT_USAGE = 2
 EXIT_COVERAGE = 3
 EXIT_CORRUPT = 4
 EXIT_REGRESSION = 5
+EXIT_CHECKPOINTED = 75  # EX_TEMPFAIL of sysexits.h, which batch scripts take for "start me again"
 EXIT_INTERRUPTED = 130
 
 
@@ -50,7 +54,7 @@ class UsageError(PybenchError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong in a plan. Line and column count from 1; None where the problem has no place in the file."""
+    """One thing wrong in a plan or a site file. Line and column count from 1; None where the problem has no place."""
 
     what: str
     line: int | None = None
@@ -63,8 +67,8 @@ class Problem:
         return f"{place}: {self.what}" + (f" ({self.hint})" if self.hint else "")
 
 
-class PlanError(UsageError):
-    """A plan with at least one problem; `problems` lists them all, in the order of the file."""
+class MalformedError(UsageError):
+    """A file with at least one problem; `problems` lists them all, in the order of the file."""
 
     def __init__(self, file: str, problems: Sequence[Problem]) -> None:
         self.file = file
@@ -72,8 +76,20 @@ class PlanError(UsageError):
         super().__init__("\n".join(problem.render(file) for problem in self.problems))
 
 
+class PlanError(MalformedError):
+    """A plan with at least one problem."""
+
+
+class SiteError(MalformedError):
+    """A site file, which describes a cluster, with at least one problem."""
+
+
 class InputError(UsageError):
     """A file of the user's is missing, unreadable, malformed, truncated or too large."""
+
+
+class ClusterError(PybenchError):
+    """A batch system refused something, or does not answer."""
 
 
 class UnsupportedError(PybenchError):

@@ -31,12 +31,14 @@ ARTEFACTS = "artefacts"
 RUNS = "runs"
 REPORT = "report"
 SENSORS = "sensors"
+CLUSTER = "cluster"
 
 CASE = "case.json"
 RECIPE = "recipe.json"
 ENVIRONMENT = "environment.json"
 RUN = "run.json"
 SUMMARY = "summary.json"
+SUBMISSION = "submission.json"
 ITERATIONS = "iterations.csv"
 ITERATIONS_ALONE = "iterations_depth1.csv"
 PREDICTIONS = "predictions.csv"
@@ -60,6 +62,7 @@ VALIDITIES = ("timing", "energy", "precision", "accuracy")
 
 _BLOCK = re.compile(r"block-(\d{3,})")
 _ATTEMPT = re.compile(r"attempt-(\d{2,})")
+_SUBMISSION = re.compile(r"submission-(\d{2,})")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -291,6 +294,19 @@ class CampaignDirectory:
             making = RunDirectory(path, path.name.partition(".")[0], 0, 1)
             if making.is_complete:
                 yield making
+
+    @property
+    def cluster(self) -> Path:
+        """What was handed to a batch system: a folder a submission, with its scripts and logs."""
+        return self.path / CLUSTER
+
+    def submission(self, number: int) -> Path:
+        return self.cluster / f"submission-{number:02d}"
+
+    def submissions(self) -> list[int]:
+        """Numbers of the submissions, oldest first, recorded or not."""
+        names = [entry.name for entry in self.cluster.iterdir()] if self.cluster.is_dir() else []
+        return sorted(int(match[1]) for name in names if (match := _SUBMISSION.fullmatch(name)))
 
     def sensor(self, uuid: str) -> Path:
         """The profile of one GPU's power sensor that every run of this campaign uses."""

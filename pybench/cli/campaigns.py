@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -13,14 +15,16 @@ import typer
 
 from pybench import machine, rundir, runner
 from pybench.case import Case
+from pybench.cli.batch_jobs import close_ended_quietly, print_queue, queue_json
 from pybench.cli.dry_run import preview, print_preview
-from pybench.cli.plans import FilterOption, JsonOption, PlanArgument, SetOption, print_json
+from pybench.cli.plans import FilterOption, JsonOption, SetOption, print_json
 from pybench.cli.progress import Progress, counted, counts_text
-from pybench.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
+from pybench.errors import EXIT_CHECKPOINTED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
 from pybench.recipe import recipes_of
 from pybench.rundir import CampaignDirectory, ResolvedPlan
 
 RESULTS = Path("results")
+DEFAULT_TIMEOUT_S = 3600.0
 
 
 def register(app: typer.Typer) -> None:
@@ -28,13 +32,17 @@ def register(app: typer.Typer) -> None:
     app.command()(status)
 
 
-_Out = Annotated[
+PlanOrDirectory = Annotated[
+    Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file; or a campaign's directory.")
+]
+OutOption = Annotated[
     Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/<name>].")
 ]
-_Repetitions = Annotated[Optional[int], typer.Option(min=1, help="Instead of the plan's own number.")]
-_Timeout = Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one run may take.")]
+RepetitionsOption = Annotated[Optional[int], typer.Option(min=1, help="Instead of the plan's own number.")]
+TimeoutOption = Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one run may take.")]
+DirectoryArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The campaign's directory.")]
 _MaxFailures = Annotated[Optional[int], typer.Option(min=1, metavar="N", help="Stop after N failed runs.")]
-_RetryFailed = Annotated[
+RetryFailedOption = Annotated[
     bool, typer.Option("--retry-failed", help="Also repeat runs that crashed, timed out or failed to build.")
 ]
 _Rerun = Annotated[
@@ -42,8 +50,12 @@ _Rerun = Annotated[
     typer.Option("--rerun", metavar="CASE", help="Do every run of this case (an id's beginning) once more."),
 ]
 _Shard = Annotated[str, typer.Option(metavar="I/N", help="Only every N-th block, beginning with the I-th.")]
-_NoSensor = Annotated[
+NoSensorOption = Annotated[
     bool, typer.Option("--no-sensor", help="Measure no GPU's power sensor first; assume one where none is stored.")
+]
+_WholeBlocks = Annotated[
+    bool,
+    typer.Option("--whole-blocks", help="Do a block that another machine began, and did not end, from its beginning."),
 ]
 _ArtefactsOnly = Annotated[
     bool, typer.Option("--artefacts-only", help="Make what the selected cases need, such as engines; start no run.")
@@ -52,17 +64,18 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="List cases, arte
 
 
 def run(
-    plan: PlanArgument,
-    out: _Out = None,
+    plan: PlanOrDirectory,
+    out: OutOption = None,
     select: FilterOption = None,
     overrides: SetOption = None,
-    repetitions: _Repetitions = None,
-    timeout: _Timeout = 3600.0,
+    repetitions: RepetitionsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
     max_failures: _MaxFailures = None,
-    retry_failed: _RetryFailed = False,
+    retry_failed: RetryFailedOption = False,
     rerun: _Rerun = None,
     shard: _Shard = "1/1",
-    no_sensor: _NoSensor = False,
+    whole_blocks: _WholeBlocks = False,
+    no_sensor: NoSensorOption = False,
     artefacts_only: _ArtefactsOnly = False,
     dry_run: _DryRun = False,
     as_json: JsonOption = False,
@@ -70,18 +83,18 @@ def run(
     """Run a plan, or continue it: what is missing, killed or interrupted is done, the rest is kept.
 
     Ctrl-C once finishes the run at hand; twice stops it too. Exit code 0: every selected cell is covered, at least one
-    run is ok, and everything in the plan's `require` is valid.
+    run is ok, and everything in the plan's `require` is valid; 75: SIGUSR1 stopped it, and running again continues.
     """
-    content, text = _resolved(plan, [*(overrides or []), *([f"repetitions={repetitions}"] if repetitions else [])])
-    resolved = rundir.parse_resolved_plan(content)
-    campaign = CampaignDirectory(out or RESULTS / resolved.name)
+    source = read_source(plan, out, overrides, repetitions)
+    campaign, resolved = source.campaign, source.plan
     options = runner.Options(
         shard=_shard(resolved, shard),
-        selected=_selected(resolved, select),
+        selected=selected_cases(resolved, select),
         rerun=frozenset(_case_id(resolved, prefix) for prefix in rerun or []),
         timeout_s=timeout,
         max_failures=max_failures,
         retry_failed=retry_failed,
+        whole_blocks=whole_blocks,
     )
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
     facts = machine.ask(machine.needed_facts(selected))
@@ -89,12 +102,15 @@ def run(
         found = preview(campaign, resolved, selected, facts, options.shard)
         print_json(found.as_json()) if as_json else print_preview(found)
         return
-    _name_changes(*runner.open_for_running(campaign, content, text))
+    open_source(source)
+    close_ended_quietly(campaign, resolved)
     _name_uncounted(runner.uncounted(campaign, resolved), resolved.repetitions)
     if artefacts_only:
         raise typer.Exit(_make_artefacts(campaign, resolved, options, facts, as_json))
     result = _do(campaign, resolved, options, facts, not no_sensor)
     _print_result(campaign, result, as_json)
+    if result.checkpointed:
+        raise typer.Exit(EXIT_CHECKPOINTED if result.left else EXIT_OK if result.is_success else EXIT_FAILED)
     raise typer.Exit(EXIT_INTERRUPTED if result.interrupted else EXIT_OK if result.is_success else EXIT_FAILED)
 
 
@@ -122,6 +138,7 @@ def _do(
             progress,
             prepare_sensors,
             lambda case: recipes_of(case, machine.platform_of(case, facts)),
+            lambda case: machine.gpus_of(case, facts),
         )
     finally:
         progress.close()
@@ -133,7 +150,7 @@ def _make_artefacts(
     """Makes what is missing, says what failed, and returns the exit code."""
     progress = Progress(sys.stderr)
     try:
-        outcomes, interrupted = runner.make_artefacts(
+        outcomes, stopped_by = runner.make_artefacts(
             campaign,
             plan,
             options,
@@ -145,7 +162,7 @@ def _make_artefacts(
         progress.close()
     counts = Counter(outcome.name for outcome in outcomes.values())
     if as_json:
-        print_json({"directory": str(campaign.path), "artefacts": dict(counts), "interrupted": interrupted})
+        print_json({"directory": str(campaign.path), "artefacts": dict(counts), "interrupted": stopped_by is not None})
     else:
         for digest, outcome in outcomes.items():
             if outcome.name != "ok":
@@ -155,16 +172,13 @@ def _make_artefacts(
         selected = [case for case in plan.cases if options.selected is None or case.id in options.selected]
         if left := sum(machine.unsupported(case, facts) is not None for case in selected):
             print(f"{counted(left, 'case')} cannot run on this machine, and got none: --dry-run says why")
-    if interrupted:
-        return EXIT_INTERRUPTED
+    if stopped_by is not None:
+        return EXIT_CHECKPOINTED if stopped_by == signal.SIGUSR1 else EXIT_INTERRUPTED
     return EXIT_OK if set(counts) <= {"ok"} else EXIT_FAILED
 
 
-def status(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The campaign's directory.")],
-    as_json: JsonOption = False,
-) -> None:
-    """How far a campaign is: outcomes by case, what is missing."""
+def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
+    """How far a campaign is: outcomes by case, what is missing; and what its batch jobs do, where it has any."""
     campaign = rundir.open_campaign(directory)
     plan = rundir.read_resolved_plan(campaign)
     rows = []
@@ -174,23 +188,58 @@ def status(
     total = runner.tally(campaign, plan, list(runner.planned_runs(plan.cases, plan.seed, plan.repetitions)))
     if as_json:
         cases = [{"case_id": case.id, "title": case.title(), "outcomes": dict(row.outcomes)} for case, row in rows]
-        print_json({"name": plan.name, "repetitions": plan.repetitions, **_tally_json(total), "cases": cases})
+        print_json(
+            {
+                "name": plan.name,
+                "repetitions": plan.repetitions,
+                **_tally_json(total),
+                "cases": cases,
+                **queue_json(campaign),
+            }
+        )
         return
     for case, row in rows:
         print(f"{case.id[:12]}  {counts_text(row.outcomes):<24}  {case.title()}")
     print(f"{plan.name}: {counts_text(total.outcomes)} of {counted(total.outcomes.total(), 'run')}")
+    print_queue(campaign, plan)
     _name_uncounted(runner.uncounted(campaign, plan), plan.repetitions)
 
 
-def _resolved(path: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], str]:
-    """The plan as plan.resolved.json will say it, and its text."""
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is to be run. `text`: of the plan that was given; None where it was a campaign's directory, whose own plan
+    stays as it is."""
+
+    campaign: CampaignDirectory
+    plan: ResolvedPlan
+    text: str | None
+
+
+def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, repetitions: int | None) -> Source:
+    """A plan with the campaign's directory that is meant, or a campaign that exists."""
+    changes = [*(overrides or []), *([f"repetitions={repetitions}"] if repetitions else [])]
+    if CampaignDirectory(path).plan_resolved.is_file():
+        if changes or out:
+            raise UsageError(
+                f"{path} is a campaign's directory: its plan is what it is",
+                hint="give the plan itself to change it (--set, --repetitions) or to run it elsewhere (--out)",
+            )
+        campaign = CampaignDirectory(path)
+        return Source(campaign, rundir.read_resolved_plan(campaign), None)
     from pybench.plan import expand, load_plan, resolve
 
-    plan = load_plan(path, tuple(overrides))
-    return resolve(plan, expand(plan)), path.read_text(encoding="utf-8")
+    plan = load_plan(path, tuple(changes))
+    resolved = rundir.parse_resolved_plan(resolve(plan, expand(plan)))
+    return Source(CampaignDirectory(out or RESULTS / resolved.name), resolved, path.read_text(encoding="utf-8"))
 
 
-def _selected(plan: ResolvedPlan, expression: str | None) -> frozenset[str] | None:
+def open_source(source: Source) -> None:
+    """Creates the campaign's directory, or brings its plan up to date and says what that changes."""
+    if source.text is not None:
+        _name_changes(*runner.open_for_running(source.campaign, source.plan.content, source.text))
+
+
+def selected_cases(plan: ResolvedPlan, expression: str | None) -> frozenset[str] | None:
     if expression is None:
         return None
     from pybench.plan.filter import parse_filter

@@ -10,7 +10,7 @@ from pybench.machine.diagnosis import Finding, diagnose
 from pybench.machine.estimate import Estimate, estimate
 from pybench.machine.facts import EVERYTHING, Facts, ask, needed_facts
 from pybench.machine.sensor import boards_used, measure_profile
-from pybench.machine.support import platform_of, unsupported
+from pybench.machine.support import gpus_of, platform_of, unsupported
 
 __all__ = [
     "EVERYTHING",
@@ -21,6 +21,7 @@ __all__ = [
     "boards_used",
     "diagnose",
     "estimate",
+    "gpus_of",
     "measure_profile",
     "needed_facts",
     "platform_of",

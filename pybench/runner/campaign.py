@@ -8,6 +8,7 @@ again continues, and any number of runners may work on one campaign.
 from __future__ import annotations
 
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,19 +18,22 @@ from pybench import rundir
 from pybench.case import Case, case_to_json, runs_of
 from pybench.recipe import Recipe, in_making_order, recipes_of
 from pybench.rundir import CampaignDirectory, ResolvedPlan, RunDirectory
+from pybench.runner.batch_job import SLURM
 from pybench.runner.claims import Claimant, claim, is_alive, this_process, touch
 from pybench.runner.interruption import Interruption
 from pybench.runner.outcome import Outcome, judge, run_record, usage_error
 from pybench.runner.prepare import Maker, prepare
 from pybench.runner.process import run_worker
 from pybench.runner.schedule import WHOLE, PlannedRun, Shard, planned_runs
+from pybench.runner.whole_blocks import GpusOf, done_elsewhere
 
 AGAIN = frozenset({"killed", "interrupted"})  # not the case's fault: running again does these without being asked
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What one call of `run` was asked for. `selected`: case ids, or None for all; `rerun`: cases to do once more."""
+    """What one call of `run` was asked for. `selected`: case ids, or None for all; `rerun`: cases to do once more;
+    `whole_blocks`: a block that another machine began, and that is not done, is done here from its beginning."""
 
     shard: Shard = WHOLE
     selected: frozenset[str] | None = None
@@ -37,6 +41,7 @@ class Options:
     timeout_s: float = 3600.0
     max_failures: int | None = None
     retry_failed: bool = False
+    whole_blocks: bool = False
 
 
 class Listener(Protocol):
@@ -57,18 +62,24 @@ Recipes = Callable[[Case], Mapping[str, Recipe]]  # what a case needs here: an e
 
 @dataclass(slots=True)
 class Tally:
-    """What the selected part of a campaign looks like after running. `invalid`: required and not true."""
+    """What the selected part of a campaign looks like after running. `invalid`: required and not true;
+    `left`: what running again would do without being asked; `checkpointed`: SIGUSR1 stopped it, as batch jobs do."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     uncovered: int = 0
     invalid: Counter[str] = field(default_factory=Counter)
     interrupted: bool = False
+    checkpointed: bool = False
     too_many_failures: bool = False
     busy: int = 0
 
     @property
     def is_success(self) -> bool:
         return self.uncovered == 0 and self.outcomes["ok"] > 0 and not self.invalid
+
+    @property
+    def left(self) -> int:
+        return sum(self.outcomes[name] for name in ("missing", *AGAIN))
 
 
 def open_for_running(
@@ -102,6 +113,7 @@ def run_campaign(
     listener: Listener,
     prepare_sensors: Prepare = lambda cases, is_stopping: None,
     recipes: Recipes = recipes_of,
+    gpus_of: GpusOf = lambda case: (),
 ) -> Tally:
     """Does everything that is missing and selected; returns how the selected part then stands.
 
@@ -112,7 +124,12 @@ def run_campaign(
         run for run in planned_runs(plan.cases, plan.seed, plan.repetitions, options.shard) if _selected(run, options)
     ]
     pending = [run for run in planned if _is_wanted(campaign, run, options)]
-    with Interruption() as interruption:
+    again: frozenset[tuple[str, int]] = frozenset()
+    if options.whole_blocks:
+        again = done_elsewhere(campaign, planned, pending, claimant, gpus_of)
+        wanted = {(run.case.id, run.block) for run in pending} | again
+        pending = [run for run in planned if (run.case.id, run.block) in wanted]
+    with _interruption(claimant) as interruption:
         to_do = {(run.case.id, run.block) for run in pending}
         kept = [run for run in planned if (run.case.id, run.block) not in to_do]
         listener.begin(len(pending), _outcomes(campaign, kept))
@@ -122,10 +139,11 @@ def run_campaign(
         made = prepare(_recipes(list(runnable.values()), recipes), maker)
         if runnable and not interruption.asked:
             prepare_sensors(list(runnable.values()), lambda: interruption.asked)
-        runner = _Runner(campaign, plan, options, claimant, interruption, unsupported, recipes, made, listener)
+        runner = _Runner(campaign, plan, options, claimant, interruption, unsupported, recipes, made, listener, again)
         runner.run_all(pending)
         result = tally(campaign, plan, planned)
         result.interrupted = interruption.asked
+        result.checkpointed = interruption.asked_by == signal.SIGUSR1 and not interruption.job_is_ending
     result.busy, result.too_many_failures = runner.busy, runner.too_many_failures
     return result
 
@@ -137,16 +155,24 @@ def make_artefacts(
     support: Support,
     listener: Listener,
     recipes: Recipes = recipes_of,
-) -> tuple[dict[str, Outcome], bool]:
+) -> tuple[dict[str, Outcome], signal.Signals | None]:
     """Makes what the selected cases that this machine can run need, and starts no run.
 
-    Returns digest -> outcome, and whether it was interrupted. Several callers with filters of their own share the work.
+    Returns digest -> outcome, and the signal that interrupted it. Several callers with filters of their own share the
+    work.
     """
     selected = [case for case in plan.cases if options.selected is None or case.id in options.selected]
     runnable = [case for case in selected if support(case) is None]
-    with Interruption() as interruption:
-        maker = _maker(campaign, plan, options, this_process(), interruption, listener)
-        return prepare(_recipes(runnable, recipes), maker), interruption.asked
+    claimant = this_process()
+    with _interruption(claimant) as interruption:
+        maker = _maker(campaign, plan, options, claimant, interruption, listener)
+        return prepare(_recipes(runnable, recipes), maker), interruption.asked_by
+
+
+def pending_runs(campaign: CampaignDirectory, plan: ResolvedPlan, options: Options) -> list[PlannedRun]:
+    """What `run_campaign` would do with these options, in its order."""
+    planned = planned_runs(plan.cases, plan.seed, plan.repetitions, options.shard)
+    return [run for run in planned if _selected(run, options) and _is_wanted(campaign, run, options)]
 
 
 def tally(campaign: CampaignDirectory, plan: ResolvedPlan, planned: Sequence[PlannedRun]) -> Tally:
@@ -183,6 +209,7 @@ class _Runner:
     recipes: Recipes
     made: Mapping[str, Outcome]
     listener: Listener
+    again: frozenset[tuple[str, int]]
     failures: int = 0
     busy: int = 0
     too_many_failures: bool = False
@@ -209,7 +236,8 @@ class _Runner:
             self.busy += 1
             return None
         attempt = self.campaign.attempt(planned.case.id, planned.block, last.attempt + 1 if last else 1)
-        if not _is_wanted(self.campaign, planned, self.options) or not claim(attempt.claim, self.claimant):
+        is_wanted = (planned.case.id, planned.block) in self.again or _is_wanted(self.campaign, planned, self.options)
+        if not is_wanted or not claim(attempt.claim, self.claimant):
             return None
         return attempt
 
@@ -236,8 +264,22 @@ class _Runner:
                 attempt.claim.unlink()
                 raise error
             outcome = judge(end)
+            if self._is_for_batch_system_to_say(outcome):
+                return Outcome(
+                    "interrupted", "job_ending", "the batch system ends this job; it will say why"
+                ), end.wall_s
         attempt.complete(run_record(planned.case.id, planned.block, attempt.attempt, outcome, end))
         return outcome, end.wall_s if end else 0.0
+
+    def _is_for_batch_system_to_say(self, outcome: Outcome) -> bool:
+        """Whether a Slurm job is being ended around this run: only Slurm knows whether for its time, for a preemption
+        or because somebody cancelled it, so the attempt stays open and `pybench.cluster.ending` closes it.
+
+        The worker gets SIGTERM when the runner does, and may be seen to end before the runner's own arrives.
+        """
+        if outcome.name not in AGAIN or self.claimant.job is None or self.claimant.job.scheduler != SLURM:
+            return False
+        return self.interruption.job_is_ending or (outcome.name, outcome.reason) == ("killed", "SIGTERM")
 
     def _beat(self, attempt: RunDirectory) -> None:
         """Each time the wait for a worker wakes up: the heartbeat, and the answer to whoever asked to stop."""
@@ -273,6 +315,10 @@ class _Runner:
             "artefacts": {role: str(path.relative_to(self.campaign.path)) for role, path in made.items()},
             "files": {name: self.plan.files[factors[name]] for name, _ in planned.case.sources},
         }
+
+
+def _interruption(claimant: Claimant) -> Interruption:
+    return Interruption(sigterm_ends_job=claimant.job is not None and claimant.job.scheduler == SLURM)
 
 
 def _selected(run: PlannedRun, options: Options) -> bool:

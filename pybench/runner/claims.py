@@ -5,7 +5,8 @@ A claim is a small file that is linked into place whole: `link(2)` fails when th
 ever reads half of one. Claims are never overwritten, and only a living owner removes its own: a dead runner's work is
 taken over by claiming the next attempt, so two runners that find the same dead claim cannot both win.
 
-A claim is dead when its process is gone (same boot and process namespace), or when its heartbeat is old (elsewhere).
+A claim is dead when its process is gone (same boot and process namespace), when its batch job has been started again,
+or when its heartbeat is old (elsewhere).
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import socket
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from pybench.rundir import make_folder, storage_error, temporary_name
+from pybench.runner.batch_job import BatchJob, this_batch_job
 
 HEARTBEAT_S = 30.0  # how often a runner touches its claim while it waits for a worker
 STALE_S = 300.0  # ten heartbeats: a claim from elsewhere that is older belongs to a dead runner
@@ -26,20 +29,40 @@ STALE_S = 300.0  # ten heartbeats: a claim from elsewhere that is older belongs 
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """A process, told from every other one: a pid alone is reused, and means nothing on another host."""
+    """A process, told from every other one: a pid alone is reused, and means nothing on another host.
+
+    `job`: the batch job that it runs in, if any.
+    """
 
     host: str
     boot_id: str
     pid_namespace: str
     pid: int
     pid_started: int
+    job: BatchJob | None = None
+
+    @property
+    def machine(self) -> str:
+        """The node's name where a batch system gives it one, else the host's."""
+        return (self.job.node if self.job else None) or self.host
 
 
 def this_process() -> Claimant:
     """The claimant that this process is."""
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     started = _started(os.getpid())
-    return Claimant(socket.gethostname(), boot_id, os.readlink("/proc/self/ns/pid"), os.getpid(), started or 0)
+    namespace = os.readlink("/proc/self/ns/pid")
+    return Claimant(socket.gethostname(), boot_id, namespace, os.getpid(), started or 0, this_batch_job())
+
+
+def read_claimant(path: Path) -> Claimant | None:
+    """Who made the claim at `path`; None where there is none, or it says something else."""
+    try:
+        stored: dict[str, Any] = json.loads(path.read_text())
+        job = BatchJob(**stored["job"]) if stored.get("job") else None
+        return Claimant(**{name: stored[name] for name in Claimant.__slots__ if name != "job"}, job=job)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def claim(path: Path, claimant: Claimant) -> bool:
@@ -64,11 +87,11 @@ def is_alive(path: Path, claimant: Claimant) -> bool:
 
     A claim of the asker's own is not: it does one run at a time, and asks between runs.
     """
-    try:
-        stored = json.loads(path.read_text())
-        other = Claimant(**{name: stored[name] for name in Claimant.__slots__})
-        age_s = _age_s(path)
-    except (OSError, ValueError, KeyError, TypeError):
+    other = read_claimant(path)
+    age_s = heartbeat_age_s(path)
+    if other is None or age_s is None:
+        return False
+    if other.job and claimant.job and other.job.is_earlier_start_of(claimant.job):
         return False
     if (other.boot_id, other.pid_namespace) == (claimant.boot_id, claimant.pid_namespace):
         return other != claimant and _started(other.pid) == other.pid_started
@@ -83,8 +106,12 @@ def touch(path: Path) -> None:
         os.utime(path)
 
 
-def _age_s(path: Path) -> float:
-    return time.time() - path.stat().st_mtime
+def heartbeat_age_s(path: Path) -> float | None:
+    """Seconds since the claim was made or last touched; None when it is gone."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return None
 
 
 def _seconds_since_boot() -> float:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C once: finish the run at hand, then stop. Twice: stop it now. SIGTERM and SIGUSR1 are taken likewise.
 
+In a Slurm job SIGTERM means that the job is being ended, and SIGKILL follows: the run at hand is stopped at once.
+
 Signals are counted and wake a `select`, so waiting costs nothing and no request is missed.
 """
 
@@ -15,10 +17,16 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Interruption:
-    """Counts requests to stop while its context is open; `wakeup`, a descriptor, becomes readable with each."""
+    """Counts requests to stop while its context is open; `wakeup`, a descriptor, becomes readable with each.
 
-    def __init__(self) -> None:
+    `sigterm_ends_job`: whether SIGTERM is the batch system's last word. `asked_by`: the first signal.
+    """
+
+    def __init__(self, sigterm_ends_job: bool = False) -> None:
         self.requests = 0
+        self.asked_by: signal.Signals | None = None
+        self.job_is_ending = False
+        self._sigterm_ends_job = sigterm_ends_job
         self._former: dict[signal.Signals, Any] = {}
         self._former_wakeup = -1
         self.wakeup, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -46,7 +54,7 @@ class Interruption:
     @property
     def insisted(self) -> bool:
         """Whether to stop the run at hand too."""
-        return self.requests > 1
+        return self.requests > 1 or self.job_is_ending
 
     def drain(self) -> None:
         """Empties the wake-up pipe; the count stays."""
@@ -58,3 +66,5 @@ class Interruption:
 
     def _count(self, number: int, frame: FrameType | None) -> None:
         self.requests += 1
+        self.asked_by = self.asked_by or signal.Signals(number)
+        self.job_is_ending |= self._sigterm_ends_job and number == signal.SIGTERM

@@ -218,6 +218,21 @@ def test_interrupted_once_the_run_is_finished_and_twice_it_is_stopped(
     assert process.wait(timeout=30) == 0
 
 
+def test_a_slurm_job_that_is_ended_leaves_its_run_for_slurms_word(
+    campaign: CampaignDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGTERM once is enough there, and whether the runner or the worker gets it first makes no difference."""
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    process = start_runner(campaign, plan_content(noop_cases(2, idle_s=30), 1))
+    worker, *_ = wait_for(lambda: worker_pids(campaign))
+    os.kill(worker, signal.SIGTERM)
+    process.terminate()
+    assert process.wait(timeout=20) == 130
+    assert list(campaign.runs()) == []
+    (left,) = [attempt for case, block in campaign.started() for attempt in campaign.claims(case, block)]
+    assert json.loads(left.claim.read_text())["job"]["id"] == "12"
+
+
 def test_a_worker_dies_with_its_runner(campaign: CampaignDirectory) -> None:
     process = start_runner(campaign, plan_content(noop_cases(1, idle_s=30), 1))
     workers = wait_for(lambda: worker_pids(campaign))

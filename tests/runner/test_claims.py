@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pybench.runner.claims import STALE_S, Claimant, claim, is_alive, this_process
+from pybench.runner.batch_job import BatchJob
+from pybench.runner.claims import STALE_S, Claimant, claim, is_alive, read_claimant, this_process
 
 
 def test_only_one_of_two_gets_a_claim(tmp_path: Path) -> None:
@@ -86,6 +87,24 @@ def test_a_claim_from_another_host_lives_as_long_as_its_heartbeat(tmp_path: Path
     old = time.time() - STALE_S - 1
     os.utime(tmp_path / "elsewhere", (old, old))
     assert not is_alive(tmp_path / "elsewhere", me)
+
+
+def test_a_claim_of_a_job_that_was_started_again_is_dead_at_once(tmp_path: Path) -> None:
+    """However young its heartbeat: the node is lost, and its next start must not wait five minutes."""
+    job = BatchJob("slurm", "big", "12_3", 0, "n1")
+    claim(tmp_path / "lost", Claimant("n1", "other-boot", "pid:[1]", 12, 34, job))
+    me = this_process()
+    assert is_alive(tmp_path / "lost", me)
+    assert is_alive(tmp_path / "lost", replace(me, job=job))
+    assert not is_alive(tmp_path / "lost", replace(me, job=replace(job, restart=1, node="n2")))
+
+
+def test_a_claim_names_its_job_and_is_read_back(tmp_path: Path) -> None:
+    me = replace(this_process(), job=BatchJob("slurm", "big", "12_3", 1, "n1"))
+    claim(tmp_path / "mine", me)
+    assert read_claimant(tmp_path / "mine") == me
+    assert read_claimant(tmp_path / "absent") is None
+    assert (me.machine, replace(me, job=None).machine) == ("n1", me.host)
 
 
 def test_a_malformed_claim_is_dead(tmp_path: Path) -> None:

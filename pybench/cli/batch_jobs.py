@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands say of a campaign's batch jobs. Without Slurm's commands here they say what the directories say."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from pybench.cli.progress import counted
+from pybench.errors import ClusterError
+from pybench.rundir import CampaignDirectory, ResolvedPlan
+
+
+def close_ended_quietly(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:
+    """Before a run: closes what earlier jobs left open, so that it counts as what it was. Where Slurm does not answer,
+    those attempts stay open, and are done again once their claims are old."""
+    from pybench.cluster.ending import close_ended
+
+    try:
+        for closed in close_ended(campaign, plan):
+            print(f"closed {name_of(closed.attempt.path, campaign)}: {closed.outcome.detail}", file=sys.stderr)
+    except ClusterError as error:
+        print(f"runs of earlier jobs stay open: {error.message}", file=sys.stderr)
+
+
+def print_queue(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:
+    """A line a submission that still has jobs, and what ended jobs left open."""
+    from pybench.cluster.ending import open_attempts
+
+    for found in _submissions(campaign):
+        states = ", ".join(f"{count} {state}" for state, count in found["states"].items()) or "nothing in the queue"
+        waits = f" ({'; '.join(found['waits'])})" if found["waits"] else ""
+        print(f"submission {found['number']:02d} ({found['scheduler']}): {found['unknown'] or states + waits}")
+    left = open_attempts(campaign, plan)
+    if left:
+        print(
+            f"begun by jobs and not ended: {counted(len(left), 'run')}; `pybench settle` closes those whose job is over"
+        )
+
+
+def queue_json(campaign: CampaignDirectory) -> dict[str, Any]:
+    found = _submissions(campaign)
+    return {"submissions": found} if found else {}
+
+
+def name_of(path: Path, campaign: CampaignDirectory) -> str:
+    """`<case>/block-003/attempt-01`, with the id as short as everywhere."""
+    case, *rest = path.relative_to(campaign.path / "runs").parts
+    return "/".join([case[:12], *rest])
+
+
+def _submissions(campaign: CampaignDirectory) -> list[dict[str, Any]]:
+    """Each submission with its tasks counted by Slurm's state, and the reasons for which tasks wait. `unknown`: why
+    Slurm does not say, or None."""
+    from pybench.cluster import slurm
+    from pybench.cluster.submission import submissions
+
+    found = []
+    for submission in submissions(campaign):
+        states: Counter[str] = Counter()
+        waits: dict[str, None] = {}
+        known, unknown = {}, None
+        try:
+            known = slurm.queue(job.id for job in submission.jobs)
+        except ClusterError as error:
+            unknown = error.message
+        for job in submission.jobs:
+            for name in job.tasks():
+                if state := known.get(name):
+                    states[state.state] += 1
+                    if state.state == "PENDING" and state.why:
+                        waits[state.why] = None
+        found.append(
+            {
+                "number": submission.number,
+                "scheduler": submission.scheduler,
+                "states": dict(states),
+                "waits": list(waits),
+                "unknown": unknown,
+                "jobs": [{"role": job.role, "id": job.id} for job in submission.jobs],
+            }
+        )
+    return found

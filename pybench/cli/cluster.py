@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench submit`, `settle`, `cancel` and `logs`: a campaign on a batch cluster."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from pybench import rundir, runner
+from pybench.cli.batch_jobs import name_of
+from pybench.cli.campaigns import (
+    DEFAULT_TIMEOUT_S,
+    DirectoryArgument,
+    NoSensorOption,
+    OutOption,
+    RepetitionsOption,
+    RetryFailedOption,
+    Source,
+    TimeoutOption,
+    open_source,
+    read_source,
+    selected_cases,
+)
+from pybench.cli.plans import FilterOption, JsonOption, SetOption, print_json
+from pybench.cli.progress import counted
+from pybench.errors import UsageError
+
+if TYPE_CHECKING:
+    from pybench.cluster.script import Work
+    from pybench.cluster.site import KubernetesSite, SlurmSite
+
+
+def register(app: typer.Typer) -> None:
+    for command in (submit, settle, cancel, logs):
+        app.command()(command)
+
+
+_Site = Annotated[Optional[Path], typer.Option("--site", metavar="SITE.toml", help="How jobs are asked for here.")]
+_Shards = Annotated[
+    Optional[int],
+    typer.Option(
+        "--shards", min=1, metavar="N", help="Cut the blocks into N jobs [default: as before, else one each]."
+    ),
+]
+_DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Write the scripts, submit nothing.")]
+
+
+def _print_example(kind: str | None) -> None:
+    if kind is None:
+        return
+    from pybench.cluster.site import KINDS, example_site
+
+    if kind not in KINDS:
+        raise UsageError(f"--example-site {kind}: no such kind", hint=f"one of {', '.join(KINDS)}")
+    print(example_site(kind), end="")
+    raise typer.Exit
+
+
+_ExampleSite = Annotated[
+    Optional[str],
+    typer.Option(
+        "--example-site",
+        metavar="KIND",
+        help="Print a commented site file for slurm or kubernetes, and exit.",
+        is_eager=True,
+        callback=_print_example,
+    ),
+]
+
+
+def submit(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan; or a campaign's directory, to continue it.")],
+    site: _Site = None,
+    out: OutOption = None,
+    shards: _Shards = None,
+    select: FilterOption = None,
+    overrides: SetOption = None,
+    repetitions: RepetitionsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+    retry_failed: RetryFailedOption = False,
+    no_sensor: NoSensorOption = False,
+    dry_run: _DryRun = False,
+    as_json: JsonOption = False,
+    example_site: _ExampleSite = None,
+) -> None:
+    """Submit what is missing of a campaign to a batch cluster, as scripts that can be read.
+
+    Blocks stay whole: each job runs some blocks on one node. What earlier submissions still have in the queue is left
+    to them. Submitting again submits what is missing then.
+    """
+    if site is None:
+        raise UsageError("--site is missing", hint="`pybench submit --example-site slurm > site.toml` makes one")
+    from pybench.cluster.site import KubernetesSite, read_site
+
+    found = read_site(site)
+    source = read_source(plan, out, overrides, repetitions)
+    request = _Request(
+        source,
+        site.read_text(encoding="utf-8"),
+        shards,
+        runner.Options(selected=selected_cases(source.plan, select), retry_failed=retry_failed),
+        _arguments(select, timeout, retry_failed, no_sensor),
+        as_json,
+    )
+    if isinstance(found, KubernetesSite):
+        _write_for_kubernetes(request, found)
+    elif dry_run:
+        _write_for_slurm(request, found)
+    else:
+        _submit_to_slurm(request, found)
+
+
+def settle(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
+    """Close runs that Slurm jobs began and did not end, with Slurm's word for why. Running jobs are left alone."""
+    from pybench.cluster.ending import close_ended, open_attempts
+
+    campaign = rundir.open_campaign(directory)
+    plan = rundir.read_resolved_plan(campaign)
+    closed = close_ended(campaign, plan)
+    left = len(open_attempts(campaign, plan))
+    if as_json:
+        rows = [
+            {"run": str(one.attempt.path), "job": one.job, "outcome": one.outcome.name, "reason": one.outcome.reason}
+            for one in closed
+        ]
+        print_json({"closed": rows, "open": left})
+        return
+    for one in closed:
+        print(f"{name_of(one.attempt.path, campaign)}  {one.outcome.name}: {one.outcome.detail}")
+    print(f"{counted(len(closed), 'run')} closed, {left} open")
+
+
+def cancel(directory: DirectoryArgument) -> None:
+    """Cancel every job of a campaign that is in Slurm's queue. What is done stays."""
+    from pybench.cluster import slurm
+    from pybench.cluster.submission import submissions
+
+    campaign = rundir.open_campaign(directory)
+    jobs = [job.id for submission in submissions(campaign) for job in submission.jobs]
+    states = slurm.queue(jobs)
+    alive = sorted({name.partition("_")[0] for name, state in states.items() if not state.has_ended}, key=int)
+    slurm.cancel(alive)
+    print(f"cancelled {', '.join(alive)}" if alive else "nothing in the queue")
+
+
+def logs(
+    directory: DirectoryArgument,
+    shard: Annotated[Optional[int], typer.Argument(metavar="SHARD", min=1, help="Print this shard's log.")] = None,
+) -> None:
+    """Where the logs of the latest submission's jobs lie, or what one of them says. The check's log: check.out."""
+    from pybench.cluster.submission import log_of, submissions
+
+    campaign = rundir.open_campaign(directory)
+    found = submissions(campaign)
+    if not found:
+        raise UsageError(f"{directory} has no submission", hint="`pybench submit` makes one")
+    if shard is None:
+        for path in sorted((found[-1].folder / "logs").iterdir()):
+            print(f"{path}  {path.stat().st_size} bytes")
+        return
+    paths = [path for submission in found for path in [log_of(submission, shard)] if path is not None and path.exists()]
+    if not paths:
+        raise UsageError(f"shard {shard} has no log", hint=f"`pybench logs {directory}` lists the logs there are")
+    for path in paths:  # of every submission: a shard that was submitted again begins in an earlier log
+        sys.stdout.write(path.read_text(encoding="utf-8", errors="replace"))
+
+
+def _arguments(select: str | None, timeout: float, retry_failed: bool, no_sensor: bool) -> tuple[str, ...]:
+    """What every `pybench run` of the submission is given beside its shard."""
+    found = ["--filter", select] if select is not None else []
+    found += ["--timeout", f"{timeout:g}"] if timeout != DEFAULT_TIMEOUT_S else []
+    return (*found, *(["--retry-failed"] if retry_failed else []), *(["--no-sensor"] if no_sensor else []))
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What `submit` was asked for. `shards`: as asked, or None; `arguments`: for every `pybench run` of it."""
+
+    source: Source
+    site_text: str
+    shards: int | None
+    options: runner.Options
+    arguments: tuple[str, ...]
+    as_json: bool
+
+    @property
+    def campaign(self) -> rundir.CampaignDirectory:
+        return self.source.campaign
+
+    @property
+    def plan(self) -> rundir.ResolvedPlan:
+        return self.source.plan
+
+    def work(self, folder: Path, count: int) -> Work:
+        """Jobs start elsewhere: their paths are absolute."""
+        from pybench.cluster.script import Work
+
+        return Work(self.campaign.path.absolute(), self.plan.name, folder.absolute(), count, self.arguments)
+
+
+def _submit_to_slurm(request: _Request, site: SlurmSite) -> None:
+    from pybench.cluster import slurm, submission
+    from pybench.cluster.ending import close_ended
+
+    slurm.find_sbatch()
+    if site.image:
+        submission.check_image(site.image)
+    open_source(request.source)
+    with submission.locked(request.campaign):
+        former = submission.submissions(request.campaign)
+        count = submission.shard_count(request.plan, request.shards, former)
+        busy = submission.live_shards(former, count)
+        close_ended(request.campaign, request.plan)
+        missing = submission.missing_shards(request.campaign, request.plan, request.options, count)
+        wanted = [shard for shard in missing if shard not in busy]
+        if wanted:
+            number = submission.next_number(request.campaign)
+            work = request.work(request.campaign.submission(number), count)
+            scripts = submission.scripts_of(work, site, wanted, request.plan)
+            submission.write_scripts(work.folder, scripts, request.site_text)
+            submitted = submission.submit(number, work, scripts, in_turn=bool(site.job.throttle))
+    if request.as_json:
+        jobs = [{"role": job.role, "id": job.id} for job in submitted.jobs] if wanted else []
+        print_json({"directory": str(request.campaign.path), "shards": wanted, "of": count, "jobs": jobs})
+    elif wanted:
+        for job in submitted.jobs:
+            print(f"{job.id}  {job.role}  {submitted.folder / job.script}")
+        print(f"{_extent(wanted, count)} submitted{_left_to(busy)}", file=sys.stderr)
+    else:
+        print(f"nothing to submit{_left_to(busy)}")
+
+
+def _write_for_slurm(request: _Request, site: SlurmSite) -> None:
+    """The scripts and no job: into a folder of their own, which the next such call replaces."""
+    from pybench.cluster import submission
+
+    open_source(request.source)
+    with submission.locked(request.campaign):
+        count = submission.shard_count(request.plan, request.shards, submission.submissions(request.campaign))
+        wanted = submission.missing_shards(request.campaign, request.plan, request.options, count)
+        work = request.work(request.campaign.cluster / submission.DRY_RUN, count)
+        scripts = submission.scripts_of(work, site, wanted, request.plan) if wanted else []
+        shutil.rmtree(work.folder, ignore_errors=True)
+        submission.write_scripts(work.folder, scripts, request.site_text)
+    _print_written(request, wanted, count, [work.folder / script.name for script in scripts])
+    if scripts and not request.as_json:
+        print("submit them in this order, each with --dependency=afterany:JOB on those before it", file=sys.stderr)
+
+
+def _write_for_kubernetes(request: _Request, site: KubernetesSite) -> None:
+    from pybench.cluster import submission
+    from pybench.cluster.kubernetes import job_name, job_yaml
+
+    open_source(request.source)
+    with submission.locked(request.campaign):
+        count = submission.shard_count(request.plan, request.shards, ())
+        wanted = submission.missing_shards(request.campaign, request.plan, request.options, count)
+        paths = []
+        if wanted:
+            number = submission.next_number(request.campaign)
+            text = job_yaml(job_name(request.plan.name, number), site, wanted, count, request.arguments)
+            folder = request.campaign.submission(number).absolute()
+            script = submission.Script("job.yaml", submission.SHARDS, text)
+            submission.write_scripts(folder, [script], request.site_text)
+            paths = [folder / script.name]
+    _print_written(request, wanted, count, paths)
+    if wanted and not request.as_json:
+        where = f"{request.campaign.path} has to be {site.pod.directory} in the pods"
+        print(f"next: kubectl apply -f {paths[0]}; {where}", file=sys.stderr)
+
+
+def _print_written(request: _Request, wanted: Sequence[int], count: int, paths: Sequence[Path]) -> None:
+    if request.as_json:
+        scripts = [str(path) for path in paths]
+        print_json({"directory": str(request.campaign.path), "shards": wanted, "of": count, "scripts": scripts})
+        return
+    for path in paths:
+        print(path)
+    print(f"{_extent(wanted, count)}, nothing submitted" if wanted else "nothing to submit", file=sys.stderr)
+
+
+def _extent(wanted: Sequence[int], count: int) -> str:
+    return f"{len(wanted)} of {counted(count, 'shard')}"
+
+
+def _left_to(busy: set[int]) -> str:
+    return f"; {counted(len(busy), 'shard')} left to earlier jobs in the queue" if busy else ""

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slurm through its own commands: submit, cancel, and what it says of jobs, now (squeue) and later (sacct).
+
+sacct answers only where a site keeps accounts; squeue knows a job that has ended for MinJobAge (five minutes) more.
+Nothing is parsed that has no documented format.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybench.errors import ClusterError, UsageError
+
+TIMEOUT_S = 120.0  # a busy controller answers after a minute; its clients try again by themselves meanwhile
+
+# squeue(1), JOB STATE CODES: those that a job does not leave by itself.
+ENDED = frozenset(
+    {
+        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
+        *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
+    }
+)
+_FIELDS = {"ArrayJobID": 20, "ArrayTaskID": 20, "State": 20, "RestartCnt": 12, "NodeList": 80, "Reason": 80}
+_JOB = re.compile(r"(\d+)(;[^\s;]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """`id`: `12`, or `12_3`; `state`: Slurm's own word; `restarts`: how often it has been started again;
+    `why`: what a job waits for, or what ended it, where Slurm says."""
+
+    id: str
+    state: str
+    restarts: int
+    node: str | None
+    why: str | None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ENDED
+
+
+def find_sbatch() -> None:
+    """Raises UsageError where jobs cannot be submitted from."""
+    if shutil.which("sbatch") is None:
+        raise UsageError(
+            "sbatch is not on PATH: this machine submits no Slurm jobs",
+            hint="submit on a login node of the cluster; --dry-run writes the scripts anywhere",
+        )
+
+
+def submit(script: Path, after: Sequence[str] = ()) -> str:
+    """Hands a script to Slurm and returns the job's number. `after`: jobs that have to end first, however they end."""
+    dependency = [f"--dependency=afterany:{':'.join(after)}"] if after else []
+    ended = _ask(["sbatch", "--parsable", *dependency, str(script)])
+    said = ended.stdout.split()  # a site's own plugin may have printed something before
+    match = _JOB.fullmatch(said[-1]) if said else None
+    if ended.returncode or match is None:
+        raise ClusterError(
+            f"sbatch refused {script.name}: {_said(ended)}",
+            hint="change the site file as it says, and submit again: nothing of this submission is left in the queue",
+        )
+    return match[1]
+
+
+def cancel(jobs: Sequence[str]) -> None:
+    """Ends jobs; those that have ended already stay as they are."""
+    if jobs:
+        ended = _ask(["scancel", *jobs])
+        if ended.returncode and "Invalid job id" not in ended.stderr:
+            raise ClusterError(f"scancel refused: {_said(ended)}")
+
+
+def cluster_name() -> str | None:
+    """The name of the cluster that the commands speak to; None where none answers."""
+    try:
+        ended = _ask(["scontrol", "show", "config"])
+    except ClusterError:
+        return None
+    match = re.search(r"^ClusterName\s*=\s*(\S+)", ended.stdout, re.MULTILINE)
+    return match[1] if match else None
+
+
+def queue(jobs: Iterable[str]) -> dict[str, JobState]:
+    """What squeue knows of these jobs, each task of an array by itself. ClusterError where it does not answer."""
+    numbers = sorted({job.partition("_")[0] for job in jobs})
+    found: dict[str, JobState] = {}
+    # One at a time: of several, squeue names none if it has forgotten one.
+    for number in numbers:
+        fields = ",".join(f"{name}:{width}" for name, width in _FIELDS.items())
+        ended = _ask(["squeue", "--noheader", "--array", "--states=all", f"--jobs={number}", f"--Format={fields}"])
+        if ended.returncode and "Invalid job id" not in ended.stderr:
+            raise ClusterError(f"squeue does not answer: {_said(ended)}", hint="is the cluster's controller up?")
+        found |= {state.id: state for state in map(_queued, ended.stdout.splitlines())}
+    return found
+
+
+def history(jobs: Iterable[str]) -> dict[str, list[JobState]]:
+    """How each start of these jobs ended, in their order, by sacct's accounts; empty where a site keeps none."""
+    numbers = sorted({job.partition("_")[0] for job in jobs})
+    if not numbers or shutil.which("sacct") is None:
+        return {}
+    # --duplicates: without it a job that was started again shows its last start only.
+    asked = ["sacct", "--allocations", "--duplicates", "--noheader", "--parsable2", f"--jobs={','.join(numbers)}"]
+    try:
+        ended = _ask([*asked, "--format=JobID,Submit,State,NodeList,ExitCode"])
+    except ClusterError:
+        return {}
+    rows = [line.split("|") for line in ended.stdout.splitlines() if line.count("|") == 4]
+    found: dict[str, list[JobState]] = {}
+    for job, _, state, node, code in sorted(rows, key=lambda row: row[1]):
+        starts = found.setdefault(job, [])
+        word = state.split()[0] if state else ""  # `CANCELLED by 1000`
+        starts.append(JobState(job, word, len(starts), node or None, f"exit code {code}"))
+    return found
+
+
+def _queued(line: str) -> JobState:
+    values, begin = [], 0
+    for width in _FIELDS.values():
+        values.append(line[begin : begin + width].strip())
+        begin += width
+    array, task, state, restarts, node, why = values
+    name = f"{array}_{task}" if task.isdigit() else array
+    return JobState(name, state, int(restarts or 0), node or None, why if why not in ("", "None") else None)
+
+
+def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT_S,
+            env=_environment(os.environ),
+        )
+    except FileNotFoundError as error:
+        raise ClusterError(f"{command[0]} is not on PATH", hint="ask on a login node of the cluster") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ClusterError(f"{command[0]} does not answer: {error}", hint="is the cluster's controller up?") from error
+
+
+def _environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without variables that would overrule a script's directives or change what the commands print."""
+    begins = ("SBATCH_", "SQUEUE_", "SACCT_", "SCANCEL_", "SLURM_TIME_FORMAT")
+    kept = {name: value for name, value in environment.items() if not name.startswith(begins)}
+    return {**kept, "LC_ALL": "C"}
+
+
+def _said(ended: subprocess.CompletedProcess[str]) -> str:
+    """What a command wrote, on one line, or how it ended."""
+    text = " ".join((ended.stderr.strip() or ended.stdout.strip()).split())
+    return text or f"it ended with exit code {ended.returncode}"

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A submission: which shards are still to be run, their scripts in a folder of the campaign, and the jobs they became.
+
+All or nothing: where a script is refused, what was accepted before it is cancelled and the folder goes. Nothing is
+remembered outside the campaign's directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pybench import rundir
+from pybench.cluster import slurm
+from pybench.cluster.script import LOGS, Chunk, Work, artefacts_script, check_script, chunks_of, shards_script
+from pybench.cluster.site import Image, SlurmSite
+from pybench.errors import CorruptError, InputError, UsageError
+from pybench.recipe import recipes_of
+from pybench.rundir import CampaignDirectory, ResolvedPlan
+from pybench.runner import Options, Shard, pending_runs
+from pybench.runner.batch_job import SLURM
+
+DRY_RUN = "dry-run"
+SHARDS, ARTEFACTS, CHECK = "shards", "artefacts", "check"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One script of a submission. `role`: shards, artefacts or check; `chunk`: of the shards, where it is an array."""
+
+    name: str
+    role: str
+    text: str
+    chunk: Chunk | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedJob:
+    """A script that a batch system accepted."""
+
+    script: str
+    role: str
+    id: str
+    chunk: Chunk | None
+
+    def tasks(self) -> dict[str, int | None]:
+        """Slurm's name of each task -> its shard; the job's own name -> None where it is no array."""
+        if self.chunk is None:
+            return {self.id: None}
+        return {f"{self.id}_{task}": task + self.chunk.offset for task in self.chunk.tasks}
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What submission.json says. `shards`: into how many the campaign is cut."""
+
+    number: int
+    folder: Path
+    scheduler: str
+    shards: int
+    jobs: tuple[SubmittedJob, ...]
+
+
+# --- what is to be done ---------------------------------------------------------------------------------------------
+
+
+def shard_count(plan: ResolvedPlan, asked: int | None, former: Sequence[Submission]) -> int:
+    """As asked, else as before, else a shard a block. Raises UsageError where a shard would have no block."""
+    count = asked or (former[-1].shards if former else plan.repetitions)
+    if count > plan.repetitions:
+        if asked is None:
+            return plan.repetitions
+        raise UsageError(
+            f"--shards {count}: the plan has {plan.repetitions} blocks (one a repetition), and a block stays whole",
+            hint=f"take at most {plan.repetitions}",
+        )
+    return count
+
+
+def missing_shards(campaign: CampaignDirectory, plan: ResolvedPlan, options: Options, count: int) -> list[int]:
+    """The shards in which something is left to do."""
+    blocks = {run.block for run in pending_runs(campaign, plan, options)}
+    return [index for index in range(1, count + 1) if any(Shard(index, count).takes(block) for block in blocks)]
+
+
+def live_shards(former: Sequence[Submission], count: int) -> set[int]:
+    """Shards that jobs of earlier submissions still run or wait to run.
+
+    Raises UsageError where those are cut in another way: two jobs would tear a block apart between them.
+    """
+    jobs = [job for submission in former for job in submission.jobs if job.role == SHARDS]
+    states = slurm.queue(job.id for job in jobs)
+    found = set()
+    for submission in former:
+        tasks = {name: shard for job in submission.jobs if job.role == SHARDS for name, shard in job.tasks().items()}
+        alive = {shard for name, shard in tasks.items() if name in states and not states[name].has_ended}
+        if alive and submission.shards != count:
+            raise UsageError(
+                f"submission {submission.number:02d} has {len(alive)} of {submission.shards} shards in the queue",
+                hint=f"give --shards {submission.shards}, or `pybench cancel` the campaign first",
+            )
+        found |= {shard for shard in alive if shard is not None}
+    return found
+
+
+def scripts_of(work: Work, site: SlurmSite, shards: Sequence[int], plan: ResolvedPlan) -> list[Script]:
+    """In the order in which they are submitted."""
+    found = []
+    if len(shards) > 1 and any(recipes_of(case) for case in plan.cases):
+        found.append(Script("artefacts.sbatch", ARTEFACTS, artefacts_script(work, site)))
+    for chunk in chunks_of(shards, site.job.array_max):
+        found.append(Script(f"shards-{chunk.number}.sbatch", SHARDS, shards_script(work, chunk, site), chunk))
+    return [*found, Script("check.sbatch", CHECK, check_script(work, site))]
+
+
+def check_image(image: Image) -> None:
+    """Refuses an image whose bytes are not the site file's, before anything waits in a queue for it."""
+    try:
+        with open(image.path, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"the image {image.path} cannot be read: {error.strerror}", hint="see [image] path") from error
+    if found != image.sha256:
+        raise InputError(
+            f"the image {image.path} has sha256 {found}, the site file says {image.sha256}",
+            hint="is it another version, or a copy that was cut off?",
+        )
+
+
+# --- the folder -----------------------------------------------------------------------------------------------------
+
+
+def write_scripts(folder: Path, scripts: Sequence[Script], site_text: str) -> None:
+    """A fresh folder with scripts, the site file and a place for logs; nothing of it stays where that fails."""
+    rundir.make_folder(folder.parent, exist_ok=True)
+    rundir.make_folder(folder)
+    try:
+        rundir.make_folder(folder / LOGS)
+        rundir.write_text(folder / "site.toml", site_text)
+        for script in scripts:
+            rundir.write_text(folder / script.name, script.text)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def submit(number: int, work: Work, scripts: Sequence[Script], in_turn: bool) -> Submission:
+    """Hands the written scripts to Slurm and records each job as it is accepted. All or nothing.
+
+    `in_turn`: whether an array waits for the one before, because a throttle counts by array.
+    """
+    jobs: list[SubmittedJob] = []
+    try:
+        for script in scripts:
+            accepted = slurm.submit(work.folder / script.name, _predecessors(script, jobs, in_turn))
+            jobs.append(SubmittedJob(script.name, script.role, accepted, script.chunk))
+            rundir.write_json(work.folder / rundir.SUBMISSION, _to_json(work, jobs))
+    except BaseException:
+        with contextlib.suppress(Exception):  # the first error is the one to show
+            slurm.cancel([job.id for job in jobs])
+        shutil.rmtree(work.folder, ignore_errors=True)
+        raise
+    return Submission(number, work.folder, SLURM, work.shards, tuple(jobs))
+
+
+def submissions(campaign: CampaignDirectory) -> list[Submission]:
+    """Every recorded submission, oldest first."""
+    return [
+        _read(campaign.submission(number), number)
+        for number in campaign.submissions()
+        if (campaign.submission(number) / rundir.SUBMISSION).exists()
+    ]
+
+
+def next_number(campaign: CampaignDirectory) -> int:
+    return max(campaign.submissions(), default=0) + 1
+
+
+def log_of(submission: Submission, shard: int) -> Path | None:
+    """Where a shard of a submission writes; None where it was not submitted then."""
+    for job in submission.jobs:
+        if job.chunk and shard - job.chunk.offset in job.chunk.tasks:
+            return submission.folder / LOGS / job.chunk.log(shard - job.chunk.offset)
+    return None
+
+
+@contextlib.contextmanager
+def locked(campaign: CampaignDirectory) -> Iterator[None]:
+    """One `submit` at a time in a campaign, as each looks at what the others have in the queue.
+
+    A file system without locks (Lustre may be mounted so) does without: claims still keep runs from being done twice.
+    """
+    rundir.make_folder(campaign.cluster, exist_ok=True)
+    path = campaign.cluster / ".lock"
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise rundir.storage_error(error, path) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(f"another `pybench submit` is at work in {campaign.path}", hint="wait for it") from error
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
+                raise rundir.storage_error(error, path) from error
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _predecessors(script: Script, jobs: Sequence[SubmittedJob], in_turn: bool) -> list[str]:
+    """The check comes after all arrays, an array after the artefacts or after the array before it."""
+    arrays = [job.id for job in jobs if job.role == SHARDS]
+    if script.role == CHECK:
+        return arrays
+    return arrays[-1:] if arrays and in_turn else [job.id for job in jobs if job.role == ARTEFACTS]
+
+
+def _to_json(work: Work, jobs: Sequence[SubmittedJob]) -> dict[str, Any]:
+    return {
+        "schema_version": rundir.SCHEMA_VERSION,
+        "scheduler": SLURM,
+        "submitted_utc": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "shards": work.shards,
+        "jobs": [
+            {
+                "script": job.script,
+                "role": job.role,
+                "id": job.id,
+                "chunk": asdict(job.chunk) if job.chunk else None,
+            }
+            for job in jobs
+        ],
+    }
+
+
+def _read(folder: Path, number: int) -> Submission:
+    path = folder / rundir.SUBMISSION
+    content = rundir.read_json(path)
+    try:
+        jobs = tuple(_job(stored) for stored in content["jobs"])
+        return Submission(number, folder, content["scheduler"], int(content["shards"]), jobs)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptError(f"{path}: {error!r}", hint=f"restore it, or remove {folder}") from error
+
+
+def _job(stored: Mapping[str, Any]) -> SubmittedJob:
+    chunk = stored["chunk"] and Chunk(**{**stored["chunk"], "tasks": tuple(stored["chunk"]["tasks"])})
+    return SubmittedJob(stored["script"], stored["role"], stored["id"], chunk)

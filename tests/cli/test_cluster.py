@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`submit`, `settle`, `cancel` and `logs` where there is no Slurm, and each wrong input as one clear error. With a
+Slurm: tests/cluster/test_slurm.py."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pybench import rundir
+from pybench.cli import main
+from pybench.cluster.site import example_site
+from pybench.rundir import CampaignDirectory
+
+PLAN = """\
+schema_version: 1
+name: trial
+seed: 3
+repetitions: 3
+matrix:
+  - {workload: noop, iterations: [1, 2]}
+"""
+SITE = 'kind = "slurm"\n[job]\ntime = "10"\n'
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A plan and a site file, on a machine without Slurm's commands."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    (tmp_path / "site.toml").write_text(SITE)
+    return tmp_path / "plan.yaml"
+
+
+def test_a_dry_run_writes_scripts_that_can_be_read_and_no_job(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        assert main(["submit", str(plan), "--site", "site.toml", "--dry-run", "--filter", "iterations=1"]) == 0
+        printed = capsys.readouterr()
+        folder = Path("results/trial/cluster/dry-run").absolute()
+        assert printed.out.splitlines() == [str(folder / "shards-1.sbatch"), str(folder / "check.sbatch")]
+        assert "3 of 3 shards, nothing submitted" in printed.err
+    assert sorted(entry.name for entry in folder.iterdir()) == ["check.sbatch", "logs", "shards-1.sbatch", "site.toml"]
+    text = (folder / "shards-1.sbatch").read_text()
+    assert "#SBATCH --array=1-3\n" in text
+    assert f'run {Path("results/trial").absolute()} --shard "$SLURM_ARRAY_TASK_ID/3" --whole-blocks --filter' in text
+    assert main(["status", "results/trial"]) == 0
+    assert "submission" not in capsys.readouterr().out
+
+
+def test_shards_keep_whole_blocks_and_artefacts_are_made_first(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan.write_text(PLAN.replace("noop", "infer, model: mlp, runtime: onnxruntime"))
+    command = ["submit", str(plan), "--site", "site.toml", "--dry-run", "--json"]
+    assert main([*command, "--shards", "2"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["shards"], found["of"]) == ([1, 2], 2)
+    assert [Path(name).name for name in found["scripts"]] == ["artefacts.sbatch", "shards-1.sbatch", "check.sbatch"]
+    assert main([*command, "--shards", "1"]) == 0
+    names = [Path(name).name for name in json.loads(capsys.readouterr().out)["scripts"]]
+    assert names == ["shards-1.sbatch", "check.sbatch"], "one shard makes them itself"
+    assert main([*command, "--shards", "4"]) == 2
+    assert "the plan has 3 blocks" in capsys.readouterr().err
+
+
+def test_what_is_done_is_not_submitted(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan.write_text(PLAN.replace("repetitions: 3", "repetitions: 1"))
+    assert main(["run", str(plan)]) == 0
+    command = ["submit", str(plan), "--site", "site.toml", "--dry-run"]
+    assert main(command) == 0
+    assert "nothing to submit" in capsys.readouterr().err
+    run = next(CampaignDirectory(Path("results/trial")).runs())
+    (run.path / rundir.COMPLETE).unlink()
+    assert main(["submit", "results/trial", *command[2:]]) == 0, "a campaign's directory does as well as its plan"
+    assert f"#SBATCH --array={run.block}\n" in Path("results/trial/cluster/dry-run/shards-1.sbatch").read_text()
+
+
+def test_kubernetes_gets_yaml_to_apply(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("site.toml").write_text(example_site("kubernetes"))
+    assert main(["submit", str(plan), "--site", "site.toml"]) == 0
+    printed = capsys.readouterr()
+    path = Path("results/trial/cluster/submission-01/job.yaml").absolute()
+    assert printed.out == f"{path}\n"
+    assert f"kubectl apply -f {path}" in printed.err
+    assert "completions: 3" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--site is missing"),
+        (["--site", "absent.toml"], "absent.toml: cannot be read: No such file or directory"),
+        (["--site", "wrong.toml"], "wrong.toml:3:1: unknown key `job.tiem` (did you mean `time`?)"),
+        (["--site", "site.toml"], "sbatch is not on PATH"),
+        (["--site", "image.toml", "--dry-run", "--set", "x"], "--set x"),
+    ],
+)
+def test_a_wrong_input_is_one_error_and_writes_nothing(
+    plan: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    Path("wrong.toml").write_text(SITE.replace("time", "tiem"))
+    Path("image.toml").write_text(SITE)
+    assert main(["submit", str(plan), *arguments]) == 2
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert "Traceback" not in printed
+    assert not Path("results").exists()
+
+
+def test_an_image_that_is_another_is_refused_before_anything_is_written(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sbatch").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    Path("site.toml").write_text(f'{SITE}[image]\npath = "image.sif"\nsha256 = "{"0" * 64}"\n')
+    command = ["submit", str(plan), "--site", "site.toml"]
+    assert main(command) == 2
+    assert "the image image.sif cannot be read" in capsys.readouterr().err
+    Path("image.sif").write_bytes(b"truncated")
+    assert main(command) == 2
+    assert "the site file says 000" in capsys.readouterr().err
+    assert not Path("results").exists()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of 16 KiB, which a plan fits and its scripts do not."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["/usr/bin/mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", folder]
+    if os.getuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("SKIPPED: needs root to mount a small file system")
+    yield folder
+    subprocess.run(["/usr/bin/umount", folder], check=True)
+
+
+def test_a_full_disk_is_one_error_and_leaves_no_half_submission(
+    plan: Path, small_disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["submit", str(plan), "--site", "site.toml", "--out", str(small_disk / "trial"), "--dry-run"]
+    assert main(command) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert not (small_disk / "trial" / "cluster" / "dry-run").exists()
+    subprocess.run(["/usr/bin/mount", "-o", "remount,size=4m", small_disk], check=True)
+    assert main(command) == 0
+
+
+def test_two_submissions_at_once_wait_for_each_other(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["submit", str(plan), "--site", "site.toml", "--dry-run"]
+    assert main(command) == 0
+    with open("results/trial/cluster/.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert main(command) == 2
+    assert "another `pybench submit` is at work" in capsys.readouterr().err
+
+
+def test_what_needs_a_submission_says_so(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", str(plan), "--site", "site.toml", "--dry-run"]) == 0
+    capsys.readouterr()
+    assert main(["cancel", "results/trial"]) == 0
+    assert capsys.readouterr().out == "nothing in the queue\n"
+    assert main(["settle", "results/trial", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"closed": [], "open": 0}
+    assert main(["logs", "results/trial"]) == 2
+    assert "has no submission" in capsys.readouterr().err
+
+
+def test_an_example_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "--example-site", "slurm"]) == 0
+    assert capsys.readouterr().out == example_site("slurm")
+    assert main(["submit", "--example-site", "pbs"]) == 2
+
+
+def test_a_campaigns_directory_continues_with_its_own_plan(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(plan), "--set", "repetitions=1"]) == 0
+    plan.unlink()
+    (next(CampaignDirectory(Path("results/trial")).runs()).path / rundir.COMPLETE).unlink()
+    before = Path("results/trial/plan.resolved.json").read_bytes()
+    assert main(["run", "results/trial"]) == 0
+    assert "2 ok of 2 runs" in capsys.readouterr().out
+    assert Path("results/trial/plan.resolved.json").read_bytes() == before
+    assert main(["run", "results/trial", "--set", "seed=4"]) == 2
+    assert "its plan is what it is" in capsys.readouterr().err
+
+
+def test_a_runner_that_is_asked_to_checkpoint_says_whether_something_is_left(plan: Path) -> None:
+    plan.write_text(
+        PLAN.replace("iterations: [1, 2]", "energy_window_s: 1").replace("repetitions: 3", "repetitions: 2")
+    )
+    codes = []
+    for _ in range(2):
+        process = subprocess.Popen([sys.executable, "-m", "pybench.cli", "run", str(plan)], stdout=subprocess.DEVNULL)
+        until = time.monotonic() + 30
+        while not _is_at_work() and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGUSR1)
+        codes.append(process.wait(timeout=30))
+    assert codes == [75, 0], "one block each time, and after the second nothing is left"
+
+
+def _is_at_work() -> bool:
+    logs = Path("results").glob("trial/runs/*/*/attempt-*/stderr.log")
+    return any(not (path.parent / rundir.COMPLETE).exists() for path in logs)

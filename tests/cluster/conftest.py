@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One cluster for all tests of a session, and campaigns of runs that idle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pybench import rundir
+from pybench.cli import main
+from pybench.cluster.submission import Submission, submissions
+from pybench.rundir import CampaignDirectory, RunDirectory
+from tests.cluster.slurm_cluster import SlurmCluster, missing
+
+REPOSITORY = Path(__file__).parents[2]
+
+PLAN = """\
+schema_version: 1
+name: {name}
+seed: 3
+repetitions: {repetitions}
+matrix:
+  - {{workload: noop, iterations: {iterations}, energy_window_s: {idle_s}}}
+"""
+
+SITE = """\
+kind = "slurm"
+
+[environment]
+PYTHONPATH = "{repository}"
+
+[job]
+time = "5"
+mem = "500M"
+exclusive = false
+checkpoint_s = 60
+{job}
+
+[check]
+mem = "500M"
+{rest}
+"""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A campaign that is run by a cluster."""
+
+    plan: Path
+    site: Path
+    campaign: CampaignDirectory
+    cluster: SlurmCluster | None = None
+    is_doomed: bool = False
+
+    def submit(self, *options: str) -> int:
+        return main(["submit", str(self.plan), "--site", str(self.site), "--out", str(self.campaign.path), *options])
+
+    def main(self, command: str, *options: str) -> int:
+        """A command on the campaign's directory."""
+        return main([command, str(self.campaign.path), *options])
+
+    @property
+    def latest(self) -> Submission:
+        return submissions(self.campaign)[-1]
+
+    @property
+    def task(self) -> str:
+        """Slurm's name of the first task of the latest submission's first array."""
+        job = next(job for job in self.latest.jobs if job.chunk)
+        return next(iter(job.tasks()))
+
+    @property
+    def check_job(self) -> str:
+        return next(job.id for job in self.latest.jobs if job.role == "check")
+
+    def attempts(self) -> list[RunDirectory]:
+        """Every attempt of every run, complete or not."""
+        return [attempt for case, block in self.campaign.started() for attempt in self.campaign.claims(case, block)]
+
+    def began(self) -> bool:
+        """Whether a worker is at work."""
+        return any((attempt.path / rundir.STDERR).exists() and not attempt.is_complete for attempt in self.attempts())
+
+    def log(self, name: str = "shards-1-1.out") -> str:
+        return (self.latest.folder / "logs" / name).read_text()
+
+
+def batch(
+    folder: Path,
+    cluster: SlurmCluster | None = None,
+    *,
+    repetitions: int = 1,
+    cases: int = 1,
+    idle_s: float = 0.0,
+    job: str = "",
+    rest: str = "",
+) -> Batch:
+    """A campaign that is not submitted yet. `job`: more lines of the site's [job]; `rest`: more tables."""
+    folder.mkdir(exist_ok=True)
+    plan, site = folder / "plan.yaml", folder / "site.toml"
+    iterations = list(range(1, cases + 1))
+    plan.write_text(PLAN.format(name=folder.name, repetitions=repetitions, iterations=iterations, idle_s=idle_s))
+    site.write_text(SITE.format(repository=REPOSITORY, job=job, rest=rest))
+    return Batch(plan, site, CampaignDirectory(folder / "campaign"), cluster, idle_s > 10)
+
+
+@pytest.fixture(scope="session")
+def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
+    why_not = missing()
+    if why_not:
+        pytest.skip(f"no Slurm here: {why_not}")
+    cluster = SlurmCluster(tmp_path_factory.mktemp("slurm"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def cluster(running_cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> SlurmCluster:
+    """The cluster, with this process's own commands speaking to it."""
+    monkeypatch.setenv("SLURM_CONF", running_cluster.environment["SLURM_CONF"])
+    return running_cluster

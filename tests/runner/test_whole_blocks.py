@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A block is measured on one machine: what another began of it is done again, what another ended stays."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from pybench import rundir
+from pybench.rundir import CampaignDirectory, RunDirectory
+from pybench.runner.claims import this_process
+from pybench.runner.whole_blocks import is_of
+from tests.runner.conftest import Run, noop_cases, plan_content
+
+
+def move(campaign: CampaignDirectory, run: RunDirectory, host: str) -> None:
+    """Makes a run one of another machine's."""
+    stored = json.loads(run.claim.read_text())
+    run.claim.write_text(json.dumps({**stored, "host": host}))
+
+
+def outcomes(campaign: CampaignDirectory, block: int, count: int) -> list[list[int]]:
+    """The numbers of each case's attempts."""
+    return [[attempt.attempt for attempt in campaign.attempts(case.id, block)] for case in noop_cases(count)]
+
+
+def test_what_another_machine_began_of_a_block_is_done_again(campaign: CampaignDirectory, run: Run) -> None:
+    content = plan_content(noop_cases(3), 2)
+    run(content)
+    first, second, _ = noop_cases(3)
+    for block in (1, 2):
+        move(campaign, campaign.attempt(first.id, block, 1), "elsewhere")
+    (campaign.attempt(second.id, 1, 1).path / rundir.COMPLETE).unlink()
+    _, listener = run(content, whole_blocks=True)
+    assert sorted(listener.outcomes) == sorted([(first.id, 1, "ok"), (second.id, 1, "ok")])
+    assert outcomes(campaign, 1, 3) == [[1, 2], [1, 2], [1]], "the third was made here"
+    assert outcomes(campaign, 2, 3) == [[1], [1], [1]], "a block that is done stays as it is"
+
+
+def test_without_being_asked_only_what_is_missing_is_done(campaign: CampaignDirectory, run: Run) -> None:
+    content = plan_content(noop_cases(2), 1)
+    run(content)
+    first, second = noop_cases(2)
+    move(campaign, campaign.attempt(first.id, 1, 1), "elsewhere")
+    (campaign.attempt(second.id, 1, 1).path / rundir.COMPLETE).unlink()
+    run(content)
+    assert outcomes(campaign, 1, 2) == [[1], [1, 2]]
+
+
+def test_a_run_belongs_to_a_machine_and_its_gpu(campaign: CampaignDirectory, run: Run) -> None:
+    run(plan_content(noop_cases(1), 1))
+    made, me = next(campaign.runs()), this_process()
+    assert is_of(made, me, [])
+    assert not is_of(made, replace(me, host="elsewhere"), [])
+    summary = json.loads(made.file(rundir.SUMMARY).read_text())
+    summary["labels"]["device"] = "GPU-1"
+    made.file(rundir.SUMMARY).write_text(json.dumps(summary))
+    assert is_of(made, me, ["GPU-1"])
+    assert not is_of(made, me, ["GPU-2"])
+
+
+def test_a_run_that_measured_nothing_tears_no_block(
+    campaign: CampaignDirectory, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(plan_content(noop_cases(1), 1), lambda case: ("no_gpu", "there is no GPU"))
+    made = next(campaign.runs())
+    move(campaign, made, "elsewhere")
+    assert is_of(made, this_process(), [])
