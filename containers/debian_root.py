@@ -123,6 +123,7 @@ class Chroot:
     mounts: Mapping[Path, str]
     variables: Mapping[str, str]
     log: IO[str]
+    shuffled: frozenset[str] = frozenset()  # mounts whose folders list their entries in random order
 
     def run(self, command: Sequence[str], folder: str = "/", **variables: str) -> None:
         """Run one command in `folder` of the root; its output goes to the log."""
@@ -148,8 +149,9 @@ class Chroot:
         run(private, self.log, dict(os.environ), f"{' '.join(command[:3])} failed in the builder", shown=command)
 
     def _mount(self, source: Path, target: str) -> str:
-        inside = self._inside(target)
-        return f"mkdir -p {shlex.quote(str(source))} {inside}\nmount --bind {shlex.quote(str(source))} {inside}"
+        inside, outside = self._inside(target), shlex.quote(str(source))
+        bind = "disorderfs --multi-user=yes --shuffle-dirents=yes" if target in self.shuffled else "mount --bind"
+        return f"mkdir -p {outside} {inside}\n{bind} {outside} {inside}"
 
     def _inside(self, path: str) -> str:
         return shlex.quote(f"{self.root}{path}")
