@@ -12,6 +12,7 @@ from pybench.errors import InputError, PybenchError, UnsupportedError
 from pybench.launcher import Access, Launcher
 
 NOTHING = Access()
+RUNNABLE = "an image needs tini and a Python with this pybench on its PATH: `make container` makes one"
 
 
 def ask_worker(
@@ -43,7 +44,9 @@ def ask_worker(
         report: dict[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
         said = stderr.decode(errors="replace").strip().splitlines()[-1:]
-        last = ended.failure or (said[0] if said else f"it ended with {ended.signal or ended.status}")
+        if ended.failure is not None:
+            raise PybenchError(": ".join([ended.failure, *said]), hint=RUNNABLE) from error
+        last = said[0] if said else f"it ended with {ended.signal or ended.status}"
         raise PybenchError(f"the worker could not answer for {what}: {last}", hint="run `pybench doctor`") from error
     return _checked(report, what)
 

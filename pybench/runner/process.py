@@ -67,7 +67,7 @@ def run_worker(
         finished_utc=_now(),
         wall_s=time.monotonic() - begin,
         oom_evidence=evidence(kills_before, read_memory_kills(own=worker.own_memory_counter)),
-        launch_failure=ended.failure,
+        launch_failure=_with_last_words(ended.failure, folder),
     )
 
 
@@ -111,6 +111,14 @@ def _wait(
                 kill_at = now + GRACE_S
     finally:
         os.close(pidfd)
+
+
+def _with_last_words(failure: str | None, folder: Path) -> str | None:
+    """A launcher's failure with what its program said last, as the log goes with the run that there is not."""
+    if failure is None:
+        return None
+    said = (folder / rundir.STDERR).read_text(errors="replace").strip().splitlines()[-1:]
+    return ": ".join([failure, *said])
 
 
 def _parsed(text: bytes) -> dict[str, Any] | None:
