@@ -124,12 +124,15 @@ class Chroot:
     variables: Mapping[str, str]
     log: IO[str]
     shuffled: frozenset[str] = frozenset()  # mounts whose folders list their entries in random order
+    wrapper: tuple[str, ...] = ()  # a program of the host around each command, and what it tells them
+    told: tuple[str, ...] = ()
 
     def run(self, command: Sequence[str], folder: str = "/", **variables: str) -> None:
         """Run one command in `folder` of the root; its output goes to the log."""
         environment = {**self.variables, **_passed_on(), **variables}
         enter = f"cd {shlex.quote(folder)} && exec {shlex.join(command)}"
-        inside = ["env", "-i", *(f"{name}={value}" for name, value in environment.items())]
+        inside = shlex.join(["env", "-i", *(f"{name}={value}" for name, value in environment.items())])
+        told = " ".join(f'{name}="${name}"' for name in self.told)
         script = "\n".join(
             [
                 "set -e",
@@ -142,10 +145,10 @@ class Chroot:
                 f"test ! -e {CERTIFICATES} || mount --bind {CERTIFICATES} {self._inside(CERTIFICATES)}",
                 "hostname builder",
                 "umask 022",
-                f"exec chroot {self._inside('')} {shlex.join([*inside, 'sh', '-c', enter])}",
+                f"exec chroot {self._inside('')} {inside} {told} sh -c {shlex.quote(enter)}",
             ]
         )
-        private = ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "sh", "-c", script]
+        private = [*self.wrapper, "unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "sh", "-c", script]
         run(private, self.log, dict(os.environ), f"{' '.join(command[:3])} failed in the builder", shown=command)
 
     def _mount(self, source: Path, target: str) -> str:

@@ -24,6 +24,16 @@ class Hostility:
     faketime: Path | None = None
     shuffled: frozenset[str] = frozenset()
 
+    @property
+    def wrapper(self) -> tuple[str, ...]:
+        """The program that holds what all processes under the shifted clock share, for as long as they live."""
+        return () if self.faketime is None else ("faketime", "-m", "-f", CLOCK_SHIFT)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The variable in which it says where that is."""
+        return () if self.faketime is None else ("FAKETIME_SHARED",)
+
     def variables(self, folder: Path, inside: str) -> Mapping[str, str]:
         """Variables for programs in the builder; `folder` is where the library is put, `inside` the builder's name for
         that. A monotonic clock that jumps would hang what waits by it."""
@@ -45,9 +55,9 @@ def possible_here(root: Path = Path("/")) -> tuple[Hostility, list[str]]:
     """What this machine can do of it, and what it cannot, in words with what to do."""
     lacking = []
     faketime: Path | None = root / _FAKETIME
-    if faketime is None or not faketime.exists():
+    if faketime is None or not faketime.exists() or shutil.which("faketime") is None:
         faketime = None
-        lacking.append("the clock is not shifted: apt-get install libfaketime")
+        lacking.append("the clock is not shifted: apt-get install faketime")
     shuffled = frozenset({"/src", "/opt"})
     if shutil.which("disorderfs") is None or not (root / "dev/fuse").exists():
         shuffled = frozenset()

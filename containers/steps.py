@@ -133,7 +133,8 @@ def prepare_builder(build: Build, root: Path) -> Chroot:
         build.work: "/build",
     }
     variables = builder_variables() | build.hostility.variables(build.work / "toolchain", "/toolchain")
-    chroot = Chroot(root, mounts, variables, build.log, build.hostility.shuffled)
+    hostile = build.hostility
+    chroot = Chroot(root, mounts, variables, build.log, hostile.shuffled, hostile.wrapper, hostile.told)
     uv = toolchain()["uv"]
     chroot.run([_PYTHON, "-m", "venv", "/toolchain/uv"])
     chroot.run(["/toolchain/uv/bin/pip", "install", "--quiet", "--no-cache-dir", f"uv=={uv}"])
