@@ -102,7 +102,7 @@ def bootstrap(packages: Sequence[str], variant: str, target: Path, mirror: Mirro
         *mirror.lines(),
     ]
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "SOURCE_DATE_EPOCH": str(epoch_s)}
-    run(command, log, environment | _passed_on(), f"mmdebstrap could not make {target.name}")
+    run(command, log, environment | passed_on(), f"mmdebstrap could not make {target.name}")
 
 
 def packages_in(listing: Path) -> list[Package]:
@@ -129,7 +129,7 @@ class Chroot:
 
     def run(self, command: Sequence[str], folder: str = "/", **variables: str) -> None:
         """Run one command in `folder` of the root; its output goes to the log."""
-        environment = {**self.variables, **_passed_on(), **variables}
+        environment = {**self.variables, **passed_on(), **variables}
         enter = f"cd {shlex.quote(folder)} && exec {shlex.join(command)}"
         inside = shlex.join(["env", "-i", *(f"{name}={value}" for name, value in environment.items())])
         told = " ".join(f'{name}="${name}"' for name in self.told)
@@ -177,7 +177,7 @@ def run(
         raise BuildError(f"{failure} (exit {finished.returncode})", "\n".join(["its last lines:", *written[-12:]]))
 
 
-def _passed_on() -> dict[str, str]:
+def passed_on() -> dict[str, str]:
     """Where the network is: the only settings of the caller that reach a build."""
     return {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
 

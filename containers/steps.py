@@ -13,9 +13,10 @@ import tarfile
 import tomllib
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import canonical_tar
 import debs_lock
@@ -135,12 +136,23 @@ def prepare_builder(build: Build, root: Path) -> Chroot:
     variables = builder_variables() | build.hostility.variables(build.work / "toolchain", "/toolchain")
     hostile = build.hostility
     chroot = Chroot(root, mounts, variables, build.log, hostile.shuffled, hostile.wrapper, hostile.told)
-    uv = toolchain()["uv"]
-    chroot.run([_PYTHON, "-m", "venv", "/toolchain/uv"])
-    chroot.run(["/toolchain/uv/bin/pip", "install", "--quiet", "--no-cache-dir", f"uv=={uv}"])
-    sync = ["uv", "sync", "--locked", "--only-group", "go", "--no-build", "--no-install-workspace"]
-    chroot.run(sync, "/src", UV_PROJECT_ENVIRONMENT="/toolchain/go")
+    install_toolchain(chroot)
     return chroot
+
+
+class Root(Protocol):
+    """Where the steps below run their commands: the builder, or the root that an engine builds in (inside.py)."""
+
+    def run(self, command: Sequence[str], folder: str = "/", **variables: str) -> None: ...
+
+
+def install_toolchain(root: Root) -> None:
+    """uv and Go, at the versions of the lock."""
+    uv = toolchain()["uv"]
+    root.run([_PYTHON, "-m", "venv", "/toolchain/uv"])
+    root.run(["/toolchain/uv/bin/pip", "install", "--quiet", "--no-cache-dir", f"uv=={uv}"])
+    sync = ["uv", "sync", "--locked", "--only-group", "go", "--no-build", "--no-install-workspace"]
+    root.run(sync, "/src", UV_PROJECT_ENVIRONMENT="/toolchain/go")
 
 
 def builder_variables() -> dict[str, str]:
@@ -175,16 +187,16 @@ def builder_variables() -> dict[str, str]:
     }
 
 
-def install_python_packages(build: Build, chroot: Chroot) -> None:
+def install_python_packages(build: Build, root: Root) -> None:
     """Install what uv.lock names, by hash and as wheels only, into the environment at its final path."""
     extras = [word for extra in TIERS[build.tier].extras for word in ("--extra", extra)]
     sync = ["uv", "sync", "--locked", "--no-default-groups", "--no-install-workspace", "--no-build", *extras]
-    chroot.run(sync, "/src", UV_PROJECT_ENVIRONMENT=f"{image_content.PREFIX}/.venv")
+    root.run(sync, "/src", UV_PROJECT_ENVIRONMENT=f"{image_content.PREFIX}/.venv")
     if build.tensorrt:
-        _install_tensorrt(build, chroot)
+        _install_tensorrt(build, root)
 
 
-def _install_tensorrt(build: Build, chroot: Chroot) -> None:
+def _install_tensorrt(build: Build, root: Root) -> None:
     """uv holds each wheel to its hash in tensorrt.lock, and fetches none."""
     (build.work / "tensorrt").mkdir()
     for wheel in build.tensorrt:
@@ -192,18 +204,18 @@ def _install_tensorrt(build: Build, chroot: Chroot) -> None:
     shutil.copyfile(tensorrt_wheels.LOCK, build.work / "tensorrt.lock")
     install = ["uv", "pip", "install", "--no-cache", "--no-deps", "--no-index", "--find-links", "/build/tensorrt",
                "--require-hashes", "--requirement", "/build/tensorrt.lock"]  # fmt: skip
-    chroot.run(install, "/src", VIRTUAL_ENV=f"{image_content.PREFIX}/.venv", UV_PYTHON="")
+    root.run(install, "/src", VIRTUAL_ENV=f"{image_content.PREFIX}/.venv", UV_PYTHON="")
     shutil.rmtree(build.work / "tensorrt")
 
 
-def install_wheels(build: Build, chroot: Chroot) -> None:
+def install_wheels(build: Build, root: Root) -> None:
     """Compile pybench, its tokenizer and its orchestrator into wheels at a fixed path, and install them."""
     for package in ("pybench-tokenizer", "pybench-orchestrator", "pybench"):
-        chroot.run(["uv", "build", "--wheel", "--package", package, "--out-dir", "/build/wheels"], "/src")
+        root.run(["uv", "build", "--wheel", "--package", package, "--out-dir", "/build/wheels"], "/src")
     wheels = [f"/build/wheels/{wheel.name}" for wheel in sorted((build.work / "wheels").glob("*.whl"))]
     # No cache: it knows a wheel by its path and time, which an older build of other sources shares.
     install = ["uv", "pip", "install", "--no-cache", "--no-deps", "--no-index", *wheels]
-    chroot.run(install, "/src", VIRTUAL_ENV=f"{image_content.PREFIX}/.venv", UV_PYTHON="")
+    root.run(install, "/src", VIRTUAL_ENV=f"{image_content.PREFIX}/.venv", UV_PYTHON="")
 
 
 def build_sif_writer(build: Build, chroot: Chroot) -> None:

@@ -61,6 +61,9 @@ def members() -> canonical_tar.Members:
     for name in ("proc", "sys", "dev", "run", "etc"):
         found |= canonical_tar.directory(name)
     found |= canonical_tar.file("etc/passwd", "root:x:0:0::/:/bin/sh\nsmall:x:1000:1000::/tmp:/bin/sh\n")
+    found |= canonical_tar.file("etc/group", "root:x:0:\nsmall:x:1000:\n")
+    for name in ("hosts", "resolv.conf"):  # engines mount over them
+        found |= canonical_tar.file(f"etc/{name}", "")
     for part in library.iterdir():
         found |= _tree(part, str(part).lstrip("/"))
     pybench, numpy = _package("pybench"), _package("numpy")
