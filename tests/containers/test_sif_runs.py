@@ -40,8 +40,8 @@ from tests.runner.listening import Quiet
 folder, idle_s, timeout_s = pathlib.Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
 campaign = rundir.CampaignDirectory(folder)
 cases = [case_to_json(Case(workload="noop", energy_window_s=idle_s))]
-content = {"schema_version": 1, "name": "trial", "seed": 7, "repetitions": 1, "criteria": [], "require": [], "files": {}}
-content["cases"] = cases
+content = {"schema_version": 1, "name": "trial", "seed": 7, "repetitions": 1, "cases": cases, "criteria": [],
+           "require": [], "files": {}}
 runner.open_for_running(campaign, content, "")
 options = runner.Options(launcher=open_container("/images/small.sif", None, lambda text: None), timeout_s=timeout_s)
 runner.run_campaign(campaign, rundir.parse_resolved_plan(content), options, lambda case: None, Quiet())
