@@ -37,6 +37,8 @@ def open_container(given: str, engine: str | None, tell: Callable[[str], None]) 
     image = look_into(given)
     chosen = choose_engine(image, engine)
     tell(f"{chosen.name} runs {image.location}, {image.digest}")
+    for remark in chosen.remarks():
+        tell(f"note: {remark}")
     return Container(chosen, image, chosen.hold(image), chosen.version(), _stamp(image))
 
 
@@ -75,7 +77,7 @@ class Container:
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
-                env=self.engine.client_environment(request.variables),
+                env=self.engine.client_environment(),
                 start_new_session=own_session,
             )
         except BaseException:

@@ -67,9 +67,13 @@ class Engine(ABC):
         """The command line that ends and removes a container; None where it ends with its process."""
         return [*self._program(), "rm", "--force", name]
 
-    def client_environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+    def client_environment(self) -> dict[str, str]:
         """The environment of the engine's own program, which containers do not see."""
         return dict(os.environ)
+
+    def remarks(self) -> list[str]:
+        """What the user should know of how it is set up here."""
+        return []
 
     def version(self) -> str:
         """Its name and version, as a run remembers them."""
@@ -157,6 +161,14 @@ class Podman(_OciEngine):
             )
         return reference
 
+    def remarks(self) -> list[str]:
+        if self._ask("info", "--format", "{{.Store.GraphDriverName}}") != "vfs":
+            return []
+        copies = "podman's storage driver is vfs here, which copies the whole image for each run"
+        return [
+            f'{copies}: set driver = "overlay" in storage.conf (containers-storage.conf(5)), then `podman system reset`'
+        ]
+
     def kill(self, name: str) -> list[str]:
         return [*self._program(), "rm", "--force", "--time", "0", "--ignore", name]
 
@@ -234,25 +246,21 @@ class Apptainer(Engine):
             options += ["--mount", _mount_words(mount, "ro")]
         if request.gpus:
             options.append("--nv")
-        # Apptainer does not let HOME be set from outside, and there is none inside.
-        return [self.name, "--silent", "exec", *options, reference, "env", "HOME=/tmp", *request.words]
+        # Not --env: a comma would end a value there, HOME may not be set, and it counts on scripts in the image.
+        variables = [f"{name}={value}" for name, value in request.variables.items()]
+        return [self.name, "--silent", "exec", *options, reference, "env", "HOME=/tmp", *variables, *request.words]
 
     def kill(self, name: str) -> list[str] | None:
         return None
 
-    def client_environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Its own variables can mount and set things: what only says where it stores is kept, the rest left out.
-
-        Variables go in this way because --env takes a comma for the end of a value.
-        """
-        prefix = self.name.upper()
-        kept = {
+    def client_environment(self) -> dict[str, str]:
+        """Its own variables can mount and set things: what only says where it stores is kept, the rest left out."""
+        return {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("APPTAINER", "SINGULARITY"))
             or name.endswith(("_CACHEDIR", "_TMPDIR", "_CONFIGDIR"))
         }
-        return kept | {f"{prefix}ENV_{name}": value for name, value in variables.items()}
 
 
 ENGINES: Mapping[str, type[Engine]] = {"podman": Podman, "docker": Docker, "apptainer": Apptainer}

@@ -237,15 +237,17 @@ from tests.runner.listening import Quiet
 campaign = rundir.CampaignDirectory(pathlib.Path(sys.argv[1]))
 content = json.loads(sys.argv[2])
 runner.open_for_running(campaign, content, "")
-options = runner.Options(launcher=open_container(sys.argv[3], "podman", print))
+options = runner.Options(launcher=open_container(sys.argv[3], sys.argv[5], print))
 tally = runner.run_campaign(campaign, rundir.parse_resolved_plan(content), options, lambda case: None, Quiet())
 sys.exit(130 if tally.interrupted else 0 if tally.is_success else 1)
 """
 
 
-def start_runner(archive: Path, campaign: CampaignDirectory, content: object) -> subprocess.Popen[bytes]:
+def start_runner(
+    archive: Path, campaign: CampaignDirectory, content: object, engine: str = "podman"
+) -> subprocess.Popen[bytes]:
     root = Path(__file__).parents[2]
-    command = [sys.executable, "-P", "-c", RUNNER, campaign.path, json.dumps(content), archive, root]
+    command = [sys.executable, "-P", "-c", RUNNER, campaign.path, json.dumps(content), archive, root, engine]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 
