@@ -210,8 +210,8 @@ def _tuples(value: Any) -> Any:
 def _clashes(site: SlurmSite, content: TomlText) -> list[Problem]:
     """What is wrong with two keys together."""
 
-    def problem(key: str, what: str, hint: str) -> Problem:
-        place = content.place(("job", key))
+    def problem(key: str, what: str, hint: str, table: str = "job") -> Problem:
+        place = content.place((table, key))
         return Problem(what, place.line, place.column, hint)
 
     job, found = site.job, []
@@ -220,6 +220,8 @@ def _clashes(site: SlurmSite, content: TomlText) -> list[Problem]:
     if not job.exclusive and job.mem is None:
         hint = "without it a site may give each task a whole node's memory, and tasks wait for each other"
         found.append(problem("exclusive", "`mem` is missing, which a job that is not exclusive needs", hint))
+    if site.scratch.stage_image and site.image is None:
+        found.append(problem("stage_image", "`stage_image` has no image to copy", "give [image] too", "scratch"))
     if job.checkpoint_s >= seconds(job.time):
         what = f"`checkpoint_s`: {job.checkpoint_s} s before its end, a job of {job.time} has not begun"
         found.append(problem("checkpoint_s", what, "give the longest run and a minute to spare, and more `time`"))

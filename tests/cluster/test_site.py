@@ -83,6 +83,10 @@ path = "x"
             "site.toml:2:37: `gres` and `gpus` ask for the same (keep the one that your site documents)",
         ),
         (
+            'kind = "slurm"\n[scratch]\nstage_image = true\n[job]\ntime = "10"\n',
+            "site.toml:3:1: `stage_image` has no image to copy (give [image] too)",
+        ),
+        (
             'kind = "slurm"\n[job]\ntime = "10"\nexclusive = false\n',
             "site.toml:4:1: `mem` is missing, which a job that is not exclusive needs",
         ),
