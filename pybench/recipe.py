@@ -17,7 +17,7 @@ from typing import Any
 from pybench.case import ENGINE_FACTORS, FACTORS, QAT, SYNTHETIC, TOKEN_MODELS, Case, floating_type, quantised_type
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
-RECIPE_VERSION = 4
+RECIPE_VERSION = 5
 
 ONNX_FILE = "model.onnx"
 CHECKPOINT_FILE = "weights.pt"

@@ -53,7 +53,7 @@ class _Writing:
         self._codes = Codes(quantisation.kind, quantisation.floating)
         self._written: list[onnx.NodeProto] = []
         self._zeros: dict[int, str] = {}  # scales (0: a scalar) -> name of their zero point
-        self._weights: dict[tuple[str, int | None], str] = {}  # weight and axis -> what stands for it
+        self._weights: dict[tuple[str, int | None, float | None], str] = {}  # weight, axis, scale of the other factor
 
     def write(self, placement: Placement) -> None:
         chosen = set(placement.quantised)
@@ -77,9 +77,13 @@ class _Writing:
         self._network.replace_nodes(self._written)
 
     def _activation(self, name: str) -> str:
+        return self._pair(name, self._scale(name), None)
+
+    def _scale(self, name: str) -> Reals:
+        """Of an activation."""
         if name not in self._ranges:
             raise InputError(f"the calibration has no range for {name}", hint="calibrate this very graph")
-        return self._pair(name, self._codes.scales(np.array(self._ranges[name], np.float32)), None)
+        return self._codes.scales(np.array(self._ranges[name], np.float32))
 
     def _quantise_weight(self, original: onnx.NodeProto, node: onnx.NodeProto) -> None:
         """A chosen node's weight; its bias, which the file may share between several nodes, becomes its own."""
@@ -90,9 +94,11 @@ class _Writing:
         value = self._network.constant(name).astype(np.float32)
         is_whole = self._scales_whole and original.op_type in CONVOLUTIONS
         axis = None if is_whole else _channel_axis(original, position, value.ndim)
-        if (name, axis) not in self._weights:
-            self._weights[name, axis] = self._pair(name, self._codes.scales(magnitudes(value, axis)), axis)
-        node.input[position] = self._weights[name, axis]
+        other = float(self._scale(original.input[1 - position])) if self._codes.kind == "fp8" else None
+        key = name, axis, other
+        if key not in self._weights:
+            self._weights[key] = self._pair(name, self._codes.scales(magnitudes(value, axis), other), axis)
+        node.input[position] = self._weights[key]
         if original.op_type != "MatMul" and len(node.input) > 2 and self._network.is_constant(node.input[2]):
             bias = self._network.constant(original.input[2]).astype(np.float32)
             node.input[2] = self._network.add_constant(f"{node.name}_bias", bias)

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """From largest magnitudes to scales: symmetric INT8 and FP8 (E4M3), zero point 0.
 
-    scale = amax / 127 (INT8)   or   amax / 448 (FP8)
+    scale = amax / 127 (INT8)   or   the power of two at or above amax / 448 (FP8)
     code  = saturate(round(x / scale)),   x' = code * scale
+
+A power of two costs FP8 nothing, as its codes are floating numbers, and is exact in every type. Any other is not: the
+products of TensorRT 10.6 multiply the two scales in FP16, cutting off what does not fit, and those products are among
+FP16's subnormal numbers, with a few bits left or none (docs/log.md).
 
 INT8's -128 is left out of the scale, so that the range is symmetric; 448 is E4M3's largest finite number. (modelopt's
 FP8 scales are 12.4 times as large: amax / 127 * 448 / 127; docs/log.md.) Rounding is to nearest, ties to even, as
@@ -19,6 +23,10 @@ import numpy.typing as npt
 
 from pybench.precision.network import Array
 
+# Of two factors in FP8 with FP16 around: FP16's smallest number, which holds that power of two exactly.
+LEAST_PRODUCT = {"fp16": 2.0**-24}
+FURTHEST_RAISED = 2.0**10  # of a scale for that product's sake: codes up to 0.4 are left, 200 times the smallest
+
 LARGEST = {"int8": 127.0, "fp8": 448.0}
 CODES = {"int8": np.dtype(np.int8), "fp8": np.dtype(ml_dtypes.float8_e4m3fn)}
 _FLOATING = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
@@ -33,19 +41,29 @@ class Codes:
     kind: str
     floating: str = "fp32"
 
-    def scales(self, magnitudes: Reals) -> Reals:
+    def scales(self, magnitudes: Reals, other: float | None = None) -> Reals:
         """Scales of largest magnitudes, as FP32 numbers that the floating type holds exactly; always above 0.
 
-        They are rounded upwards, so that the largest magnitude still fits (FP16's smallest scale is 2^-24: tensors
-        below 7.6e-6 use only part of INT8's codes), and before anything is encoded, so that codes are made with the
-        scale that undoes them. What is all 0 gets the scale 1.
+        `other`: the scale of the factor that these are multiplied with; FP8's are raised so that the product of both
+        is a number of the floating type. INT8's are rounded upwards, so that the largest magnitude still fits (FP16's
+        smallest scale is 2^-24: tensors below 7.6e-6 use only part of INT8's codes), and before anything is encoded, so
+        that codes are made with the scale that undoes them. What is all 0 gets the scale 1.
         """
         kind = _FLOATING[self.floating]
         exact = np.where(magnitudes > 0, magnitudes / np.float32(LARGEST[self.kind]), np.float32(1)).astype(np.float32)
+        if self.kind == "fp8":
+            return self._powers_of_two(exact, other)
         nearest = exact.astype(kind)
         above = np.nextafter(nearest, np.array(np.inf, kind))
         rounded: Reals = np.where(nearest.astype(np.float32) < exact, above, nearest).astype(np.float32)
         return np.maximum(rounded, np.float32(2.0**-126))
+
+    def _powers_of_two(self, exact: Reals, other: float | None) -> Reals:
+        fraction, exponent = np.frexp(exact)  # exact = fraction * 2^exponent, fraction in [0.5, 1)
+        powers = np.ldexp(np.float32(1), np.where(fraction == 0.5, exponent - 1, exponent))
+        least = LEAST_PRODUCT.get(self.floating, 2.0**-126)
+        raised = np.minimum(least / other, powers * FURTHEST_RAISED) if other is not None else least
+        return np.maximum(np.maximum(powers, raised), least).astype(np.float32)
 
     def zero_point(self, scale: Reals) -> Array:
         """As many zeros as scales; their type is the type of the codes."""

@@ -236,6 +236,31 @@ def test_scales_worked_by_hand() -> None:
     assert float(Codes("int8", "bf16").scales(np.array(1, np.float32))) == ml_dtypes.bfloat16(0.0079345703125)
 
 
+@pytest.mark.parametrize(
+    ("largest", "scale"), [(448.0, 1.0), (448.1, 2.0), (1.0, 2.0**-8), (0.0, 1.0), (1e-9, 2.0**-24)]
+)
+def test_scales_of_fp8_are_powers_of_two(largest: float, scale: float) -> None:
+    assert float(Codes("fp8", "fp16").scales(np.array(largest, np.float32))) == scale
+
+
+def test_two_scales_of_fp8_have_a_product_that_fp16_holds_whatever_it_cuts_off() -> None:
+    codes = Codes("fp8", "fp16")
+    largest = np.float32(10.0) ** np.linspace(-2, 2, 50, dtype=np.float32)
+    for activation in codes.scales(largest):
+        weights = codes.scales(largest, float(activation))
+        products = activation * weights
+        assert (products.astype(np.float16) == products).all()
+        assert (products >= 2.0**-24).all()
+        assert (weights * 448 >= largest).all()
+
+
+def test_a_scale_is_not_raised_beyond_what_leaves_codes_to_tell_weights_apart() -> None:
+    codes = Codes("fp8", "fp16")
+    own, raised = (float(codes.scales(np.array(1e-3, np.float32), other)) for other in (None, 2.0**-22))
+    assert raised == own * 2.0**10  # 2^-2 would have been asked
+    assert 1e-3 / raised >= 2.0**-9  # E4M3's smallest number
+
+
 @pytest.mark.parametrize("floating", ["fp32", "fp16", "bf16"])
 def test_the_largest_magnitude_never_saturates(floating: str) -> None:
     values = np.float32(10.0) ** np.linspace(-12, 4, 200, dtype=np.float32)
