@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := setup
-.PHONY: help setup campaign test lint native-test python-test rust-test go-test bench container clean
+.PHONY: help setup campaign test lint native-test python-test rust-test go-test bench container container-verify clean
 
 # --- versions come from pyproject.toml, [tool.pybench.toolchain] ---
 version = $(shell sed -n '/^\[tool.pybench.toolchain\]/,/^\[/s/^$(1) *= *"\([^"]*\)".*/\1/p' pyproject.toml)
@@ -73,6 +73,9 @@ bench: setup ## measurements of pybench itself, not tests
 container: ## the pinned image (OCI archive and SIF), checked by running the quickstart in it; TIER=slim for a small one without torch
 	@python3 containers/build.py $(if $(TIER),--tier $(TIER))
 	@containers/run $(if $(TIER),--tier $(TIER))
+
+container-verify: ## the image built again in a hostile environment, compared bit for bit; TIER=slim for the small one
+	@python3 containers/verify.py $(if $(TIER),--tier $(TIER))
 
 clean: ## remove what was built; results/ stays
 	rm -rf .venv .bootstrap build dist tokenizer-rs/target .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

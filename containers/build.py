@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build pybench's image: one root file system, packed as an OCI archive and as a SIF, the same bytes on every build.
 
-    sudo containers/build.py [--tier full|slim]
+    sudo containers/build.py [--tier full|slim|tensorrt]
 
 The root file system is Debian's packages (debs.txt), the Python packages of uv.lock, and pybench's own C++, Rust and
 Go, compiled at fixed paths in a second Debian root, the builder, so that this machine's compilers do not matter. Its
@@ -31,7 +31,11 @@ from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # PYTHONSAFEPATH leaves it out
 import debs_lock
+import digests
+import hostility
+import sources
 import steps
+import tensorrt_wheels
 from debian_root import BuildError, Mirror, mirror_of_this_machine, packages_in, run
 from steps import PROJECT, TIERS, Build
 
@@ -76,7 +80,7 @@ def main() -> int:
             digest = step(build, "OCI archive", lambda build: steps.write_oci(build, rootfs))
             step(build, "squashfs", lambda build: steps.write_squashfs(build, chroot))
             sif = step(build, "SIF", lambda build: steps.write_sif(build, chroot, rootfs))
-            publish(build, Digests(rootfs, digest, sif))
+            return publish(build, Digests(rootfs, digest, sif), asked)
     except BuildError as error:
         print(f"error: {error}\nhint: {error.hint}", file=sys.stderr)
         return 1
@@ -86,18 +90,23 @@ def main() -> int:
     except OSError as error:
         print(f"error: {error}\nhint: a full disk or a read-only folder? --output names another one", file=sys.stderr)
         return 1
-    return 0
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Build pybench's image as an OCI archive and a SIF.")
-    parser.add_argument("--tier", choices=sorted(TIERS), default="full", help="slim lacks torch (default: full)")
+    tiers = "slim lacks torch; tensorrt has NVIDIA's wheels from --tensorrt (default: full)"
+    parser.add_argument("--tier", choices=sorted(TIERS), default="full", help=tiers)
     parser.add_argument("--output", type=Path, default=PROJECT / "build" / "container", help="folder for the images")
     parser.add_argument("--fresh", action="store_true", help="use no cache: fetch and build everything again")
     parser.add_argument("--mirror", help="Debian mirror (default: the one in this machine's apt sources)")
     parser.add_argument("--security-mirror", help="mirror of debian-security (default: likewise)")
     parser.add_argument("--locked", action="store_true", help="fail when Debian's packages differ from debs.lock")
-    parser.add_argument("--update-lock", action="store_true", help="write what Debian's packages resolve to now")
+    update = "write what Debian's packages resolve to now, and the hashes of the wheels in --tensorrt"
+    parser.add_argument("--update-lock", action="store_true", help=update)
+    parser.add_argument("--tensorrt", type=Path, metavar="FOLDER", help="NVIDIA's TensorRT wheels, for its tier")
+    parser.add_argument("--record", action="store_true", help="write the digests of this build to digests.toml")
+    hostile = "shift the builder's clock and shuffle its folders, as verify.py does"
+    parser.add_argument("--hostile", action="store_true", help=hostile)
     return parser.parse_args()
 
 
@@ -105,6 +114,10 @@ def check_machine(asked: argparse.Namespace) -> None:
     """Refuse early what could only fail late; as root, install the tools that are missing."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise BuildError(f"cannot build on {sys.platform} {platform.machine()}", "the recipe is for Linux on x86_64")
+    if asked.tier == "tensorrt":
+        if asked.update_lock:
+            tensorrt_wheels.update_lock(asked.tensorrt)
+        tensorrt_wheels.check(asked.tensorrt)
     missing = missing_packages()
     if os.geteuid() != 0:
         needs = f"; first: sudo apt-get install {' '.join(missing)}" if missing else ""
@@ -153,9 +166,23 @@ def workspace(asked: argparse.Namespace) -> Iterator[Build]:
         shared = Path(os.environ.get("UV_CACHE_DIR") or Path.home() / ".cache" / "uv")
         uv_cache = cache / "uv" if asked.fresh else shared
         try:
-            yield Build(asked.tier, output, work, cache, uv_cache, mirror, log)
+            yield Build(asked.tier, output, work, cache, uv_cache, mirror, log, wheels_of(asked), hostility_of(asked))
         finally:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def wheels_of(asked: argparse.Namespace) -> tuple[Path, ...]:
+    return tuple(tensorrt_wheels.check(asked.tensorrt)) if asked.tier == "tensorrt" else ()
+
+
+def hostility_of(asked: argparse.Namespace) -> hostility.Hostility:
+    """As hostile as this machine can be, if that was asked for."""
+    if not asked.hostile:
+        return hostility.PEACE
+    found, lacking = hostility.possible_here()
+    for what in lacking:
+        print(f"           note: {what}", flush=True)
+    return found
 
 
 def step(build: Build, name: str, work: Callable[[Build], Result]) -> Result:
@@ -172,7 +199,7 @@ def compare_with_lock(build: Build, base: Path, builder: Path, asked: argparse.N
     path = debs_lock.FOLDER / "debs.lock"
     locked = debs_lock.read(path)
     resolved = {
-        f"image.{build.tier}": packages_in(Path(f"{base}.packages")),
+        steps.root_name(build.tier): packages_in(Path(f"{base}.packages")),
         "builder": packages_in(Path(f"{builder}.packages")),
     }
     differences = debs_lock.compare(locked, resolved)
@@ -185,11 +212,12 @@ def compare_with_lock(build: Build, base: Path, builder: Path, asked: argparse.N
             "take them with --update-lock, or name a mirror that still has the old ones with --mirror",
         )
     elif differences:
+        build.packages_moved = True
         print(f"           note: {len(differences)} Debian packages moved since debs.lock, first: {differences[0]}; "
               "the digests will differ from published ones", flush=True)  # fmt: skip
 
 
-def publish(build: Build, digests: Digests) -> None:
+def publish(build: Build, built: Digests, asked: argparse.Namespace) -> int:
     """Move the images into the output folder and print them; the record comes last, as the sign that all are whole."""
     record_path = build.output / f"pybench-{build.tier}.json"
     record_path.unlink(missing_ok=True)
@@ -198,12 +226,37 @@ def publish(build: Build, digests: Digests) -> None:
         sizes[name] = (build.work / name).stat().st_size
         (build.work / name).replace(build.output / name)
         print(f"{sizes[name] / 1e6:7.0f} MB {build.output / name}")
-    record = {"tier": build.tier, "sha256": asdict(digests), "size_bytes": sizes, "seconds": build.seconds}
+    inputs = sources.inputs_sha256(PROJECT)
+    record = {
+        "tier": build.tier,
+        "inputs_sha256": inputs,
+        "sha256": asdict(built),
+        "size_bytes": sizes,
+        "seconds": build.seconds,
+    }
     provisional = build.work / record_path.name
     provisional.write_text(json.dumps(record, indent=2) + "\n")
     provisional.replace(record_path)
-    print(f"rootfs       sha256:{digests.rootfs}\nOCI manifest sha256:{digests.oci_manifest}\n"
-          f"SIF          sha256:{digests.sif}")  # fmt: skip
+    print(f"rootfs       sha256:{built.rootfs}\nOCI manifest sha256:{built.oci_manifest}\n"
+          f"SIF          sha256:{built.sif}")  # fmt: skip
+    return compare_with_record(build, inputs, built, asked)
+
+
+def compare_with_record(build: Build, inputs: str, built: Digests, asked: argparse.Namespace) -> int:
+    """Say how the digests stand to those kept beside the locks, or keep these; the exit code."""
+    if build.packages_moved:
+        print("containers/digests.toml has digests of other Debian packages (--update-lock, --record take these)")
+        return 0
+    if asked.record:
+        digests.write(build.tier, digests.Expected(steps.project_version(), inputs, **asdict(built)))
+        print("the digests are written to containers/digests.toml")
+        return 0
+    said, as_expected = digests.compare(digests.read().get(build.tier), inputs, asdict(built))
+    if as_expected:
+        print(said)
+        return 0
+    print(f"error: {said}\nhint: `make container-verify TIER={build.tier}` finds what differs", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

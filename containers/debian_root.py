@@ -102,7 +102,7 @@ def bootstrap(packages: Sequence[str], variant: str, target: Path, mirror: Mirro
         *mirror.lines(),
     ]
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "SOURCE_DATE_EPOCH": str(epoch_s)}
-    run(command, log, environment | _passed_on(), f"mmdebstrap could not make {target.name}")
+    run(command, log, environment | passed_on(), f"mmdebstrap could not make {target.name}")
 
 
 def packages_in(listing: Path) -> list[Package]:
@@ -123,12 +123,16 @@ class Chroot:
     mounts: Mapping[Path, str]
     variables: Mapping[str, str]
     log: IO[str]
+    shuffled: frozenset[str] = frozenset()  # mounts whose folders list their entries in random order
+    wrapper: tuple[str, ...] = ()  # a program of the host around each command, and what it tells them
+    told: tuple[str, ...] = ()
 
     def run(self, command: Sequence[str], folder: str = "/", **variables: str) -> None:
         """Run one command in `folder` of the root; its output goes to the log."""
-        environment = {**self.variables, **_passed_on(), **variables}
+        environment = {**self.variables, **passed_on(), **variables}
         enter = f"cd {shlex.quote(folder)} && exec {shlex.join(command)}"
-        inside = ["env", "-i", *(f"{name}={value}" for name, value in environment.items())]
+        inside = shlex.join(["env", "-i", *(f"{name}={value}" for name, value in environment.items())])
+        told = " ".join(f'{name}="${name}"' for name in self.told)
         script = "\n".join(
             [
                 "set -e",
@@ -141,15 +145,16 @@ class Chroot:
                 f"test ! -e {CERTIFICATES} || mount --bind {CERTIFICATES} {self._inside(CERTIFICATES)}",
                 "hostname builder",
                 "umask 022",
-                f"exec chroot {self._inside('')} {shlex.join([*inside, 'sh', '-c', enter])}",
+                f"exec chroot {self._inside('')} {inside} {told} sh -c {shlex.quote(enter)}",
             ]
         )
-        private = ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "sh", "-c", script]
+        private = [*self.wrapper, "unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "sh", "-c", script]
         run(private, self.log, dict(os.environ), f"{' '.join(command[:3])} failed in the builder", shown=command)
 
     def _mount(self, source: Path, target: str) -> str:
-        inside = self._inside(target)
-        return f"mkdir -p {shlex.quote(str(source))} {inside}\nmount --bind {shlex.quote(str(source))} {inside}"
+        inside, outside = self._inside(target), shlex.quote(str(source))
+        bind = "disorderfs --multi-user=yes --shuffle-dirents=yes" if target in self.shuffled else "mount --bind"
+        return f"mkdir -p {outside} {inside}\n{bind} {outside} {inside}"
 
     def _inside(self, path: str) -> str:
         return shlex.quote(f"{self.root}{path}")
@@ -172,7 +177,7 @@ def run(
         raise BuildError(f"{failure} (exit {finished.returncode})", "\n".join(["its last lines:", *written[-12:]]))
 
 
-def _passed_on() -> dict[str, str]:
+def passed_on() -> dict[str, str]:
     """Where the network is: the only settings of the caller that reach a build."""
     return {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
 

@@ -63,7 +63,16 @@ def write(layer: Path, layer_sha256: str, image: ImageConfig, archive: Path) -> 
             }
         ],
     }
+    # What `docker load` reads before Docker 25; it names the same blobs, and the image's digest does not know of it.
+    for_docker = [
+        {
+            "Config": f"blobs/sha256/{_sha256(config)}",
+            "RepoTags": [image.reference],
+            "Layers": [f"blobs/sha256/{layer_sha256}"],
+        }
+    ]
     members = {
+        **canonical_tar.file("manifest.json", _json(for_docker)),
         **canonical_tar.file("oci-layout", _json({"imageLayoutVersion": "1.0.0"})),
         **canonical_tar.file("index.json", _json(index)),
         **_blob(config),

@@ -9,27 +9,28 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
 import tarfile
 import tomllib
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import canonical_tar
 import debs_lock
 import image_content
 import oci_archive
+import sources
+import tensorrt_wheels
 from debian_root import CERTIFICATES, SUITE, BuildError, Chroot, Mirror, bootstrap
+from hostility import PEACE, Hostility
 
 PROJECT = Path(__file__).resolve().parent.parent
 # No file in the image is younger. Fixed, not the commit's time: a commit that changes nothing in the image must not
 # change its digest.
 EPOCH_S = 1767225600  # 2026-01-01T00:00:00Z
-SOURCES = ("pyproject.toml", "uv.lock", "README.md", "LICENSE", "pybench", "native", "tokenizer-rs",
-           "orchestrator-go", "plans", "containers/sif")  # fmt: skip
 _PYTHON = "/usr/bin/python3"
 _GO_BUILD = ("build", "-trimpath", "-buildvcs=false", "-ldflags=-buildid=")
 
@@ -46,6 +47,8 @@ class Tier:
 TIERS = {
     "slim": Tier(("onnx", "digits", "hf"), ("image",), 6 << 30),
     "full": Tier(("onnx", "digits", "hf", "torch"), ("image", "image-full"), 20 << 30),
+    # A recipe and no more: NVIDIA's licence lets nobody publish what it makes.
+    "tensorrt": Tier(("onnx", "digits", "hf", "torch", "tensorrt"), ("image", "image-full"), 32 << 30),
 }
 
 
@@ -60,6 +63,9 @@ class Build:
     uv_cache: Path
     mirror: Mirror
     log: IO[str]
+    tensorrt: tuple[Path, ...] = ()
+    hostility: Hostility = PEACE
+    packages_moved: bool = False  # Debian's are not those of debs.lock
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -74,7 +80,13 @@ class Build:
 def make_base(build: Build) -> Path:
     """The image's Debian packages as a tar, from the cache when neither the names nor the archive changed."""
     names = [name for section in TIERS[build.tier].sections for name in debs_lock.names_in(section)]
-    return _cached_root(build, f"image.{build.tier}", names, "essential", ".tar")
+    return _cached_root(build, root_name(build.tier), names, "essential", ".tar")
+
+
+def root_name(tier: str) -> str:
+    """The section of debs.lock that a tier's Debian packages are in: tiers with the same packages share it."""
+    same = [name for name, other in TIERS.items() if other.sections == TIERS[tier].sections]
+    return f"image.{min(same)}"
 
 
 def make_builder(build: Build) -> Path:
@@ -111,7 +123,7 @@ def _archive_state(mirror: Mirror) -> str:
 
 def prepare_builder(build: Build, root: Path) -> Chroot:
     """Copy the sources to their fixed path in the builder, and install uv and Go at the versions of the lock."""
-    copy_sources(PROJECT, build.work / "src")
+    sources.copy(PROJECT, build.work / "src")
     mounts = {
         build.work / "src": "/src",
         build.work / "opt": "/opt",
@@ -121,13 +133,26 @@ def prepare_builder(build: Build, root: Path) -> Chroot:
         build.cache / "go": "/cache/go",
         build.work: "/build",
     }
-    chroot = Chroot(root, mounts, builder_variables(), build.log)
-    uv = toolchain()["uv"]
-    chroot.run([_PYTHON, "-m", "venv", "/toolchain/uv"])
-    chroot.run(["/toolchain/uv/bin/pip", "install", "--quiet", "--no-cache-dir", f"uv=={uv}"])
-    sync = ["uv", "sync", "--locked", "--only-group", "go", "--no-build", "--no-install-workspace"]
-    chroot.run(sync, "/src", UV_PROJECT_ENVIRONMENT="/toolchain/go")
+    variables = builder_variables() | build.hostility.variables(build.work / "toolchain", "/toolchain")
+    hostile = build.hostility
+    chroot = Chroot(root, mounts, variables, build.log, hostile.shuffled, hostile.wrapper, hostile.told)
+    install_toolchain(chroot)
     return chroot
+
+
+class Root(Protocol):
+    """Where the steps below run their commands: the builder, or the root that an engine builds in (inside.py)."""
+
+    def run(self, command: Sequence[str], folder: str = "/", **variables: str) -> None: ...
+
+
+def install_toolchain(root: Root) -> None:
+    """uv and Go, at the versions of the lock."""
+    uv = toolchain()["uv"]
+    root.run([_PYTHON, "-m", "venv", "/toolchain/uv"])
+    root.run(["/toolchain/uv/bin/pip", "install", "--quiet", "--no-cache-dir", f"uv=={uv}"])
+    sync = ["uv", "sync", "--locked", "--only-group", "go", "--no-build", "--no-install-workspace"]
+    root.run(sync, "/src", UV_PROJECT_ENVIRONMENT="/toolchain/go")
 
 
 def builder_variables() -> dict[str, str]:
@@ -162,21 +187,35 @@ def builder_variables() -> dict[str, str]:
     }
 
 
-def install_python_packages(build: Build, chroot: Chroot) -> None:
+def install_python_packages(build: Build, root: Root) -> None:
     """Install what uv.lock names, by hash and as wheels only, into the environment at its final path."""
     extras = [word for extra in TIERS[build.tier].extras for word in ("--extra", extra)]
     sync = ["uv", "sync", "--locked", "--no-default-groups", "--no-install-workspace", "--no-build", *extras]
-    chroot.run(sync, "/src", UV_PROJECT_ENVIRONMENT=f"{image_content.PREFIX}/.venv")
+    root.run(sync, "/src", UV_PROJECT_ENVIRONMENT=f"{image_content.PREFIX}/.venv")
+    if build.tensorrt:
+        _install_tensorrt(build, root)
 
 
-def install_wheels(build: Build, chroot: Chroot) -> None:
+def _install_tensorrt(build: Build, root: Root) -> None:
+    """uv holds each wheel to its hash in tensorrt.lock, and fetches none."""
+    (build.work / "tensorrt").mkdir()
+    for wheel in build.tensorrt:
+        shutil.copyfile(wheel, build.work / "tensorrt" / wheel.name)
+    shutil.copyfile(tensorrt_wheels.LOCK, build.work / "tensorrt.lock")
+    install = ["uv", "pip", "install", "--no-cache", "--no-deps", "--no-index", "--find-links", "/build/tensorrt",
+               "--require-hashes", "--requirement", "/build/tensorrt.lock"]  # fmt: skip
+    root.run(install, "/src", VIRTUAL_ENV=f"{image_content.PREFIX}/.venv", UV_PYTHON="")
+    shutil.rmtree(build.work / "tensorrt")
+
+
+def install_wheels(build: Build, root: Root) -> None:
     """Compile pybench, its tokenizer and its orchestrator into wheels at a fixed path, and install them."""
     for package in ("pybench-tokenizer", "pybench-orchestrator", "pybench"):
-        chroot.run(["uv", "build", "--wheel", "--package", package, "--out-dir", "/build/wheels"], "/src")
+        root.run(["uv", "build", "--wheel", "--package", package, "--out-dir", "/build/wheels"], "/src")
     wheels = [f"/build/wheels/{wheel.name}" for wheel in sorted((build.work / "wheels").glob("*.whl"))]
     # No cache: it knows a wheel by its path and time, which an older build of other sources shares.
     install = ["uv", "pip", "install", "--no-cache", "--no-deps", "--no-index", *wheels]
-    chroot.run(install, "/src", VIRTUAL_ENV=f"{image_content.PREFIX}/.venv", UV_PYTHON="")
+    root.run(install, "/src", VIRTUAL_ENV=f"{image_content.PREFIX}/.venv", UV_PYTHON="")
 
 
 def build_sif_writer(build: Build, chroot: Chroot) -> None:
@@ -234,29 +273,17 @@ def write_sif(build: Build, chroot: Chroot, rootfs_sha256: str) -> str:
     return canonical_tar.sha256_of(target)
 
 
+def project_version() -> str:
+    """pybench's version, as pyproject.toml has it."""
+    version: str = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
+    return version
+
+
 def toolchain() -> dict[str, str]:
     """The tool versions that pyproject.toml names for the whole project."""
     settings = tomllib.loads((PROJECT / "pyproject.toml").read_text())
     versions: dict[str, str] = settings["tool"]["pybench"]["toolchain"]
     return versions
-
-
-def copy_sources(project: Path, target: Path) -> None:
-    """Copy what the image is built from: the files that git knows or would take, all of them where there is no git."""
-    if (project / ".git").exists():
-        command = ["git", "-c", f"safe.directory={project}", "-C", str(project), "ls-files", "-z",
-                   "--cached", "--others", "--exclude-standard", "--", *SOURCES]  # fmt: skip
-        listed = subprocess.run(command, capture_output=True, check=True).stdout.decode().split("\0")
-        names = [name for name in listed if name and (project / name).is_file()]
-    else:
-        roots = [project / name for name in SOURCES]
-        paths = [path for root in roots for path in ([root] if root.is_file() else root.rglob("*"))]
-        names = [path.relative_to(project).as_posix() for path in paths if path.is_file()]
-    for name in sorted(names):
-        copy = target / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(project / name, copy)
-        copy.chmod(0o755 if (project / name).stat().st_mode & 0o100 else 0o644)
 
 
 def _remove(path: Path) -> None:

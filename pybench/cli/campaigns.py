@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -16,6 +17,7 @@ import typer
 from pybench import machine, rundir, runner
 from pybench.case import Case
 from pybench.cli.batch_jobs import close_ended_quietly, print_queue, queue_json
+from pybench.cli.containers import ContainerOption, EngineOption, launcher_for
 from pybench.cli.dry_run import preview, print_preview
 from pybench.cli.plans import FilterOption, JsonOption, SetOption, print_json
 from pybench.cli.progress import Progress, counted, counts_text
@@ -79,6 +81,8 @@ def run(
     artefacts_only: _ArtefactsOnly = False,
     dry_run: _DryRun = False,
     as_json: JsonOption = False,
+    container: ContainerOption = None,
+    engine: EngineOption = None,
 ) -> None:
     """Run a plan, or continue it: what is missing, killed or interrupted is done, the rest is kept.
 
@@ -87,6 +91,7 @@ def run(
     """
     source = read_source(plan, out, overrides, repetitions)
     campaign, resolved = source.campaign, source.plan
+    launcher = launcher_for(container, engine)
     options = runner.Options(
         shard=_shard(resolved, shard),
         selected=selected_cases(resolved, select),
@@ -95,9 +100,10 @@ def run(
         max_failures=max_failures,
         retry_failed=retry_failed,
         whole_blocks=whole_blocks,
+        launcher=launcher,
     )
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
-    facts = machine.ask(machine.needed_facts(selected))
+    facts = machine.ask(machine.needed_facts(selected), launcher)
     if dry_run:
         found = preview(campaign, resolved, selected, facts, options.shard)
         print_json(found.as_json()) if as_json else print_preview(found)
@@ -125,9 +131,9 @@ def _do(
     progress = Progress(sys.stderr)
 
     def prepare_sensors(cases: Sequence[Case], is_stopping: Callable[[], bool]) -> None:
-        measure = machine.measure_profile if may_measure_sensors else None
+        measure = partial(machine.measure_profile, launcher=options.launcher) if may_measure_sensors else None
         means = runner.Means(progress.note, is_stopping, measure)
-        runner.prepare_sensors(campaign, machine.boards_used(cases, facts), means)
+        runner.prepare_sensors(campaign, machine.boards_used(cases, facts, options.launcher), means)
 
     try:
         return runner.run_campaign(

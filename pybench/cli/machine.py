@@ -10,15 +10,20 @@ from typing import Annotated
 import typer
 
 from pybench import machine
+from pybench.cli.containers import ContainerOption, EngineOption, launcher_for
 
 
 def register(app: typer.Typer) -> None:
     app.command()(doctor)
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    container: ContainerOption = None,
+    engine: EngineOption = None,
+) -> None:
     """Say what this machine can measure, and for the rest why not and what to install."""
-    facts = machine.ask(machine.EVERYTHING)
+    facts = machine.ask(machine.EVERYTHING, launcher_for(container, engine))
     findings = machine.diagnose(facts)
     if as_json:
         print(json.dumps({"findings": [asdict(finding) for finding in findings], "facts": facts}, indent=1))

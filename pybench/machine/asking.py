@@ -4,48 +4,50 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from pybench.errors import InputError, PybenchError, UnsupportedError
+from pybench.launcher import Access, Launcher
+
+NOTHING = Access()
+RUNNABLE = "an image needs tini and a Python with this pybench on its PATH: `make container` makes one"
 
 
-def ask_worker(question: Sequence[str], what: str, *, timeout_s: float, talk: bool = False) -> dict[str, Any]:
+def ask_worker(
+    launcher: Launcher,
+    question: Sequence[str],
+    what: str,
+    *,
+    timeout_s: float,
+    access: Access = NOTHING,
+    talk: bool = False,
+) -> dict[str, Any]:
     """The report of `python -m pybench.worker <question>`. `what`: the question in words, for errors; `talk`: the
     worker's stderr is ours.
 
     Raises InputError for a file of the user's that the worker refused, UnsupportedError for what this machine cannot
     do, PybenchError when there is no report.
     """
-    read_end, write_end = os.pipe2(os.O_CLOEXEC)
-    command = [sys.executable, "-P", "-m", "pybench.worker", "--report", str(write_end)]
-    command += ["--parent", str(os.getpid()), *question]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=None if talk else subprocess.PIPE,
-        pass_fds=(write_end,),
-    )
-    os.close(write_end)
-    stderr = b""
+    stderr_to = None if talk else subprocess.PIPE
     try:
-        stderr = process.communicate(timeout=timeout_s)[1] or b""
+        with launcher.start(question, access, subprocess.DEVNULL, stderr_to, own_session=False) as worker:
+            stderr = worker.process.communicate(timeout=timeout_s)[1] or b""
+            text, _ = worker.read_report()
     except subprocess.TimeoutExpired as error:
-        process.kill()
-        process.communicate()
         raise PybenchError(f"asking this machine for {what} took over {timeout_s:.0f} s") from error
-    finally:
-        with open(read_end, "rb") as pipe:
-            text = pipe.read() if process.returncode is not None else b""
+    except OSError as error:
+        raise PybenchError(f"cannot start a worker to ask for {what}: {error}") from error
+    ended = worker.exit()
     try:
         report: dict[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
-        last = stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"exit status {process.returncode}"]
-        raise PybenchError(f"the worker could not answer for {what}: {last[0]}", hint="run `pybench doctor`") from error
+        said = stderr.decode(errors="replace").strip().splitlines()[-1:]
+        if ended.failure is not None:
+            raise PybenchError(": ".join([ended.failure, *said]), hint=RUNNABLE) from error
+        last = said[0] if said else f"it ended with {ended.signal or ended.status}"
+        raise PybenchError(f"the worker could not answer for {what}: {last}", hint="run `pybench doctor`") from error
     return _checked(report, what)
 
 

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pybench import __version__
 from pybench.case import BOARD_SETTINGS, Case
 from pybench.errors import PybenchError
+from pybench.launcher import HERE, Launcher
 from pybench.machine.asking import ask_worker
 from pybench.recipe import RUN_FROM_ONNX
 
@@ -37,11 +39,17 @@ ALSO_NEEDED = {"torch-compile": "compiler", "torch-tensorrt": "torch_tensorrt"} 
 Facts = Mapping[str, Mapping[str, Any]]
 
 
-def ask(names: Sequence[str]) -> Facts:
-    """Asks a worker for facts by name (see `pybench.worker.probe`). `PybenchError` when it cannot answer."""
+def ask(names: Sequence[str], launcher: Launcher = HERE) -> Facts:
+    """Asks a worker for facts by name (see `pybench.worker.probe`). `PybenchError` when it cannot answer, or is of
+    another pybench than this one, as one in an image may be."""
     if not names:
         return {}
-    report = ask_worker(["--probe", ",".join(names)], ", ".join(names), timeout_s=PROBE_TIMEOUT_S)
+    report = ask_worker(launcher, ["--probe", ",".join(names)], ", ".join(names), timeout_s=PROBE_TIMEOUT_S)
+    if (version := report.get("pybench")) != __version__:
+        raise PybenchError(
+            f"the worker is of pybench {version or 'without a version'}, this is {__version__}",
+            hint="use the image of this version, or install the version that the image holds",
+        )
     facts: Facts = report["facts"]
     if not facts.get("machine", {"available": True})["available"]:
         raise PybenchError(

@@ -12,6 +12,7 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.errors import UnsupportedError, UsageError
+from pybench.launcher import HERE, Access, Launcher
 from pybench.machine.asking import ask_worker
 from pybench.machine.facts import Facts, ask
 from pybench.machine.profiles import Profile
@@ -33,9 +34,9 @@ class Board:
     driver: str | None
 
 
-def boards() -> list[Board]:
+def boards(launcher: Launcher = HERE) -> list[Board]:
     """The GPUs of this machine in NVML's order. Raises UnsupportedError (`no_gpu`) where there is none."""
-    fact = ask(("gpu",))["gpu"]
+    fact = ask(("gpu",), launcher)["gpu"]
     if not fact["available"] or not fact["devices"]:
         why = fact.get("why") or fact.get("reason") or "NVML knows no GPU"
         raise UnsupportedError(
@@ -61,24 +62,28 @@ def chosen_boards(device: str | None) -> list[Board]:
     return fitting
 
 
-def boards_used(cases: Sequence[Case], facts: Facts) -> list[Board]:
+def boards_used(cases: Sequence[Case], facts: Facts, launcher: Launcher = HERE) -> list[Board]:
     """The boards that the cases will use, as far as NVML knows them; none, without asking, where no case uses a GPU."""
     used = {uuid for case in cases for uuid in gpus_of(case, facts)}
     if not used:
         return []
     try:
-        return [board for board in boards() if board.uuid in used]
+        return [board for board in boards(launcher) if board.uuid in used]
     except UnsupportedError:
         return []
 
 
-def measure_profile(board: Board, *, loads: int = SHORT_LOADS, force: bool = False) -> Profile:
+def measure_profile(
+    board: Board, *, loads: int = SHORT_LOADS, force: bool = False, launcher: Launcher = HERE
+) -> Profile:
     """Measures a board's sensor, about a minute; its progress goes to stderr. Not stored.
 
     Raises UnsupportedError where that cannot be done (`gpu_busy`, `no_cuda_driver`, `sensor_unclear`, ...).
     """
     request = {"job": "measure", "uuid": board.uuid, "loads": loads, "force": force}
-    answer = ask_sensor(request, f"the sensor of {board.uuid}", timeout_s=MEASURING_TIMEOUT_S, talk=True)
+    answer = ask_sensor(
+        request, f"the sensor of {board.uuid}", timeout_s=MEASURING_TIMEOUT_S, talk=True, launcher=launcher
+    )
     profile: Profile = answer["profile"]
     return profile
 
@@ -98,11 +103,14 @@ def integrate_trace(trace: Path, windows: Path, method: str, profile: Path | Non
     return ask_sensor(request, "the energy of these windows", timeout_s=ANSWER_TIMEOUT_S)
 
 
-def ask_sensor(request: dict[str, Any], what: str, *, timeout_s: float, talk: bool = False) -> dict[str, Any]:
+def ask_sensor(
+    request: dict[str, Any], what: str, *, timeout_s: float, talk: bool = False, launcher: Launcher = HERE
+) -> dict[str, Any]:
     """The answer of `pybench.worker.sensor` to one request. `talk`: the worker tells its progress on our stderr."""
     with tempfile.TemporaryDirectory(prefix="pybench-sensor-") as folder:
         file = Path(folder) / "request.json"
         file.write_text(json.dumps(request))
-        ask_worker(["--sensor", str(file)], what, timeout_s=timeout_s, talk=talk)
+        access = Access(writes=(file.parent,))
+        ask_worker(launcher, ["--sensor", str(file)], what, timeout_s=timeout_s, access=access, talk=talk)
         answer: dict[str, Any] = json.loads((file.parent / "answer.json").read_bytes())
     return answer

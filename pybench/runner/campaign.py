@@ -12,16 +12,18 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from pybench import rundir
 from pybench.case import Case, case_to_json, runs_of
+from pybench.launcher import HERE, Access, Launcher
 from pybench.recipe import Recipe, in_making_order, recipes_of
 from pybench.rundir import CampaignDirectory, ResolvedPlan, RunDirectory
 from pybench.runner.batch_job import SLURM
 from pybench.runner.claims import Claimant, claim, is_alive, this_process, touch
 from pybench.runner.interruption import Interruption
-from pybench.runner.outcome import Outcome, judge, run_record, usage_error
+from pybench.runner.outcome import Outcome, judge, no_result, run_record
 from pybench.runner.prepare import Maker, prepare
 from pybench.runner.process import run_worker
 from pybench.runner.schedule import WHOLE, PlannedRun, Shard, planned_runs
@@ -33,7 +35,8 @@ AGAIN = frozenset({"killed", "interrupted"})  # not the case's fault: running ag
 @dataclass(frozen=True, slots=True)
 class Options:
     """What one call of `run` was asked for. `selected`: case ids, or None for all; `rerun`: cases to do once more;
-    `whole_blocks`: a block that another machine began, and that is not done, is done here from its beginning."""
+    `whole_blocks`: a block that another machine began, and that is not done, is done here from its beginning;
+    `launcher`: what starts the workers."""
 
     shard: Shard = WHOLE
     selected: frozenset[str] | None = None
@@ -42,6 +45,7 @@ class Options:
     max_failures: int | None = None
     retry_failed: bool = False
     whole_blocks: bool = False
+    launcher: Launcher = HERE
 
 
 class Listener(Protocol):
@@ -254,11 +258,17 @@ class _Runner:
         outcome = self._known_beforehand(planned.case)
         end = None
         if outcome is None:
-            arguments = [str(attempt.path), "--campaign", str(self.campaign.path)]
+            arguments = [str(attempt.path.absolute()), "--campaign", str(self.campaign.path.absolute())]
             end = run_worker(
-                arguments, attempt.path, self.options.timeout_s, self.interruption, lambda: self._beat(attempt)
+                self.options.launcher,
+                arguments,
+                attempt.path,
+                self._access(planned.case, attempt),
+                self.options.timeout_s,
+                self.interruption,
+                lambda: self._beat(attempt),
             )
-            error = usage_error(end)
+            error = no_result(end)
             if error:
                 shutil.rmtree(attempt.path)
                 attempt.claim.unlink()
@@ -280,6 +290,12 @@ class _Runner:
         if outcome.name not in AGAIN or self.claimant.job is None or self.claimant.job.scheduler != SLURM:
             return False
         return self.interruption.job_is_ending or (outcome.name, outcome.reason) == ("killed", "SIGTERM")
+
+    def _access(self, case: Case, attempt: RunDirectory) -> Access:
+        """A worker writes nothing of the campaign but its own run's folder."""
+        factors = case.factors()
+        files = tuple(Path(self.plan.files[factors[name]]) for name, _ in case.sources)
+        return Access(writes=(attempt.path.absolute(),), reads=(self.campaign.path.absolute(), *files))
 
     def _beat(self, attempt: RunDirectory) -> None:
         """Each time the wait for a worker wakes up: the heartbeat, and the answer to whoever asked to stop."""
@@ -348,7 +364,14 @@ def _maker(
     listener: Listener,
 ) -> Maker:
     return Maker(
-        campaign, claimant, interruption, options.timeout_s, options.retry_failed, plan.files, listener.preparing
+        campaign,
+        claimant,
+        interruption,
+        options.timeout_s,
+        options.retry_failed,
+        plan.files,
+        listener.preparing,
+        options.launcher,
     )
 
 

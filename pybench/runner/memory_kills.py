@@ -21,9 +21,10 @@ class MemoryKills:
     count: int
 
 
-def read_memory_kills(root: Path = Path("/")) -> MemoryKills | None:
-    """The nearest counter that can be read, or None. `root`: where /proc and /sys stand."""
-    for source, file in _counters(root):
+def read_memory_kills(root: Path = Path("/"), *, own: bool = True) -> MemoryKills | None:
+    """The nearest counter that can be read, or None. `root`: where /proc and /sys stand; `own`: whether what is watched
+    lies in this process's cgroup, which a container of an engine does not."""
+    for source, file in _counters(root, own):
         count = _read_counter(file)
         if count is not None:
             return MemoryKills(source, count)
@@ -37,9 +38,9 @@ def evidence(before: MemoryKills | None, after: MemoryKills | None) -> str | Non
     return after.source
 
 
-def _counters(root: Path) -> Iterator[tuple[str, Path]]:
+def _counters(root: Path, own: bool) -> Iterator[tuple[str, Path]]:
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        lines = (root / "proc/self/cgroup").read_text().splitlines() if own else []
     except OSError:
         lines = []
     for line in lines:

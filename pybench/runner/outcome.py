@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench import rundir
-from pybench.errors import UsageError
+from pybench.errors import PybenchError, UsageError
 from pybench.runner.process import WorkerEnd
 
 KILLED_STATUS = 137  # 128 + SIGKILL: how a shell or a container reports it
@@ -75,9 +75,12 @@ def run_record(case_id: str, block: int, attempt: int, outcome: Outcome, end: Wo
     }
 
 
-def usage_error(end: WorkerEnd) -> UsageError | None:
-    """What the worker says is for the user to change, as the error to show: a file, or room on the disk. Not stored."""
+def no_result(end: WorkerEnd) -> PybenchError | None:
+    """What keeps this from being a result of the case, as the error to show; not stored. Either the worker says that it
+    is for the user to change (a file, room on the disk), or the worker never began."""
     report = end.report or {}
-    if report.get("outcome") != "usage_error":
-        return None
-    return UsageError(report["message"], hint=report.get("hint"))
+    if report.get("outcome") == "usage_error":
+        return UsageError(report["message"], hint=report.get("hint"))
+    if end.launch_failure is not None and not report and end.stopped is None:
+        return PybenchError(end.launch_failure, hint="`pybench doctor` with the same --container shows whether it runs")
+    return None

@@ -17,11 +17,12 @@ from pathlib import Path
 
 from pybench import rundir
 from pybench.errors import CorruptError
+from pybench.launcher import HERE, Access, Launcher
 from pybench.recipe import Recipe
 from pybench.rundir import CampaignDirectory, RunDirectory
 from pybench.runner.claims import Claimant, claim, is_alive, touch
 from pybench.runner.interruption import Interruption
-from pybench.runner.outcome import Outcome, judge, run_record, usage_error
+from pybench.runner.outcome import Outcome, judge, no_result, run_record
 from pybench.runner.process import run_worker
 
 WAIT_S = 0.5  # between two looks at an artefact that another runner is making
@@ -38,6 +39,7 @@ class Maker:
     retry_failed: bool
     files: Mapping[str, str]
     announce: Callable[[Recipe], None]
+    launcher: Launcher = HERE
 
 
 def prepare(recipes: Iterable[Recipe], maker: Maker) -> dict[str, Outcome]:
@@ -90,15 +92,18 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
     rundir.make_folder(attempt.path)
     inputs = {role: maker.campaign.artefact(needed.digest) / needed.file for role, needed in recipe.needs}
     rundir.write_json(attempt.file(rundir.RECIPE), _request(recipe, inputs, maker))
+    files = tuple(Path(maker.files[value]) for _, value in recipe.files)
     end = run_worker(
-        [str(attempt.path), "--campaign", str(maker.campaign.path)],
+        maker.launcher,
+        [str(attempt.path.absolute()), "--campaign", str(maker.campaign.path.absolute())],
         attempt.path,
+        Access(writes=(attempt.path.absolute(),), reads=(maker.campaign.path.absolute(), *files)),
         maker.timeout_s,
         maker.interruption,
         lambda: touch(attempt.claim),
     )
     outcome = judge(end)
-    error = usage_error(end)
+    error = no_result(end)
     if error or outcome.name in ("interrupted", "killed"):
         shutil.rmtree(attempt.path)
     if error:

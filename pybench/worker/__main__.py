@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m pybench.worker --report FD --parent PID --spawned-ns T FOLDER --campaign ROOT`, `... --probe NAMES`,
-or `... --sensor REQUEST`.
+"""`python -m pybench.worker --report PIPE --lifeline PIPE --spawned-ns T FOLDER --campaign ROOT`,
+`... --probe NAMES`, or `... --sensor REQUEST`. A PIPE is an inherited descriptor, or the path of a FIFO.
 
 Reads case.json (or recipe.json) in FOLDER, does it, stores what was found, and reports how it went as one JSON object
-on descriptor FD. What is printed goes to the run's logs and means nothing.
+into its report pipe. What is printed goes to the run's logs and means nothing.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ import time
 
 STARTED_NS = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
-import json  # noqa: E402  the clock is read before the first import that costs something
+import fcntl  # noqa: E402  the clock is read before the first import that costs something
+import json  # noqa: E402
+import signal  # noqa: E402
 import traceback  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
+from pybench import __version__  # noqa: E402
 from pybench.errors import DeviceMemoryError, UnsupportedError, UsageError  # noqa: E402
 
-PR_SET_PDEATHSIG = 1
-SIGKILL = 9
+F_SETSIG = 10  # Linux's <fcntl.h>; Python's fcntl has no name for it
 
 
 def main(arguments: list[str]) -> int:
     given = _parse(arguments)
-    descriptor = int(given["--report"])
-    _die_with(int(given["--parent"]))
+    descriptor = _open_pipe(given["--report"], os.O_WRONLY)
+    _die_with(_open_pipe(given["--lifeline"], os.O_RDONLY))
     try:
         report = _report(given)
     except UsageError as error:  # a user's file that cannot be used, or a disk that is full: no result of this case
@@ -69,7 +71,7 @@ def _work(given: dict[str, str]) -> dict[str, Any]:
 def _probe(names: str) -> dict[str, Any]:
     from pybench.worker import probe
 
-    return {"outcome": "ok", "facts": probe.probe(names.split(","))}
+    return {"outcome": "ok", "pybench": __version__, "facts": probe.probe(names.split(","))}
 
 
 def _parse(arguments: list[str]) -> dict[str, str]:
@@ -84,19 +86,36 @@ def _parse(arguments: list[str]) -> dict[str, str]:
     return given
 
 
-def _die_with(parent: int) -> None:
-    """Asks the kernel to kill this process when the runner dies; ends at once when that has happened already.
-
-    The runner says who it is: a runner that died before this line would leave another parent behind.
-    """
-    import ctypes
-
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
+def _open_pipe(given: str, mode: int) -> int:
+    """A pipe by its inherited descriptor, or by its path. Nothing that this process starts inherits it."""
+    if given.isdigit():
+        os.set_inheritable(int(given), False)
+        return int(given)
+    try:
+        return os.open(given, mode | os.O_NONBLOCK)
+    except OSError:  # ENXIO: nobody listens to this FIFO any more
         os._exit(1)
 
 
+def _die_with(lifeline: int) -> None:
+    """Asks the kernel to kill this process when whoever holds the other end dies; ends at once when that has happened.
+
+    O_ASYNC with SIGKILL for its signal: the kernel sends it when a pipe's last writer goes (pipe_release), whatever
+    this process is doing then, and across namespaces, which PR_SET_PDEATHSIG does not.
+    """
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, F_SETSIG, signal.SIGKILL)
+    flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_NONBLOCK | os.O_ASYNC)
+    try:
+        os.read(lifeline, 1)
+    except BlockingIOError:
+        return
+    os._exit(1)
+
+
 def _send(descriptor: int, report: dict[str, Any]) -> None:
+    os.set_blocking(descriptor, True)
     with open(descriptor, "wb") as pipe:
         pipe.write(json.dumps(report).encode())
 

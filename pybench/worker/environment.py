@@ -31,7 +31,8 @@ PACKAGES = {
     "tokenizers": ("tokenizers",),
     "pybench_tokenizer": ("pybench-tokenizer",),
 }
-IMAGE_DIGEST = "PYBENCH_IMAGE_DIGEST"  # set by whoever starts a container
+IMAGE_DIGEST = "PYBENCH_IMAGE_DIGEST"  # set by whoever starts a container, as is the next
+CONTAINER_ENGINE = "PYBENCH_CONTAINER_ENGINE"
 
 
 def collect(device: str | None, measuring: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,6 +56,7 @@ def collect(device: str | None, measuring: Mapping[str, Any]) -> dict[str, Any]:
         "device": device,
         "measuring": dict(measuring),
         "image_digest": os.environ.get(IMAGE_DIGEST),
+        "container_engine": os.environ.get(CONTAINER_ENGINE),
     }
 
 

@@ -73,7 +73,7 @@ def test_a_failed_command_shows_its_last_lines_as_the_hint(tmp_path: Path) -> No
 def test_a_build_sees_where_the_network_is_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:1")
     monkeypatch.setenv("CFLAGS", "-march=native")
-    passed = debian_root._passed_on()
+    passed = debian_root.passed_on()
     assert passed["HTTPS_PROXY"] == "http://proxy.example:1"
     assert not {"CFLAGS", "HOME", "LANG", "TZ"} & passed.keys()
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import canonical_tar
 import image_content
 import pytest
-import steps
 
 
 @pytest.mark.parametrize(
@@ -45,19 +44,3 @@ def test_the_start_scripts_set_the_images_environment_in_a_plain_shell(tmp_path:
     )
     expected = f"{image_content.ENVIRONMENT['PATH']}|de_DE|/tmp|/y:/.singularity.d/libs"
     assert shown.strip() == expected
-
-
-def test_sources_are_copied_with_plain_permissions_and_without_what_git_ignores(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    (project / "pybench" / "__pycache__").mkdir(parents=True)
-    (project / "tests").mkdir()
-    (project / "pybench" / "__init__.py").write_text("")
-    (project / "pybench" / "__init__.py").chmod(0o600)
-    (project / "pybench" / "__pycache__" / "x.pyc").write_text("")
-    (project / "tests" / "test_x.py").write_text("")
-    (project / ".gitignore").write_text("__pycache__/\n")
-    subprocess.run(["git", "init", "--quiet", project], check=True, capture_output=True)
-    steps.copy_sources(project, tmp_path / "copy")
-    copied = {path.relative_to(tmp_path / "copy").as_posix(): path for path in (tmp_path / "copy").rglob("*.*")}
-    assert set(copied) == {"pybench/__init__.py"}
-    assert copied["pybench/__init__.py"].stat().st_mode & 0o777 == 0o644

@@ -53,6 +53,10 @@ def test_every_blob_is_named_by_its_own_digest(tmp_path: Path, layer: tuple[Path
     config = json.loads(blobs[f"blobs/sha256/{manifest['config']['digest'].removeprefix('sha256:')}"])
     assert config["rootfs"]["diff_ids"] == [manifest["layers"][0]["digest"]] == [f"sha256:{layer[1]}"]
     assert manifest["layers"][0]["size"] == layer[0].stat().st_size
+    for_docker = json.loads(contents["manifest.json"])[0]
+    assert [for_docker["Config"], *for_docker["Layers"]] == [
+        f"blobs/{descriptor['digest'].replace(':', '/')}" for descriptor in (manifest["config"], *manifest["layers"])
+    ]
 
 
 @pytest.mark.skipif(shutil.which("skopeo") is None, reason="skopeo is not installed")

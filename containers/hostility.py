@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A builder that is made as different as can be: another clock, and folders that list their entries in random order.
+
+verify.py builds this way, to see that neither enters an image. What surrounds build.py (host name, time zone, umask,
+home, locale, CPUs, folder) verify.py sets by itself; clock and order have to be set inside, around compilers only:
+downloads would refuse certificates of another time.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+CLOCK_SHIFT = "+3d"  # another day, often another month; not so long that certificates expire meanwhile
+_FAKETIME = "usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+
+
+@dataclass(frozen=True)
+class Hostility:
+    """`faketime`: the library that shifts the clock; `shuffled`: the mounts whose folders are shuffled."""
+
+    faketime: Path | None = None
+    shuffled: frozenset[str] = frozenset()
+
+    @property
+    def wrapper(self) -> tuple[str, ...]:
+        """The program that holds what all processes under the shifted clock share, for as long as they live."""
+        return () if self.faketime is None else ("faketime", "-m", "-f", CLOCK_SHIFT)
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The variable in which it says where that is."""
+        return () if self.faketime is None else ("FAKETIME_SHARED",)
+
+    def variables(self, folder: Path, inside: str) -> Mapping[str, str]:
+        """Variables for programs in the builder; `folder` is where the library is put, `inside` the builder's name for
+        that. A monotonic clock that jumps would hang what waits by it."""
+        if self.faketime is None:
+            return {}
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(self.faketime, folder / self.faketime.name)
+        return {
+            "LD_PRELOAD": f"{inside}/{self.faketime.name}",
+            "FAKETIME": CLOCK_SHIFT,
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+
+
+PEACE = Hostility()
+
+
+def possible_here(root: Path = Path("/")) -> tuple[Hostility, list[str]]:
+    """What this machine can do of it, and what it cannot, in words with what to do."""
+    lacking = []
+    faketime: Path | None = root / _FAKETIME
+    if faketime is None or not faketime.exists() or shutil.which("faketime") is None:
+        faketime = None
+        lacking.append("the clock is not shifted: apt-get install faketime")
+    shuffled = frozenset({"/src", "/opt"})
+    if shutil.which("disorderfs") is None or not (root / "dev/fuse").exists():
+        shuffled = frozenset()
+        lacking.append("folders are not shuffled: apt-get install disorderfs, and /dev/fuse has to be there")
+    return Hostility(faketime, shuffled), lacking

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How workers are started: as processes of this machine, or in containers of one image. Nothing is printed.
+
+`launch` is what the rest of pybench sees: start a worker, wait for it, end it; `here` starts plain processes;
+`container` starts containers, by command lines from `engines`, of an image that `images` has looked into, with the
+GPUs that `gpus` names.
+"""
+
+from pybench.launcher.container import Container, open_container
+from pybench.launcher.here import HERE, Here
+from pybench.launcher.launch import Access, Launched, Launcher
+
+__all__ = ["HERE", "Access", "Container", "Here", "Launched", "Launcher", "open_container"]

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers in containers of one image, each in one of its own.
+
+The two pipes to a worker are FIFOs in a folder that is mounted into its container, since not every engine hands
+descriptors on. Paths mean the same inside as outside, so requests and logs need no translation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybench.errors import UsageError
+from pybench.launcher.engines import ANSWER_S, Engine, Mount, Request, choose_engine
+from pybench.launcher.gpus import PASSED_ON, wanted_gpus
+from pybench.launcher.images import Image, look_into
+from pybench.launcher.launch import Access, Exit, Launched, Output, signal_name, worker_words
+
+# What the worker stores of where it ran (pybench.worker.environment), and where boards are locked (board_claim).
+IMAGE_DIGEST, ENGINE_VERSION, BOARD_STATE = "PYBENCH_IMAGE_DIGEST", "PYBENCH_CONTAINER_ENGINE", "PYBENCH_BOARD_STATE"
+DEFAULT_BOARD_STATE = "/run/pybench"
+_SHELL_SIGNALS = range(129, 193)  # 128 + a signal's number, as tini and Apptainer report it
+
+
+def open_container(given: str, engine: str | None, tell: Callable[[str], None]) -> Container:
+    """The image that `--container` names, looked into, taken in by an engine, and ready to start workers in.
+
+    Raises UsageError or PybenchError, each with what to do about it.
+    """
+    image = look_into(given)
+    chosen = choose_engine(image, engine)
+    tell(f"{chosen.name} runs {image.location}, {image.digest}")
+    for remark in chosen.remarks():
+        tell(f"note: {remark}")
+    return Container(chosen, image, chosen.hold(image), chosen.version(), _stamp(image))
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Starts workers in containers. `reference`: what the engine calls the image; `stamp`: of a SIF's file, when its
+    digest was computed."""
+
+    engine: Engine
+    image: Image
+    reference: str
+    engine_version: str
+    stamp: tuple[int, ...] | None
+
+    def start(
+        self, arguments: Sequence[str], access: Access, stdout: Output, stderr: Output, *, own_session: bool
+    ) -> Launched:
+        """Raises UsageError where the image's file has changed since it was looked into."""
+        if _stamp(self.image) != self.stamp:
+            raise UsageError(f"{self.image.location} has changed while it was in use", hint="run the command again")
+        scratch = Path(tempfile.mkdtemp(prefix="pybench-worker-"))
+        request = self._request(arguments, access, scratch)
+        report = lifeline = -1
+        try:
+            for name in ("report", "lifeline"):
+                os.mkfifo(scratch / name, 0o600)
+            _give(self.engine.user(), [scratch, *scratch.iterdir()])
+            for folder in access.writes:
+                _give(self.engine.user(), [folder, *folder.iterdir()])
+            report = os.open(scratch / "report", os.O_RDONLY | os.O_NONBLOCK)
+            lifeline = os.open(
+                scratch / "lifeline", os.O_RDWR
+            )  # reading, too, so that it opens before there is a reader
+            process = subprocess.Popen(
+                self.engine.run(self.reference, request),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                env=self.engine.client_environment(),
+                start_new_session=own_session,
+            )
+        except BaseException:
+            for descriptor in (report, lifeline):
+                if descriptor >= 0:
+                    os.close(descriptor)
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        return _Contained(process, report, lifeline, own_session, self.engine, request)
+
+    def _request(self, arguments: Sequence[str], access: Access, scratch: Path) -> Request:
+        gpus = wanted_gpus(os.environ)
+        boards = Path(os.environ.get(BOARD_STATE, DEFAULT_BOARD_STATE))
+        reads = [Mount(path, False) for path in access.reads]
+        writes = [
+            Mount(path, True) for path in (*access.writes, scratch, *([boards] if gpus and boards.is_dir() else []))
+        ]
+        variables = {name: os.environ[name] for name in (*PASSED_ON, BOARD_STATE) if name in os.environ}
+        variables |= {IMAGE_DIGEST: self.image.digest, ENGINE_VERSION: self.engine_version}
+        words = [*_cpus(), "python", *worker_words(scratch / "report", scratch / "lifeline", arguments)]
+        return Request(scratch.name, scratch, [*reads, *writes], variables, gpus, words)
+
+
+class _Contained(Launched):
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        report: int,
+        lifeline: int,
+        own_session: bool,
+        engine: Engine,
+        request: Request,
+    ) -> None:
+        super().__init__(process, report, lifeline, own_session)
+        self.own_memory_counter = engine.own_memory_counter
+        self._engine = engine
+        self._request = request
+
+    def kill(self) -> None:
+        """Cutting the lifeline kills the worker wherever it is, and with it the container; then the engine is told."""
+        self.cut_lifeline()
+        if self._ended_by_itself():
+            return
+        command = self._engine.kill(self._request.name)
+        if command is None:
+            self._signal(signal.SIGKILL)
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_S, check=False)
+
+    def _ended_by_itself(self) -> bool:
+        """Whether the engine's program has ended, which it does after its container, and was not killed before."""
+        if self.process.returncode is not None:
+            return self.process.returncode >= 0
+        ended = os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return ended is not None and ended.si_code == os.CLD_EXITED
+
+    def exit(self) -> Exit:
+        code = self.process.returncode
+        if code < 0 or code in _SHELL_SIGNALS:
+            return Exit(None, signal_name(-code if code < 0 else code - 128))
+        if code in self._engine.failures:
+            return Exit(code, None, f"{self._engine.name} could not run the image (exit status {code})")
+        return Exit(code, None)
+
+    def end(self) -> None:
+        super().end()
+        shutil.rmtree(self._request.scratch, ignore_errors=True)
+
+
+def _give(user: tuple[int, int], paths: Sequence[Path]) -> None:
+    """A caller that is root lets the container's user have what it has to write."""
+    if os.getuid() == 0:
+        for path in paths:
+            os.chown(path, *user, follow_symlinks=False)
+
+
+def _stamp(image: Image) -> tuple[int, ...] | None:
+    """What changes when a SIF's file does. The other kinds lie in an engine's storage by their digests."""
+    if image.kind != "sif":
+        return None
+    status = Path(image.location).stat()
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _cpus() -> list[str]:
+    """The CPUs that a batch system or taskset allowed this process: an engine's cgroup would forget them."""
+    allowed = os.sched_getaffinity(0)
+    return (
+        ["taskset", "--cpu-list", ",".join(map(str, sorted(allowed)))] if len(allowed) < (os.cpu_count() or 0) else []
+    )

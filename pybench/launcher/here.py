@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers as plain processes of this machine, by exec of this very Python."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from pybench.launcher.launch import Access, Exit, Launched, Output, signal_name, worker_words
+
+
+class Here:
+    """Starts workers here. They see the machine as this process does, so `access` asks for nothing."""
+
+    def start(
+        self, arguments: Sequence[str], access: Access, stdout: Output, stderr: Output, *, own_session: bool
+    ) -> Launched:
+        report, report_of_worker = os.pipe2(os.O_CLOEXEC)
+        lifeline_of_worker, lifeline = os.pipe2(os.O_CLOEXEC)
+        command = [sys.executable, *worker_words(report_of_worker, lifeline_of_worker, arguments)]
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=(report_of_worker, lifeline_of_worker),
+                start_new_session=own_session,
+            )
+        except BaseException:
+            os.close(report)
+            os.close(lifeline)
+            raise
+        finally:
+            os.close(report_of_worker)
+            os.close(lifeline_of_worker)
+        os.set_blocking(report, False)
+        return _Process(process, report, lifeline, own_session)
+
+
+HERE = Here()
+
+
+class _Process(Launched):
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def exit(self) -> Exit:
+        code = self.process.returncode
+        return Exit(code, None) if code >= 0 else Exit(None, signal_name(-code))

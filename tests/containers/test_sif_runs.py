@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A SIF by our writer runs: its partition under Charliecloud, the whole under a real Apptainer, as a plain user."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import canonical_tar
+import pytest
+from debian_root import mirror_of_this_machine
+
+import pybench
+from pybench.measure import NATIVE_BUILD_ID
+from tests.containers.sid import USER, make_root, run_in
+from tests.containers.test_sif import DESCRIPTOR, GO, wrap, writer  # noqa: F401  the fixture
+from tests.launcher.small_image import EPOCH_S, PROGRAMS, members
+
+pytestmark = [
+    pytest.mark.container,
+    pytest.mark.skipif(GO is None, reason="SKIPPED: Go is not installed: run `make`"),
+    pytest.mark.skipif(shutil.which("mksquashfs") is None, reason="SKIPPED: squashfs-tools are not installed"),
+    pytest.mark.skipif(
+        any(shutil.which(name) is None for name in PROGRAMS), reason=f"SKIPPED: the small image needs {PROGRAMS}"
+    ),
+]
+
+ENVIRONMENT = "export PATH=/opt/bin:/usr/bin:/bin PYTHONPATH=/opt/site LD_LIBRARY_PATH=/.singularity.d/libs\n"
+RUNNER = """
+import json, pathlib, sys
+sys.path[:0] = ["/pybench"]
+from pybench import rundir, runner
+from pybench.case import Case, case_to_json
+from pybench.launcher import open_container
+from tests.runner.listening import Quiet
+folder, idle_s, timeout_s = pathlib.Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+campaign = rundir.CampaignDirectory(folder)
+cases = [case_to_json(Case(workload="noop", energy_window_s=idle_s))]
+content = {"schema_version": 1, "name": "trial", "seed": 7, "repetitions": 1, "cases": cases, "criteria": [],
+           "require": [], "files": {}}
+runner.open_for_running(campaign, content, "")
+options = runner.Options(launcher=open_container("/images/small.sif", None, lambda text: None), timeout_s=timeout_s)
+runner.run_campaign(campaign, rundir.parse_resolved_plan(content), options, lambda case: None, Quiet())
+run = next(campaign.runs())
+print(json.dumps({"run": run.read_run(), "environment": run.read_environment()}))
+"""
+
+
+@pytest.fixture(scope="module")
+def small_sif(writer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+    """The small image as a SIF, in a folder that everybody may read."""
+    folder = tmp_path_factory.mktemp("sif")
+    folder.chmod(0o755)
+    layer, squashfs = folder / "layer.tar", folder / "rootfs.squashfs"
+    own = canonical_tar.file(".singularity.d/env/10-docker2singularity.sh", ENVIRONMENT, 0o755)
+    canonical_tar.write(canonical_tar.with_parents({**members(), **own}), layer, EPOCH_S)
+    with layer.open("rb") as content:
+        pack = ["mksquashfs", "-", str(squashfs), "-tar", "-quiet", "-no-progress", "-Xcompression-level", "1"]
+        subprocess.run(pack, stdin=content, check=True, capture_output=True)
+    layer.unlink()
+    assert wrap(writer, squashfs, folder / "small.sif").returncode == 0
+    (folder / "small.sif").chmod(0o644)
+    return folder / "small.sif"
+
+
+@pytest.mark.skipif(shutil.which("ch-run") is None, reason="SKIPPED: charliecloud-runtime is not installed")
+@pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="SKIPPED: /dev/fuse may not be used")
+def test_charliecloud_runs_the_partition(small_sif: Path, tmp_path: Path) -> None:
+    content = small_sif.read_bytes()
+    offset, size = DESCRIPTOR.unpack_from(content, 4096)[5:7]
+    assert struct.unpack_from("<I", content, offset)[0] == 0x73717368  # squashfs's magic
+    partition = tmp_path / "rootfs.sqfs"
+    partition.write_bytes(content[offset : offset + size])
+    command = ["ch-run", "--unset-env=*", "--set-env=PATH=/opt/bin", "--set-env=PYTHONPATH=/opt/site", str(partition),
+               "--", "python", "-c", "import pybench.measure; print(pybench.measure.NATIVE_BUILD_ID)"]  # fmt: skip
+    environment = {**os.environ, "USER": "user", "HOME": "/tmp"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{NATIVE_BUILD_ID}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    os.environ.get("PYBENCH_TEST_APPTAINER") != "1",
+    reason="SKIPPED: fetches 300 MB of Debian unstable, takes two minutes: PYBENCH_TEST_APPTAINER=1",
+)
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: making a Debian root needs root")
+@pytest.mark.skipif(shutil.which("mmdebstrap") is None, reason="SKIPPED: mmdebstrap is not installed")
+def test_apptainer_runs_inspects_and_verifies_it_and_a_campaign_runs_in_it(small_sif: Path, tmp_path: Path) -> None:
+    root, results = tmp_path / "root", tmp_path / "results"
+    make_root(root, mirror_of_this_machine().main)
+    results.mkdir()
+    os.chown(results, USER, USER)
+    repository = Path(__file__).resolve().parents[2]
+    package = Path(pybench.__file__).parent
+    binds = {small_sif.parent: "/images", results: "/results", package: "/pybench/pybench",
+             repository / "tests": "/pybench/tests"}  # fmt: skip
+
+    def apptainer(*words: str) -> subprocess.CompletedProcess[str]:
+        return run_in(root, ["apptainer", *words], binds)
+
+    assert apptainer("--version").stdout.startswith("apptainer version 1.")
+    where = apptainer(
+        "--silent", "exec", "--containall", "/images/small.sif", "python", "-c", "import os; print(os.getuid())"
+    )
+    assert where.stdout == f"{USER}\n", where.stderr
+    assert "Squashfs" in apptainer("sif", "list", "/images/small.sif").stdout
+    assert "signature not found" in apptainer("verify", "/images/small.sif").stderr  # unsigned, and otherwise whole
+
+    def outcome(name: str, idle_s: float, timeout_s: float) -> dict[str, dict[str, object]]:
+        done = run_in(root, ["python3", "-P", "-c", RUNNER, f"/results/{name}", str(idle_s), str(timeout_s)], binds)
+        assert done.returncode == 0, done.stderr
+        answer: dict[str, dict[str, object]] = json.loads(done.stdout)
+        return answer
+
+    plain = outcome("plain", 0, 60)
+    assert plain["run"]["outcome"] == "ok"
+    assert plain["environment"]["image_digest"] == f"sha256:{canonical_tar.sha256_of(small_sif)}"
+    assert str(plain["environment"]["container_engine"]).startswith("apptainer 1.")
+    assert outcome("long", 60, 2.5)["run"]["outcome"] == "timeout"

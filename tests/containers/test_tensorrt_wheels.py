@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's wheels are taken by their sha256 and by nothing else."""
+
+from pathlib import Path
+
+import pytest
+import tensorrt_wheels
+from debian_root import BuildError
+
+LIBS = "tensorrt_cu13_libs-11.4.0.106-py3-none-manylinux_2_28_x86_64.whl"
+BINDINGS = "tensorrt_cu13_bindings-11.4.0.106-cp311-none-manylinux_2_28_x86_64.whl"
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with wheels, and a lock that has them."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    (folder / LIBS).write_text("libraries")
+    (folder / BINDINGS).write_text("bindings")
+    monkeypatch.setattr(tensorrt_wheels, "LOCK", tmp_path / "tensorrt.lock")
+    tensorrt_wheels.update_lock(folder)
+    return folder
+
+
+def test_locked_wheels_are_taken(wheels: Path) -> None:
+    assert [wheel.name for wheel in tensorrt_wheels.check(wheels)] == [BINDINGS, LIBS]
+    lines = tensorrt_wheels.LOCK.read_text().splitlines()
+    assert any(line.startswith("tensorrt-cu13-libs==11.4.0.106 --hash=sha256:") for line in lines)
+
+
+def test_a_wheel_of_other_content_is_refused(wheels: Path) -> None:
+    (wheels / LIBS).write_text("other libraries")
+    with pytest.raises(BuildError, match=f"tensorrt.lock does not have {LIBS} with this content"):
+        tensorrt_wheels.check(wheels)
+
+
+def test_a_wheel_that_is_missing_or_was_never_locked_is_refused(wheels: Path) -> None:
+    extra = wheels / "tensorrt_cu13-11.4.0.106-py2.py3-none-any.whl"
+    extra.write_text("the package itself")
+    with pytest.raises(BuildError, match="does not have tensorrt_cu13-11"):
+        tensorrt_wheels.check(wheels)
+    tensorrt_wheels.update_lock(wheels)
+    extra.unlink()
+    with pytest.raises(BuildError, match="lacks tensorrt-cu13==11"):
+        tensorrt_wheels.check(wheels)
+
+
+def test_without_wheels_it_is_said_how_to_come_by_them(wheels: Path, tmp_path: Path) -> None:
+    for folder, what in ((None, "needs a folder"), (tmp_path, "has no wheel of TensorRT's libs")):
+        with pytest.raises(BuildError, match=what) as raised:
+            tensorrt_wheels.check(folder)
+        assert "pip download" in raised.value.hint
+
+
+def test_the_lock_that_is_kept_has_hashes_only(containers: Path) -> None:
+    lines = (containers / "tensorrt.lock").read_text().splitlines()
+    assert all(line.startswith("#") or " --hash=sha256:" in line for line in lines)

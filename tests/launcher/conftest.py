@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""podman with a storage of its own and a small image in it: made once, removed at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pybench.launcher import Container, open_container
+from tests.launcher.small_image import PROGRAMS, write_small_image
+
+STORAGE = """[storage]
+driver = "{driver}"
+graphroot = "{folder}/root"
+runroot = "{folder}/run"
+"""
+
+
+@pytest.fixture(scope="session")
+def small_archive(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """An OCI archive that can run workers, and its digest."""
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"SKIPPED: the small image needs {', '.join(missing)}")
+    return write_small_image(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="session")
+def podman_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Whatever podman holds on this machine stays out of the tests, and they out of it."""
+    if shutil.which("podman") is None:
+        pytest.skip("SKIPPED: podman is not installed")
+    folder = tmp_path_factory.mktemp("podman")
+    configuration = folder / "storage.conf"
+    os.environ["CONTAINERS_STORAGE_CONF"] = str(configuration)
+    for driver in ("overlay", "vfs"):  # overlay does not work on every file system
+        configuration.write_text(STORAGE.format(driver=driver, folder=folder))
+        if subprocess.run(["podman", "info"], capture_output=True).returncode == 0:
+            break
+    else:
+        pytest.skip("SKIPPED: podman does not work here")
+    yield folder
+    subprocess.run(["podman", "rmi", "--all", "--force"], capture_output=True)
+    if os.getuid() != 0:
+        subprocess.run(["podman", "unshare", "rm", "-rf", str(folder)], capture_output=True)
+    del os.environ["CONTAINERS_STORAGE_CONF"]
+
+
+@pytest.fixture(scope="session")
+def container(small_archive: tuple[Path, str], podman_storage: Path) -> Container:
+    """The small image in podman; skips where this machine runs no container at all."""
+    opened = open_container(str(small_archive[0]), "podman", lambda text: None)
+    command = [*opened.engine._program(), "run", "--rm", "--network", "none", "--ulimit", "nofile=1024:1024",
+               "--ulimit", "nproc=1024:1024", "--entrypoint", "true", opened.reference]  # fmt: skip
+    tried = subprocess.run(command, capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.skip(f"SKIPPED: podman runs no container here: {tried.stderr.strip()[-300:]}")
+    return opened

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An image in a real registry on loopback, named by digest: podman pulls it once, and what is wrong is one error."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pybench.errors import PybenchError
+from pybench.launcher import Container, open_container
+from pybench.machine import facts
+
+pytestmark = [
+    pytest.mark.container,
+    pytest.mark.skipif(shutil.which("docker-registry") is None, reason="SKIPPED: docker-registry is not installed"),
+    pytest.mark.skipif(shutil.which("skopeo") is None, reason="SKIPPED: skopeo is not installed"),
+]
+
+CONFIGURATION = """version: 0.1
+storage: {{filesystem: {{rootdirectory: {folder}}}}}
+http: {{addr: "{address}"}}
+log: {{level: error}}
+"""
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a registry without TLS that podman may use."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    configuration = tmp_path / "registry.yaml"
+    configuration.write_text(CONFIGURATION.format(folder=tmp_path / "registry", address=address))
+    insecure = tmp_path / "registries.conf"
+    insecure.write_text(f'[[registry]]\nlocation = "{address}"\ninsecure = true\n')
+    monkeypatch.setenv("CONTAINERS_REGISTRIES_CONF", str(insecure))
+    process = subprocess.Popen(["docker-registry", "serve", str(configuration)], stderr=subprocess.DEVNULL)
+    try:
+        _wait_until_open(address)
+        yield address
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_an_image_is_pulled_by_its_digest_and_runs(
+    registry: str, small_archive: tuple[Path, str], container: Container
+) -> None:
+    archive, digest = small_archive
+    copy = ["skopeo", "--insecure-policy", "copy", "--quiet", "--preserve-digests", "--dest-tls-verify=false",
+            f"oci-archive:{archive}", f"docker://{registry}/pybench:small"]  # fmt: skip
+    subprocess.run(copy, check=True, capture_output=True)
+    opened = open_container(f"docker://{registry}/pybench@{digest}", "podman", lambda text: None)
+    assert opened.image.digest == digest
+    assert facts.ask(("machine",), opened)["machine"]["available"]
+    with pytest.raises(PybenchError, match="podman cannot take in"):
+        open_container(f"{registry}/pybench@sha256:{'0' * 64}", "podman", lambda text: None)
+
+
+def test_a_registry_that_is_down_is_named_with_what_to_do(container: Container) -> None:
+    with pytest.raises(PybenchError, match=r"podman cannot take in 127\.0\.0\.1:9/pybench@sha256") as raised:
+        open_container(f"127.0.0.1:9/pybench@sha256:{'a' * 64}", "podman", lambda text: None)
+    assert "does the registry answer?" in str(raised.value.hint)
+
+
+def _wait_until_open(address: str) -> None:
+    host, port = address.split(":")
+    for _ in range(200):
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise AssertionError(f"no registry at {address}")
