@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy  # loads its parts on first use: commands that compute nothing stay quick
 
+from pybench.analysis.elementary import log
 from pybench.analysis.estimate import CONFIDENCE, Estimate
 from pybench.analysis.measurements import Measurements
 from pybench.case import Case
@@ -82,7 +83,7 @@ def _split(runs: Mapping[Case, Mapping[int, float]], metric: str) -> BuildVarian
     table = np.array([[values[block] for block in complete] for values in runs.values()])
     relative = METRICS[metric].scale == "ratio" and bool((table > 0).all())
     scale = 1.0 if relative else float(np.abs(table).max())
-    table = np.log(table) if relative else table
+    table = log(table) if relative else table
     builds, blocks = table.shape
     freedom = builds - 1, (builds - 1) * (blocks - 1)
     residuals = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()

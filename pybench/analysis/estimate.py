@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pybench.analysis import elementary
+
 CONFIDENCE = 0.95
 NORMAL_95 = 1.959964  # 97.5th percentile of the normal distribution: half a 95 % interval in standard uncertainties
 
@@ -55,7 +57,7 @@ class Sample:
         """Natural logarithms; raises ValueError unless every value is positive."""
         if (self.values <= 0).any():
             raise ValueError("a ratio needs positive values")
-        return Sample(np.log(self.values))
+        return Sample(elementary.log(self.values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,8 @@ class Estimate:
 
     def exp(self) -> Estimate:
         """The estimate of a log-ratio as one of the ratio; monotone, so the interval keeps its confidence."""
-        lower, upper = (None if bound is None else float(np.exp(bound)) for bound in (self.lower, self.upper))
-        return Estimate(float(np.exp(self.value)), lower, upper, self.n, self.method, self.confidence)
+        lower, upper = (None if bound is None else elementary.exp(bound) for bound in (self.lower, self.upper))
+        return Estimate(elementary.exp(self.value), lower, upper, self.n, self.method, self.confidence)
 
     def inverse(self) -> Estimate:
         """1 over a positive estimate; the bounds change sides."""

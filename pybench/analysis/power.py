@@ -20,6 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pybench.analysis.elementary import exp_of
+
 Numbers = NDArray[np.float64]
 
 KNOT_SHARE = 0.1  # 1: a mean power of the counter is shown when the times of its two ends are known to 10 % of the step
@@ -41,7 +43,7 @@ def recover_power(samples_s: Numbers, samples_w: Numbers, delay_s: float, respon
     """
     time_s, first = np.unique(samples_s, return_index=True)
     sensed_w = samples_w[first]
-    kept = np.exp(-np.diff(time_s) / response_s)
+    kept = exp_of(-np.diff(time_s) / response_s)
     power_w = (sensed_w[1:] - sensed_w[:-1] * kept) / (1 - kept)
     knots_s = time_s - delay_s
     return Steps(np.column_stack((knots_s[:-1], knots_s[1:])), power_w)

@@ -45,16 +45,16 @@ INDEX = "index.html"
 _FORMS = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
 
 
-def write_report(dataset: Dataset, folder: Path | None = None) -> Path:
+def write_report(dataset: Dataset, folder: Path | None = None, *, run_link: str | None = None) -> Path:
     """Writes everything under `folder` (by default the campaign's own `report/`) and returns the page; the page comes
-    last."""
+    last. `run_link`: what leads from there to the runs, where it is not to be the way from `folder`."""
     from pybench.report.figures import draw_figures
     from pybench.report.page import Contents, render_page
     from pybench.report.power_figures import draw_powers
 
     target = folder or dataset.campaign.report
     analysis, coverage = analyse(dataset), measure(dataset)
-    run_link = _relative(dataset.campaign.path / RUNS, target)
+    run_link = run_link or _relative(dataset.campaign.path / RUNS, target)
     contents = Contents(
         findings=describe(dataset, analysis, coverage),
         found_tables=[table for table in contrast_tables(analysis) if not table.name.startswith("effects")],

@@ -2,7 +2,8 @@
 """How figures look and how they become bytes: one style, the same bytes from the same numbers.
 
 Colours are Okabe and Ito's (2008), which stay apart for colour-blind readers and in grey; meaning never rests on colour
-alone. SVG keeps text as text; hash salt and dates are fixed, so a report can be compared byte by byte.
+alone. SVG keeps text as text. What would make the same picture other bytes is fixed: dates, salt of ids, the user's
+matplotlibrc, and the version of zlib that would compress a PDF.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ _STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "pybench",
     "pdf.fonttype": 42,
+    "pdf.compression": 0,  # zlib's versions compress differently; a figure is 100 kB all the same
     "axes.unicode_minus": True,
     "text.parse_math": False,  # a plan's strings are text, never TeX
 }
@@ -74,7 +76,9 @@ def style() -> Iterator[None]:
     import matplotlib as mpl
 
     mpl.use("agg")
-    with mpl.rc_context(cast(Any, _STYLE)), warnings.catch_warnings():
+    with mpl.rc_context(), warnings.catch_warnings():
+        mpl.rcdefaults()
+        mpl.rcParams.update(cast(Any, _STYLE))
         # A name may hold signs that the font lacks. The SVG keeps them as text; only the PDF shows a box.
         warnings.filterwarnings("ignore", message="Glyph ")
         yield
@@ -116,12 +120,20 @@ def label_rows(axes: Axes, labels: list[str]) -> None:
     axes.grid(visible=False, axis="y")
 
 
+def log_scale(axes: Axes, axis: str = "x") -> None:
+    """A logarithmic axis, to base 10."""
+    from pybench.report.log_scale import PlainLogScale
+
+    target, set_scale = (axes.xaxis, axes.set_xscale) if axis == "x" else (axes.yaxis, axes.set_yscale)
+    set_scale(PlainLogScale(target))
+
+
 def plain_log_ticks(axes: Axes, axis: str = "x") -> None:
     """A logarithmic axis whose ticks are 1, 2, 5, 10, ... in plain digits."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     target = axes.xaxis if axis == "x" else axes.yaxis
-    (axes.set_xscale if axis == "x" else axes.set_yscale)("log")
+    log_scale(axes, axis)
     low, high = axes.get_xlim() if axis == "x" else axes.get_ylim()
     few = high / low > _FEW_TICKS_FROM
     target.set_major_locator(LogLocator(base=10, subs=(1.0,) if few else (1.0, 2.0, 5.0)))

@@ -15,7 +15,17 @@ from pybench.analysis.contrasts import HEADLINE, ContrastFinding
 from pybench.analysis.estimate import Estimate
 from pybench.analysis.verdicts import CaseVerdict, Verdict
 from pybench.criteria import Criterion
-from pybench.report.canvas import BLUE, GREY, VERMILION, WIDTH_INCH, Picture, label_rows, picture, plain_log_ticks
+from pybench.report.canvas import (
+    BLUE,
+    GREY,
+    VERMILION,
+    WIDTH_INCH,
+    Picture,
+    label_rows,
+    log_scale,
+    picture,
+    plain_log_ticks,
+)
 from pybench.report.contrast_tables import context_factors, subjects
 from pybench.report.labels import METRIC_LABELS, bound_text, case_text, criterion_label, pair_texts
 from pybench.units import METRICS
@@ -172,7 +182,7 @@ def _set_limits(axes: Axes, numbers: Sequence[float], *, ratio: bool) -> None:
     low, high = min(numbers), max(numbers)
     if ratio:
         margin = max((high / low) ** 0.08, 1.02)
-        axes.set_xscale("log")
+        log_scale(axes)
         axes.set_xlim(low / margin, high * margin)
         plain_ratio_ticks(axes)
     else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pybench.analysis import Analysis
 from pybench.analysis.path_costs import INDIFFERENT, PathCost
 from pybench.case import PATHS, Case
-from pybench.report.canvas import GREY, WIDTH_INCH, Picture, pick, picture, plain_log_ticks
+from pybench.report.canvas import GREY, WIDTH_INCH, Picture, log_scale, pick, picture, plain_log_ticks
 from pybench.report.labels import WORKLOAD_LABELS, case_text, varying_factors
 from pybench.report.numbers import format_estimate
 from pybench.units import MEGA
@@ -92,7 +92,7 @@ def _draw_panel(axes: Axes, title: str, members: Sequence[PathCost]) -> None:
         axes.plot(places, values, linestyle="none", marker=marker, color=colour, markersize=5, label=cost.path,
                   markeredgecolor="white", markeredgewidth=0.6)  # fmt: skip
     sizes = {size.model: size.model_bytes / MEGA for cost in members for size in cost.sizes}
-    axes.set_xscale("log")
+    log_scale(axes)
     axes.xaxis.set_major_locator(FixedLocator(list(sizes.values())))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticklabels([f"{model}\n{size:.0f} MB" for model, size in sizes.items()])
