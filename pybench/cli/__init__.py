@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from pybench import __version__
-from pybench.cli import campaigns, cluster, machine, plans, reading, sensor
+from pybench.cli import campaigns, cluster, machine, plans, publishing, reading, sensor
 from pybench.errors import EXIT_INTERRUPTED, EXIT_USAGE, PybenchError
 
 # ClickException: of Click itself, or of the copy of Click that newer Typers carry and do not export.
@@ -75,7 +75,7 @@ def _app() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(_options)
-    for module in (plans, campaigns, cluster, reading, machine, sensor):
+    for module in (plans, campaigns, cluster, reading, publishing, machine, sensor):
         module.register(app)
     return app
 

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The zip for an archive such as Zenodo: every file at its name, nothing that differs between two packings.
+
+Sorted names, one time (that of the campaign), one permission, no owners; deflate by the zlib at hand. Another zlib may
+give other bytes of the same contents: the digest to cite is that of the contents, which SHA256SUMS is.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pybench import rundir
+from pybench.publication import sums
+from pybench.publication.package import Package
+
+_LEVEL = 6
+_CHUNK_BYTES = 1 << 20
+_UNIX = 3
+_MODE = 0o100644 << 16  # a plain file, in the upper half of the external attributes
+
+
+def write(package: Package, target: Path) -> str:
+    """Writes the zip whole or not at all; returns its sha256."""
+    rundir.make_folder(target.parent, exist_ok=True)
+    temporary = rundir.temporary_name(target)
+    extra = [sums.SUMS, *([sums.SIGNATURE] if package.is_signed else [])]
+    when = datetime.fromtimestamp(package.facts.epoch_s, UTC).timetuple()[:6]
+    try:
+        with open(temporary, "xb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
+                for name in [*sorted(package.digests), *extra]:
+                    _add(archive, package.folder / name, name, when)
+            file.flush()
+            os.fsync(file.fileno())
+        digest = sums.hash_file(temporary)
+        os.replace(temporary, target)
+        rundir.sync_folder(target.parent)
+    except OSError as error:
+        raise rundir.storage_error(error, target) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return digest
+
+
+def _add(archive: zipfile.ZipFile, path: Path, name: str, when: tuple[int, ...]) -> None:
+    year, month, day, hour, minute, second = when
+    header = zipfile.ZipInfo(name, (max(year, 1980), month, day, hour, minute, second))
+    header.compress_type = zipfile.ZIP_DEFLATED
+    header.create_system, header.external_attr = _UNIX, _MODE
+    header.file_size = path.stat().st_size
+    with open(path, "rb") as source, archive.open(header, "w") as stored:
+        while chunk := source.read(_CHUNK_BYTES):
+            stored.write(chunk)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A publication as it came, before anything of it is believed: an OCI artefact or a zip, read the same way.
+
+`open_bundle` brings an artefact's blobs to this machine and checks each against the manifest, which is checked against
+the digest that was asked for. What is in them is for `pybench.publication.unpacking` to check, by the list of files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pybench.errors import CorruptError, UsageError
+from pybench.publication import sums
+from pybench.publication.artefact import ARTEFACT_TYPE, LAYER_TITLE, LAYOUT, TITLE, find_in_index
+from pybench.publication.reference import LayoutReference, Reference, RegistryReference
+from pybench.publication.registry import Registry
+from pybench.publication.transport import Access
+from pybench.publication.unpacking import Limits, Unpacking, check_member, unpack_layer, unpack_zip
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_LARGEST_DOCUMENT_BYTES = 256 << 20  # the list of a million files
+_LARGEST_MANIFEST_BYTES = 4 << 20
+_UNLISTED = (sums.SUMS, sums.SIGNATURE)
+
+
+class Bundle(Protocol):
+    """`digest`: of the artefact's manifest; None for a zip."""
+
+    where: str
+    digest: str | None
+
+    def read(self, name: str) -> bytes | None: ...
+
+    def unpack(self, unpacking: Unpacking) -> None: ...
+
+
+@contextmanager
+def open_bundle(reference: Reference, access: Access, limits: Limits, work: Path) -> Iterator[Bundle]:
+    """The publication that a reference names. `work`: a folder for what comes from a registry; a part of a blob that is
+    there from before is continued."""
+    if isinstance(reference, RegistryReference):
+        yield _from_registry(reference, access, limits, work)
+    elif isinstance(reference, LayoutReference):
+        yield _from_layout(reference)
+    else:
+        with _opened_zip(reference.file) as archive:
+            yield _Zip(str(reference.file), archive)
+
+
+# --- an OCI artefact -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One entry of the manifest's layers."""
+
+    title: str
+    digest: str
+    bytes: int
+
+
+class _Artefact:
+    """An artefact whose blobs are all on this machine and are what the manifest says."""
+
+    def __init__(self, where: str, digest: str, files: Mapping[str, Path]) -> None:
+        self.where = where
+        self.digest: str | None = digest
+        self._files = files
+
+    def read(self, name: str) -> bytes | None:
+        return self._files[name].read_bytes() if name in self._files else None
+
+    def unpack(self, unpacking: Unpacking) -> None:
+        for title, path in self._files.items():
+            where = f"{self.where} ({title})"
+            if LAYER_TITLE.fullmatch(title):
+                unpack_layer(path, unpacking, where)
+            elif title not in _UNLISTED:
+                with open(path, "rb") as file:
+                    unpacking.add(title, path.stat().st_size, file)
+
+
+def _from_registry(reference: RegistryReference, access: Access, limits: Limits, work: Path) -> _Artefact:
+    registry = Registry(reference, access)
+    manifest = registry.manifest()
+    digest = f"sha256:{sums.hash_bytes(manifest)}"
+    parts = _parts(manifest, str(reference), limits)
+    files = {}
+    for part in parts:
+        target = work / part.digest.removeprefix("sha256:")
+        registry.download(part.digest, part.bytes, target)
+        files[part.title] = target
+    return _Artefact(str(reference), digest, files)
+
+
+def _from_layout(reference: LayoutReference) -> _Artefact:
+    folder = reference.folder
+    if not (folder / LAYOUT).is_file():
+        raise UsageError(f"{folder} is no OCI layout", hint="to look at a publication that is unpacked: pybench replay")
+    digest = find_in_index(folder, reference.tag, reference.digest)
+    manifest = _blob(folder, digest, None).read_bytes()
+    parts = _parts(manifest, str(folder), None)
+    return _Artefact(str(folder), digest, {part.title: _blob(folder, part.digest, part.bytes) for part in parts})
+
+
+def _blob(folder: Path, digest: str, size: int | None) -> Path:
+    """A blob of a layout, checked; `size` None: a manifest, of any size that one may have."""
+    if not _DIGEST.fullmatch(digest):
+        raise CorruptError(f"{folder} names a blob by {digest[:80]!r}, which is no sha256")
+    path = folder / "blobs" / "sha256" / digest.removeprefix("sha256:")
+    if not path.is_file():
+        raise CorruptError(f"{path} is missing", hint="the layout is incomplete: copy it again")
+    found = path.stat().st_size
+    if found > _LARGEST_MANIFEST_BYTES if size is None else found != size:
+        raise CorruptError(f"{path} has {found} bytes, not {size or 'those of a manifest'}: it is cut off or another's")
+    if f"sha256:{sums.hash_file(path)}" != digest:
+        raise CorruptError(f"{path} holds other bytes than its name says", hint="copy the layout again")
+    return path
+
+
+def _parts(manifest: bytes, where: str, limits: Limits | None) -> list[_Part]:
+    """The layers of a pybench artefact. Raises `CorruptError` for a manifest that is none."""
+    try:
+        content = json.loads(manifest)
+        kind, layers = content.get("artifactType"), content["layers"]
+        parts = [_Part(one["annotations"][TITLE], one["digest"], one["size"]) for one in layers]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptError(f"{where} is no publication of pybench: {type(error).__name__} in its manifest") from error
+    if kind != ARTEFACT_TYPE:
+        raise UsageError(f"{where} is {str(kind)[:80]!r}, not a publication of pybench ({ARTEFACT_TYPE})")
+    for part in parts:
+        is_layer = isinstance(part.title, str) and LAYER_TITLE.fullmatch(part.title) is not None
+        is_known = is_layer or part.title in (*sums.DOCUMENTS, *_UNLISTED)
+        is_sound = isinstance(part.digest, str) and _DIGEST.fullmatch(part.digest) and type(part.bytes) is int
+        if not is_known or not is_sound or part.bytes < 0:
+            raise CorruptError(f"{where} holds what no publication does: {str(part.title)[:80]!r}")
+        if not is_layer and part.bytes > _LARGEST_DOCUMENT_BYTES:
+            raise CorruptError(f"{where}: {part.title} has {part.bytes} bytes")
+    if len({part.title for part in parts}) != len(parts):
+        raise CorruptError(f"{where} names a part twice")
+    total = sum(part.bytes for part in parts)
+    if limits is not None and total > limits.bytes:
+        raise CorruptError(f"{where} has {total / 1e9:.3g} GB", hint="if that is right, allow it with --max-gb")
+    return parts
+
+
+# --- a zip -----------------------------------------------------------------------------------------------------------
+
+
+class _Zip:
+    def __init__(self, where: str, archive: zipfile.ZipFile) -> None:
+        self.where = where
+        self.digest: str | None = None
+        self._archive = archive
+
+    def read(self, name: str) -> bytes | None:
+        members = [member for member in self._archive.infolist() if member.filename == name]
+        if not members:
+            return None
+        if len(members) > 1:
+            raise CorruptError(f"{self.where} holds {name} twice")
+        check_member(members[0], self.where)
+        if members[0].file_size > _LARGEST_DOCUMENT_BYTES:
+            raise CorruptError(f"{self.where}: {name} has {members[0].file_size} bytes")
+        return self._archive.read(members[0])
+
+    def unpack(self, unpacking: Unpacking) -> None:
+        unpack_zip(self._archive, unpacking, frozenset(_UNLISTED), self.where)
+
+
+@contextmanager
+def _opened_zip(file: Path) -> Iterator[zipfile.ZipFile]:
+    """Everything that Python's zipfile says of a damaged zip, as our error."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            yield archive
+    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+        raise CorruptError(f"{file} is no whole zip: {error}", hint="fetch it again; nothing was kept of it") from error

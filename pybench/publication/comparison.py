@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An unpacked publication against its own list, and a report made anew against the one that was published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pybench import rundir
+from pybench.errors import CorruptError, UsageError
+from pybench.publication import sums, versions
+
+_NAMED_AT_ONCE = 10
+_SHOWN = 100  # signs of a line that differs
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One file of the report. `how`: where it differs, or that it is on one side only."""
+
+    name: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """`files`: of the published report; `causes`: versions that are not those of the publication."""
+
+    files: int
+    differences: tuple[Difference, ...]
+    causes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "files": self.files,
+            "equal": not self.differences,
+            "differences": [{"name": one.name, "how": one.how} for one in self.differences],
+            "versions_that_differ": list(self.causes),
+        }
+
+
+def check_unpacked(folder: Path) -> Mapping[str, str]:
+    """The list of an unpacked publication, every file of which is as listed. Files that somebody added beside the
+    campaign's own do no harm; among them they would change what is read, and are refused."""
+    path = folder / sums.SUMS
+    if not path.is_file():
+        raise UsageError(
+            f"{folder} is no publication: it has no {sums.SUMS}",
+            hint="give the folder that `pybench fetch` made; for a campaign of your own there is `pybench report`",
+        )
+    listed = sums.parse(path.read_bytes(), str(path))
+    wrong = [_wrong(folder, name, digest) for name, digest in listed.items()]
+    wrong += [f"{name} was added" for name in _added(folder, listed)]
+    found = [one for one in wrong if one is not None]
+    if found:
+        more = [f"and {len(found) - _NAMED_AT_ONCE} more"] if len(found) > _NAMED_AT_ONCE else []
+        raise CorruptError(
+            f"{folder} is not as it was published:\n  " + "\n  ".join([*found[:_NAMED_AT_ONCE], *more]),
+            hint="fetch it again",
+        )
+    return listed
+
+
+def compare(folder: Path, listed: Mapping[str, str], remade: Path) -> Replay:
+    """The report in `folder` against `remade`, byte for byte."""
+    prefix = f"{rundir.REPORT}/"
+    published = {name.removeprefix(prefix) for name in listed if name.startswith(prefix)}
+    made = {path.relative_to(remade).as_posix() for path in remade.rglob("*") if path.is_file()}
+    differences = [Difference(f"{prefix}{name}", "was not made again") for name in published - made]
+    differences += [Difference(f"{prefix}{name}", "was not published") for name in made - published]
+    for name in published & made:
+        before, after = (folder / prefix / name).read_bytes(), (remade / name).read_bytes()
+        if before != after:
+            differences.append(Difference(f"{prefix}{name}", _where(before, after)))
+    here = versions.of_report()
+    causes = versions.differences(_recorded(folder), here)
+    return Replay(len(published), tuple(sorted(differences, key=lambda one: one.name)), tuple(causes))
+
+
+def _wrong(folder: Path, name: str, digest: str) -> str | None:
+    path = folder / name
+    if path.is_symlink() or not path.is_file():
+        return f"{name} is missing"
+    try:
+        return None if sums.hash_file(path) == digest else f"{name} was changed"
+    except OSError as error:
+        return f"{name} cannot be read: {error.strerror}"
+
+
+def _added(folder: Path, listed: Mapping[str, str]) -> list[str]:
+    found = [
+        path.relative_to(folder).as_posix()
+        for top in sums.CAMPAIGN_FOLDERS
+        for path in sorted((folder / top).rglob("*"))
+        if not path.is_dir()
+    ]
+    return [name for name in found if name not in listed]
+
+
+def _recorded(folder: Path) -> Mapping[str, Any]:
+    stored = rundir.read_json(folder / sums.DESCRIPTION).get("report_made_with")
+    return stored if isinstance(stored, dict) else {}
+
+
+def _where(before: bytes, after: bytes) -> str:
+    """The first line that differs, of a text; for anything else the first byte."""
+    try:
+        old, new = before.decode().splitlines(), after.decode().splitlines()
+    except UnicodeDecodeError:
+        place = next((at for at, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
+        sizes = f"{len(before)} bytes published, {len(after)} made again"
+        return sizes if place is None else f"differs from byte {place} on ({sizes})"
+    pairs = enumerate(zip(old, new, strict=False), start=1)
+    number, was, now = next(((at, a, b) for at, (a, b) in pairs if a != b), (min(len(old), len(new)) + 1, "", ""))
+    if not was and not now:
+        return f"has {len(old)} lines published, {len(new)} made again"
+    at = next((index for index, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), min(len(was), len(now)))
+    start = max(0, at - _SHOWN // 2)
+    return f"differs in line {number}: {was[start:][:_SHOWN]!r} published, {now[start:][:_SHOWN]!r} made again"

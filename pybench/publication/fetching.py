@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fetching: bring it here, check it, unpack it beside the target, and rename it into place as the last step.
+
+What came from a registry is kept in a hidden folder beside the target while fetching, and stays there when the network
+fails: the same command then goes on. When the target is there, or what came is wrong, or the disk is full, it goes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pybench import rundir
+from pybench.errors import CorruptError, PybenchError, UsageError
+from pybench.publication import signature, sums
+from pybench.publication.bundle import Bundle, open_bundle
+from pybench.publication.reference import LayoutReference, Reference, RegistryReference
+from pybench.publication.transport import Access
+from pybench.publication.unpacking import Limits, Unpacking
+
+RESULTS = Path("results")
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a publication has to be. `contents`: its SHA256SUMS' sha256; `key`: a file of SSH public keys, one of which
+    signed it."""
+
+    contents: str | None = None
+    key: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What came. `digest`: of the OCI artefact, None for a zip. `signed`: `verified`, `not verified` or `no`."""
+
+    folder: Path
+    contents_sha256: str
+    digest: str | None
+    files: int
+    signed: str
+
+
+def fetch(reference: Reference, target: Path | None, access: Access, demands: Demands) -> Fetched:
+    """Brings a publication to `target`, by default `results/` and its name. Nothing is there until all of it is."""
+    folder = target or RESULTS / _name(reference)
+    folder = folder if folder.name not in ("", "..") else folder.resolve()  # `--out .`
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} exists", hint="choose another folder with --out, or remove that one")
+    rundir.make_folder(folder.parent, exist_ok=True)
+    try:
+        with _workplace(folder) as work, open_bundle(reference, access, demands.limits, work) as bundle:
+            return _take(bundle, folder, demands)
+    except OSError as error:  # what cannot be written is a UsageError by now
+        raise PybenchError(f"cannot read {error.filename or folder}: {error.strerror}") from error
+
+
+def _take(bundle: Bundle, folder: Path, demands: Demands) -> Fetched:
+    listed = bundle.read(sums.SUMS)
+    if listed is None:
+        raise CorruptError(f"{bundle.where} is no publication of pybench: it has no {sums.SUMS}")
+    contents = sums.hash_bytes(listed)
+    if demands.contents is not None and contents != demands.contents.removeprefix("sha256:"):
+        raise CorruptError(f"{bundle.where} holds sha256:{contents}, not {demands.contents}")
+    expected = sums.parse(listed, f"{bundle.where} ({sums.SUMS})")
+    mark = bundle.read(sums.SIGNATURE)
+    if demands.key is not None:
+        if mark is None:
+            raise CorruptError(f"{bundle.where} is not signed", hint="fetch it without --key if that is all right")
+        signature.verify(listed, mark, demands.key)
+    temporary = rundir.temporary_name(folder)
+    rundir.make_folder(temporary)
+    try:
+        unpacking = Unpacking(temporary, expected, demands.limits, bundle.where)
+        bundle.unpack(unpacking)
+        unpacking.finish()
+        _write(temporary, {sums.SUMS: listed, **({sums.SIGNATURE: mark} if mark is not None else {})})
+        os.replace(temporary, folder)
+        rundir.sync_folder(folder.parent)
+    except OSError as error:
+        raise rundir.storage_error(error, folder) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    signed = "no" if mark is None else "verified" if demands.key is not None else "not verified"
+    return Fetched(folder, contents, bundle.digest, len(expected), signed)
+
+
+def _write(folder: Path, files: dict[str, bytes]) -> None:
+    for name, content in files.items():
+        rundir.write_bytes(folder / name, content)
+
+
+@contextmanager
+def _workplace(folder: Path) -> Iterator[Path]:
+    """A hidden folder for blobs. It outlives this call only when something passing stopped it."""
+    work = folder.with_name(f".{folder.name}.fetching")
+    rundir.make_folder(work, exist_ok=True)
+    keep = False
+    try:
+        yield work
+    except (CorruptError, UsageError):
+        raise
+    except (PybenchError, KeyboardInterrupt):
+        keep = any(work.iterdir())
+        raise
+    finally:
+        if not keep:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _name(reference: Reference) -> str:
+    if isinstance(reference, RegistryReference):
+        return reference.repository.rpartition("/")[2]
+    return reference.folder.resolve().name if isinstance(reference, LayoutReference) else reference.file.stem

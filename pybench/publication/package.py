@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign staged for publication: a folder with exactly what will be published, and the list of it.
+
+The report is made from the staged copy, not taken from the campaign: what is redacted there is redacted in the report
+too, and whoever makes the report again from the publication has what it was made from.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pybench import rundir
+from pybench.errors import PybenchError, UsageError
+from pybench.publication import crate, documents, sums
+from pybench.publication.contents import Selection, select
+from pybench.publication.documents import About, Circumstances
+from pybench.publication.facts import Facts, gather
+from pybench.publication.redaction import Redactor, Remains, Rules, plan_redaction, remains
+from pybench.publication.signature import sign
+from pybench.rundir import CampaignDirectory, open_campaign
+
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the author asks for. `key`: an SSH key to sign with."""
+
+    about: About = field(default_factory=About)
+    rules: Rules = field(default_factory=Rules)
+    with_artefacts: bool = False
+    key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """What will be published: `folder` holds the files that `digests` names, SHA256SUMS, and its signature if any."""
+
+    folder: Path
+    facts: Facts
+    circumstances: Circumstances
+    digests: Mapping[str, str]
+    selection: Selection
+    remains: tuple[Remains, ...]
+    is_signed: bool
+
+    @property
+    def contents_sha256(self) -> str:
+        return sums.digest_of(self.digests)
+
+    @property
+    def bytes(self) -> int:
+        return sum((self.folder / name).stat().st_size for name in self.digests)
+
+
+def stage(
+    path: Path, folder: Path, wishes: Wishes, coverage: Mapping[str, Any], render: Callable[[Path], object]
+) -> Package:
+    """Fills the empty `folder` from the campaign at `path`. `render` makes the report of a campaign's folder;
+    `coverage` is what `pybench.coverage` says of it."""
+    campaign = open_campaign(path)
+    try:
+        selection = select(campaign, with_artefacts=wishes.with_artefacts)
+        redactor = plan_redaction(campaign.path, selection.files, wishes.rules)
+        for name in selection.files:
+            _copy(campaign.path / name, folder / name, name, redactor)
+        render(folder)
+        circumstances = Circumstances(wishes.about, coverage, redactor.summary(), selection.artefacts_left_out)
+        facts = gather(CampaignDirectory(folder))
+        digests = _describe(folder, selection, facts, circumstances)
+        (folder / sums.SUMS).write_bytes(sums.render(digests))
+        if wishes.key is not None:
+            sign(folder / sums.SUMS, folder / sums.SIGNATURE, wishes.key)
+        found = tuple(remains(folder, selection.files))
+    except OSError as error:
+        raise _storage_error(error, campaign.path, folder) from error
+    return Package(folder, facts, circumstances, digests, selection, found, wishes.key is not None)
+
+
+def _storage_error(error: OSError, source: Path, target: Path) -> PybenchError:
+    """What cannot be read of the campaign is another trouble than what cannot be written."""
+    place = Path(str(error.filename)) if error.filename else target
+    if place.is_relative_to(source):
+        return UsageError(f"cannot read {place}: {error.strerror}", hint="may you read all of the campaign?")
+    return rundir.storage_error(error, place)
+
+
+def _copy(source: Path, target: Path, name: str, redactor: Redactor) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if name.endswith((".json", ".log", ".yaml")):
+        target.write_bytes(redactor.apply(name, source.read_bytes()))
+        return
+    with open(source, "rb") as stored, open(target, "wb") as file:
+        shutil.copyfileobj(stored, file, _CHUNK_BYTES)
+
+
+def _describe(folder: Path, selection: Selection, facts: Facts, circumstances: Circumstances) -> dict[str, str]:
+    """Writes the documents; the sha256 of every file of the publication by its name."""
+    report = [path.relative_to(folder).as_posix() for path in (folder / rundir.REPORT).rglob("*") if path.is_file()]
+    odd = [name for name in report if not sums.is_plain_name(name)]
+    if odd:
+        raise UsageError(f"the report has a file that cannot be published under its name: {odd[0]}")
+    digests = sums.hash_files(folder, [*selection.files, *report])
+    for name, content in documents.write(facts, circumstances, digests).items():
+        (folder / name).write_bytes(content)
+        digests[name] = sums.hash_file(folder / name)
+    sizes = {name: (folder / name).stat().st_size for name in digests}
+    (folder / sums.CRATE).write_bytes(documents.to_json(crate.write(facts, circumstances, sizes)))
+    digests[sums.CRATE] = sums.hash_file(folder / sums.CRATE)
+    return digests

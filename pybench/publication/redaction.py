@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Taking personal data out of what is published, the same way every time and everywhere alike.
+
+By default host names become `host-1`, `host-2`, ..., home folders `/home/user-1`, and the user's own files keep only
+their names; what the author names with `--redact` becomes `redacted-1`, .... One thing has one replacement in the whole
+publication, numbered in the order of file names, so two machines stay two. Texts of JSON files, logs and plan.yaml are
+gone through; CSV files hold numbers and image ids.
+
+What identifies a case is never changed, for its id is made of it: a personal word there is an error that says so.
+What this cannot know (a collaborator's name in a caution, an internal address) `remains` lists for the author to read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pybench import rundir
+from pybench.errors import CorruptError, UsageError
+
+# A home folder wherever it is mounted: /home/ada, /Users/ada, /cluster/home/ada.
+_HOME = re.compile(r"(?<![\w.~-])(?:/[\w.+-]+){0,3}?/(?:home|homes|users|Users)/([A-Za-z_][\w.+-]*)")
+_OWN_HOME = re.compile(r"/home/user-\d+")
+_SHORTEST_WORD = 4  # letters; shorter names, such as "vm", would hit words that mean something else
+_SHORTEST_OF_AUTHORS = 2
+_IDENTITY = {
+    rundir.CASE: ("case",),
+    rundir.PLAN_RESOLVED: ("cases", "criteria", "require", "protocol"),
+    rundir.RECIPE: ("recipe",),
+}
+_KEPT_WORDS = frozenset({"localhost", "localhost.localdomain", "root"})
+
+_DOUBTFUL = {
+    "an e-mail address": re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
+    "an IP address": re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"),
+    "a path": re.compile(r"(?<![\w.:/-])/(?!proc|sys|dev|usr|lib|bin|etc|opt|tmp|home/user-\d)[\w.+-]+/[\w.+/-]+"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the author wants. `words`: to be taken out besides."""
+
+    keep_host_names: bool = False
+    keep_paths: bool = False
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """Something that looks personal and was left: where it stands first, and how often in all."""
+
+    kind: str
+    text: str
+    name: str
+    times: int
+
+
+@dataclass(slots=True)
+class Redactor:
+    """Word or path -> replacement, found in the whole campaign first (`plan_redaction`), then applied file by file.
+
+    `vocabulary`: words of the plan. A host called resnet50 is replaced where a host's name stands, and nowhere else.
+    """
+
+    hosts: dict[str, str] = field(default_factory=dict)
+    users: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    vocabulary: frozenset[str] = frozenset()
+    redacts_homes: bool = True
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def apply(self, name: str, content: bytes) -> bytes:
+        """The content to publish under `name`."""
+        if not is_text(name):
+            return content
+        if not name.endswith(".json"):
+            text = content.decode("utf-8", errors="replace")
+            redacted = self._text(text)
+            return content if redacted == text else redacted.encode()
+        stored = json.loads(content)
+        redacted_json = self._value(stored, _IDENTITY.get(Path(name).name, ()))
+        if redacted_json == stored:
+            return content
+        return (json.dumps(redacted_json, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+    def summary(self) -> list[dict[str, Any]]:
+        """What was replaced by what kind of stand-in, how often; never the original."""
+        kinds = {
+            **dict.fromkeys(self.hosts.values(), "host name"),
+            **dict.fromkeys(self.users.values(), "user name"),
+            **dict.fromkeys(self.files.values(), "path of a file"),
+            **dict.fromkeys(self.words.values(), "word of the author's"),
+        }
+        return [{"kind": kinds[to], "replacement": to, "times": self.counts[to]} for to in sorted(kinds)]
+
+    def _value(self, value: Any, untouched: tuple[str, ...] = (), key: str | None = None) -> Any:
+        if isinstance(value, str):
+            return self._short_host(value) if key == "host" else self._text(value)
+        if isinstance(value, list):
+            return [self._value(one) for one in value]
+        if isinstance(value, Mapping):
+            return {name: inner if name in untouched else self._value(inner, (), name) for name, inner in value.items()}
+        return value
+
+    def _short_host(self, value: str) -> str:
+        """The field that holds a host's name: here even a name of two letters is one."""
+        if value not in self.hosts:
+            return self._text(value)
+        self.counts[self.hosts[value]] += 1
+        return self.hosts[value]
+
+    def _text(self, text: str) -> str:
+        for path, to in self.files.items():
+            text = self._replace(text, re.escape(path) + r"(?![\w.+-])", to)
+        if self.redacts_homes:
+            text = _HOME.sub(self._home, text)
+        for word, to in (*self.hosts.items(), *self.users.items()):
+            if len(word) >= _SHORTEST_WORD and word not in self.vocabulary:
+                text = self._replace(text, _whole(word), to)
+        for word, to in self.words.items():
+            text = self._replace(text, re.escape(word), to)
+        return text
+
+    def _home(self, match: re.Match[str]) -> str:
+        to = self.users.get(match[1])
+        if to is None:
+            return match[0]
+        self.counts[to] += 1
+        return f"/home/{to}"
+
+    def _replace(self, text: str, pattern: str, to: str) -> str:
+        text, times = re.subn(pattern, lambda _: to, text)
+        self.counts[to] += times
+        return text
+
+
+def is_text(name: str) -> bool:
+    """Whether a file's text is gone through. What an artefact's making left beside its records is not: its sha256 is
+    recorded."""
+    parts = name.split("/")
+    if parts[0] == rundir.ARTEFACTS and parts[-1] not in rundir.OF_EVERY_MAKING:
+        return False
+    return name.endswith((".json", ".log", ".yaml"))
+
+
+def plan_redaction(folder: Path, names: Iterable[str], rules: Rules) -> Redactor:
+    """Looks through the campaign for what has to be replaced. Raises `UsageError` where a case's identity holds it."""
+    names = [name for name in sorted(names) if is_text(name)]
+    if any(len(word) < _SHORTEST_OF_AUTHORS for word in rules.words):
+        raise UsageError("--redact needs words of at least two letters", hint="a letter is in every word")
+    found = Redactor(redacts_homes=not rules.keep_paths)
+    hosts, users, files, identity = _collect(folder, names)
+    if not rules.keep_host_names:
+        found.hosts = _numbered(hosts, "host")
+    if not rules.keep_paths:
+        found.users = _numbered(users, "user")
+        found.files = {path: Path(path).name for path in sorted(files, key=len, reverse=True) if path.startswith("/")}
+    found.words = _numbered(dict.fromkeys(rules.words), "redacted")
+    _refuse_personal_identity(identity, found)
+    found.vocabulary = frozenset(word for text in identity for word in re.findall(r"[\w.+-]+", text))
+    return found
+
+
+def remains(folder: Path, names: Iterable[str]) -> list[Remains]:
+    """What still looks personal in what is to be published, most frequent first."""
+    seen: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(names):
+        if not is_text(name):
+            continue
+        text = (folder / name).read_text(encoding="utf-8", errors="replace")
+        for kind, pattern in _DOUBTFUL.items():
+            for match in pattern.finditer(text):
+                seen.setdefault((kind, match[0][:200]), []).append(name)
+    ordered = sorted(seen.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [Remains(kind, text, where[0], len(where)) for (kind, text), where in ordered]
+
+
+def _collect(
+    folder: Path, names: Iterable[str]
+) -> tuple[dict[str, None], dict[str, None], dict[str, None], dict[str, None]]:
+    """Host names, names of home folders, paths of the user's files, and every text of the cases' identity, each in the
+    order in which it is met."""
+    hosts: dict[str, None] = {}
+    users: dict[str, None] = {}
+    files: dict[str, None] = {}
+    identity: dict[str, None] = {}
+    for name in names:
+        text = (folder / name).read_text(encoding="utf-8", errors="replace")
+        users.update(dict.fromkeys(match[1] for match in _HOME.finditer(text)))
+        if not name.endswith(".json"):
+            continue
+        stored = _parse(folder / name, text)
+        last = Path(name).name
+        if last == rundir.ENVIRONMENT and isinstance(stored.get("host"), str):
+            hosts[stored["host"]] = None
+        if isinstance(stored.get("files"), Mapping):
+            paths = [one.get("path") if isinstance(one, Mapping) else one for one in stored["files"].values()]
+            files.update(dict.fromkeys(path for path in paths if isinstance(path, str)))
+        for part in _IDENTITY.get(last, ()):
+            identity.update(dict.fromkeys(_texts(stored.get(part))))
+    return (
+        {host: None for host in hosts if host not in _KEPT_WORDS},
+        {user: None for user in users if user not in _KEPT_WORDS and not re.fullmatch(r"user-\d+", user)},
+        files,
+        identity,
+    )
+
+
+def _refuse_personal_identity(identity: Iterable[str], found: Redactor) -> None:
+    for text in identity:
+        is_home = found.redacts_homes and _HOME.search(text) is not None
+        word = next((word for word in found.words if word in text), None)
+        if is_home or word is not None:
+            raise UsageError(
+                f"the plan itself says {text!r}, and cases' ids are made of it: it cannot be taken out",
+                hint="name that file by a path relative to the plan and run again, or publish it with --keep-paths"
+                if word is None
+                else f"publish without --redact {word}",
+            )
+
+
+def _numbered(words: Mapping[str, None], stem: str) -> dict[str, str]:
+    """Longer words first, so that `node1.site` is not taken for `node1`; numbers in the order of being met."""
+    numbered = {word: f"{stem}-{number}" for number, word in enumerate(words, start=1)}
+    return dict(sorted(numbered.items(), key=lambda item: -len(item[0])))
+
+
+def _whole(word: str) -> str:
+    return rf"(?<![\w-]){re.escape(word)}(?![\w-])"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        stored = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise CorruptError(f"{path} cannot be read: {error}") from error
+    return stored if isinstance(stored, dict) else {}

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unpacking what a stranger made: only files that SHA256SUMS names, each with its digest, into a folder that nobody
+sees before all are there.
+
+Names were checked when the list was read, so none leads out of the folder. A file that is not in the list, is there
+twice, or has other bytes ends the unpacking; so do more bytes or files than allowed, whatever sizes were declared. The
+tar reader knows plain files of USTAR and nothing else: a link, a device, a folder or a header extension is an error.
+Nothing unpacked is executable, and nothing is executed or even parsed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol
+
+import zstandard
+
+from pybench import rundir
+from pybench.errors import CorruptError
+
+_CHUNK_BYTES = 1 << 20
+_BLOCK_BYTES = 512
+_ZSTD_WINDOW_BYTES = 1 << 27  # memory that a frame may claim; pybench's own need 8 MB
+_PLAIN_FILE = (b"0", b"\0")
+_KINDS = {
+    b"1": "a hard link",
+    b"2": "a symbolic link",
+    b"3": "a character device",
+    b"4": "a block device",
+    b"5": "a folder",
+    b"6": "a pipe",
+    b"7": "a contiguous file",
+}
+_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a publication may unpack to."""
+
+    bytes: int = 20_000_000_000
+    files: int = 1_000_000
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class Unpacking:
+    """Files on their way into `folder`. `expected`: name -> sha256, as `sums.parse` gives it."""
+
+    def __init__(self, folder: Path, expected: Mapping[str, str], limits: Limits, where: str) -> None:
+        self._folder = folder
+        self._expected = expected
+        self._limits = limits
+        self._where = where
+        self._done: set[str] = set()
+        self._bytes = 0
+        if len(expected) > limits.files:
+            raise CorruptError(f"{where} lists {len(expected)} files; at most {limits.files} are unpacked")
+
+    def add(self, name: str, size: int, source: _Readable) -> None:
+        """Writes one file of `size` bytes, and checks it."""
+        if name not in self._expected:
+            raise self._refused(f"{_shown(name)} is not in its list of files")
+        if name in self._done:
+            raise self._refused(f"{name} is there twice")
+        self._count(size)
+        digest = hashlib.sha256()
+        path = self._folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+            with open(descriptor, "wb") as file:
+                left = size
+                while left:
+                    chunk = source.read(min(left, _CHUNK_BYTES))
+                    if not chunk:
+                        raise self._refused(f"it ends within {name}")
+                    left -= len(chunk)
+                    digest.update(chunk)
+                    file.write(chunk)
+        except OSError as error:
+            raise rundir.storage_error(error, path) from error
+        if digest.hexdigest() != self._expected[name]:
+            raise self._refused(f"{name} is not what its list of files says: its sha256 is {digest.hexdigest()}")
+        self._done.add(name)
+
+    def finish(self) -> None:
+        """Raises `CorruptError` unless every listed file came."""
+        missing = sorted(set(self._expected) - self._done)
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise self._refused(f"{missing[0]}{more} of its list of files is not in it")
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > self._limits.bytes:
+            raise CorruptError(
+                f"{self._where} unpacks to more than {self._limits.bytes / 1e9:g} GB",
+                hint="if that is right, allow it with --max-gb",
+            )
+
+    def _refused(self, why: str) -> CorruptError:
+        return CorruptError(f"{self._where} is damaged or was tampered with: {why}", hint="nothing was kept of it")
+
+
+# --- a layer ---------------------------------------------------------------------------------------------------------
+
+
+def unpack_layer(path: Path, unpacking: Unpacking, where: str) -> None:
+    """Unpacks a file that `pybench.publication.layers` wrote."""
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+    try:
+        with open(path, "rb") as file, decompressor.stream_reader(file) as stream:
+            _unpack_tar(io.BufferedReader(_Raw(stream), _CHUNK_BYTES), unpacking, where)
+    except zstandard.ZstdError as error:
+        raise CorruptError(f"{where} is damaged: {error}") from error
+
+
+class _Raw(io.RawIOBase):
+    """zstandard's reader as one that `io.BufferedReader` takes, so that a read is short only at the end."""
+
+    def __init__(self, stream: zstandard.ZstdDecompressionReader) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        return int(self._stream.readinto(buffer))
+
+
+def _unpack_tar(stream: IO[bytes] | io.BufferedReader, unpacking: Unpacking, where: str) -> None:
+    while True:
+        block = stream.read(_BLOCK_BYTES)
+        if len(block) != _BLOCK_BYTES:
+            raise CorruptError(f"{where} is cut off: its tar has no end")
+        if block == bytes(_BLOCK_BYTES):
+            break
+        name, size = _read_header(block, where)
+        unpacking.add(name, size, stream)
+        padding = -size % _BLOCK_BYTES
+        if len(stream.read(padding)) != padding:
+            raise CorruptError(f"{where} is cut off after {name}")
+    rest = stream.read(_CHUNK_BYTES)  # the second empty block, and what fills the last record of 10 KiB
+    if rest.strip(b"\0") or len(rest) == _CHUNK_BYTES:
+        raise CorruptError(f"{where} has something behind its end")
+
+
+def _read_header(block: bytes, where: str) -> tuple[str, int]:
+    """Name and size of a plain file, from a header as POSIX.1-1988 (USTAR) has it."""
+    kind = block[156:157]
+    if block[257:265] != b"ustar\x0000" or _octal(block[148:156]) != sum(block[:148]) + 8 * ord(" ") + sum(block[156:]):
+        raise CorruptError(f"{where} holds something that is no USTAR header")
+    name, prefix = (_text(block[start:end], where) for start, end in ((0, 100), (345, 500)))
+    full = f"{prefix}/{name}" if prefix else name
+    if kind not in _PLAIN_FILE:
+        what = _KINDS.get(kind, f"an entry of kind {kind!r}")
+        raise CorruptError(f"{where} holds {what}: {_shown(full)}", hint="a publication holds plain files only")
+    size = _octal(block[124:136])
+    if size is None:
+        raise CorruptError(f"{where}: {_shown(full)} has no size")
+    return full, size
+
+
+def _octal(field: bytes) -> int | None:
+    digits = field.rstrip(b"\0 ").lstrip(b" ")
+    return int(digits, 8) if digits and all(digit in b"01234567" for digit in digits) else None
+
+
+def _text(field: bytes, where: str) -> str:
+    text, _, rest = field.partition(b"\0")
+    if rest.strip(b"\0"):
+        raise CorruptError(f"{where} holds a name with something behind its end")
+    return text.decode("ascii", errors="replace")
+
+
+# --- a zip -----------------------------------------------------------------------------------------------------------
+
+
+def unpack_zip(archive: zipfile.ZipFile, unpacking: Unpacking, documents: frozenset[str], where: str) -> None:
+    """Unpacks an open zip. `documents`: members that were read before and are no files of the list."""
+    for member in archive.infolist():
+        if member.filename in documents:
+            continue
+        check_member(member, where)
+        with archive.open(member) as source:
+            unpacking.add(member.filename, member.file_size, _Zipped(source, where))
+
+
+def check_member(member: zipfile.ZipInfo, where: str) -> None:
+    """Raises `CorruptError` for what is no plain file, or is encrypted or compressed in a way of its own."""
+    kind = stat.S_IFMT(member.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG) or member.is_dir():
+        raise CorruptError(
+            f"{where} holds something that is no plain file: {_shown(member.filename)}",
+            hint="a publication holds plain files only",
+        )
+    if member.flag_bits & 0x1 or member.compress_type not in _ZIP_METHODS:
+        raise CorruptError(f"{where}: {_shown(member.filename)} is encrypted or compressed in an unusual way")
+
+
+class _Zipped:
+    """A member whose damage is ours to name."""
+
+    def __init__(self, source: IO[bytes], where: str) -> None:
+        self._source = source
+        self._where = where
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self._source.read(size)
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise CorruptError(f"{self._where} is damaged: {error}", hint="nothing was kept of it") from error
+
+
+def _shown(name: str) -> str:
+    """A stranger's name for a terminal."""
+    return repr(name[:200])
