@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""publish, fetch and replay as a user meets them, and a whole journey: the author publishes, the referee replays."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+from pybench.cli import main
+from pybench.errors import EXIT_CORRUPT, EXIT_COVERAGE, EXIT_FAILED, EXIT_OK, EXIT_USAGE
+from pybench.publication import sums
+from tests.publication.campaigns import HOST, USER, build_small
+from tests.publication.tampering import rewritten_zip
+
+# What a referee's machine has not: nothing that measures, no framework, no compiled part of pybench.
+PLAIN = "import sys; from pybench.cli import main; sys.exit(main())"
+WITHOUT_FRAMEWORKS = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "onnx", "onnxruntime", "tensorrt", "cuda") or name == "pybench._native":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+from pybench.cli import main
+sys.exit(main())
+"""
+
+
+@dataclass(frozen=True)
+class _Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def _pybench(*arguments: object) -> _Done:
+    """In this process: what counts is what is printed and returned."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([str(argument) for argument in arguments])
+    return _Done(code, out.getvalue(), err.getvalue())
+
+
+def _elsewhere(program: str, *arguments: object, **changes: str) -> _Done:
+    """In a process of its own, in another environment. Matplotlib's list of fonts, seconds to make, is shared."""
+    environment = {**os.environ, "MPLCONFIGDIR": matplotlib.get_configdir(), **changes}
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    return _Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_small(tmp_path_factory.mktemp("campaign") / "small", blocks=3).path
+
+
+@pytest.fixture(scope="module")
+def published(campaign: Path) -> Path:
+    """The folder with small.zip and layout/, and what publishing printed."""
+    folder = campaign.parent
+    done = _pybench("publish", campaign, "--archive", folder / "small.zip", "--oci", folder / "layout", "--json")
+    assert done.returncode == EXIT_OK, done.stderr
+    (folder / "published.json").write_text(done.stdout)
+    (folder / "talk").write_text(done.stderr)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fetched(published: Path) -> Path:
+    done = _pybench("fetch", published / "small.zip", "--out", published / "fetched")
+    assert done.returncode == EXIT_OK, done.stderr
+    assert done.stdout.splitlines()[-1] == str(published / "fetched")
+    return published / "fetched"
+
+
+def test_a_referee_without_gpu_and_frameworks_makes_the_same_report(published: Path, tmp_path: Path) -> None:
+    contents = json.loads((published / "published.json").read_text())["contents"]
+    places = (published / "layout", "-o", tmp_path / "x")
+    done = _elsewhere(WITHOUT_FRAMEWORKS, "fetch", *places, "--expect", contents)
+    assert done.returncode == EXIT_OK, done.stderr
+    hostile = {"TZ": "Asia/Kathmandu", "LC_ALL": "C", "PYTHONHASHSEED": "5", "HOME": str(tmp_path)}
+    done = _elsewhere(WITHOUT_FRAMEWORKS, "replay", tmp_path / "x", "--out", tmp_path / "mine", **hostile)
+    assert done.returncode == EXIT_OK, done.stderr
+    assert done.stdout.startswith("equal: ")
+    assert (tmp_path / "mine" / "index.html").read_bytes() == (tmp_path / "x" / "report" / "index.html").read_bytes()
+
+
+def test_publishing_twice_gives_the_same_bytes(published: Path, campaign: Path, tmp_path: Path) -> None:
+    changes = {"TZ": "America/St_Johns", "PYTHONHASHSEED": "9", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    places = ("--archive", tmp_path / "a.zip", "--oci", tmp_path / "layout", "--json")
+    again = _elsewhere(PLAIN, "publish", campaign, *places, **changes)
+    assert again.returncode == EXIT_OK, again.stderr
+    before = json.loads((published / "published.json").read_text())
+    now = json.loads(again.stdout)
+    assert now["contents"] == before["contents"]
+    assert now["artefact"]["digest"] == before["artefact"]["digest"]
+    assert (tmp_path / "a.zip").read_bytes() == (published / "small.zip").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(".")) == ["a.zip", "layout"]
+
+
+def test_the_author_is_told_what_was_replaced_and_left_out(published: Path) -> None:
+    talk = (published / "talk").read_text()
+    assert "replaced by host-1: a host name" in talk
+    assert "left out: 1 files of artefacts" in talk
+    assert HOST not in talk
+
+
+def test_neither_report_nor_tables_name_host_or_user(fetched: Path) -> None:
+    texts = {path: path.read_bytes() for path in fetched.rglob("*") if path.is_file()}
+    assert len(texts) > 60
+    assert [path for path, text in texts.items() if HOST.encode() in text or f"/home/{USER}".encode() in text] == []
+
+
+def test_a_dry_run_lists_and_writes_nothing(campaign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    done = _pybench("publish", campaign, "--dry-run")
+    assert done.returncode == EXIT_OK, done.stderr
+    assert "runs/" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("contents sha256:")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_publishing_nowhere_is_a_usage_error(campaign: Path) -> None:
+    done = _pybench("publish", campaign)
+    assert done.returncode == EXIT_USAGE
+    assert "--archive" in done.stderr
+
+
+def test_an_incomplete_campaign_is_refused_or_labelled(tmp_path: Path) -> None:
+    campaign = build_small(tmp_path / "c", missing=1).path
+    refused = _pybench("publish", campaign, "--archive", tmp_path / "a.zip")
+    assert refused.returncode == EXIT_COVERAGE
+    assert "1 of 4 planned runs have no answer" in refused.stderr
+    assert "--incomplete" in refused.stderr
+    assert not (tmp_path / "a.zip").exists()
+    done = _pybench("publish", campaign, "--incomplete", "--archive", tmp_path / "a.zip", "--oci", tmp_path / "layout")
+    assert done.returncode == EXIT_OK, done.stderr
+    assert "(incomplete)" in done.stdout
+    _pybench("fetch", tmp_path / "a.zip", "-o", tmp_path / "x")
+    assert json.loads((tmp_path / "x" / sums.DESCRIPTION).read_text())["incomplete"] is True
+    assert "**Incomplete**" in (tmp_path / "x" / sums.README).read_text()
+    manifests = [path.read_bytes() for path in (tmp_path / "layout" / "blobs" / "sha256").iterdir()]
+    assert any(b'"pybench.incomplete":"true"' in manifest for manifest in manifests)
+
+
+def test_a_corrupt_campaign_is_refused_even_as_incomplete(tmp_path: Path) -> None:
+    builder = build_small(tmp_path / "c")
+    next(builder.path.glob("runs/**/summary.json")).write_text("{")
+    done = _pybench("publish", builder.path, "--incomplete", "--archive", tmp_path / "a.zip")
+    assert done.returncode == EXIT_CORRUPT
+    assert "summary.json" in done.stderr
+    assert not (tmp_path / "a.zip").exists()
+
+
+def test_what_is_no_campaign_is_a_usage_error(tmp_path: Path) -> None:
+    assert _pybench("publish", tmp_path, "--dry-run").returncode == EXIT_USAGE
+    assert _pybench("replay", tmp_path).returncode == EXIT_USAGE
+    assert _pybench("fetch", tmp_path).returncode == EXIT_USAGE
+    assert _pybench("fetch", "nowhere", "-o", tmp_path / "x", "--expect", "12").returncode == EXIT_USAGE
+
+
+@pytest.mark.parametrize("change", ["changed", "gone", "added"])
+def test_replay_refuses_a_publication_that_was_changed(fetched: Path, tmp_path: Path, change: str) -> None:
+    subprocess.run(["cp", "-r", str(fetched), str(tmp_path / "x")], check=True)
+    (tmp_path / "x" / "my-notes.txt").write_text("harmless")
+    run = next((tmp_path / "x").glob("runs/**/summary.json"))
+    if change == "changed":
+        run.write_text(run.read_text() + " ")
+    elif change == "gone":
+        run.unlink()
+    else:
+        run.with_name("energy.json").write_text("{}")
+    done = _pybench("replay", tmp_path / "x")
+    assert done.returncode == EXIT_CORRUPT
+    assert "my-notes" not in done.stderr
+    assert ("energy.json was added" if change == "added" else "summary.json") in done.stderr
+
+
+def test_replay_names_what_differs_and_the_versions_as_the_likely_cause(fetched: Path, tmp_path: Path) -> None:
+    """A report that was made otherwise: its author changed a number in a table, and says it was an older matplotlib."""
+    table = "report/tables/coverage.csv"
+    changed = (fetched / table).read_bytes().replace(b"3", b"4", 1)
+    description = json.loads((fetched / sums.DESCRIPTION).read_text())
+    for name, made_with in (("same", {}), ("older", {"matplotlib": "3.9.0"})):
+        stored = {**description, "report_made_with": {**description["report_made_with"], **made_with}}
+        change = {table: changed, sums.DESCRIPTION: json.dumps(stored).encode()}
+        listed = sums.parse((fetched / sums.SUMS).read_bytes(), "here")
+        listed |= {name: sums.hash_bytes(content) for name, content in change.items()}
+        forged = rewritten_zip(
+            fetched.parent / "small.zip", tmp_path / f"{name}.zip", {**change, sums.SUMS: sums.render(listed)}
+        )
+        assert _pybench("fetch", forged, "-o", tmp_path / name).returncode == EXIT_OK
+        done = _pybench("replay", tmp_path / name)
+        assert done.returncode == EXIT_FAILED
+        assert f"{table} differs in line" in done.stderr
+        assert ("matplotlib 3.9.0 there" in done.stderr) is (name == "older")

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Personal data: gone everywhere alike, nothing else touched, and what identifies a case never changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pybench.case import Case
+from pybench.cautions import Caution, CautionCode
+from pybench.errors import UsageError
+from pybench.publication.contents import select
+from pybench.publication.redaction import Redactor, Rules, plan_redaction, remains
+from pybench.rundir import CampaignDirectory, write_json
+from tests.campaigns import CampaignBuilder
+from tests.publication.campaigns import FP32, HOST, SHORT_HOST, USER, build_small, environment
+from tests.publication.conftest import Published
+
+
+def _planned(campaign: CampaignDirectory, rules: Rules | None = None) -> Redactor:
+    return plan_redaction(campaign.path, select(campaign, with_artefacts=False).files, rules or Rules())
+
+
+def _text(campaign: CampaignDirectory, redactor: Redactor, name: str) -> str:
+    return redactor.apply(name, (campaign.path / name).read_bytes()).decode()
+
+
+def test_neither_host_nor_user_is_left_in_any_byte(published: Published) -> None:
+    for name in published.package.digests:
+        content = (published.package.folder / name).read_bytes()
+        assert HOST.encode() not in content, name
+        if not name.startswith("report/") and b"/scratch/" not in content:
+            assert USER.encode() not in content, name
+    said = {(one["kind"], one["replacement"]) for one in published.package.circumstances.redactions}
+    assert said == {("host name", "host-1"), ("host name", "host-2"), ("user name", "user-1")}
+
+
+def test_two_hosts_stay_two_and_one_stays_one_everywhere(tmp_path: Path) -> None:
+    campaign = build_small(tmp_path / "c").campaign
+    redactor = _planned(campaign)
+    run = f"runs/{FP32.id}/block-00{{}}/attempt-01/"
+    hosts = [json.loads(_text(campaign, redactor, run.format(block) + "environment.json"))["host"] for block in (1, 2)]
+    assert len(set(hosts)) == 2
+    assert f"on {hosts[0]}\n" in _text(campaign, redactor, run.format(1) + "stderr.log")
+    # A name as short as "vm" is only replaced where a host's name stands.
+    assert f"on {SHORT_HOST}\n" in _text(campaign, redactor, run.format(2) + "stderr.log")
+
+
+def test_home_folders_lose_their_owner_wherever_they_are_mounted(tmp_path: Path) -> None:
+    campaign = build_small(tmp_path / "c").campaign
+    redactor = _planned(campaign)
+    log = _text(campaign, redactor, f"runs/{FP32.id}/block-001/attempt-01/stderr.log")
+    assert "loaded /home/user-1/nets/net.onnx" in log
+    assert "written to /scratch/user-1/tmp" in log
+    assert _text(campaign, redactor, "plan.yaml").startswith("# by user-1, see /home/user-1/notes.txt\n")
+
+
+def test_what_is_to_be_kept_is_kept_to_the_byte(tmp_path: Path) -> None:
+    campaign = build_small(tmp_path / "c").campaign
+    redactor = _planned(campaign, Rules(keep_host_names=True, keep_paths=True))
+    for name in select(campaign, with_artefacts=False).files:
+        assert redactor.apply(name, (campaign.path / name).read_bytes()) == (campaign.path / name).read_bytes()
+
+
+def test_numbers_keep_their_bits_and_unusual_letters_stay(tmp_path: Path) -> None:
+    campaign = build_small(tmp_path / "c").campaign
+    run = campaign.attempt(FP32.id, 1, 1)
+    stored = {**environment(HOST), "load": [0.1 + 0.2, 1e-300, 2**63], "cpu": "Prozessor für Größen"}
+    write_json(run.file("environment.json"), stored)
+    redacted = json.loads(_text(campaign, _planned(campaign), f"runs/{FP32.id}/block-001/attempt-01/environment.json"))
+    assert redacted == {**stored, "host": "host-1"}
+
+
+def test_files_of_the_author_keep_their_names_only(tmp_path: Path) -> None:
+    campaign = build_small(tmp_path / "c").campaign
+    plan = json.loads(campaign.plan_resolved.read_text())
+    plan["files"] = {"nets/a.onnx": {"path": "/data/secret-project/nets/a.onnx", "sha256": "0" * 64, "bytes": 1}}
+    write_json(campaign.plan_resolved, plan)
+    assert (
+        json.loads(_text(campaign, _planned(campaign), "plan.resolved.json"))["files"]["nets/a.onnx"]["path"]
+        == "a.onnx"
+    )
+
+
+def test_a_word_of_the_authors_goes_too(tmp_path: Path) -> None:
+    builder = build_small(tmp_path / "c")
+    builder.run(
+        FP32, 1, {"latency_mean_ms": 1.0}, cautions=[Caution(CautionCode.BUSY_MACHINE, "job of BlueProject")], attempt=2
+    )
+    redactor = _planned(builder.campaign, Rules(words=("BlueProject",)))
+    text = _text(builder.campaign, redactor, f"runs/{FP32.id}/block-001/attempt-02/run.json")
+    assert "job of redacted-1" in text
+
+
+@pytest.mark.parametrize("word", ["", "a"])
+def test_a_word_that_is_everywhere_is_refused(tmp_path: Path, word: str) -> None:
+    with pytest.raises(UsageError, match="at least two letters"):
+        _planned(build_small(tmp_path / "c").campaign, Rules(words=(word,)))
+
+
+@pytest.mark.parametrize(("model", "rules"), [(f"/home/{USER}/net.onnx", Rules()), ("net.onnx", Rules(words=("net",)))])
+def test_a_case_that_is_made_of_it_is_refused(tmp_path: Path, model: str, rules: Rules) -> None:
+    case = Case(workload="infer", model=model, runtime="onnxruntime", sources=(("model", "0" * 64),))
+    builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
+    builder.run(case, 1, {"latency_mean_ms": 1.0}, environment=environment(HOST))
+    with pytest.raises(UsageError, match="ids are made of it"):
+        _planned(builder.campaign, rules)
+    assert not _planned(builder.campaign, Rules(keep_paths=True)).users
+
+
+def test_a_host_that_is_called_like_a_model_does_not_rename_the_model(tmp_path: Path) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [FP32], repetitions=1)
+    builder.run(FP32, 1, {"latency_mean_ms": 1.0}, environment=environment("digits-cnn"), labels={"note": "digits-cnn"})
+    run = f"runs/{FP32.id}/block-001/attempt-01"
+    redactor = _planned(builder.campaign)
+    assert json.loads(_text(builder.campaign, redactor, f"{run}/environment.json"))["host"] == "host-1"
+    assert "digits-cnn" in _text(builder.campaign, redactor, f"{run}/summary.json")
+
+
+def test_what_looks_personal_and_stays_is_listed(tmp_path: Path) -> None:
+    campaign = build_small(tmp_path / "c").campaign
+    log = campaign.attempt(FP32.id, 1, 1).file("stderr.log")
+    log.write_text("mail ada@example.org from 10.1.2.3, see /projects/secret/x and /usr/lib/python3/x.py\n")
+    found = remains(campaign.path, select(campaign, with_artefacts=False).files)
+    texts = {one.text for one in found}
+    assert {"ada@example.org", "10.1.2.3", "/projects/secret/x"} <= texts
+    assert not [text for text in texts if text.startswith("/usr")]
