@@ -49,7 +49,8 @@ class Fetched:
 def fetch(reference: Reference, target: Path | None, access: Access, demands: Demands) -> Fetched:
     """Brings a publication to `target`, by default `results/` and its name. Nothing is there until all of it is."""
     folder = target or RESULTS / _name(reference)
-    folder = folder if folder.name not in ("", "..") else folder.resolve()  # `--out .`
+    if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise UsageError(f"{folder} is where you are: it cannot be put into place as a whole", hint="--out NEW_FOLDER")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists", hint="choose another folder with --out, or remove that one")
     rundir.make_folder(folder.parent, exist_ok=True)

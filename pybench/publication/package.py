@@ -20,7 +20,7 @@ from pybench.publication.contents import Selection, select
 from pybench.publication.documents import About, Circumstances
 from pybench.publication.facts import Facts, gather
 from pybench.publication.redaction import Redactor, Remains, Rules, plan_redaction, remains
-from pybench.publication.signature import sign
+from pybench.publication.signature import check_key, sign
 from pybench.rundir import CampaignDirectory, open_campaign
 
 _CHUNK_BYTES = 1 << 20
@@ -63,6 +63,8 @@ def stage(
     """Fills the empty `folder` from the campaign at `path`. `render` makes the report of a campaign's folder;
     `coverage` is what `pybench.coverage` says of it."""
     campaign = open_campaign(path)
+    if wishes.key is not None:
+        check_key(wishes.key)
     try:
         selection = select(campaign, with_artefacts=wishes.with_artefacts)
         redactor = plan_redaction(campaign.path, selection.files, wishes.rules)

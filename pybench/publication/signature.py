@@ -20,10 +20,14 @@ _SIGNER = "publisher"
 _TIMEOUT_S = 120.0  # a person may have to type a passphrase or touch a key
 
 
-def sign(sums: Path, signature: Path, key: Path) -> None:
-    """Signs the file `sums` with an SSH key: a private one, or a public one whose other half an agent holds."""
+def check_key(key: Path) -> None:
+    """Whether there is one, before work is done that ends with signing."""
     if not key.is_file():
         raise UsageError(f"no key at {key}", hint="give an SSH key, such as ~/.ssh/id_ed25519")
+
+
+def sign(sums: Path, signature: Path, key: Path) -> None:
+    """Signs the file `sums` with an SSH key: a private one, or a public one whose other half an agent holds."""
     with tempfile.TemporaryDirectory(prefix="pybench-") as folder:
         copy = Path(folder) / sums.name
         copy.write_bytes(sums.read_bytes())

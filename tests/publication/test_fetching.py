@@ -75,6 +75,16 @@ def test_a_folder_that_is_taken_stays_as_it_is(tmp_path: Path, published: Publis
     _fetch(published.zip, tmp_path / "empty")
 
 
+@pytest.mark.parametrize("name", [".", "..", "../here"])
+def test_the_folder_one_is_in_is_not_replaced(
+    tmp_path: Path, published: Published, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(UsageError, match="where you are"):
+        _fetch(published.zip, Path(name))
+
+
 def test_other_contents_than_expected_are_refused(tmp_path: Path, published: Published) -> None:
     _fetch(published.zip, tmp_path / "right", contents=published.package.contents_sha256)
     with pytest.raises(CorruptError, match="not 0000"):
