@@ -186,20 +186,23 @@ def test_replay_refuses_a_publication_that_was_changed(fetched: Path, tmp_path: 
 
 
 def test_replay_names_what_differs_and_the_versions_as_the_likely_cause(fetched: Path, tmp_path: Path) -> None:
-    """A report that was made otherwise: its author changed a number in a table, and says it was an older matplotlib."""
+    """A report that was made otherwise: its author changed a number in a table, and had an older matplotlib."""
     table = "report/tables/coverage.csv"
-    changed = (fetched / table).read_bytes().replace(b"3", b"4", 1)
     description = json.loads((fetched / sums.DESCRIPTION).read_text())
-    for name, made_with in (("same", {}), ("older", {"matplotlib": "3.9.0"})):
-        stored = {**description, "report_made_with": {**description["report_made_with"], **made_with}}
-        change = {table: changed, sums.DESCRIPTION: json.dumps(stored).encode()}
-        listed = sums.parse((fetched / sums.SUMS).read_bytes(), "here")
-        listed |= {name: sums.hash_bytes(content) for name, content in change.items()}
-        forged = rewritten_zip(
-            fetched.parent / "small.zip", tmp_path / f"{name}.zip", {**change, sums.SUMS: sums.render(listed)}
-        )
-        assert _pybench("fetch", forged, "-o", tmp_path / name).returncode == EXIT_OK
-        done = _pybench("replay", tmp_path / name)
-        assert done.returncode == EXIT_FAILED
-        assert f"{table} differs in line" in done.stderr
-        assert ("matplotlib 3.9.0 there" in done.stderr) is (name == "older")
+    description["report_made_with"]["matplotlib"] = "3.9.0"
+    change = {
+        table: (fetched / table).read_bytes().replace(b"3", b"4", 1),
+        sums.DESCRIPTION: json.dumps(description).encode(),
+    }
+    listed = sums.parse((fetched / sums.SUMS).read_bytes(), "here")
+    listed |= {name: sums.hash_bytes(content) for name, content in change.items()}
+    change[sums.SUMS] = sums.render(listed)
+    forged = rewritten_zip(fetched.parent / "small.zip", tmp_path / "forged.zip", change)
+    assert _pybench("fetch", forged, "-o", tmp_path / "forged").returncode == EXIT_OK
+    done = _pybench("replay", tmp_path / "forged")
+    assert done.returncode == EXIT_FAILED
+    assert (
+        f"1 of {len([name for name in listed if name.startswith('report/')])} files of the report differ" in done.stderr
+    )
+    assert f"{table} differs in line" in done.stderr
+    assert "other versions, which is the likely cause: matplotlib 3.9.0 there" in done.stderr

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a replay says of a report that is not the one that was published."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pybench.publication import compare
+from pybench.publication.comparison import Replay
+from pybench.publication.versions import differences
+from tests.publication.conftest import Published
+
+
+@pytest.fixture
+def remade(published: Published, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(published.package.folder / "report", tmp_path / "report"))
+
+
+def _compare(published: Published, remade: Path) -> Replay:
+    return compare(published.package.folder, published.package.digests, remade)
+
+
+def test_equal_files_are_equal_and_no_version_is_blamed(published: Published, remade: Path) -> None:
+    assert _compare(published, remade) == Replay(1, (), ())
+
+
+def test_the_first_place_that_differs_is_named(published: Published, remade: Path) -> None:
+    page = remade / "index.html"
+    page.write_text(page.read_text().replace("host-1", "host-9"))
+    (difference,) = _compare(published, remade).differences
+    assert difference.name == "report/index.html"
+    assert "differs in line 1" in difference.how
+    assert "host-1" in difference.how
+    assert "host-9" in difference.how
+    page.write_bytes(b"\xff\xfe")
+    assert "differs from byte 0 on" in _compare(published, remade).differences[0].how
+
+
+def test_a_file_on_one_side_only_is_a_difference(published: Published, remade: Path) -> None:
+    (remade / "index.html").rename(remade / "page.html")
+    found = {one.name: one.how for one in _compare(published, remade).differences}
+    assert found == {"report/index.html": "was not made again", "report/page.html": "was not published"}
+
+
+def test_versions_are_compared_by_name() -> None:
+    found = differences({"polars": "1", "numpy": "2", "gone": "3"}, {"polars": "1", "numpy": "2.1", "new": "4"})
+    assert found == ["numpy 2 there, 2.1 here", "gone 3 there, none here", "new none there, 4 here"]
