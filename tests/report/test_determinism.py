@@ -17,6 +17,7 @@ from fontTools.ttLib import TTFont
 from pybench.analysis.elementary import exp, exp_of, log
 from pybench.case import Case
 from pybench.dataset import load
+from pybench.protocols import PROTOCOLS
 from pybench.report import write_report
 from tests.campaigns import CampaignBuilder, build_typical
 from tests.energies import ON_A_BOARD, energy_metrics, energy_window, store_energy
@@ -39,7 +40,7 @@ def _campaigns(folder: Path) -> list[Path]:
     builder = CampaignBuilder(folder / "joules", [Case(workload="infer", model="digits-cnn", runtime="torch")])
     run = builder.run(builder.cases[0], 1, energy_metrics(), environment=ON_A_BOARD)
     store_energy(run, energy_window())
-    typical = build_typical(folder / "typical", repetitions=4, protocols=["welch-mann-whitney"])
+    typical = build_typical(folder / "typical", repetitions=4, protocols=[*PROTOCOLS])
     return [typical.path, builder.path]
 
 
