@@ -3,8 +3,9 @@
 
 Published: the plan, sensors' profiles, every attempt's records and channels (.json, .csv, .log, `complete`), and of the
 artefacts the records of their making. Left out: the artefacts' own files (weights, ONNX files, engines) unless asked
-for, named by size and sha256; claims, which name machines and processes; the old report, which is made anew; hidden
-files; and what pybench did not write. A link is refused, for what it leads to may be anything.
+for, named by size and sha256; claims and what was handed to a batch system, which name machines, accounts and
+processes; the old report, which is made anew; hidden files; and what pybench did not write. A link is refused, for what
+it leads to may be anything.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _ATTEMPT = re.compile(r"runs/[0-9a-f]{64}/block-\d{3,}/attempt-\d{2,}/[^/]+")
 _SENSOR = re.compile(r"sensors/[^/]+\.json")
 _MADE = re.compile(r"artefacts/([0-9a-f]{64}(?:\.failed-\d+)?)/([^/]+)")
 _RECORDS = (".json", ".csv", ".log")
+_NEVER = (rundir.REPORT, rundir.CLUSTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def _kind(name: str) -> str:
     pybench's."""
     if name in (rundir.PLAN, rundir.PLAN_RESOLVED) or _SENSOR.fullmatch(name):
         return "record"
-    if name.startswith(f"{rundir.REPORT}/") or name.endswith((rundir.CLAIM_SUFFIX, rundir.TEMPORARY_SUFFIX)):
+    if name.endswith((rundir.CLAIM_SUFFIX, rundir.TEMPORARY_SUFFIX)):
         return "own"
     last = name.rpartition("/")[2]
     if made := _MADE.fullmatch(name):
@@ -85,11 +87,11 @@ def _kind(name: str) -> str:
 
 
 def _walk(folder: Path, prefix: str = "") -> Iterator[str]:
-    """Names of all files, sorted within each folder; hidden ones are passed over. The folder of one artefact may be a
-    link (into a cache); any other link is refused."""
+    """Names of all files, sorted within each folder; hidden ones and folders of `_NEVER` are passed over. The folder of
+    one artefact may be a link (into a cache); any other link is refused."""
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         name = f"{prefix}{entry.name}"
-        if entry.name.startswith("."):
+        if entry.name.startswith(".") or name in _NEVER:
             continue
         if entry.is_symlink() and not (prefix == f"{rundir.ARTEFACTS}/" and entry.is_dir()):
             raise UsageError(

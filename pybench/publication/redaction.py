@@ -205,12 +205,29 @@ def _collect(
             files.update(dict.fromkeys(path for path in paths if isinstance(path, str)))
         for part in _IDENTITY.get(last, ()):
             identity.update(dict.fromkeys(_texts(stored.get(part))))
+    hosts.update(dict.fromkeys(_claimants(folder)))
     return (
         {host: None for host in hosts if host not in _KEPT_WORDS},
         {user: None for user in users if user not in _KEPT_WORDS and not re.fullmatch(r"user-\d+", user)},
         files,
         identity,
     )
+
+
+def _claimants(folder: Path) -> Iterator[str]:
+    """Hosts and cluster nodes by the runs' claims, which are not published: a node that was lost left no environment,
+    but messages name it."""
+    for path in sorted((folder / rundir.RUNS).rglob(f"*{rundir.CLAIM_SUFFIX}")):
+        try:
+            claim = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            continue  # a claim that nobody can read names nobody
+        job = claim.get("job") if isinstance(claim, dict) else None
+        found = [
+            claim.get("host") if isinstance(claim, dict) else None,
+            job.get("node") if isinstance(job, dict) else None,
+        ]
+        yield from (name for name in found if isinstance(name, str) and name)
 
 
 def _refuse_personal_identity(identity: Iterable[str], found: Redactor) -> None:

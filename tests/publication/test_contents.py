@@ -24,11 +24,14 @@ def test_records_are_published_and_claims_old_reports_and_hidden_files_are_not(c
     (campaign.path / "report").mkdir()
     (campaign.path / "report" / "index.html").write_text("old")
     run.file(".run.json.ab12.tmp").write_text("half")
+    (campaign.cluster / "submission-01").mkdir(parents=True)
+    (campaign.cluster / "submission-01" / "site.toml").write_text("account = 'mine'")
+    (campaign.cluster / "latest").symlink_to("submission-01")
     files = select(campaign, with_artefacts=False).files
     assert f"runs/{FP32.id}/block-001/attempt-01/iterations.csv" in files
     assert f"artefacts/{ARTEFACT}/layers.json" in files
     assert {"plan.yaml", "plan.resolved.json"} <= set(files)
-    assert not [name for name in files if "report" in name or "claim" in name or "/." in name]
+    assert not [name for name in files if any(word in name for word in ("report", "claim", "/.", "cluster"))]
 
 
 def test_artefacts_are_named_with_size_and_digest_and_published_on_request(campaign: CampaignDirectory) -> None:

@@ -48,6 +48,16 @@ def test_two_hosts_stay_two_and_one_stays_one_everywhere(tmp_path: Path) -> None
     assert f"on {SHORT_HOST}\n" in _text(campaign, redactor, run.format(2) + "stderr.log")
 
 
+def test_a_node_that_only_a_claim_names_is_replaced_in_messages(tmp_path: Path) -> None:
+    builder = build_small(tmp_path / "c")
+    lost = builder.run(FP32, 1, outcome="killed", reason="NODE_FAIL", detail="node lost42 went down", attempt=2)
+    claim = {"schema_version": 1, "host": "lost42", "job": {"scheduler": "slurm", "node": "lost42"}}
+    write_json(lost.claim, claim)
+    text = _text(builder.campaign, _planned(builder.campaign), f"runs/{FP32.id}/block-001/attempt-02/run.json")
+    assert "lost42" not in text
+    assert "node host-3 went down" in text
+
+
 def test_home_folders_lose_their_owner_wherever_they_are_mounted(tmp_path: Path) -> None:
     campaign = build_small(tmp_path / "c").campaign
     redactor = _planned(campaign)
