@@ -7,10 +7,10 @@ fails: the same command then goes on. When the target is there, or what came is 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,7 +53,6 @@ def fetch(reference: Reference, target: Path | None, access: Access, demands: De
         raise UsageError(f"{folder} is where you are: it cannot be put into place as a whole", hint="--out NEW_FOLDER")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists", hint="choose another folder with --out, or remove that one")
-    rundir.make_folder(folder.parent, exist_ok=True)
     try:
         with _workplace(folder) as work, open_bundle(reference, access, demands.limits, work) as bundle:
             return _take(bundle, folder, demands)
@@ -96,10 +95,12 @@ def _write(folder: Path, files: dict[str, bytes]) -> None:
         rundir.write_bytes(folder / name, content)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _workplace(folder: Path) -> Iterator[Path]:
-    """A hidden folder for blobs. It outlives this call only when something passing stopped it."""
+    """A hidden folder for blobs. It outlives this call only when something passing stopped it; so does the folder that
+    both are in, where it was not there before."""
     work = folder.with_name(f".{folder.name}.fetching")
+    is_new = not folder.parent.exists()
     rundir.make_folder(work, exist_ok=True)
     keep = False
     try:
@@ -112,6 +113,9 @@ def _workplace(folder: Path) -> Iterator[Path]:
     finally:
         if not keep:
             shutil.rmtree(work, ignore_errors=True)
+        if is_new:
+            with contextlib.suppress(OSError):  # it holds what was fetched
+                folder.parent.rmdir()
 
 
 def _name(reference: Reference) -> str:
