@@ -33,7 +33,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # PYTHONSAFEPATH leave
 import debs_lock
 import digests
 import hostility
-import sources
 import steps
 import tensorrt_wheels
 from debian_root import BuildError, Mirror, mirror_of_this_machine, packages_in, run
@@ -226,10 +225,9 @@ def publish(build: Build, built: Digests, asked: argparse.Namespace) -> int:
         sizes[name] = (build.work / name).stat().st_size
         (build.work / name).replace(build.output / name)
         print(f"{sizes[name] / 1e6:7.0f} MB {build.output / name}")
-    inputs = sources.inputs_sha256(PROJECT)
     record = {
         "tier": build.tier,
-        "inputs_sha256": inputs,
+        "inputs_sha256": build.inputs_sha256,
         "sha256": asdict(built),
         "size_bytes": sizes,
         "seconds": build.seconds,
@@ -239,19 +237,19 @@ def publish(build: Build, built: Digests, asked: argparse.Namespace) -> int:
     provisional.replace(record_path)
     print(f"rootfs       sha256:{built.rootfs}\nOCI manifest sha256:{built.oci_manifest}\n"
           f"SIF          sha256:{built.sif}")  # fmt: skip
-    return compare_with_record(build, inputs, built, asked)
+    return compare_with_record(build, built, asked)
 
 
-def compare_with_record(build: Build, inputs: str, built: Digests, asked: argparse.Namespace) -> int:
+def compare_with_record(build: Build, built: Digests, asked: argparse.Namespace) -> int:
     """Say how the digests stand to those kept beside the locks, or keep these; the exit code."""
     if build.packages_moved:
         print("containers/digests.toml has digests of other Debian packages (--update-lock, --record take these)")
         return 0
     if asked.record:
-        digests.write(build.tier, digests.Expected(steps.project_version(), inputs, **asdict(built)))
+        digests.write(build.tier, digests.Expected(steps.project_version(), build.inputs_sha256, **asdict(built)))
         print("the digests are written to containers/digests.toml")
         return 0
-    said, as_expected = digests.compare(digests.read().get(build.tier), inputs, asdict(built))
+    said, as_expected = digests.compare(digests.read().get(build.tier), build.inputs_sha256, asdict(built))
     if as_expected:
         print(said)
         return 0

@@ -66,6 +66,7 @@ class Build:
     tensorrt: tuple[Path, ...] = ()
     hostility: Hostility = PEACE
     packages_moved: bool = False  # Debian's are not those of debs.lock
+    inputs_sha256: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -123,6 +124,7 @@ def _archive_state(mirror: Mirror) -> str:
 
 def prepare_builder(build: Build, root: Path) -> Chroot:
     """Copy the sources to their fixed path in the builder, and install uv and Go at the versions of the lock."""
+    build.inputs_sha256 = sources.inputs_sha256(PROJECT)
     sources.copy(PROJECT, build.work / "src")
     mounts = {
         build.work / "src": "/src",

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -91,7 +91,6 @@ def run(
     """
     source = read_source(plan, out, overrides, repetitions)
     campaign, resolved = source.campaign, source.plan
-    launcher = launcher_for(container, engine)
     options = runner.Options(
         shard=_shard(resolved, shard),
         selected=selected_cases(resolved, select),
@@ -100,10 +99,10 @@ def run(
         max_failures=max_failures,
         retry_failed=retry_failed,
         whole_blocks=whole_blocks,
-        launcher=launcher,
     )
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
-    facts = machine.ask(machine.needed_facts(selected), launcher)
+    options = replace(options, launcher=launcher_for(container, engine))
+    facts = machine.ask(machine.needed_facts(selected), options.launcher)
     if dry_run:
         found = preview(campaign, resolved, selected, facts, options.shard)
         print_json(found.as_json()) if as_json else print_preview(found)

@@ -69,9 +69,7 @@ class Container:
             for folder in access.writes:
                 _give(self.engine.user(), [folder, *folder.iterdir()])
             report = os.open(scratch / "report", os.O_RDONLY | os.O_NONBLOCK)
-            lifeline = os.open(
-                scratch / "lifeline", os.O_RDWR
-            )  # reading, too, so that it opens before there is a reader
+            lifeline = os.open(scratch / "lifeline", os.O_RDWR)  # with O_WRONLY it would wait for a reader
             process = subprocess.Popen(
                 self.engine.run(self.reference, request),
                 stdin=subprocess.DEVNULL,
@@ -92,9 +90,8 @@ class Container:
         gpus = wanted_gpus(os.environ)
         boards = Path(os.environ.get(BOARD_STATE, DEFAULT_BOARD_STATE))
         reads = [Mount(path, False) for path in access.reads]
-        writes = [
-            Mount(path, True) for path in (*access.writes, scratch, *([boards] if gpus and boards.is_dir() else []))
-        ]
+        writes = [Mount(path, True) for path in (*access.writes, scratch)]
+        writes += [Mount(boards, True)] if gpus and boards.is_dir() else []
         variables = {name: os.environ[name] for name in (*PASSED_ON, BOARD_STATE) if name in os.environ}
         variables |= {IMAGE_DIGEST: self.image.digest, ENGINE_VERSION: self.engine_version}
         words = [*_cpus(), "python", *worker_words(scratch / "report", scratch / "lifeline", arguments)]

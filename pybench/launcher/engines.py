@@ -65,7 +65,7 @@ class Engine(ABC):
 
     def kill(self, name: str) -> list[str] | None:
         """The command line that ends and removes a container; None where it ends with its process."""
-        return [*self._program(), "rm", "--force", name]
+        return [*self.program(), "rm", "--force", name]
 
     def client_environment(self) -> dict[str, str]:
         """The environment of the engine's own program, which containers do not see."""
@@ -77,17 +77,18 @@ class Engine(ABC):
 
     def version(self) -> str:
         """Its name and version, as a run remembers them."""
-        return " ".join(self._ask("--version").split()[:3]).rstrip(",").replace(" version", "")
+        return " ".join(self.ask("--version").split()[:3]).rstrip(",").replace(" version", "")
 
     def user(self) -> tuple[int, int]:
         """Who the container's process is: the caller, never root."""
         return (os.getuid(), os.getgid()) if os.getuid() != 0 else (OF_THE_IMAGE, OF_THE_IMAGE)
 
-    def _program(self) -> list[str]:
+    def program(self) -> list[str]:
+        """The engine's own command line, before any of its commands."""
         return [self.name]
 
-    def _ask(self, *words: str) -> str:
-        """What the engine answers. Raises PybenchError with its last line where it fails."""
+    def ask(self, *words: str) -> str:
+        """What the engine answers to a command. Raises PybenchError with its last line where it fails."""
         answer = self._answer(*words, limit_s=ANSWER_S)
         if answer.returncode != 0:
             raise self._error(f"{self.name} does not answer", answer)
@@ -96,7 +97,7 @@ class Engine(ABC):
     def _answer(self, *words: str, limit_s: float | None, stdin: int = subprocess.DEVNULL) -> _Answer:
         try:
             return subprocess.run(
-                [*self._program(), *words], stdin=stdin, capture_output=True, text=True, errors="replace",
+                [*self.program(), *words], stdin=stdin, capture_output=True, text=True, errors="replace",
                 timeout=limit_s, check=False,
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -132,7 +133,7 @@ class _OciEngine(Engine):
         for mount in request.mounts:
             options += ["--mount", _mount_words(mount, "readonly")]
         # tini as process 1: it hands on signals, and with its child everything in the container ends.
-        return [*self._program(), "run", *options, *self._more(request), "--entrypoint", "tini", reference, "--",
+        return [*self.program(), "run", *options, *self._more(request), "--entrypoint", "tini", reference, "--",
                 *request.words]  # fmt: skip
 
     @abstractmethod
@@ -162,7 +163,7 @@ class Podman(_OciEngine):
         return reference
 
     def remarks(self) -> list[str]:
-        if self._ask("info", "--format", "{{.Store.GraphDriverName}}") != "vfs":
+        if self.ask("info", "--format", "{{.Store.GraphDriverName}}") != "vfs":
             return []
         copies = "podman's storage driver is vfs here, which copies the whole image for each run"
         return [
@@ -170,9 +171,9 @@ class Podman(_OciEngine):
         ]
 
     def kill(self, name: str) -> list[str]:
-        return [*self._program(), "rm", "--force", "--time", "0", "--ignore", name]
+        return [*self.program(), "rm", "--force", "--time", "0", "--ignore", name]
 
-    def _program(self) -> list[str]:
+    def program(self) -> list[str]:
         words = ["podman"]
         if shutil.which("crun") is None and shutil.which("runc") is not None:
             words += ["--runtime", "runc"]

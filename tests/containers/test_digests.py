@@ -55,7 +55,8 @@ def test_a_digest_that_changed_alone_is_found(tmp_path: Path) -> None:
 def test_this_version_has_its_digests() -> None:
     """Commits between releases may leave them behind; a new version number may not."""
     published = {tier: entry.version for tier, entry in digests.read().items()}
-    assert published == dict.fromkeys(("full", "slim"), steps.project_version())
+    assert "slim" in published
+    assert published == dict.fromkeys(published, steps.project_version())
 
 
 def test_tiers_are_written_and_read_one_by_one(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import image_content
 import pytest
 import sources
 import steps
+from debian_root import bootstrap, mirror_of_this_machine
 
 
 def test_both_set_the_images_variables(containers: Path) -> None:
@@ -59,10 +60,6 @@ def test_the_script_installs_the_packages_of_debs_txt(containers: Path, tmp_path
 @pytest.mark.skipif(os.geteuid() != 0, reason="making a Debian root needs root")
 @pytest.mark.skipif(shutil.which("buildah") is None, reason="SKIPPED: buildah is not installed")
 def test_buildah_builds_the_containerfile_and_the_image_works(containers: Path, tmp_path: Path) -> None:
-    import build as program
-    from debian_root import bootstrap, mirror_of_this_machine
-
-    assert program.SEARCH_PATH
     base = tmp_path / "base.tar"
     with (tmp_path / "log").open("w") as log:
         bootstrap(["ca-certificates"], "apt", base, mirror_of_this_machine(), steps.EPOCH_S, log)

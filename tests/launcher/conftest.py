@@ -55,7 +55,7 @@ def podman_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def container(small_archive: tuple[Path, str], podman_storage: Path) -> Container:
     """The small image in podman; skips where this machine runs no container at all."""
     opened = open_container(str(small_archive[0]), "podman", lambda text: None)
-    command = [*opened.engine._program(), "run", "--rm", "--network", "none", "--ulimit", "nofile=1024:1024",
+    command = [*opened.engine.program(), "run", "--rm", "--network", "none", "--ulimit", "nofile=1024:1024",
                "--ulimit", "nproc=1024:1024", "--entrypoint", "true", opened.reference]  # fmt: skip
     tried = subprocess.run(command, capture_output=True, text=True)
     if tried.returncode != 0:

@@ -271,7 +271,7 @@ def children_of(pid: int) -> list[int]:
 
 def containers_of(container: Container) -> list[str]:
     """Names of the containers that podman knows, running or not."""
-    return container.engine._ask("ps", "--all", "--format", "{{.Names}}").split()
+    return container.engine.ask("ps", "--all", "--format", "{{.Names}}").split()
 
 
 def wait_for(condition: Callable[[], Any], limit_s: float = 20.0) -> Any:
