@@ -8,6 +8,7 @@ descriptors on. Paths mean the same inside as outside, so requests and logs need
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shutil
 import signal
@@ -89,7 +90,7 @@ class Container:
     def _request(self, arguments: Sequence[str], access: Access, scratch: Path) -> Request:
         gpus = wanted_gpus(os.environ)
         boards = Path(os.environ.get(BOARD_STATE, DEFAULT_BOARD_STATE))
-        reads = [Mount(path, False) for path in access.reads]
+        reads = [Mount(path, False) for given in access.reads for path in _with_companions(given)]
         writes = [Mount(path, True) for path in (*access.writes, scratch)]
         writes += [Mount(boards, True)] if gpus and boards.is_dir() else []
         variables = {name: os.environ[name] for name in (*PASSED_ON, BOARD_STATE) if name in os.environ}
@@ -150,6 +151,13 @@ def _give(user: tuple[int, int], paths: Sequence[Path]) -> None:
     if os.getuid() == 0:
         for path in paths:
             os.chown(path, *user, follow_symlinks=False)
+
+
+def _with_companions(path: Path) -> list[Path]:
+    """A file, and those beside it whose names go on from its name: model.onnx.data has the weights of model.onnx."""
+    if not path.is_file():
+        return [path]
+    return [path, *sorted(other for other in path.parent.glob(f"{glob.escape(path.name)}[._]*") if other.is_file())]
 
 
 def _stamp(image: Image) -> tuple[int, ...] | None:
