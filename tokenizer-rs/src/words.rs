@@ -66,7 +66,7 @@ impl<I: TokenId> WordEncoder<I> {
 
     /// Bytes held between documents, at most.
     pub fn bytes(&self) -> usize {
-        self.cache.bytes() + self.long_cache.bytes() + Merger::retained_bytes() + size_of::<Batch>()
+        self.cache.bytes_max() + self.long_cache.bytes_max() + Merger::retained_bytes() + size_of::<Batch>()
     }
 
     /// Gives back what a very long word made the scratch memory grow to.
@@ -127,6 +127,9 @@ impl<I: TokenId> WordEncoder<I> {
         let classes = ClassTable::shared();
         let mut at = 0;
         while at < text.len() {
+            if self.cache.is_crowded() || self.long_cache.is_crowded() {
+                self.grow_caches();
+            }
             // SAFETY: by the contract of this function.
             let count = unsafe { find_ends::<R, S>(classes, text, at, &mut self.batch.ends) };
             self.look_ahead(text, at, count);
@@ -140,6 +143,17 @@ impl<I: TokenId> WordEncoder<I> {
             at = end;
         }
         Ok(())
+    }
+
+    /// Between batches, whose places growing would move.
+    #[cold]
+    fn grow_caches(&mut self) {
+        if self.cache.is_crowded() {
+            self.cache.grow();
+        }
+        if self.long_cache.is_crowded() {
+            self.long_cache.grow();
+        }
     }
 
     /// Works out where each word lies in the cache, and has that fetched.

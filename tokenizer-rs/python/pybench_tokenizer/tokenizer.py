@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from os import PathLike, fspath
@@ -28,15 +27,19 @@ from pybench_tokenizer.shared_object import (
 
 IdArray = NDArray[np.uint16] | NDArray[np.uint32]
 
-# 20 MB a thread with the table for long words. A quarter of it is as fast on text not seen before; on more text this
-# one keeps words that the smaller one loses.
+# At most; 18 MiB with the table for long words, once a worker has seen that many words. A quarter of it is as fast on
+# text not seen before; on more text this one keeps words that the smaller one loses.
 CACHE_ENTRIES = 1 << 19
 # No vocabulary comes near; a larger file is something else.
 FILE_BYTES_MAX = 1 << 28
 
 
 class Tokenizer:
-    """A byte-level BPE model. May be used by several threads at once: each gets a cache of its own."""
+    """A byte-level BPE model. May be used by several threads at once.
+
+    A call takes a worker, cache and scratch memory, that is idle, or makes one: there are as many as there were calls
+    at one time, however many threads have come and gone, and what they know stays.
+    """
 
     def __init__(self, json: bytes, *, name: str = "tokenizer.json", cache_entries: int = CACHE_ENTRIES) -> None:
         """`json`: the content of a Hugging Face tokenizer.json. `cache_entries`: 0, or a power of two up to 2^24."""
@@ -45,10 +48,11 @@ class Tokenizer:
     def _adopt(self, model: Any, cache_entries: int) -> None:
         self._model = model
         self._cache_entries = cache_entries
-        self._threads = threading.local()
+        # Taking from a list's end and putting back there are atomic.
+        self._idle: list[Any] = []
         self.vocab_size = int(lib.pbt_model_vocab_size(self._model))
         self.dtype = np.dtype(np.uint16 if lib.pbt_model_id_bytes(self._model) == 2 else np.uint32)
-        self._worker()  # an impossible cache size is an error here, not at the first text
+        self._idle.append(self._new_worker())  # an impossible cache size is an error here, not at the first text
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], *, cache_entries: int = CACHE_ENTRIES) -> Tokenizer:
@@ -106,17 +110,21 @@ class Tokenizer:
         ids = np.empty(capacity, self.dtype)
         id_offsets = np.empty(len(offsets), np.uint64)
         count, position = ffi.new("size_t *"), ffi.new("size_t *")
-        status = lib.pbt_encode_batch(
-            self._worker(),
-            buffer,
-            pointer("uint64_t *", offsets),
-            len(offsets) - 1,
-            pointer("void *", ids),
-            capacity,
-            pointer("uint64_t *", id_offsets),
-            count,
-            position,
-        )
+        worker = self._take_worker()
+        try:
+            status = lib.pbt_encode_batch(
+                worker,
+                buffer,
+                pointer("uint64_t *", offsets),
+                len(offsets) - 1,
+                pointer("void *", ids),
+                capacity,
+                pointer("uint64_t *", id_offsets),
+                count,
+                position,
+            )
+        finally:
+            self._idle.append(worker)
         if status == ERROR_UTF8:
             raise Utf8Error(int(position[0]))
         if status != OK:
@@ -182,22 +190,28 @@ class Tokenizer:
         return int(lib.pbt_model_bytes(self._model))
 
     def worker_bytes(self) -> int:
-        """Bytes that each thread holds at most: cache and scratch."""
-        return int(lib.pbt_worker_bytes(self._worker()))
+        """Bytes that each worker holds at most: cache and scratch, and the cache that it grows out of meanwhile."""
+        worker = self._take_worker()
+        try:
+            return int(lib.pbt_worker_bytes(worker))
+        finally:
+            self._idle.append(worker)
 
-    def _worker(self) -> Any:
-        """The worker of the calling thread."""
-        worker = getattr(self._threads, "worker", None)
-        if worker is None:
-            place = ffi.new("pbt_worker **")
-            entries = self._cache_entries
-            if not 0 <= entries <= 1 << 24 or entries & (entries - 1):
-                raise ArgumentError(f"cache_entries is {entries}: 0 or a power of two up to 2^24 is possible")
-            status = lib.pbt_worker_new(self._model, entries, place)
-            if status != OK:
-                raise error_of(status, "no worker")
-            worker = self._threads.worker = ffi.gc(place[0], lib.pbt_worker_free)
-        return worker
+    def _take_worker(self) -> Any:
+        """One that no other call has; to be put back."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._new_worker()
+
+    def _new_worker(self) -> Any:
+        place, entries = ffi.new("pbt_worker **"), self._cache_entries
+        if not 0 <= entries <= 1 << 24 or entries & (entries - 1):
+            raise ArgumentError(f"cache_entries is {entries}: 0 or a power of two up to 2^24 is possible")
+        status = lib.pbt_worker_new(self._model, entries, place)
+        if status != OK:
+            raise error_of(status, "no worker")
+        return ffi.gc(place[0], lib.pbt_worker_free)
 
 
 def _read(path: str | PathLike[str]) -> bytes:
