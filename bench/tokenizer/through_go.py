@@ -45,25 +45,26 @@ def main() -> None:
 
 def build(folder: Path) -> dict[str, list[str]]:
     """The command of each program, up to the corpus."""
-    go, rust = folder / "encoderate", ROOT / "tokenizer-rs"
+    go = folder / "encoderate"
     subprocess.run(
         ["go", "build", "-trimpath", "-o", go, "./internal/tokenizer/encoderate"],
         cwd=ROOT / "orchestrator-go",
         env=os.environ | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"},
         check=True,
     )
-    done = subprocess.run(
-        ["cargo", "build", "--locked", "--release", "--example", "encode_rate", "--message-format", "json"],
-        cwd=rust,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    messages = map(json.loads, done.stdout.splitlines())
-    (built,) = (found["executable"] for found in messages if found.get("target", {}).get("name") == "encode_rate")
     return {
         "go": [str(go), str(pybench_tokenizer.object_path()), str(VOCABULARY)],
-        "rust": [built, str(VOCABULARY)],
+        "rust": [built_example("encode_rate"), str(VOCABULARY)],
     }
+
+
+def built_example(name: str) -> str:
+    """The program of an example of tokenizer-rs."""
+    command = ["cargo", "build", "--quiet", "--locked", "--release", "--example", name, "--message-format", "json"]
+    done = subprocess.run(command, cwd=ROOT / "tokenizer-rs", stdout=subprocess.PIPE, check=True)
+    messages = map(json.loads, done.stdout.splitlines())
+    (built,) = (found["executable"] for found in messages if found.get("target", {}).get("name") == name)
+    return str(built)
 
 
 def compare(commands: dict[str, list[str]], corpus: str, options: argparse.Namespace) -> dict[str, Any]:

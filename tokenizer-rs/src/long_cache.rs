@@ -211,7 +211,7 @@ mod tests {
         let mut cache = LongCache::<u16>::new(1 << 17);
         let word = |number: u32| format!("a word that is long enough {number:08}");
         let mut grown = 0;
-        for number in 0..20_000 {
+        for number in 0..2_000 {
             cache.insert(LongKey::of(word(number).as_bytes()), &[number % 60_000]);
             if cache.is_crowded() {
                 cache.grow();

@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn what_was_granted_is_kept_and_known_words_still_count_when_it_is_used_up() {
         let mut counts = WordCounts::new(200_000);
-        let words: Vec<String> = (0..100_000).map(|number| format!("w{number}")).collect();
+        let words: Vec<String> = (0..4_000).map(|number| format!("w{number}")).collect();
         let full = words
             .iter()
             .position(|word| count(&mut counts, &[word]).is_none())
