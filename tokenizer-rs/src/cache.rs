@@ -190,7 +190,7 @@ impl Cache {
     /// hash depend on all of the word.
     #[inline(always)]
     pub fn place(&self, key: Key) -> Place {
-        Place(((key.hash() >> 32) * self.scale >> 32) as u32)
+        Place((((key.hash() >> 32) * self.scale) >> 32) as u32)
     }
 
     /// Fetches a line ahead of its use.

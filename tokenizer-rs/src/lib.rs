@@ -5,7 +5,7 @@
 //!
 //! 1. [`special`] cuts the special tokens out of the text;
 //! 2. [`word_ends`] cuts the rest into words by a rule of [`family`], with the classes of [`unicode`];
-//! 3. [`cache`] remembers the ids of words seen before, in a table of fixed size;
+//! 3. [`cache`] remembers the ids of words seen before, in a table with a bound;
 //! 4. [`merge`] computes the ids of the words that the cache does not know.
 //!
 //! [`model`] builds the tables from a `tokenizer.json` ([`file`] is its shape) and refuses by name whatever it does not

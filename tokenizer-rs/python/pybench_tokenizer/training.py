@@ -18,7 +18,7 @@ from pybench_tokenizer.shared_object import (
     lib,
 )
 
-# 50 to 60 bytes a distinct word: some 70 million of them.
+# Some 50 bytes a distinct word, and twice that while it grows: 40 to 80 million of them.
 WORD_TABLE_BYTES = 4 << 30
 FREQUENCY_MAX = 2**64 - 1
 
@@ -37,7 +37,7 @@ def train(
     documents: a stream of str or of bytes of UTF-8; each goes by once and is not kept, only its distinct words are.
     vocab_size: special tokens, the 256 bytes and merged tokens together; fewer come out where the text has no more
     pairs. family: how text is split into words, "gpt2", "llama3" or "o200k". min_frequency: rarer pairs are not merged.
-    word_table_bytes: what the table of distinct words may take; merging takes up to three times as much besides.
+    word_table_bytes: what the table of distinct words may take; merging takes up to five times what it holds besides.
 
     Equal to `BpeTrainer(vocab_size, min_frequency, special_tokens, initial_alphabet=ByteLevel.alphabet())`. Raises
     UnsupportedError for a family that a tokenizer.json cannot name and a vocab_size that bytes alone exceed,
