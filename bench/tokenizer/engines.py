@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One engine in a process of its own: encodes a corpus several times and prints each time and a hash of the ids.
 
-    PYTHON engines.py ENGINE VOCABULARY CORPUS LIMIT_BYTES PASSES THREADS cpu|wall
+    PYTHON engines.py ENGINE VOCABULARY CORPUS LIMIT_BYTES PASSES
 
 Each engine is called in the fastest way that its Python package offers, on what that takes; making that input is not
 timed, nor is freeing the result or bringing it into one form for the hash. Needs numpy and the engine, not pybench.
@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -29,15 +28,12 @@ SEPARATOR = "\x01\x02\x03\x04"
 
 
 def main() -> None:
-    engine, vocabulary, corpus, limit, passes, threads, clock_name = sys.argv[1:8]
+    engine, vocabulary, corpus, limit, passes = sys.argv[1:6]
     text, offsets = read_corpus(Path(corpus), int(limit))
-    if int(threads) > 1:
-        run, flatten = ours_in_threads(Path(vocabulary), text, offsets, int(threads))
-    else:
-        run, flatten = ENGINES[engine](Path(vocabulary), text, offsets)
+    run, flatten = ENGINES[engine](Path(vocabulary), text, offsets)
     seconds, digest = [], ""
-    # A process shares its CPU with others, so its own time counts; what several threads gain is the wall's.
-    clock = time.process_time if clock_name == "cpu" else time.perf_counter
+    # A process shares its CPU with others, so its own time counts.
+    clock = time.process_time
     for number in range(int(passes)):
         begin = clock()
         result = run()
@@ -78,34 +74,6 @@ def ours_from_list(vocabulary: Path, text: bytes, offsets: Any) -> tuple[Run, Fl
     tokenizer = pybench_tokenizer.Tokenizer.from_file(vocabulary)
     documents = strings(text, offsets)
     return lambda: tokenizer.encode_batch(documents), lambda result: result[0]
-
-
-def ours_in_threads(vocabulary: Path, text: bytes, offsets: Any, threads: int) -> tuple[Run, Flatten]:
-    """Threads that live as long as the process, each with an equal share of the bytes."""
-    import pybench_tokenizer
-
-    tokenizer = pybench_tokenizer.Tokenizer.from_file(vocabulary)
-    wanted = [len(text) * number // threads for number in range(threads + 1)]
-    cuts = [int(np.searchsorted(offsets, byte)) for byte in wanted]
-    results: list[Any] = [None] * threads
-    begin, end = threading.Barrier(threads + 1), threading.Barrier(threads + 1)
-
-    def work(number: int) -> None:
-        share = offsets[cuts[number] : cuts[number + 1] + 1]
-        while True:
-            begin.wait()
-            results[number] = tokenizer.encode_batch(text, share)[0]
-            end.wait()
-
-    for number in range(threads):
-        threading.Thread(target=work, args=(number,), daemon=True).start()
-
-    def run() -> list[Any]:
-        begin.wait()
-        end.wait()
-        return list(results)
-
-    return run, np.concatenate
 
 
 def hugging_face(vocabulary: Path, text: bytes, offsets: Any) -> tuple[Run, Flatten]:

@@ -7,11 +7,11 @@
 
 A round runs every engine once, in random order, each in a fresh process bound to one CPU: its first pass over the text
 is cold, the median of the passes behind that is warm. All have to give the same ids. Ratios are paired within rounds;
-their intervals are percentile bootstraps over rounds (Efron and Tibshirani 1993). `--threads` compares this tokenizer
-in that many threads with itself in one, by the wall clock. MB are 10^6 bytes.
+their intervals are percentile bootstraps over rounds (Efron and Tibshirani 1993). MB are 10^6
+bytes.
 
-One engine's time is the CPU time of its process, all its threads together, that of `--threads` the wall's. Other work
-on the machine still shows, through the caches: read ratios, not rates.
+An engine's time is the CPU time of its process, all its threads together. Other work on the machine still shows,
+through the caches: read ratios, not rates.
 """
 
 from __future__ import annotations
@@ -43,26 +43,22 @@ def main() -> None:
     parser.add_argument("--limit-bytes", type=int, default=16_000_000)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--passes", type=int, default=4)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)))
     options = parser.parse_args()
-    if options.threads == 1:
-        os.sched_setaffinity(0, {options.cpu})
-        runs = {engine: (engine, 1) for engine in options.engine or ["ours", "gigatoken", "fastokens", "hf1"]}
-    else:
-        runs = {f"{options.threads} threads": ("ours", options.threads), "one": ("ours", 1)}
+    os.sched_setaffinity(0, {options.cpu})
+    engines = options.engine or ["ours", "gigatoken", "fastokens", "hf1"]
     for corpus in options.corpus or ["mix", "multi", "zipf", "rand"]:
-        rates, facts = measure(options, corpus, runs)
+        rates, facts = measure(options, corpus, engines)
         print(json.dumps({"corpus": corpus, **facts, "engines": summarise(rates)}), flush=True)
 
 
-def measure(options: argparse.Namespace, corpus: str, runs: dict[str, tuple[str, int]]) -> tuple[Rates, dict[str, Any]]:
-    rates: Rates = {name: {"cold": [], "warm": []} for name in runs}
+def measure(options: argparse.Namespace, corpus: str, engines: list[str]) -> tuple[Rates, dict[str, Any]]:
+    rates: Rates = {name: {"cold": [], "warm": []} for name in engines}
     chance = random.Random(20260101)
     facts: dict[str, Any] = {}
     for _ in range(options.rounds):
-        for name in chance.sample(list(runs), len(runs)):
-            result = run_engine(options, corpus, *runs[name])
+        for name in chance.sample(engines, len(engines)):
+            result = run_engine(options, corpus, name)
             found = {"bytes": result["bytes"], "ids_sha256": result["sha256"]}
             if (facts := facts or found) != found:
                 raise SystemExit(f"{name} gives other ids on {corpus}: nothing to compare")
@@ -72,13 +68,12 @@ def measure(options: argparse.Namespace, corpus: str, runs: dict[str, tuple[str,
     return rates, facts
 
 
-def run_engine(options: argparse.Namespace, corpus: str, engine: str, threads: int) -> dict[str, Any]:
+def run_engine(options: argparse.Namespace, corpus: str, engine: str) -> dict[str, Any]:
     environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
     environment.pop("PYTHONPATH", None)
     python = options.peers / engine.removesuffix("-list") / "bin/python"
     text = options.corpora / f"{corpus}.bin"
-    command = [python, ENGINES, engine, options.vocabulary, text, options.limit_bytes, options.passes, threads]
-    command.append("cpu" if options.threads == 1 else "wall")
+    command = [python, ENGINES, engine, options.vocabulary, text, options.limit_bytes, options.passes]
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         raise SystemExit(f"{engine} failed:\n{done.stderr}")

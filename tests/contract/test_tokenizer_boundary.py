@@ -52,7 +52,7 @@ def declarations() -> tuple[cffi.FFI, list[str]]:
 def test_the_header_declares_what_rust_exports() -> None:
     ffi, names = declarations()
     header = ffi.dlopen(str(pybench_tokenizer.object_path()))
-    assert len(names) == 14
+    assert len(names) == 21
     for name in names:
         generated = str(shared_object.ffi.typeof(getattr(shared_object.lib, name)))
         assert str(ffi.typeof(getattr(header, name))) == generated.replace("struct ", ""), name
@@ -201,13 +201,13 @@ def test_a_message_is_cut_to_the_room_there_is() -> None:
 
 def test_a_small_buffer_is_told_what_it_needs_at_most(tokenizer: Tokenizer) -> None:
     ffi, lib = shared_object.ffi, shared_object.lib
-    text = b"the quick brown fox"
+    text, worker = b"the quick brown fox", tokenizer._take_worker()
     needed = len(tokenizer.encode(text))
     offsets, id_offsets = ffi.new("uint64_t[]", [0, len(text)]), ffi.new("uint64_t[]", 2)
     count, position = ffi.new("size_t *"), ffi.new("size_t *")
     for capacity in range(needed + 1):
         ids = ffi.new("uint16_t[]", [0xFFFF] * (needed + 8))
-        status = lib.pbt_encode_batch(tokenizer._worker(), text, offsets, 1, ids, capacity, id_offsets, count, position)
+        status = lib.pbt_encode_batch(worker, text, offsets, 1, ids, capacity, id_offsets, count, position)
         assert list(ids)[capacity:] == [0xFFFF] * (needed + 8 - capacity)
         if capacity < needed:
             assert (status, count[0]) == (shared_object.ERROR_CAPACITY, len(text))
@@ -230,15 +230,29 @@ def test_a_worker_says_what_it_holds() -> None:
     # 32 bytes for each entry, and for each 32 of them a long one of 128, two at least.
     assert sizes[1] - sizes[0] == 64 + 256
     assert sizes[2] - sizes[0] == (32 << 10) + (4 << 10)
+    # A table larger than the first is grown into: meanwhile the one that is a quarter of it is there, too.
+    largest = Tokenizer.from_file(VOCABULARY, cache_entries=1 << 19).worker_bytes()
+    assert largest - sizes[0] == (18 << 20) * 5 // 4
 
 
 def test_worker_and_model_may_be_freed_in_any_order() -> None:
     tokenizer = Tokenizer.from_file(VOCABULARY)
-    worker = tokenizer._worker()
     expected = tokenizer.encode("still here").tolist()
     shared_object.ffi.release(tokenizer._model)
     assert tokenizer.encode("still here").tolist() == expected
-    shared_object.ffi.release(worker)
+    shared_object.ffi.release(tokenizer._take_worker())
+
+
+def test_there_are_as_many_workers_as_calls_at_one_time(tokenizer: Tokenizer) -> None:
+    """Threads that come one after the other share one, and what it has learned; so do calls that failed."""
+    one = Tokenizer.from_file(VOCABULARY)
+    for _ in range(5):
+        thread = threading.Thread(target=one.encode, args=("some text",))
+        thread.start()
+        thread.join()
+    with pytest.raises(Utf8Error):
+        one.encode(b"\xff")
+    assert (one.worker_bytes(), len(one._idle)) == (tokenizer.worker_bytes(), 1)
 
 
 def test_threads_share_one_tokenizer(tokenizer: Tokenizer) -> None:

@@ -4,7 +4,7 @@
  *
  * Rules that every function keeps:
  *  - It returns a pbt_status; results leave through pointers. No panic and no exception crosses this boundary.
- *  - The caller owns every buffer. Nothing returned here has to be freed, except the two opaque handles.
+ *  - The caller owns every buffer. Nothing returned here has to be freed, except the three opaque handles.
  *  - A pbt_model is immutable and may be shared by any number of threads. A pbt_worker (cache and scratch memory)
  *    belongs to one thread at a time and keeps its model alive; models and workers may be freed in any order.
  *  - Text is UTF-8. Ids are written with pbt_model_id_bytes() bytes each, native endian: 2 when every id fits, else 4.
@@ -33,9 +33,11 @@ typedef int32_t pbt_status;
 #define PBT_ERROR_CAPACITY 6    /* the output buffer is too small; *count tells how much is needed at the most */
 #define PBT_ERROR_ID 7          /* an id outside the vocabulary */
 #define PBT_ERROR_INTERNAL 8    /* a caught panic: a defect of this library */
+#define PBT_ERROR_MEMORY 9      /* what was granted does not suffice */
 
 typedef struct pbt_model pbt_model;
 typedef struct pbt_worker pbt_worker;
+typedef struct pbt_trainer pbt_trainer;
 
 uint32_t pbt_abi_version(void);
 
@@ -82,6 +84,29 @@ pbt_status pbt_encode_batch(pbt_worker *worker, const uint8_t *text, const uint6
  * *position: index of the offending id on PBT_ERROR_ID. */
 pbt_status pbt_decode(const pbt_model *model, const void *ids, size_t id_count, uint8_t *bytes, size_t bytes_capacity,
                       size_t *count, size_t *position);
+
+/* Training: documents are counted as they are fed, then a vocabulary is learned from the counts, as often as wanted. A
+ * trainer belongs to one thread at a time. `family` names the splitting rule: gpt2, llama3 or o200k.
+ * table_bytes_max: what the table of distinct words may take. */
+pbt_status pbt_trainer_new(const uint8_t *family, size_t family_bytes, size_t table_bytes_max, pbt_trainer **trainer,
+                           char *message, size_t message_capacity, size_t *message_bytes);
+void pbt_trainer_free(pbt_trainer *trainer);
+/* Distinct words so far; 0 for a null trainer. */
+size_t pbt_trainer_words(const pbt_trainer *trainer);
+/* Bytes that the table of distinct words holds; 0 for a null trainer. */
+size_t pbt_trainer_table_bytes(const pbt_trainer *trainer);
+/* Counts the words of documents, given as for pbt_encode_batch. PBT_ERROR_MEMORY when the table would grow beyond its
+ * limit. After an error some of the documents are counted, some not. */
+pbt_status pbt_trainer_feed(pbt_trainer *trainer, const uint8_t *text, const uint64_t *offsets, size_t document_count,
+                            size_t *position);
+/* Learns a vocabulary of vocab_size tokens: the special tokens, which lie as for pbt_model_load_ranks and get the first
+ * ids, the 256 bytes, and merges of pairs that occur frequency_min times at the least. *json_bytes: the size of its
+ * tokenizer.json, which the trainer keeps until it trains again. */
+pbt_status pbt_trainer_train(pbt_trainer *trainer, uint32_t vocab_size, uint64_t frequency_min, const uint8_t *specials,
+                             const uint64_t *special_ends, size_t special_count, size_t *json_bytes, char *message,
+                             size_t message_capacity, size_t *message_bytes);
+/* Copies that tokenizer.json. *count: its bytes, also on PBT_ERROR_CAPACITY. */
+pbt_status pbt_trainer_json(const pbt_trainer *trainer, uint8_t *json, size_t json_capacity, size_t *count);
 
 #ifdef __cplusplus
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A cache of fixed size from short words to their ids.
+//! A cache of bounded size from short words to their ids.
 //!
 //! Two entries of 32 bytes share a cache line of 64, so a probe costs one memory access, and where it will be is known
 //! early enough to fetch it ahead. The whole word is compared: a hash collision costs time, never an id. A new word
 //! takes the first place of its line and pushes the old one to the second; a hit in the second place swaps the two,
-//! which keeps frequent words from being pushed out by rare ones. Nothing grows: a table that grows with the text is
-//! fast on text it has seen and slow on all other (gigatoken, from which the layout of one line a probe is taken, MIT
-//! licence, shows both).
+//! which keeps frequent words from being pushed out by rare ones.
+//!
+//! The cache begins small and grows with the words that it has been given, up to its bound and not beyond: a short text
+//! should not pay for pages that it never needs, and a small table stays closer to the processor. A table without a
+//! bound is fast on text that it has seen and slow on all other (gigatoken, from which the layout of one line a probe is
+//! taken, MIT licence, shows both).
 
 use crate::memory::{Table, Zeroed, prefetch};
 
@@ -64,7 +67,7 @@ impl Key {
 
     #[inline(always)]
     fn hash(self) -> u64 {
-        // Odd constants from the golden ratio and from xxHash; only the high half of the product is used.
+        // Odd constants from the golden ratio and from xxHash; only the highest bits of the product are used.
         (self.low.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ self.high).wrapping_mul(0xC2B2_AE3D_27D4_EB4F)
     }
 }
@@ -115,26 +118,67 @@ impl Line {
 #[derive(Clone, Copy, Default)]
 pub struct Place(u32);
 
+/// Lines of a new cache: 128 KiB, a part of a processor's second cache.
+const LINES_FIRST: usize = 1 << 11;
+
+/// By how much the cache grows at a time.
+const GROWTH: usize = 4;
+
 /// The cache of one thread.
 pub struct Cache {
     lines: Table<Line>,
-    mask: u32,
+    /// The number of lines.
+    scale: u64,
+    lines_max: usize,
+    /// Words that may still come before the cache is too crowded for its size.
+    room: isize,
 }
 
 impl Cache {
-    /// `entries`: 0 for none, else a power of two from 2 to `ENTRIES_MAX` (1 counts as 2: a line has two).
+    /// `entries`, at most: 0 for none, else a power of two from 2 to `ENTRIES_MAX` (1 counts as 2: a line has two).
     pub fn new(entries: usize) -> Self {
         assert!(entries == 0 || entries.is_power_of_two() && entries <= ENTRIES_MAX);
-        let lines = entries.div_ceil(2);
+        let lines_max = entries.div_ceil(2);
+        Self::with_lines(lines_max.min(LINES_FIRST), lines_max)
+    }
+
+    fn with_lines(lines: usize, lines_max: usize) -> Self {
         Self {
             lines: Table::new(lines),
-            mask: lines.max(1) as u32 - 1,
+            scale: lines as u64,
+            lines_max,
+            // One word a line: by chance more than two words would then share 8 % of the lines.
+            room: if lines < lines_max { lines as isize } else { isize::MAX },
         }
     }
 
-    /// Bytes of memory that the cache holds.
-    pub fn bytes(&self) -> usize {
-        size_of_val(&*self.lines)
+    /// Bytes of memory that the cache holds at most, those included that are held only while it grows.
+    pub fn bytes_max(&self) -> usize {
+        let while_growing = if self.lines_max > LINES_FIRST {
+            self.lines_max / GROWTH
+        } else {
+            0
+        };
+        size_of::<Line>() * (self.lines_max + while_growing)
+    }
+
+    /// Whether it is time to grow.
+    #[inline(always)]
+    pub fn is_crowded(&self) -> bool {
+        self.room < 0
+    }
+
+    /// Moves to a larger table, within the bound. Places that were worked out before do not hold any more.
+    #[cold]
+    pub fn grow(&mut self) {
+        let lines = (self.lines.len() * GROWTH).min(self.lines_max);
+        let mut grown = Self::with_lines(lines, self.lines_max);
+        for line in self.lines.iter() {
+            for entry in line.entries.iter().rev().filter(|entry| entry.key != Key::default()) {
+                grown.insert(grown.place(entry.key), entry.key, entry.value);
+            }
+        }
+        *self = grown;
     }
 
     /// Whether nothing can ever be found.
@@ -142,10 +186,11 @@ impl Cache {
         self.lines.is_empty()
     }
 
-    /// The line of a word.
+    /// The line of a word: its hash as a part of 1, times the number of lines (Lemire 2019). Only the highest bits of the
+    /// hash depend on all of the word.
     #[inline(always)]
     pub fn place(&self, key: Key) -> Place {
-        Place((key.hash() >> 32) as u32 & self.mask)
+        Place((((key.hash() >> 32) * self.scale) >> 32) as u32)
     }
 
     /// Fetches a line ahead of its use.
@@ -181,6 +226,56 @@ impl Cache {
             }
             line.entries[1] = line.entries[0];
             line.entries[0] = Entry { key, value };
+            self.room -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u32) -> Key {
+        Key::of(format!("{number:08x}").as_bytes(), 0, 8)
+    }
+
+    #[test]
+    fn a_cache_grows_to_its_bound_and_keeps_what_it_knows() {
+        // Miri takes a thousand times as long.
+        let sizes_and_words = if cfg!(miri) {
+            &[(1 << 13, 5_000)][..]
+        } else {
+            &[(1 << 13, 1_000_000), (1 << 17, 1_000_000)]
+        };
+        for &(entries, words) in sizes_and_words {
+            let mut cache = Cache::new(entries);
+            let mut sizes = vec![cache.lines.len()];
+            for number in 0..words {
+                cache.insert(cache.place(key(number)), key(number), [u64::from(number), 7]);
+                if cache.is_crowded() {
+                    cache.grow();
+                    sizes.push(cache.lines.len());
+                    let newest = cache.find(cache.place(key(number)), key(number));
+                    assert_eq!(newest, Some([u64::from(number), 7]));
+                    let kept = (0..=number).filter(|&one| cache.holds(cache.place(key(one)), key(one)));
+                    let kept = kept.count();
+                    assert!(kept as f64 > 0.85 * f64::from(number), "{kept} of {number}");
+                }
+            }
+            assert_eq!((sizes[0], sizes.last()), (LINES_FIRST, Some(&(entries / 2))));
+            assert!(cache.bytes_max() >= size_of_val(&*cache.lines) && cache.room > 0);
+        }
+    }
+
+    #[test]
+    fn small_caches_and_none_never_grow() {
+        for entries in [0, 2, 1 << 12] {
+            let mut cache = Cache::new(entries);
+            for number in 0..if cfg!(miri) { 1_000 } else { 100_000 } {
+                cache.insert(cache.place(key(number)), key(number), [1, 1]);
+                assert!(!cache.is_crowded());
+            }
+            assert_eq!(cache.bytes_max(), size_of_val(&*cache.lines));
         }
     }
 }

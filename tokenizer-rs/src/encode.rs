@@ -114,7 +114,7 @@ impl<I: TokenId> Encoder<I> {
 }
 
 /// Where a document begins, and the document; `None` when the offsets are not good.
-fn document<'text>(text: &'text [u8], pair: &[u64]) -> Option<(usize, &'text [u8])> {
+pub(crate) fn document<'text>(text: &'text [u8], pair: &[u64]) -> Option<(usize, &'text [u8])> {
     let start = usize::try_from(pair[0]).ok()?;
     let document = text.get(start..usize::try_from(pair[1]).ok()?)?;
     (document.len() <= DOCUMENT_BYTES_MAX).then_some((start, document))

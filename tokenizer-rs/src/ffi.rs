@@ -11,6 +11,8 @@
     reason = "the header states what callers owe; the module comment sums it up"
 )]
 
+mod training;
+
 use crate::cache::ENTRIES_MAX;
 use crate::encode::{EncodeError, Encoder};
 use crate::family::Family;
@@ -36,6 +38,7 @@ enum Failure {
     Capacity = 6,
     Id = 7,
     Internal = 8,
+    Memory = 9,
 }
 
 type Outcome = Result<(), Failure>;
@@ -120,32 +123,44 @@ pub unsafe extern "C" fn pbt_model_load_ranks(
         // SAFETY: as above.
         let (model, message_bytes) = unsafe { (single(model)?, single(message_bytes)?) };
         // SAFETY: as above; the texts are as long as the last end says.
-        let (ends, ids) = unsafe { (input(special_ends, special_count)?, input(special_ids, special_count)?) };
-        let text_bytes = usize::try_from(ends.last().copied().unwrap_or(0)).map_err(|_| Failure::Argument)?;
-        // SAFETY: as above.
-        let specials = special_texts(unsafe { input(specials, text_bytes)? }, ends, ids)?;
-        let loaded = match std::str::from_utf8(family).ok().and_then(Family::of_name) {
-            Some(family) => Model::from_ranks(ranks, family, &specials),
-            None => {
-                let names = "only gpt2, llama3, cl100k and o200k are supported";
-                let name = String::from_utf8_lossy(family);
-                Err(LoadError::Unsupported(format!("splitting rule {name:?}; {names}")))
-            }
+        let (texts, ids) = unsafe {
+            (
+                special_texts(specials, special_ends, special_count)?,
+                input(special_ids, special_count)?,
+            )
         };
+        let specials: Vec<_> = texts.into_iter().zip(ids.iter().copied()).collect();
+        let loaded = family_of(family).and_then(|family| Model::from_ranks(ranks, family, &specials));
         hand_over(loaded, model, message, message_bytes)
     })
 }
 
+fn family_of(name: &[u8]) -> Result<Family, LoadError> {
+    let family = std::str::from_utf8(name).ok().and_then(Family::of_name);
+    family.ok_or_else(|| {
+        let names = "only gpt2, llama3, cl100k and o200k are supported";
+        LoadError::Unsupported(format!("splitting rule {:?}; {names}", String::from_utf8_lossy(name)))
+    })
+}
+
 /// Cuts the texts of special tokens apart.
-fn special_texts<'call>(text: &'call [u8], ends: &[u64], ids: &[u32]) -> Result<Vec<(&'call str, u32)>, Failure> {
+///
+/// # Safety
+/// There are `count` ends, and as many bytes of text as the last of them says.
+unsafe fn special_texts<'call>(text: *const u8, ends: *const u64, count: usize) -> Result<Vec<&'call str>, Failure> {
+    // SAFETY: by the contract of this function.
+    let ends = unsafe { input(ends, count)? };
+    let text_bytes = usize::try_from(ends.last().copied().unwrap_or(0)).map_err(|_| Failure::Argument)?;
+    // SAFETY: as above.
+    let text = unsafe { input(text, text_bytes)? };
     let mut start = 0;
-    let cut = |(&end, &id): (&u64, &u32)| {
+    let cut = |&end: &u64| {
         let end = usize::try_from(end).ok();
         let one = end.and_then(|end| text.get(std::mem::replace(&mut start, end)..end));
-        one.and_then(|one| Some((std::str::from_utf8(one).ok()?, id)))
+        one.and_then(|one| std::str::from_utf8(one).ok())
             .ok_or(Failure::Argument)
     };
-    ends.iter().zip(ids).map(cut).collect()
+    ends.iter().map(cut).collect()
 }
 
 /// Gives a loaded model to the caller, or the reason why there is none.
@@ -156,14 +171,22 @@ fn hand_over(
     message_bytes: &mut MaybeUninit<usize>,
 ) -> Outcome {
     model.write(std::ptr::null_mut());
+    let loaded = explained(loaded, message, message_bytes)?;
+    model.write(Box::into_raw(Box::new(ModelHandle {
+        model: Arc::new(loaded),
+    })));
+    Ok(())
+}
+
+/// What there is, or the reason why not as a message.
+fn explained<T>(
+    result: Result<T, LoadError>,
+    message: &mut [MaybeUninit<u8>],
+    message_bytes: &mut MaybeUninit<usize>,
+) -> Result<T, Failure> {
     message_bytes.write(0);
-    let (failure, text) = match loaded {
-        Ok(loaded) => {
-            model.write(Box::into_raw(Box::new(ModelHandle {
-                model: Arc::new(loaded),
-            })));
-            return Ok(());
-        }
+    let (failure, text) = match result {
+        Ok(value) => return Ok(value),
         Err(LoadError::Format(text)) => (Failure::Format, text),
         Err(LoadError::Unsupported(text)) => (Failure::Unsupported, text),
     };

@@ -64,28 +64,67 @@ struct Entry<I: TokenId> {
     ids: I::Block,
 }
 
-/// The cache of one thread.
+/// Sets of a new cache: 64 KiB.
+const SETS_FIRST: usize = 1 << 8;
+
+/// By how much the cache grows at a time.
+const GROWTH: usize = 4;
+
+/// The cache of one thread. It grows as its sister does.
 pub struct LongCache<I: TokenId> {
     sets: Table<[Entry<I>; 2]>,
     mask: usize,
+    sets_max: usize,
+    /// Words that may still come before the cache is too crowded for its size.
+    room: isize,
 }
 
 // SAFETY: numbers, and a block of ids, which says the same of itself.
 unsafe impl<I: TokenId> Zeroed for [Entry<I>; 2] {}
 
 impl<I: TokenId> LongCache<I> {
-    /// `short_entries`: of the cache for short words.
+    /// `short_entries`: at most, of the cache for short words.
     pub fn new(short_entries: usize) -> Self {
-        let sets = short_entries.div_ceil(2 * SHORT_PER_LONG);
+        let sets_max = short_entries.div_ceil(2 * SHORT_PER_LONG);
+        Self::with_sets(sets_max.min(SETS_FIRST), sets_max)
+    }
+
+    fn with_sets(sets: usize, sets_max: usize) -> Self {
         Self {
             sets: Table::new(sets),
             mask: sets.max(1) - 1,
+            sets_max,
+            room: if sets < sets_max { sets as isize } else { isize::MAX },
         }
     }
 
-    /// Bytes of memory that the cache holds.
-    pub fn bytes(&self) -> usize {
-        size_of_val(&*self.sets)
+    /// Bytes of memory that the cache holds at most, those included that are held only while it grows.
+    pub fn bytes_max(&self) -> usize {
+        let while_growing = if self.sets_max > SETS_FIRST {
+            self.sets_max / GROWTH
+        } else {
+            0
+        };
+        size_of::<[Entry<I>; 2]>() * (self.sets_max + while_growing)
+    }
+
+    /// Whether it is time to grow.
+    #[inline(always)]
+    pub fn is_crowded(&self) -> bool {
+        self.room < 0
+    }
+
+    /// Moves to a larger table, within the bound.
+    #[cold]
+    pub fn grow(&mut self) {
+        let sets = (self.sets.len() * GROWTH).min(self.sets_max);
+        let mut grown = Self::with_sets(sets, self.sets_max);
+        for set in self.sets.iter() {
+            for entry in set.iter().rev().filter(|entry| entry.key != LongKey([0; 8])) {
+                grown.push(*entry);
+            }
+        }
+        *self = grown;
     }
 
     /// The ids of a word, behind which the count stands.
@@ -112,9 +151,14 @@ impl<I: TokenId> LongCache<I> {
             *place = I::narrow(id);
         }
         *last = I::narrow(ids.len() as u32);
-        if let Some(set) = self.set(key) {
+        self.push(Entry { key, ids: block });
+    }
+
+    fn push(&mut self, entry: Entry<I>) {
+        if let Some(set) = self.set(entry.key) {
             set[1] = set[0];
-            set[0] = Entry { key, ids: block };
+            set[0] = entry;
+            self.room -= 1;
         }
     }
 
@@ -160,5 +204,23 @@ mod tests {
                 changed[at] ^= 0x80;
             }
         }
+    }
+
+    #[test]
+    fn the_cache_grows_to_its_bound_and_keeps_what_it_knows() {
+        let mut cache = LongCache::<u16>::new(1 << 17);
+        let word = |number: u32| format!("a word that is long enough {number:08}");
+        let mut grown = 0;
+        for number in 0..2_000 {
+            cache.insert(LongKey::of(word(number).as_bytes()), &[number % 60_000]);
+            if cache.is_crowded() {
+                cache.grow();
+                grown += 1;
+                let found = cache.find(LongKey::of(word(number).as_bytes())).map(|ids| ids[0]);
+                assert_eq!(found, Some((number % 60_000) as u16));
+            }
+        }
+        assert_eq!((grown, cache.sets.len()), (2, 1 << 11));
+        assert!(cache.bytes_max() >= size_of_val(&*cache.sets));
     }
 }

@@ -179,15 +179,20 @@ mod tests {
 
     #[test]
     fn every_pair_is_found_and_no_other() {
-        for count in [0, 1, 2, 3, 100, 5_000, 70_000] {
-            let merges: Vec<_> = (0..count).map(|n: u32| (n * 7 % 65_521, n / 3, 256 + n)).collect();
+        for count in if cfg!(miri) {
+            &[0, 1, 3, 100][..]
+        } else {
+            &[0, 1, 2, 3, 100, 5_000, 70_000]
+        } {
+            let merges: Vec<_> = (0..*count).map(|n: u32| (n * 7 % 65_521, n / 3, 256 + n)).collect();
             let table = MergeTable::new(std::array::from_fn(|byte| byte as u32), &merges);
             for &(left, right, product) in &merges {
                 assert_eq!(table.product(left, right), product);
             }
             let known: std::collections::HashSet<_> = merges.iter().map(|&(left, right, _)| (left, right)).collect();
-            for left in 0..300 {
-                for right in 0..300 {
+            let side = if cfg!(miri) { 40 } else { 300 };
+            for left in 0..side {
+                for right in 0..side {
                     assert_eq!(table.product(left, right) != NO_ID, known.contains(&(left, right)));
                 }
             }

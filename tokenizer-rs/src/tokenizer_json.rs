@@ -7,6 +7,7 @@
 //! ([`crate::reachable`]), and ids that rise with the rank. Files that Hugging Face's trainer writes keep both, and so
 //! do those made from tiktoken's.
 
+use crate::byte_level::bytes_by_character;
 use crate::family::Family;
 use crate::file::{AddedToken, BpeModel, ByteLevel, Merge, ModelKind, Split, TokenizerFile};
 use crate::model::{LoadError, Model, Parts, check_size, malformed, quoted, unsupported};
@@ -230,17 +231,6 @@ fn ids_by_token(tokens: &[String]) -> Result<Ids, LoadError> {
         }
     }
     Ok(ids)
-}
-
-/// Byte-level BPE writes each byte as a character: printable ones as themselves, the others from U+0100 on.
-/// Source: `bytes_to_unicode` of GPT-2's `encoder.py`.
-fn bytes_by_character() -> HashMap<char, u8> {
-    let mut shifted = 0x100..;
-    let mut character_of = |byte: u8| match byte {
-        b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF => Some(char::from(byte)),
-        _ => shifted.next().and_then(char::from_u32),
-    };
-    (0..=255).filter_map(|byte| Some((character_of(byte)?, byte))).collect()
 }
 
 fn byte_ids(ids: &Ids, byte_of: &HashMap<char, u8>) -> Result<[u32; 256], LoadError> {

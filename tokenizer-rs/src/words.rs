@@ -5,30 +5,23 @@
 //! the second works out where in the cache each one lies and has it fetched, the third copies ids from there. The first
 //! word that the cache lacks has all such words of its batch merged at once.
 
-use crate::blocks::{BLOCK_BYTES, word_starts};
 use crate::cache::{Cache, Key, Place, WORD_BYTES};
-use crate::family::{Cl100k, Family, Gpt2, Llama3, O200k, Rule};
+use crate::family::Rule;
 use crate::long_cache::{LONG_WORD_BYTES, LongCache, LongKey};
 use crate::merge::Merger;
 #[cfg(target_arch = "x86_64")]
 use crate::merge_table::MergeTable;
 use crate::model::Model;
 use crate::output::{Full, Output};
-use crate::scanner::word_end;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::lanes;
 use crate::simd::{Level, PLACES_WRITTEN, Scalar, Simd};
 use crate::token_id::TokenId;
 use crate::unicode::ClassTable;
-
-/// Words of a batch. Enough that memory has answered by the time a word's turn comes, few enough for the first cache.
-const BATCH_WORDS: usize = 256;
+use crate::word_ends::{BATCH_WORDS, Ends, find_ends};
 
 /// From how many missing words of two batches on the others are sought out and merged together.
 const SOUGHT_FROM: usize = 12;
-
-/// Where the words of a batch end.
-type Ends = [u32; BATCH_WORDS + PLACES_WRITTEN];
 
 /// One batch, as the passes leave it.
 struct Batch {
@@ -73,7 +66,7 @@ impl<I: TokenId> WordEncoder<I> {
 
     /// Bytes held between documents, at most.
     pub fn bytes(&self) -> usize {
-        self.cache.bytes() + self.long_cache.bytes() + Merger::retained_bytes() + size_of::<Batch>()
+        self.cache.bytes_max() + self.long_cache.bytes_max() + Merger::retained_bytes() + size_of::<Batch>()
     }
 
     /// Gives back what a very long word made the scratch memory grow to.
@@ -134,6 +127,9 @@ impl<I: TokenId> WordEncoder<I> {
         let classes = ClassTable::shared();
         let mut at = 0;
         while at < text.len() {
+            if self.cache.is_crowded() || self.long_cache.is_crowded() {
+                self.grow_caches();
+            }
             // SAFETY: by the contract of this function.
             let count = unsafe { find_ends::<R, S>(classes, text, at, &mut self.batch.ends) };
             self.look_ahead(text, at, count);
@@ -147,6 +143,17 @@ impl<I: TokenId> WordEncoder<I> {
             at = end;
         }
         Ok(())
+    }
+
+    /// Between batches, whose places growing would move.
+    #[cold]
+    fn grow_caches(&mut self) {
+        if self.cache.is_crowded() {
+            self.cache.grow();
+        }
+        if self.long_cache.is_crowded() {
+            self.long_cache.grow();
+        }
     }
 
     /// Works out where each word lies in the cache, and has that fetched.
@@ -363,73 +370,4 @@ unsafe fn learn_some<I: TokenId, L: lanes::Lanes, const GROUP: usize>(
         );
     }
     indices.len().min(GROUP)
-}
-
-/// Where the words of a text end, found with the instructions of `level`, which the machine has.
-pub fn word_ends_of(family: Family, level: Level, text: &str) -> Vec<usize> {
-    let find = |at: usize, ends: &mut Ends| match family {
-        Family::Gpt2 => find_ends_at::<Gpt2>(level, text.as_bytes(), at, ends),
-        Family::Llama3 => find_ends_at::<Llama3>(level, text.as_bytes(), at, ends),
-        Family::Cl100k => find_ends_at::<Cl100k>(level, text.as_bytes(), at, ends),
-        Family::O200k => find_ends_at::<O200k>(level, text.as_bytes(), at, ends),
-    };
-    let (mut all, mut ends, mut at) = (Vec::new(), [0; BATCH_WORDS + PLACES_WRITTEN], 0);
-    while at < text.len() {
-        let count = find(at, &mut ends);
-        all.extend(ends[..count].iter().map(|&end| end as usize));
-        at = ends[count - 1] as usize;
-    }
-    all
-}
-
-fn find_ends_at<R: Rule>(level: Level, text: &[u8], at: usize, ends: &mut Ends) -> usize {
-    let classes = ClassTable::shared();
-    assert!(Level::available().contains(&level));
-    // SAFETY: the machine has the instructions.
-    unsafe {
-        match level {
-            Level::Scalar => find_ends::<R, Scalar>(classes, text, at, ends),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => find_ends::<R, crate::simd::avx2::Avx2>(classes, text, at, ends),
-            #[cfg(all(target_arch = "x86_64", has_avx512))]
-            Level::Avx512 => find_ends::<R, crate::simd::avx512::Avx512>(classes, text, at, ends),
-            #[cfg(target_arch = "aarch64")]
-            Level::Neon => find_ends::<R, crate::simd::neon::Neon>(classes, text, at, ends),
-        }
-    }
-}
-
-/// Finds where words end from `at` on, which is where one begins; returns how many ends it wrote.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn find_ends<R: Rule, S: Simd>(classes: &ClassTable, text: &[u8], mut at: usize, ends: &mut Ends) -> usize {
-    let mut count = 0;
-    while S::HAS_BLOCKS && count < BATCH_WORDS {
-        let block = text.get(at..at + BLOCK_BYTES).and_then(|block| block.try_into().ok());
-        let Some(block) = block else { break };
-        // SAFETY: by the contract of this function.
-        let starts = word_starts::<R>(classes, text, at, block, unsafe { S::masks(block) });
-        let behind_first = starts & (starts - 1);
-        if behind_first == 0 {
-            // A word that fills the block, or what the bits cannot express.
-            at = word_end::<R>(classes, text, at);
-            ends[count] = at as u32;
-            count += 1;
-            continue;
-        }
-        // SAFETY: `count` is below `BATCH_WORDS`, and behind that there is room for all that may be written.
-        unsafe { S::write_places(behind_first, at as u32, ends.as_mut_ptr().add(count)) };
-        count += behind_first.count_ones() as usize;
-        at += 63 - behind_first.leading_zeros() as usize;
-    }
-    if !S::HAS_BLOCKS || at + BLOCK_BYTES > text.len() {
-        while count < BATCH_WORDS && at < text.len() {
-            at = word_end::<R>(classes, text, at);
-            ends[count] = at as u32;
-            count += 1;
-        }
-    }
-    count
 }

@@ -8,6 +8,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -183,6 +184,9 @@ func (p *Pipeline) fail(lanes lanes, err error) {
 }
 
 func (p *Pipeline) work(worker *tokenizer.Worker, todo <-chan *job) error {
+	// One thread for one worker: its cache stays near the core that uses it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for {
 		next, open := awaited(context.Background(), &p.counters.EncodingWait, todo)
 		if !open {

@@ -7,6 +7,7 @@ TokenizerError
 ├── FormatError         the file is not well formed
 ├── UnsupportedError    well formed, but asks for something that is not implemented; the message names it
 ├── Utf8Error           the text is not UTF-8; `position` is the byte offset of the first bad byte
+├── MemoryLimitError    training needs more memory for distinct words than was granted
 ├── IdError             an id or a token outside the vocabulary; `position` is its index, where there is one
 └── InternalError       a defect of this library
 """
@@ -40,6 +41,10 @@ class Utf8Error(TokenizerError):
     def __init__(self, position: int) -> None:
         super().__init__(f"the text is not UTF-8 at byte {position}")
         self.position = position
+
+
+class MemoryLimitError(TokenizerError):
+    """Training needs more memory for distinct words than was granted."""
 
 
 class IdError(TokenizerError):

@@ -7,11 +7,12 @@ Calls through cffi release the GIL.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pybench_tokenizer.errors import ArgumentError, InternalError, TokenizerError
+from pybench_tokenizer.errors import ArgumentError, FormatError, InternalError, TokenizerError, UnsupportedError
 
 # By name, because the subpackage exists only once it is built, and has no types.
 _generated = import_module("pybench_tokenizer.pybench_tokenizer")
@@ -27,6 +28,9 @@ ERROR_UNSUPPORTED = 4
 ERROR_UTF8 = 5
 ERROR_CAPACITY = 6
 ERROR_ID = 7
+ERROR_MEMORY = 9
+
+MESSAGE_BYTES = 1024
 
 
 def object_path() -> Path:
@@ -47,6 +51,20 @@ def error_of(status: int, what: str) -> TokenizerError:
     if status == ERROR_ARGUMENT:
         return ArgumentError(what)
     return InternalError(f"{what}: status {status} of {build_id()}")
+
+
+def call_explained(call: Callable[..., int], name: str) -> None:
+    """Calls a function that writes why it refuses something, and raises that; `name` says what was refused."""
+    message, message_bytes = ffi.new("char[]", MESSAGE_BYTES), ffi.new("size_t *")
+    status = call(message, MESSAGE_BYTES, message_bytes)
+    if status == OK:
+        return
+    text = f"{name}: {bytes(ffi.buffer(message, message_bytes[0])).decode()}"
+    if status == ERROR_FORMAT:
+        raise FormatError(text)
+    if status == ERROR_UNSUPPORTED:
+        raise UnsupportedError(text)
+    raise error_of(status, text)
 
 
 def _check_abi() -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from os import PathLike, fspath
@@ -13,34 +12,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench_tokenizer.errors import ArgumentError, FileError, FormatError, IdError, UnsupportedError, Utf8Error
+from pybench_tokenizer.documents import STREAM_CHUNK_BYTES, Text, buffer_of, checked_offsets, chunks, joined, pointer
+from pybench_tokenizer.errors import ArgumentError, FileError, IdError, Utf8Error
 from pybench_tokenizer.shared_object import (
     ERROR_CAPACITY,
-    ERROR_FORMAT,
     ERROR_ID,
-    ERROR_UNSUPPORTED,
     ERROR_UTF8,
     OK,
+    call_explained,
     error_of,
     ffi,
     lib,
 )
 
-Text = bytes | bytearray | memoryview
 IdArray = NDArray[np.uint16] | NDArray[np.uint32]
 
-# 20 MB a thread with the table for long words. A quarter of it is as fast on text not seen before; on more text this
-# one keeps words that the smaller one loses.
+# At most; 18 MiB with the table for long words, once a worker has seen that many words. A quarter of it is as fast on
+# text not seen before; on more text this one keeps words that the smaller one loses.
 CACHE_ENTRIES = 1 << 19
-# Of a stream: a call costs microseconds, a mebibyte milliseconds.
-STREAM_CHUNK_BYTES = 1 << 20
 # No vocabulary comes near; a larger file is something else.
 FILE_BYTES_MAX = 1 << 28
-MESSAGE_BYTES = 1024
 
 
 class Tokenizer:
-    """A byte-level BPE model. May be used by several threads at once: each gets a cache of its own."""
+    """A byte-level BPE model. May be used by several threads at once.
+
+    A call takes a worker, cache and scratch memory, that is idle, or makes one: there are as many as there were calls
+    at one time, however many threads have come and gone, and what they know stays.
+    """
 
     def __init__(self, json: bytes, *, name: str = "tokenizer.json", cache_entries: int = CACHE_ENTRIES) -> None:
         """`json`: the content of a Hugging Face tokenizer.json. `cache_entries`: 0, or a power of two up to 2^24."""
@@ -49,10 +48,11 @@ class Tokenizer:
     def _adopt(self, model: Any, cache_entries: int) -> None:
         self._model = model
         self._cache_entries = cache_entries
-        self._threads = threading.local()
+        # Taking from a list's end and putting back there are atomic.
+        self._idle: list[Any] = []
         self.vocab_size = int(lib.pbt_model_vocab_size(self._model))
         self.dtype = np.dtype(np.uint16 if lib.pbt_model_id_bytes(self._model) == 2 else np.uint32)
-        self._worker()  # an impossible cache size is an error here, not at the first text
+        self._idle.append(self._new_worker())  # an impossible cache size is an error here, not at the first text
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], *, cache_entries: int = CACHE_ENTRIES) -> Tokenizer:
@@ -75,10 +75,10 @@ class Tokenizer:
         tiktoken's `encode_ordinary`. Raises what `from_file` raises.
         """
         ranks, name = _read(path), family.encode()
-        texts = [token.encode() for token in special_tokens or {}]
-        ends = np.cumsum([len(text) for text in texts], dtype=np.uint64)
+        texts, offsets = joined(list(special_tokens or {}))
+        ends = offsets[1:]
         ids = np.array(list((special_tokens or {}).values()), np.uint32)
-        places = (b"".join(texts), _pointer("uint64_t *", ends), _pointer("uint32_t *", ids), len(texts))
+        places = (texts, pointer("uint64_t *", ends), pointer("uint32_t *", ids), len(ids))
         self = cls.__new__(cls)
         self._adopt(
             _load(
@@ -100,9 +100,9 @@ class Tokenizer:
         ArgumentError, or Utf8Error with the position in the text (of a sequence: as if its members were joined).
         """
         if offsets is None:
-            text, offsets = _joined(text)
-        offsets = _checked_offsets(offsets)
-        buffer = _buffer_of(text)
+            text, offsets = joined(text)
+        offsets = checked_offsets(offsets)
+        buffer = buffer_of(text)
         if int(offsets[-1]) > len(buffer):
             raise ArgumentError(f"the last offset, {offsets[-1]}, lies behind the {len(buffer)} bytes of the text")
         # An id stands for at least one byte. Pages that no id reaches are never touched.
@@ -110,17 +110,21 @@ class Tokenizer:
         ids = np.empty(capacity, self.dtype)
         id_offsets = np.empty(len(offsets), np.uint64)
         count, position = ffi.new("size_t *"), ffi.new("size_t *")
-        status = lib.pbt_encode_batch(
-            self._worker(),
-            buffer,
-            _pointer("uint64_t *", offsets),
-            len(offsets) - 1,
-            _pointer("void *", ids),
-            capacity,
-            _pointer("uint64_t *", id_offsets),
-            count,
-            position,
-        )
+        worker = self._take_worker()
+        try:
+            status = lib.pbt_encode_batch(
+                worker,
+                buffer,
+                pointer("uint64_t *", offsets),
+                len(offsets) - 1,
+                pointer("void *", ids),
+                capacity,
+                pointer("uint64_t *", id_offsets),
+                count,
+                position,
+            )
+        finally:
+            self._idle.append(worker)
         if status == ERROR_UTF8:
             raise Utf8Error(int(position[0]))
         if status != OK:
@@ -131,7 +135,7 @@ class Tokenizer:
     def encode(self, text: str | Text) -> IdArray:
         """The ids of one document."""
         data = text.encode() if isinstance(text, str) else text
-        return self.encode_batch(data, np.array([0, len(_buffer_of(data))], np.uint64))[0]
+        return self.encode_batch(data, np.array([0, len(buffer_of(data))], np.uint64))[0]
 
     def encode_stream(
         self, documents: Iterable[str | Text], *, chunk_bytes: int = STREAM_CHUNK_BYTES
@@ -140,20 +144,10 @@ class Tokenizer:
 
         Each array is a view into those of its chunk: copy what is to outlive the others.
         """
-        chunk: list[str | Text] = []
-        held = 0
-        for document in documents:
-            chunk.append(document)
-            held += len(document)
-            if held >= chunk_bytes:
-                yield from self._encode_each(chunk)
-                chunk, held = [], 0
-        yield from self._encode_each(chunk)
-
-    def _encode_each(self, documents: list[str | Text]) -> Iterator[IdArray]:
-        ids, id_offsets = self.encode_batch(documents)
-        for begin, end in pairwise(id_offsets.tolist()):
-            yield ids[begin:end]
+        for chunk in chunks(documents, chunk_bytes):
+            ids, id_offsets = self.encode_batch(chunk)
+            for begin, end in pairwise(id_offsets.tolist()):
+                yield ids[begin:end]
 
     def decode(self, ids: IdArray | Sequence[int]) -> bytes:
         """The bytes that ids stand for, special tokens as their text. Raises IdError with the index of a bad id."""
@@ -176,7 +170,7 @@ class Tokenizer:
         """Writes the bytes if they fit; returns how many they are."""
         count, position = ffi.new("size_t *"), ffi.new("size_t *")
         target = ffi.from_buffer("uint8_t[]", text, require_writable=True)
-        status = lib.pbt_decode(self._model, _pointer("void *", ids), len(ids), target, len(text), count, position)
+        status = lib.pbt_decode(self._model, pointer("void *", ids), len(ids), target, len(text), count, position)
         if status not in (OK, ERROR_CAPACITY):
             raise error_of(status, "decode")
         return int(count[0])
@@ -196,22 +190,28 @@ class Tokenizer:
         return int(lib.pbt_model_bytes(self._model))
 
     def worker_bytes(self) -> int:
-        """Bytes that each thread holds at most: cache and scratch."""
-        return int(lib.pbt_worker_bytes(self._worker()))
+        """Bytes that each worker holds at most: cache and scratch, and the cache that it grows out of meanwhile."""
+        worker = self._take_worker()
+        try:
+            return int(lib.pbt_worker_bytes(worker))
+        finally:
+            self._idle.append(worker)
 
-    def _worker(self) -> Any:
-        """The worker of the calling thread."""
-        worker = getattr(self._threads, "worker", None)
-        if worker is None:
-            place = ffi.new("pbt_worker **")
-            entries = self._cache_entries
-            if not 0 <= entries <= 1 << 24 or entries & (entries - 1):
-                raise ArgumentError(f"cache_entries is {entries}: 0 or a power of two up to 2^24 is possible")
-            status = lib.pbt_worker_new(self._model, entries, place)
-            if status != OK:
-                raise error_of(status, "no worker")
-            worker = self._threads.worker = ffi.gc(place[0], lib.pbt_worker_free)
-        return worker
+    def _take_worker(self) -> Any:
+        """One that no other call has; to be put back."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._new_worker()
+
+    def _new_worker(self) -> Any:
+        place, entries = ffi.new("pbt_worker **"), self._cache_entries
+        if not 0 <= entries <= 1 << 24 or entries & (entries - 1):
+            raise ArgumentError(f"cache_entries is {entries}: 0 or a power of two up to 2^24 is possible")
+        status = lib.pbt_worker_new(self._model, entries, place)
+        if status != OK:
+            raise error_of(status, "no worker")
+        return ffi.gc(place[0], lib.pbt_worker_free)
 
 
 def _read(path: str | PathLike[str]) -> bytes:
@@ -225,52 +225,7 @@ def _read(path: str | PathLike[str]) -> bytes:
 
 
 def _load(load: Callable[..., int], name: str) -> Any:
-    """Calls a loading function with the places for its result, and frees the model with the object that is returned."""
-    place, message_bytes = ffi.new("pbt_model **"), ffi.new("size_t *")
-    message = ffi.new("char[]", MESSAGE_BYTES)
-    status = load(place, message, MESSAGE_BYTES, message_bytes)
-    if status == OK:
-        return ffi.gc(place[0], lib.pbt_model_free)
-    text = f"{name}: {bytes(ffi.buffer(message, message_bytes[0])).decode()}"
-    if status == ERROR_FORMAT:
-        raise FormatError(text)
-    if status == ERROR_UNSUPPORTED:
-        raise UnsupportedError(text)
-    raise error_of(status, text)
-
-
-def _joined(documents: Text | Sequence[str | Text]) -> tuple[bytes, NDArray[np.uint64]]:
-    """Documents end to end, and where each begins and ends."""
-    if isinstance(documents, (str, bytes, bytearray, memoryview)):
-        raise ArgumentError("one text needs offsets; encode() takes a single document")
-    try:
-        encoded = [one.encode() if isinstance(one, str) else one for one in documents]
-        lengths = [len(one) for one in encoded]
-        text = b"".join(encoded)
-    except (TypeError, ValueError, BufferError) as error:
-        raise ArgumentError(f"the documents have to be str or contiguous bytes: {error}") from error
-    offsets = np.zeros(len(encoded) + 1, np.uint64)
-    np.cumsum(lengths, out=offsets[1:])
-    if int(offsets[-1]) != len(text):
-        raise ArgumentError("the documents have to be str or bytes, one byte an item")
-    return text, offsets
-
-
-def _checked_offsets(offsets: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    given = np.asarray(offsets)
-    if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "ui":
-        raise ArgumentError("offsets have to be integers in one dimension, at least one")
-    if given.dtype.kind == "i" and int(given.min()) < 0:
-        raise ArgumentError("offsets out of order: a negative one")
-    return np.ascontiguousarray(given, np.uint64)
-
-
-def _buffer_of(text: Text) -> Any:
-    try:
-        return ffi.from_buffer("uint8_t[]", text)
-    except (TypeError, ValueError, BufferError) as error:
-        raise ArgumentError(f"the text has to be contiguous bytes: {error}") from error
-
-
-def _pointer(kind: str, array: NDArray[Any]) -> Any:
-    return ffi.cast(kind, array.ctypes.data)
+    """Calls a loading function with a place for the model, and frees that with the object that is returned."""
+    place = ffi.new("pbt_model **")
+    call_explained(lambda *message: load(place, *message), name)
+    return ffi.gc(place[0], lib.pbt_model_free)

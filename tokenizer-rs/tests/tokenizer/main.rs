@@ -6,4 +6,5 @@ mod merging;
 mod refusals;
 mod regex_twin;
 mod scanners;
+mod training;
 mod twin;

@@ -6,7 +6,7 @@ use crate::twin::Random;
 use pybench_tokenizer::family::Family;
 use pybench_tokenizer::scanner::word_end_of;
 use pybench_tokenizer::simd::Level;
-use pybench_tokenizer::words::word_ends_of;
+use pybench_tokenizer::word_ends::word_ends_of;
 
 const FAMILIES: [Family; 4] = [Family::Gpt2, Family::Llama3, Family::Cl100k, Family::O200k];
 

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of vocabularies, with the merges of Hugging Face's `BpeTrainer`. It converts, calls and maps errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pybench_tokenizer.documents import Text, buffer_of, chunks, joined, pointer
+from pybench_tokenizer.errors import ArgumentError, MemoryLimitError, Utf8Error
+from pybench_tokenizer.shared_object import (
+    ERROR_MEMORY,
+    ERROR_UTF8,
+    OK,
+    call_explained,
+    error_of,
+    ffi,
+    lib,
+)
+
+# Some 50 bytes a distinct word, and twice that while it grows: 40 to 80 million of them.
+WORD_TABLE_BYTES = 4 << 30
+FREQUENCY_MAX = 2**64 - 1
+
+
+def train(
+    documents: Iterable[str | Text],
+    *,
+    vocab_size: int,
+    family: str = "gpt2",
+    min_frequency: int = 0,
+    special_tokens: Sequence[str] = ("<|endoftext|>",),
+    word_table_bytes: int = WORD_TABLE_BYTES,
+) -> bytes:
+    """The tokenizer.json of a vocabulary learned from documents, byte for byte as Hugging Face tokenizers saves it.
+
+    documents: a stream of str or of bytes of UTF-8; each goes by once and is not kept, only its distinct words are.
+    vocab_size: special tokens, the 256 bytes and merged tokens together; fewer come out where the text has no more
+    pairs. family: how text is split into words, "gpt2", "llama3" or "o200k". min_frequency: rarer pairs are not merged.
+    word_table_bytes: what the table of distinct words may take; merging takes up to five times what it holds besides.
+
+    Equal to `BpeTrainer(vocab_size, min_frequency, special_tokens, initial_alphabet=ByteLevel.alphabet())`. Raises
+    UnsupportedError for a family that a tokenizer.json cannot name and a vocab_size that bytes alone exceed,
+    FormatError for special tokens that are empty or given twice, Utf8Error with a position in the document,
+    MemoryLimitError, or ArgumentError.
+    """
+    if not 0 <= min_frequency <= FREQUENCY_MAX or not 0 <= vocab_size < 2**32 or not 0 <= word_table_bytes < 2**63:
+        raise ArgumentError("vocab_size, min_frequency or word_table_bytes is out of range")
+    if isinstance(documents, (str, bytes, bytearray, memoryview)):
+        raise ArgumentError("documents is one text; it has to be a stream of them")
+    trainer = _new_trainer(family, word_table_bytes)
+    for chunk in chunks(documents):
+        _feed(trainer, chunk, word_table_bytes)
+    texts, offsets = joined(list(special_tokens))
+    ends, json_bytes = offsets[1:], ffi.new("size_t *")
+    places = (texts, pointer("uint64_t *", ends), len(ends), json_bytes)
+    call_explained(lambda *why: lib.pbt_trainer_train(trainer, vocab_size, min_frequency, *places, *why), "training")
+    json = bytearray(int(json_bytes[0]))
+    status = lib.pbt_trainer_json(trainer, buffer_of(json), len(json), json_bytes)
+    if status != OK:
+        raise error_of(status, "the trained vocabulary")
+    return bytes(json)
+
+
+def _new_trainer(family: str, word_table_bytes: int) -> Any:
+    name, place = family.encode(), ffi.new("pbt_trainer **")
+    call_explained(lambda *why: lib.pbt_trainer_new(name, len(name), word_table_bytes, place, *why), "training")
+    return ffi.gc(place[0], lib.pbt_trainer_free)
+
+
+def _feed(trainer: Any, documents: list[str | Text], word_table_bytes: int) -> None:
+    text, offsets = joined(documents)
+    position = ffi.new("size_t *")
+    status = lib.pbt_trainer_feed(trainer, text, pointer("uint64_t *", offsets), len(documents), position)
+    if status == ERROR_UTF8:
+        at = int(position[0])
+        raise Utf8Error(at - int(offsets[offsets <= at][-1]))
+    if status == ERROR_MEMORY:
+        words = int(lib.pbt_trainer_words(trainer))
+        raise MemoryLimitError(
+            f"{words} distinct words do not fit word_table_bytes={word_table_bytes}; give more, or documents with "
+            "fewer of them"
+        )
+    if status != OK:
+        raise error_of(status, "a document of 4 GiB")
