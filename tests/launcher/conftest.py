@@ -14,6 +14,7 @@ import pytest
 from pybench.launcher import Container, open_container
 from tests.launcher.small_image import PROGRAMS, write_small_image
 
+VARIABLE = "CONTAINERS_STORAGE_CONF"
 STORAGE = """[storage]
 driver = "{driver}"
 graphroot = "{folder}/root"
@@ -37,7 +38,8 @@ def podman_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         pytest.skip("SKIPPED: podman is not installed")
     folder = tmp_path_factory.mktemp("podman")
     configuration = folder / "storage.conf"
-    os.environ["CONTAINERS_STORAGE_CONF"] = str(configuration)
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = str(configuration)
     for driver in ("overlay", "vfs"):  # overlay does not work on every file system
         configuration.write_text(STORAGE.format(driver=driver, folder=folder))
         if subprocess.run(["podman", "info"], capture_output=True).returncode == 0:
@@ -48,7 +50,10 @@ def podman_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     subprocess.run(["podman", "rmi", "--all", "--force"], capture_output=True)
     if os.getuid() != 0:
         subprocess.run(["podman", "unshare", "rm", "-rf", str(folder)], capture_output=True)
-    del os.environ["CONTAINERS_STORAGE_CONF"]
+    subprocess.run(["umount", str(folder / "root" / "overlay")], capture_output=True)  # podman mounts it onto itself
+    os.environ.pop(VARIABLE)
+    if before is not None:  # tests of another folder have their own
+        os.environ[VARIABLE] = before
 
 
 @pytest.fixture(scope="session")
