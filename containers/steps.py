@@ -135,7 +135,7 @@ def prepare_builder(build: Build, root: Path) -> Chroot:
         build.cache / "go": "/cache/go",
         build.work: "/build",
     }
-    variables = builder_variables() | build.hostility.variables(build.work / "toolchain", "/toolchain")
+    variables = {**builder_variables(), **build.hostility.variables(build.work / "toolchain", "/toolchain")}
     hostile = build.hostility
     chroot = Chroot(root, mounts, variables, build.log, hostile.shuffled, hostile.wrapper, hostile.told)
     install_toolchain(chroot)
