@@ -179,12 +179,16 @@ mod tests {
 
     #[test]
     fn every_pair_is_found_and_no_other() {
+        // Products beyond 16 bits spare Miri a table of all pairs of bytes.
+        let first_id = if cfg!(miri) { 70_000 } else { 256 };
         for count in if cfg!(miri) {
-            &[0, 1, 3, 100][..]
+            &[1, 3, 100][..]
         } else {
             &[0, 1, 2, 3, 100, 5_000, 70_000]
         } {
-            let merges: Vec<_> = (0..*count).map(|n: u32| (n * 7 % 65_521, n / 3, 256 + n)).collect();
+            let merges: Vec<_> = (0..*count)
+                .map(|n: u32| (n * 7 % 65_521, n / 3, first_id + n))
+                .collect();
             let table = MergeTable::new(std::array::from_fn(|byte| byte as u32), &merges);
             for &(left, right, product) in &merges {
                 assert_eq!(table.product(left, right), product);
@@ -201,6 +205,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "65,536 look-ups take it minutes")]
     fn products_that_need_more_than_16_bits_leave_no_table_of_byte_pairs() {
         let byte_ids = std::array::from_fn(|byte| byte as u32);
         assert!(MergeTable::new(byte_ids, &[(1, 2, 65_535)]).byte_pairs().is_none());
