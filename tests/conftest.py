@@ -22,12 +22,13 @@ os.environ["PYTHONSAFEPATH"] = "1"
 IN_ONE_WORKER = ("cluster", "containers", "launcher", "publication")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run beside each other (`-n`), a file stays in one worker, and so do folders of `IN_ONE_WORKER`."""
-    for item in items:
-        place = item.path.relative_to(Path(__file__).parent)
-        item.add_marker(pytest.mark.xdist_group(place.parts[0] if place.parts[0] in IN_ONE_WORKER else str(place)))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Where tests run beside each other (`-n`), a file stays in one worker, and so do folders of `IN_ONE_WORKER`.
+
+    Not in pytest_collection_modifyitems: pytest-xdist reads the groups there, before conftest files have their turn.
+    """
+    place = item.path.relative_to(Path(__file__).parent)
+    item.add_marker(pytest.mark.xdist_group(place.parts[0] if place.parts[0] in IN_ONE_WORKER else str(place)))
 
 
 @pytest.fixture(scope="session")
