@@ -65,7 +65,7 @@ go-test: setup ## the orchestrator's own tests, against the installed tokenizer
 	  PYBENCH_TOKENIZER_JSON=$(CURDIR)/pybench/preprocess/tok32k_gpt2.json $(BIN)/go test ./...
 
 python-test: setup ## the tests of everything else; ARGS="-k name" for some
-	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder $(ARGS)
+	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 bench: setup ## measurements of pybench itself, not tests
 	@$(BIN)/python -P bench/harness/seconds_per_run.py

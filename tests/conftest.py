@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,13 +22,18 @@ os.environ["PYTHONSAFEPATH"] = "1"
 IN_ONE_WORKER = ("cluster", "containers", "launcher", "publication")
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Where tests run beside each other (`-n`), a file stays in one worker, and so do folders of `IN_ONE_WORKER`.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Where tests run beside each other (`-n`), a file stays in one worker, and so does a folder of `IN_ONE_WORKER`."""
+    from xdist.scheduler import LoadScopeScheduling
 
-    Not in pytest_collection_modifyitems: pytest-xdist reads the groups there, before conftest files have their turn.
-    """
-    place = item.path.relative_to(Path(__file__).parent)
-    item.add_marker(pytest.mark.xdist_group(place.parts[0] if place.parts[0] in IN_ONE_WORKER else str(place)))
+    class ByPlace(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            folder = Path(file).parts[1]
+            return folder if folder in IN_ONE_WORKER else file
+
+    return ByPlace(config, log)
 
 
 @pytest.fixture(scope="session")
