@@ -31,6 +31,8 @@ import tokenizers
 from numpy.typing import NDArray
 from pybench_tokenizer import Tokenizer, train
 
+sys.path.append(str(Path(__file__).parents[2]))  # last, so that pybench is the one that is installed
+
 from bench.tokenizer.through_go import built_example
 from tests.contract import tokenizer_texts
 from tests.contract.tokenizer_files import REGEXES, write_tokenizer_json

@@ -26,6 +26,8 @@ from pathlib import Path
 import numpy as np
 from pybench_tokenizer import Tokenizer
 
+sys.path.append(str(Path(__file__).parents[2]))  # last, so that pybench is the one that is installed
+
 from bench.tokenizer.corpora import synthetic_documents
 from bench.tokenizer.side_by_side import VOCABULARY
 

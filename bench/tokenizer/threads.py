@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from typing import Any
 
 import numpy as np
 from pybench_tokenizer import Tokenizer
+
+sys.path.append(str(Path(__file__).parents[2]))  # last, so that pybench is the one that is installed
 
 from bench.tokenizer.engines import read_corpus
 from bench.tokenizer.side_by_side import VOCABULARY, ratio

@@ -17,12 +17,15 @@ import json
 import os
 import random
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pybench_tokenizer
+
+sys.path.append(str(Path(__file__).parents[2]))  # last, so that pybench is the one that is installed
 
 from bench.tokenizer.side_by_side import ROOT, VOCABULARY, ratio
 

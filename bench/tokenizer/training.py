@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).parents[2]))  # last, so that pybench is the one that is installed
+
 from bench.tokenizer.engines import pieces, read_corpus
 from bench.tokenizer.side_by_side import ratio
 from tests.contract.tokenizer_files import REGEXES

@@ -14,8 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run(module: str, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", f"bench.tokenizer.{module}", *options]
+def run(program: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", str(ROOT / "bench" / "tokenizer" / f"{program}.py"), *options]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import pybench
 from pybench import rundir
 from pybench.cli import main
 from pybench.cluster.submission import Submission, submissions
 from pybench.rundir import CampaignDirectory, RunDirectory
 from tests.cluster.slurm_cluster import SlurmCluster, missing
 
-REPOSITORY = Path(__file__).parents[2]
+INSTALLED = Path(pybench.__file__).parents[1]  # the pybench that is tested, for jobs that get no environment
 
 PLAN = """\
 schema_version: 1
@@ -30,7 +31,7 @@ SITE = """\
 kind = "slurm"
 
 [environment]
-PYTHONPATH = "{repository}"
+PYTHONPATH = "{installed}"
 
 [job]
 time = "5"
@@ -103,7 +104,7 @@ def batch(
     plan, site = folder / "plan.yaml", folder / "site.toml"
     iterations = list(range(1, cases + 1))
     plan.write_text(PLAN.format(name=folder.name, repetitions=repetitions, iterations=iterations, idle_s=idle_s))
-    site.write_text(SITE.format(repository=REPOSITORY, job=job, rest=rest))
+    site.write_text(SITE.format(installed=INSTALLED, job=job, rest=rest))
     return Batch(plan, site, CampaignDirectory(folder / "campaign"), cluster, idle_s > 10)
 
 
