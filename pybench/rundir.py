@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The campaign's directory: every file name, how files are written so that nothing is half there, how they are read.
+"""The campaign's directory: every file name, and how what lies in it is read and closed.
 
 The two halves of pybench meet only here (docs/rundir.md describes the format). A run's directory is written by its
 worker (case, environment, channels, summary) and closed by the runner (run.json, then `complete`). A directory without
@@ -10,8 +10,6 @@ This module knows names and bytes, not what a plan or a workload is.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
 import os
 import re
@@ -20,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pybench import storage
 from pybench.case import Case, case_from_json
-from pybench.errors import CorruptError, PybenchError, UsageError
+from pybench.errors import CorruptError, UsageError
 
 SCHEMA_VERSION = 1
 
@@ -54,7 +53,6 @@ STDERR = "stderr.log"
 COMPLETE = "complete"
 OF_EVERY_MAKING = frozenset({RECIPE, ENVIRONMENT, RUN, SUMMARY, STDOUT, STDERR, COMPLETE})  # beside what was made
 CLAIM_SUFFIX = ".claim"
-TEMPORARY_SUFFIX = ".tmp"
 
 OUTCOMES = ("ok", "oom", "timeout", "unsupported", "build_failed", "crashed", "killed", "interrupted")
 COVERING = frozenset({"ok", "oom", "unsupported"})
@@ -64,73 +62,6 @@ _BLOCK = re.compile(r"block-(\d{3,})")
 _ATTEMPT = re.compile(r"attempt-(\d{2,})")
 _SUBMISSION = re.compile(r"submission-(\d{2,})")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-# --- writing -------------------------------------------------------------------------------------------------------
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all: temporary name in the same folder, fsync, rename, fsync of the folder."""
-    temporary = temporary_name(path)
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        sync_folder(path.parent)
-    except OSError as error:
-        with contextlib.suppress(OSError):  # on a read-only file system it is not there and cannot be removed
-            temporary.unlink()
-        raise storage_error(error, path) from error
-
-
-def temporary_name(path: Path) -> Path:
-    """A hidden name beside `path`. Random: runners in containers often have the same process number."""
-    return path.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
-
-
-def write_text(path: Path, text: str) -> None:
-    """`write_bytes` of UTF-8 text."""
-    write_bytes(path, text.encode())
-
-
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """`write_bytes` of indented JSON. Raises ValueError on NaN or infinity: a missing number is null.
-
-    File names need not be UTF-8: what such a name holds is written as an escape, which reads back as the same name.
-    """
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_text(path, _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
-
-
-def make_folder(path: Path, *, exist_ok: bool = False) -> None:
-    """Makes a folder and those above it; `storage_error` where that cannot be."""
-    try:
-        path.mkdir(parents=True, exist_ok=exist_ok)
-    except OSError as error:
-        raise storage_error(error, path) from error
-
-
-def sync_folder(folder: Path) -> None:
-    """fsync of a folder, so that a rename in it survives a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def storage_error(error: OSError, path: Path) -> PybenchError:
-    """A full disk, a read-only folder or a missing permission as one error with place and hint."""
-    hints = {
-        errno.ENOSPC: "free some disk space, then run the same command again: finished runs are kept",
-        errno.EDQUOT: "your quota is used up: free some space, then run the same command again",
-        errno.EROFS: "this file system is read-only: choose another folder with --out",
-        errno.EACCES: "no permission to write there: choose another folder with --out",
-    }
-    return UsageError(f"cannot write {path}: {error.strerror}", hint=hints.get(error.errno or 0))
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
@@ -182,14 +113,14 @@ class RunDirectory:
 
     def complete(self, run: Mapping[str, Any]) -> None:
         """Writes run.json, makes every file of the run durable, then writes `complete`: the last of a run's life."""
-        write_json(self.file(RUN), {"schema_version": SCHEMA_VERSION, **run})
+        storage.write_json(self.file(RUN), {"schema_version": SCHEMA_VERSION, **run})
         try:
             for entry in self.path.iterdir():
                 if entry.is_file():
-                    _sync_file(entry)
+                    storage.sync(entry)
         except OSError as error:  # with delayed allocation a full disk shows only here
-            raise storage_error(error, self.path) from error
-        write_bytes(self.file(COMPLETE), b"")
+            raise storage.storage_error(error, self.path) from error
+        storage.write_bytes(self.file(COMPLETE), b"")
 
     def read_case(self) -> Case:
         try:
@@ -246,14 +177,6 @@ def _checked(path: Path, required: tuple[str, ...]) -> dict[str, Any]:
     if absent:
         raise CorruptError(f"{path} lacks {', '.join(absent)}", hint=_restore_hint(path))
     return content
-
-
-def _sync_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # --- the campaign ---------------------------------------------------------------------------------------------------

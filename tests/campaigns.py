@@ -31,9 +31,8 @@ from pybench.rundir import (
     VALIDITIES,
     CampaignDirectory,
     RunDirectory,
-    write_json,
-    write_text,
 )
+from pybench.storage import write_json, write_text
 from pybench.workloads.result import Measured, Verdict
 
 TIMED = 100  # iterations of every timing window

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pybench.rundir import ENERGY, ENERGY_COUNTER, POWER_POLLED, POWER_SAMPLES, RunDirectory, write_json, write_text
+from pybench.rundir import ENERGY, ENERGY_COUNTER, POWER_POLLED, POWER_SAMPLES, RunDirectory
+from pybench.storage import write_json, write_text
 from pybench.workloads.result import Measured
 from tests.campaigns import ENVIRONMENT_CONTENT
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.case import Case, case_to_json
 from pybench.errors import CorruptError, UsageError
 from pybench.rundir import CampaignDirectory, RunDirectory
@@ -23,7 +23,7 @@ RUN = {"case_id": CASE.id, "block": 1, "attempt": 1, "outcome": "ok", "valid": V
 def attempt(tmp_path: Path) -> RunDirectory:
     found = CampaignDirectory(tmp_path).attempt(CASE.id, 1, 1)
     found.path.mkdir(parents=True)
-    rundir.write_json(found.file(rundir.CASE), {"schema_version": 1, "case": case_to_json(CASE)})
+    storage.write_json(found.file(rundir.CASE), {"schema_version": 1, "case": case_to_json(CASE)})
     return found
 
 
@@ -48,7 +48,7 @@ def test_the_latest_complete_attempt_counts(tmp_path: Path, attempt: RunDirector
 
 def test_a_missing_number_is_null_and_nan_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Out of range float"):
-        rundir.write_json(tmp_path / "summary.json", {"value": float("nan")})
+        storage.write_json(tmp_path / "summary.json", {"value": float("nan")})
     assert not list(tmp_path.iterdir())
 
 
@@ -77,7 +77,7 @@ def test_a_full_disk_is_one_error_with_a_hint_and_leaves_nothing(tmp_path: Path)
         pytest.skip("SKIPPED: needs root to mount a small file system")
     try:
         with pytest.raises(UsageError, match="No space left on device") as caught:
-            rundir.write_bytes(small / "big", b"x" * 200_000)
+            storage.write_bytes(small / "big", b"x" * 200_000)
         assert "free some disk space" in str(caught.value)
         assert list(small.iterdir()) == []
     finally:
@@ -91,7 +91,7 @@ def test_a_read_only_folder_is_one_error_with_a_hint(tmp_path: Path) -> None:
         pytest.skip("SKIPPED: needs root to mount a read-only file system")
     try:
         with pytest.raises(UsageError, match="Read-only file system"):
-            rundir.write_text(fixed / "plan.yaml", "name: x")
+            storage.write_text(fixed / "plan.yaml", "name: x")
     finally:
         subprocess.run(["umount", fixed], check=True)
 
@@ -99,9 +99,9 @@ def test_a_read_only_folder_is_one_error_with_a_hint(tmp_path: Path) -> None:
 def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
     """Rewriting keeps the old content until the new one is whole."""
     path = tmp_path / "run.json"
-    rundir.write_json(path, {"n": 1})
+    storage.write_json(path, {"n": 1})
     descriptor = os.open(path, os.O_RDONLY)
-    rundir.write_json(path, {"n": 2})
+    storage.write_json(path, {"n": 2})
     assert json.loads(os.read(descriptor, 100)) == {"n": 1}
     assert json.loads(path.read_text()) == {"n": 2}
     os.close(descriptor)
@@ -128,13 +128,13 @@ def test_what_is_no_campaign_is_named_with_a_hint(tmp_path: Path, name: str) -> 
 def test_writers_of_the_same_process_number_do_not_meet_in_one_temporary_file(tmp_path: Path) -> None:
     """Two containers on one file system are likely to: threads, which share their number, stand in for them."""
     with ThreadPoolExecutor(4) as writers:
-        list(writers.map(lambda _: rundir.write_text(tmp_path / "plan.yaml", "x" * 1000), range(400)))
+        list(writers.map(lambda _: storage.write_text(tmp_path / "plan.yaml", "x" * 1000), range(400)))
     assert [entry.name for entry in tmp_path.iterdir()] == ["plan.yaml"]
 
 
 def test_a_file_name_that_is_not_utf_8_is_stored_and_read_back(tmp_path: Path) -> None:
     name = os.fsdecode(b"caf\xe9")
-    rundir.write_json(tmp_path / "content.json", {"path": name})
+    storage.write_json(tmp_path / "content.json", {"path": name})
     assert rundir.read_json(tmp_path / "content.json") == {"path": name}
 
 

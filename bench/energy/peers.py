@@ -32,7 +32,7 @@ class Zeus:
     power times its length. No window here is shorter than the counter's period, so it costs a call and changes nothing.
     """
 
-    def __init__(self, gpu_index: int) -> None:  # unused: Zeus counts what CUDA_VISIBLE_DEVICES shows
+    def __init__(self) -> None:
         from zeus.monitor import ZeusMonitor
 
         self.version = importlib.metadata.version("zeus")
@@ -77,7 +77,10 @@ class CodeCarbon:
         return float(self._tracker.stop_task(window).gpu_energy) * JOULES_PER_KWH
 
 
-MAKERS: dict[str, Callable[[int], Peer]] = {"zeus": Zeus, "codecarbon": CodeCarbon}
+MAKERS: dict[str, Callable[[int], Peer]] = {
+    "zeus": lambda _: Zeus(),  # which counts what CUDA_VISIBLE_DEVICES shows
+    "codecarbon": CodeCarbon,
+}
 
 
 class TimedPeer:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.errors import CoverageError, PybenchError, UsageError
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _stage(directory: Path, work: Path, wishes: Wishes, coverage: dict[str, Any]
     from pybench.report import write_report
 
     staged = work / "staged"
-    rundir.make_folder(staged)
+    storage.make_folder(staged)
     return stage(directory, staged, wishes, coverage, lambda folder: write_report(load(folder)))
 
 
@@ -133,7 +133,7 @@ def _deliver(
         done["archive"] = {"file": str(archive), "sha256": zips.write(package, archive)}
         done["archive"]["bytes"] = archive.stat().st_size
     if oci or reference:
-        rundir.make_folder(work / "blobs")
+        storage.make_folder(work / "blobs")
         artefact: Artefact = assemble(package, work / "blobs")
         done["artefact"] = {"digest": artefact.digest, "bytes": artefact.bytes}
         if oci:

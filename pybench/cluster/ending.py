@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.case import case_to_json
 from pybench.cluster.slurm import JobState, cluster_name, history, queue
 from pybench.rundir import CampaignDirectory, ResolvedPlan, RunDirectory
@@ -100,9 +100,9 @@ def _outcome(job: BatchJob, state: JobState) -> Outcome:
 
 
 def _close(attempt: RunDirectory, outcome: Outcome, plan: ResolvedPlan) -> None:
-    rundir.make_folder(attempt.path, exist_ok=True)
+    storage.make_folder(attempt.path, exist_ok=True)
     if not attempt.file(rundir.CASE).exists():  # its runner had claimed it, and no more
-        rundir.write_json(attempt.file(rundir.CASE), _request(attempt, plan))
+        storage.write_json(attempt.file(rundir.CASE), _request(attempt, plan))
     attempt.complete(run_record(attempt.case_id, attempt.block, attempt.attempt, outcome, None))
 
 

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.cluster import slurm
 from pybench.cluster.script import LOGS, Chunk, Work, artefacts_script, check_script, chunks_of, shards_script
 from pybench.cluster.site import Image, SlurmSite
@@ -141,13 +141,13 @@ def check_image(image: Image) -> None:
 
 def write_scripts(folder: Path, scripts: Sequence[Script], site_text: str) -> None:
     """A fresh folder with scripts, the site file and a place for logs; nothing of it stays where that fails."""
-    rundir.make_folder(folder.parent, exist_ok=True)
-    rundir.make_folder(folder)
+    storage.make_folder(folder.parent, exist_ok=True)
+    storage.make_folder(folder)
     try:
-        rundir.make_folder(folder / LOGS)
-        rundir.write_text(folder / "site.toml", site_text)
+        storage.make_folder(folder / LOGS)
+        storage.write_text(folder / "site.toml", site_text)
         for script in scripts:
-            rundir.write_text(folder / script.name, script.text)
+            storage.write_text(folder / script.name, script.text)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -163,7 +163,7 @@ def submit(number: int, work: Work, scripts: Sequence[Script], in_turn: bool) ->
         for script in scripts:
             accepted = slurm.submit(work.folder / script.name, _predecessors(script, jobs, in_turn))
             jobs.append(SubmittedJob(script.name, script.role, accepted, script.chunk))
-            rundir.write_json(work.folder / rundir.SUBMISSION, _to_json(work, jobs))
+            storage.write_json(work.folder / rundir.SUBMISSION, _to_json(work, jobs))
     except BaseException:
         with contextlib.suppress(Exception):  # the first error is the one to show
             slurm.cancel([job.id for job in jobs])
@@ -199,12 +199,12 @@ def locked(campaign: CampaignDirectory) -> Iterator[None]:
 
     A file system without locks (Lustre may be mounted so) does without: claims still keep runs from being done twice.
     """
-    rundir.make_folder(campaign.cluster, exist_ok=True)
+    storage.make_folder(campaign.cluster, exist_ok=True)
     path = campaign.cluster / ".lock"
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        raise rundir.storage_error(error, path) from error
+        raise storage.storage_error(error, path) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -212,7 +212,7 @@ def locked(campaign: CampaignDirectory) -> Iterator[None]:
             raise UsageError(f"another `pybench submit` is at work in {campaign.path}", hint="wait for it") from error
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
-                raise rundir.storage_error(error, path) from error
+                raise storage.storage_error(error, path) from error
         yield
     finally:
         os.close(descriptor)

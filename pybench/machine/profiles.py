@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.errors import CorruptError, InputError
 
 FOLDER_VARIABLE = "PYBENCH_SENSORS"
@@ -40,8 +40,8 @@ def file_of(uuid: str, driver: str | None) -> Path:
 def store(profile: Profile) -> Path:
     """Writes a profile whole or not at all, in place of a former one; returns where."""
     path = file_of(profile["uuid"], profile["driver"])
-    rundir.make_folder(path.parent, exist_ok=True)
-    rundir.write_json(path, profile)
+    storage.make_folder(path.parent, exist_ok=True)
+    storage.write_json(path, profile)
     return path
 
 

@@ -12,7 +12,7 @@ import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pybench import rundir
+from pybench import storage
 from pybench.publication import sums
 from pybench.publication.package import Package
 
@@ -24,8 +24,8 @@ _MODE = 0o100644 << 16  # a plain file, in the upper half of the external attrib
 
 def write(package: Package, target: Path) -> str:
     """Writes the zip whole or not at all; returns its sha256."""
-    rundir.make_folder(target.parent, exist_ok=True)
-    temporary = rundir.temporary_name(target)
+    storage.make_folder(target.parent, exist_ok=True)
+    temporary = storage.temporary_name(target)
     extra = [sums.SUMS, *([sums.SIGNATURE] if package.is_signed else [])]
     when = datetime.fromtimestamp(package.facts.epoch_s, UTC).timetuple()[:6]
     try:
@@ -37,9 +37,9 @@ def write(package: Package, target: Path) -> str:
             os.fsync(file.fileno())
         digest = sums.hash_file(temporary)
         os.replace(temporary, target)
-        rundir.sync_folder(target.parent)
+        storage.sync(target.parent)
     except OSError as error:
-        raise rundir.storage_error(error, target) from error
+        raise storage.storage_error(error, target) from error
     finally:
         temporary.unlink(missing_ok=True)
     return digest

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.errors import CorruptError, UsageError
 from pybench.publication import layers, sums
 from pybench.publication.package import Package
@@ -107,7 +107,7 @@ def assemble(package: Package, work: Path) -> Artefact:
         ]
         config = _blob(work / "empty", EMPTY_TYPE, None)
     except OSError as error:
-        raise rundir.storage_error(error, work) from error
+        raise storage.storage_error(error, work) from error
     return Artefact(_manifest(package, config, blobs), (config, *blobs))
 
 
@@ -162,10 +162,10 @@ def write_layout(artefact: Artefact, folder: Path, tag: str = DEFAULT_TAG) -> No
     if folder.is_dir() and any(folder.iterdir()) and not (folder / LAYOUT).is_file():
         raise UsageError(f"{folder} is not empty and no OCI layout", hint="choose another folder with --oci")
     blobs = folder / "blobs" / "sha256"
-    rundir.make_folder(blobs, exist_ok=True)
+    storage.make_folder(blobs, exist_ok=True)
     for blob in artefact.blobs:
         _store(blob, blobs / blob.digest.removeprefix("sha256:"))
-    rundir.write_bytes(blobs / artefact.digest.removeprefix("sha256:"), artefact.manifest)
+    storage.write_bytes(blobs / artefact.digest.removeprefix("sha256:"), artefact.manifest)
     entry = {
         "mediaType": MANIFEST_TYPE,
         "artifactType": ARTEFACT_TYPE,
@@ -174,8 +174,8 @@ def write_layout(artefact: Artefact, folder: Path, tag: str = DEFAULT_TAG) -> No
         "annotations": {REFERENCE: tag},
     }
     others = [one for one in index.get("manifests", []) if _tag(one) != tag]
-    rundir.write_bytes(folder / LAYOUT, _json({"imageLayoutVersion": "1.0.0"}))
-    rundir.write_bytes(folder / INDEX, _json({"schemaVersion": 2, "manifests": [*others, entry]}))
+    storage.write_bytes(folder / LAYOUT, _json({"imageLayoutVersion": "1.0.0"}))
+    storage.write_bytes(folder / INDEX, _json({"schemaVersion": 2, "manifests": [*others, entry]}))
 
 
 def read_index(folder: Path) -> list[dict[str, Any]]:
@@ -212,12 +212,12 @@ def _store(blob: Blob, target: Path) -> None:
     """Copies a blob to its address, unless a whole one is there."""
     if target.is_file() and target.stat().st_size == blob.bytes and f"sha256:{sums.hash_file(target)}" == blob.digest:
         return
-    temporary = rundir.temporary_name(target)
+    temporary = storage.temporary_name(target)
     try:
         shutil.copyfile(blob.path, temporary)
         os.replace(temporary, target)
     except OSError as error:
-        raise rundir.storage_error(error, target) from error
+        raise storage.storage_error(error, target) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()

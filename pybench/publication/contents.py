@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.errors import CorruptError, UsageError
 from pybench.publication.sums import hash_file, is_plain_name
 from pybench.rundir import CampaignDirectory, RunDirectory
@@ -75,7 +75,7 @@ def _kind(name: str) -> str:
     pybench's."""
     if name in (rundir.PLAN, rundir.PLAN_RESOLVED) or _SENSOR.fullmatch(name):
         return "record"
-    if name.endswith((rundir.CLAIM_SUFFIX, rundir.TEMPORARY_SUFFIX)):
+    if name.endswith((rundir.CLAIM_SUFFIX, storage.TEMPORARY_SUFFIX)):
         return "own"
     last = name.rpartition("/")[2]
     if made := _MADE.fullmatch(name):

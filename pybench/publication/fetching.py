@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pybench import rundir
+from pybench import storage
 from pybench.errors import CorruptError, PybenchError, UsageError
 from pybench.publication import signature, sums
 from pybench.publication.bundle import Bundle, open_bundle
@@ -73,17 +73,17 @@ def _take(bundle: Bundle, folder: Path, demands: Demands) -> Fetched:
         if mark is None:
             raise CorruptError(f"{bundle.where} is not signed", hint="fetch it without --key if that is all right")
         signature.verify(listed, mark, demands.key)
-    temporary = rundir.temporary_name(folder)
-    rundir.make_folder(temporary)
+    temporary = storage.temporary_name(folder)
+    storage.make_folder(temporary)
     try:
         unpacking = Unpacking(temporary, expected, demands.limits, bundle.where)
         bundle.unpack(unpacking)
         unpacking.finish()
         _write(temporary, {sums.SUMS: listed, **({sums.SIGNATURE: mark} if mark is not None else {})})
         os.replace(temporary, folder)
-        rundir.sync_folder(folder.parent)
+        storage.sync(folder.parent)
     except OSError as error:
-        raise rundir.storage_error(error, folder) from error
+        raise storage.storage_error(error, folder) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     signed = "no" if mark is None else "verified" if demands.key is not None else "not verified"
@@ -92,7 +92,7 @@ def _take(bundle: Bundle, folder: Path, demands: Demands) -> Fetched:
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:
     for name, content in files.items():
-        rundir.write_bytes(folder / name, content)
+        storage.write_bytes(folder / name, content)
 
 
 @contextlib.contextmanager
@@ -101,7 +101,7 @@ def _workplace(folder: Path) -> Iterator[Path]:
     both are in, where it was not there before."""
     work = folder.with_name(f".{folder.name}.fetching")
     is_new = not folder.parent.exists()
-    rundir.make_folder(work, exist_ok=True)
+    storage.make_folder(work, exist_ok=True)
     keep = False
     try:
         yield work

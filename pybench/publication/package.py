@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.errors import PybenchError, UsageError
 from pybench.publication import crate, documents, sums
 from pybench.publication.contents import Selection, select
@@ -88,7 +88,7 @@ def _storage_error(error: OSError, source: Path, target: Path) -> PybenchError:
     place = Path(str(error.filename)) if error.filename else target
     if place.is_relative_to(source):
         return UsageError(f"cannot read {place}: {error.strerror}", hint="may you read all of the campaign?")
-    return rundir.storage_error(error, place)
+    return storage.storage_error(error, place)
 
 
 def _copy(source: Path, target: Path, name: str, redactor: Redactor) -> None:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from pybench import rundir
+from pybench import storage
 from pybench.errors import CorruptError, PybenchError
 from pybench.publication.artefact import MANIFEST_TYPE, Artefact, Blob
 from pybench.publication.reference import RegistryReference
@@ -134,7 +134,7 @@ def _save(answer: Answer, target: Path, *, from_start: bool, size: int) -> None:
                 file.write(chunk)
             is_short = file.tell() < size
     except OSError as error:
-        raise rundir.storage_error(error, target) from error
+        raise storage.storage_error(error, target) from error
     finally:
         answer.close()
     if is_short:

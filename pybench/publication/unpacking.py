@@ -23,7 +23,7 @@ from typing import IO, Protocol
 
 import zstandard
 
-from pybench import rundir
+from pybench import storage
 from pybench.errors import CorruptError
 
 _CHUNK_BYTES = 1 << 20
@@ -89,7 +89,7 @@ class Unpacking:
                     digest.update(chunk)
                     file.write(chunk)
         except OSError as error:
-            raise rundir.storage_error(error, path) from error
+            raise storage.storage_error(error, path) from error
         if digest.hexdigest() != self._expected[name]:
             raise self._refused(f"{name} is not what its list of files says: its sha256 is {digest.hexdigest()}")
         self._done.add(name)

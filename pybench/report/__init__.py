@@ -34,7 +34,8 @@ from pybench.report.trust_tables import (
     token_table,
     validity_table,
 )
-from pybench.rundir import RUNS, storage_error, write_bytes, write_text
+from pybench.rundir import RUNS
+from pybench.storage import storage_error, write_bytes, write_text
 
 if TYPE_CHECKING:
     from pybench.report.page import Contents

@@ -130,7 +130,7 @@ def factor_text(name: str, value: object) -> str:
 
 
 def case_text(case: Case, names: Iterable[str]) -> str:
-    """The given factors of a case in one line, without those that mean nothing for it and files that it names not."""
+    """The given factors of a case in one line; left out are those that mean nothing for it, and files not given."""
     idle = idle_factors(case)
     values = {name: getattr(case, name) for name in names if name not in idle}
     given = {name: value for name, value in values.items() if value is not None or FACTORS[name].kind != "file"}

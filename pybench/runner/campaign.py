@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.case import Case, case_to_json, runs_of
 from pybench.launcher import HERE, Access, Launcher
 from pybench.recipe import Recipe, in_making_order, recipes_of
@@ -94,15 +94,15 @@ def open_for_running(
     Returns the cases that the plan adds and those it orphans (their runs stay and no longer count).
     """
     plan = rundir.parse_resolved_plan(content)
-    rundir.make_folder(campaign.path, exist_ok=True)
+    storage.make_folder(campaign.path, exist_ok=True)
     # Looked at before the plan is looked for, which a runner that starts beside this one writes before all else.
-    holds_files = any(not entry.name.endswith(rundir.TEMPORARY_SUFFIX) for entry in campaign.path.iterdir())
+    holds_files = any(not entry.name.endswith(storage.TEMPORARY_SUFFIX) for entry in campaign.path.iterdir())
     former = rundir.read_resolved_plan(campaign).cases if campaign.plan_resolved.exists() else None
     if holds_files and former is None:
         raise rundir.not_a_campaign(campaign)
-    rundir.write_json(campaign.plan_resolved, content)
-    rundir.write_text(campaign.plan, plan_text)
-    rundir.make_folder(campaign.artefacts, exist_ok=True)
+    storage.write_json(campaign.plan_resolved, content)
+    storage.write_text(campaign.plan, plan_text)
+    storage.make_folder(campaign.artefacts, exist_ok=True)
     if former is None:
         return [], []
     old, new = {case.id for case in former}, {case.id for case in plan.cases}
@@ -253,8 +253,8 @@ class _Runner:
         self.listener.finished(planned, outcome, wall_s)
 
     def _attempt(self, planned: PlannedRun, attempt: RunDirectory) -> tuple[Outcome, float]:
-        rundir.make_folder(attempt.path)
-        rundir.write_json(attempt.file(rundir.CASE), self._request(planned, attempt))
+        storage.make_folder(attempt.path)
+        storage.write_json(attempt.file(rundir.CASE), self._request(planned, attempt))
         outcome = self._known_beforehand(planned.case)
         end = None
         if outcome is None:

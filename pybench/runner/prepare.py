@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.errors import CorruptError
 from pybench.launcher import HERE, Access, Launcher
 from pybench.recipe import Recipe
@@ -89,9 +89,9 @@ def _make_claimed(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcom
 
 def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
     maker.announce(recipe)
-    rundir.make_folder(attempt.path)
+    storage.make_folder(attempt.path)
     inputs = {role: maker.campaign.artefact(needed.digest) / needed.file for role, needed in recipe.needs}
-    rundir.write_json(attempt.file(rundir.RECIPE), _request(recipe, inputs, maker))
+    storage.write_json(attempt.file(rundir.RECIPE), _request(recipe, inputs, maker))
     files = tuple(Path(maker.files[value]) for _, value in recipe.files)
     end = run_worker(
         maker.launcher,
@@ -123,10 +123,10 @@ def _publish(attempt: RunDirectory, folder: Path, outcome: Outcome) -> Outcome:
     """Renames an attempt to its address. Who was taken for dead finds another's there: that one stays."""
     try:
         os.rename(attempt.path, folder)
-        rundir.sync_folder(folder.parent)
+        storage.sync(folder.parent)
     except OSError as error:
         if not (folder / rundir.COMPLETE).exists():
-            raise rundir.storage_error(error, folder) from error
+            raise storage.storage_error(error, folder) from error
         shutil.rmtree(attempt.path, ignore_errors=True)
         return _stored_outcome(folder)
     return outcome

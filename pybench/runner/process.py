@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.launcher import Access, Launched, Launcher
 from pybench.runner.claims import HEARTBEAT_S
 from pybench.runner.interruption import Interruption
@@ -76,7 +76,7 @@ def _start(launcher: Launcher, arguments: Sequence[str], folder: Path, access: A
         with open(folder / rundir.STDOUT, "wb") as stdout, open(folder / rundir.STDERR, "wb") as stderr:
             return launcher.start(arguments, access, stdout, stderr, own_session=True)
     except OSError as error:
-        raise rundir.storage_error(error, folder) from error
+        raise storage.storage_error(error, folder) from error
 
 
 def _wait(

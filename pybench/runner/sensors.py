@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.errors import InputError, PybenchError
 from pybench.machine import profiles
 from pybench.machine.sensor import Board, measure_profile
@@ -52,7 +52,7 @@ def _share(campaign: CampaignDirectory, board: Board, means: Means) -> None:
         if claim(held, claimant):
             try:
                 if not path.exists():
-                    rundir.write_json(path, _stored(board, means) or _measured(board, means))
+                    storage.write_json(path, _stored(board, means) or _measured(board, means))
             finally:
                 held.unlink(missing_ok=True)
         elif is_alive(held, claimant):

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.case import Case, case_from_json
 from pybench.errors import InputError
 from pybench.worker import affinity
@@ -27,7 +27,7 @@ def do(folder: Path, campaign: Path, *, spawned_ns: int, started_ns: int) -> dic
     from pybench.worker import environment, storing
 
     storing.store(result, folder)
-    rundir.write_json(folder / rundir.ENVIRONMENT, environment.collect(result.labels.get("device"), result.measuring))
+    storage.write_json(folder / rundir.ENVIRONMENT, environment.collect(result.labels.get("device"), result.measuring))
     clock.mark("writing")
     return {
         "outcome": "ok",

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pybench import measure, rundir
+from pybench import measure, rundir, storage
 from pybench.errors import InputError
 from pybench.measure.gpu_energy import describe
 from pybench.measure.trace import Times, read_columns, to_ns
@@ -29,7 +29,7 @@ INTERRUPTED_STATUS = 130
 def do(request_file: Path) -> dict[str, Any]:
     """Does the request and writes its answer into the same folder. Raises what the job raises."""
     request = json.loads(request_file.read_bytes())
-    rundir.write_json(request_file.with_name(ANSWER), _JOBS[request["job"]](request))
+    storage.write_json(request_file.with_name(ANSWER), _JOBS[request["job"]](request))
     return {"outcome": "ok"}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.workloads.result import Result
 
 TABLES = {
@@ -31,17 +31,17 @@ def store(result: Result, folder: Path) -> None:
     Raises KeyError for a table or metric that is not of the closed lists.
     """
     for stem, columns in result.tables.items():
-        rundir.write_text(folder / TABLES[stem], csv_text(columns))
+        storage.write_text(folder / TABLES[stem], csv_text(columns))
     summary = {
         "schema_version": rundir.SCHEMA_VERSION,
         "metrics": {name: _finite(measured.as_json(name), name) for name, measured in result.metrics.items()},
         "windows": result.windows,
         "labels": result.labels,
     }
-    rundir.write_json(folder / rundir.SUMMARY, summary)
+    storage.write_json(folder / rundir.SUMMARY, summary)
     if result.energy_budget is not None:
         stored = {"schema_version": rundir.SCHEMA_VERSION, **result.energy_budget}
-        rundir.write_json(folder / rundir.ENERGY, stored)
+        storage.write_json(folder / rundir.ENERGY, stored)
 
 
 def csv_text(columns: Mapping[str, np.ndarray[Any, Any]]) -> str:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
-from pybench.rundir import SCHEMA_VERSION, write_json, write_text
+from pybench.rundir import SCHEMA_VERSION
+from pybench.storage import write_json, write_text
 from tests.campaigns import CampaignBuilder
 
 HOST = "node17.cluster.example.org"

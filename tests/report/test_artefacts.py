@@ -13,7 +13,8 @@ from pybench.errors import CorruptError
 from pybench.recipe import Recipe
 from pybench.report.artefact_tables import artefacts_table
 from pybench.report.tables import Table, to_csv
-from pybench.rundir import RECIPE, SCHEMA_VERSION, SUMMARY, VALIDITIES, RunDirectory, write_json
+from pybench.rundir import RECIPE, SCHEMA_VERSION, SUMMARY, VALIDITIES, RunDirectory
+from pybench.storage import write_json
 from pybench.workloads.result import Measured
 from tests.campaigns import CampaignBuilder, typical_cases
 

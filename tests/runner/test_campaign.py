@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench import rundir, runner
+from pybench import rundir, runner, storage
 from pybench.case import Case
 from pybench.errors import CorruptError, UsageError
 from pybench.rundir import CampaignDirectory
@@ -90,7 +90,7 @@ def test_a_runner_killed_while_it_made_the_directory_leaves_one_that_can_be_cont
 ) -> None:
     """At each of its writes in turn: nothing after that write happens, and what it wrote halfway stays."""
     content = plan_content(noop_cases(1), 1)
-    write = rundir.write_bytes
+    write = storage.write_bytes
     for survived in range(3):
         where = CampaignDirectory(campaign.path.with_name(f"killed-{survived}"))
         left = survived
@@ -98,7 +98,7 @@ def test_a_runner_killed_while_it_made_the_directory_leaves_one_that_can_be_cont
         def die(path: Path, data: bytes) -> None:
             nonlocal left
             if left == 0:
-                rundir.temporary_name(path).touch()
+                storage.temporary_name(path).touch()
                 raise KeyboardInterrupt
             left -= 1
             write(path, data)

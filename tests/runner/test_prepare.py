@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.case import Case
 from pybench.errors import EXIT_CORRUPT, CorruptError
 from pybench.recipe import Recipe, recipes_of
@@ -99,8 +99,8 @@ def test_an_artefact_that_failed_is_tried_again_although_the_runner_that_failed_
 def test_an_artefact_whose_record_is_damaged_is_corrupt(maker: Maker, content: str) -> None:
     made = maker.campaign.artefact(BROKEN.digest)
     made.mkdir()
-    rundir.write_text(made / rundir.RUN, content)
-    rundir.write_text(made / rundir.COMPLETE, "")
+    storage.write_text(made / rundir.RUN, content)
+    storage.write_text(made / rundir.COMPLETE, "")
     with pytest.raises(CorruptError, match="remove its folder"):
         prepare([BROKEN], maker)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pybench import rundir, runner
+from pybench import rundir, runner, storage
 from pybench.case import Case
 from pybench.errors import InputError, UnsupportedError
 from pybench.machine import profiles
@@ -155,8 +155,8 @@ def test_sensors_are_prepared_before_the_first_run_and_only_when_something_is_to
 
 def test_a_damaged_profile_in_the_campaign_is_one_clear_error(campaign: CampaignDirectory) -> None:
     def prepare(cases: Any, is_stopping: Any) -> None:
-        rundir.make_folder(campaign.sensor("GPU-1").parent)
-        rundir.write_json(campaign.sensor("GPU-1"), {**MEASURED, "sample_delay_s": "soon"})
+        storage.make_folder(campaign.sensor("GPU-1").parent)
+        storage.write_json(campaign.sensor("GPU-1"), {**MEASURED, "sample_delay_s": "soon"})
 
     with pytest.raises(Exception, match=r"GPU-1\.json: sample_delay_s is \"soon\"") as caught:
         run_with(campaign, noop_cases(1), prepare)

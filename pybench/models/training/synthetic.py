@@ -19,9 +19,12 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor, nn
 
+from pybench.case import SYNTHETIC
+from pybench.errors import UnsupportedError
 from pybench.models.images.normalisation import IMAGENET_DEVIATION, IMAGENET_MEAN
 from pybench.models.images.rendering import render
 from pybench.models.images.synthetic import DIFFICULTY, VALIDATION_IMAGES, draw_scenes
+from pybench.recipe import TRAINED_WITHOUT_GPU
 
 Shape = tuple[int, int, int]
 
@@ -64,6 +67,16 @@ def course_with_rounding(model: str, images: int) -> Course:
     the rate, without autocast, whose eight bits of mantissa are another rounding."""
     course = course_of(model, images // 10)
     return replace(course, rate=course.rate / 20, autocast=False)
+
+
+def training_device(model: str) -> torch.device:
+    """The first GPU, else the CPU. Raises UnsupportedError (`no_gpu`) for a model that a CPU would take days for."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.type == "cpu" and model not in TRAINED_WITHOUT_GPU:
+        raise UnsupportedError(
+            f"training {model} on {SYNTHETIC} needs a GPU", code="no_gpu", hint="give `checkpoint` a file of weights"
+        )
+    return device
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybench.case import SYNTHETIC
-from pybench.errors import UnsupportedError
-from pybench.recipe import TRAINED_WITHOUT_GPU
 from pybench.workloads.making.order import Order
 from pybench.workloads.result import Measured, Result
 
@@ -44,16 +42,12 @@ def _on_synthetic(order: Order, path: Path) -> Result:
     from pybench.models.building import build
     from pybench.models.catalogue import BUILT_IN
     from pybench.models.images.synthetic import CLASSES, VALIDATION_IMAGES, ceiling
-    from pybench.models.training.synthetic import course_of, judge, train
+    from pybench.models.training.synthetic import course_of, judge, train, training_device
     from pybench.runtimes.torch import allow_tf32
 
     parameters = order.parameters
     name, seed = parameters["model"], parameters["seed"]
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device.type == "cpu" and name not in TRAINED_WITHOUT_GPU:
-        raise UnsupportedError(
-            f"training {name} on {SYNTHETIC} needs a GPU", code="no_gpu", hint="give `checkpoint` a file of weights"
-        )
+    device = training_device(name)
     channels, height, width = BUILT_IN[name].input_shape
     allow_tf32(False)  # training multiplies in bfloat16; the verdict says FP32
     model = build(name, seed=seed, classes=CLASSES)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files written whole or not at all, and what a disk refuses as one error with place and hint."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pybench.errors import PybenchError, UsageError
+
+TEMPORARY_SUFFIX = ".tmp"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all: temporary name in the same folder, fsync, rename, fsync of the folder."""
+    temporary = temporary_name(path)
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        sync(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # on a read-only file system it is not there and cannot be removed
+            temporary.unlink()
+        raise storage_error(error, path) from error
+
+
+def temporary_name(path: Path) -> Path:
+    """A hidden name beside `path`. Random: runners in containers often have the same process number."""
+    return path.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
+
+
+def write_text(path: Path, text: str) -> None:
+    """`write_bytes` of UTF-8 text."""
+    write_bytes(path, text.encode())
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """`write_bytes` of indented JSON. Raises ValueError on NaN or infinity: a missing number is null.
+
+    File names need not be UTF-8: what such a name holds is written as an escape, which reads back as the same name.
+    """
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(path, _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def make_folder(path: Path, *, exist_ok: bool = False) -> None:
+    """Makes a folder and those above it; `storage_error` where that cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=exist_ok)
+    except OSError as error:
+        raise storage_error(error, path) from error
+
+
+def sync(path: Path) -> None:
+    """fsync of a file or a folder; of a folder, so that a rename in it survives a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def storage_error(error: OSError, path: Path) -> PybenchError:
+    """A full disk, a read-only folder or a missing permission as one error with place and hint."""
+    hints = {
+        errno.ENOSPC: "free some disk space, then run the same command again: finished runs are kept",
+        errno.EDQUOT: "your quota is used up: free some space, then run the same command again",
+        errno.EROFS: "this file system is read-only: choose another folder with --out",
+        errno.EACCES: "no permission to write there: choose another folder with --out",
+    }
+    return UsageError(f"cannot write {path}: {error.strerror}", hint=hints.get(error.errno or 0))
