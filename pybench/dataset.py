@@ -20,8 +20,9 @@ from typing import Any
 import polars as pl
 
 from pybench.board_energy import BoardEnergy, read_board_energy
-from pybench.case import FACTORS, Case
+from pybench.case import Case
 from pybench.errors import CorruptError
+from pybench.factors import FACTORS
 from pybench.rundir import (
     ITERATIONS,
     PREDICTIONS,

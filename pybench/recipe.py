@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.case import ENGINE_FACTORS, FACTORS, QAT, SYNTHETIC, TOKEN_MODELS, Case, floating_type, quantised_type
+from pybench.case import Case
+from pybench.factors import ENGINE_FACTORS, FACTORS, QAT, SYNTHETIC, TOKEN_MODELS, floating_type, quantised_type
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
 RECIPE_VERSION = 5

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pybench.case import WORKLOADS, Case
+from pybench.case import Case
 from pybench.criteria import (
     CRITERIA,
     Contrast,
@@ -22,6 +22,7 @@ from pybench.criteria import (
     to_json,
 )
 from pybench.errors import UsageError
+from pybench.factors import WORKLOADS
 from pybench.units import METRICS
 
 FP32 = {"baseline": {"precision": "fp32"}}

@@ -13,10 +13,11 @@ import polars as pl
 import pytest
 
 import pybench
-from pybench.case import FACTORS, Case
+from pybench.case import Case
 from pybench.cautions import Caution, CautionCode
 from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
+from pybench.factors import FACTORS
 from pybench.rundir import COMPLETE, ITERATIONS, PREDICTIONS, RUN, SUMMARY
 from pybench.workloads.result import Measured, Verdict
 from tests.campaigns import IMAGES, CampaignBuilder, build_typical, predictions_csv

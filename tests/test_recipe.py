@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from pybench.case import IMAGE_MODELS, Case
+from pybench.case import Case
+from pybench.factors import IMAGE_MODELS
 from pybench.recipe import (
     SYNTHETIC_TRAINING,
     TRAINED_WITHOUT_GPU,

@@ -20,8 +20,9 @@ from pybench.analysis.images import Images
 from pybench.analysis.intervals import student_mean
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.verdicts import CaseVerdict, Verdict
-from pybench.case import LANGUAGE_MODELS, Case
+from pybench.case import Case
 from pybench.criteria import Contrast, Criterion, Pair, joined, metrics_of
+from pybench.factors import LANGUAGE_MODELS
 from pybench.protocols import Protocol
 
 SPEED = (

@@ -15,8 +15,9 @@ from typing import Any
 
 from pybench.analysis.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.estimate import Estimate
-from pybench.case import LANGUAGE_MODELS, Case
+from pybench.case import Case
 from pybench.criteria import Criterion, Pair, joined, metrics_of
+from pybench.factors import LANGUAGE_MODELS
 
 
 class Verdict(StrEnum):

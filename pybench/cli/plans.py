@@ -12,9 +12,10 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from pybench.case import FACTORS, Case, case_to_json, runs_of
+from pybench.case import Case, case_to_json, runs_of
 from pybench.cli.progress import counted
 from pybench.errors import PlanError, UsageError
+from pybench.factors import FACTORS
 
 PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file.")]
 SetOption = Annotated[

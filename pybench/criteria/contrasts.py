@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.case import FACTORS, Case
+from pybench.case import Case
 from pybench.criteria.kinds import CRITERIA, CriterionKind, Kind, Sense, threshold_problem
 from pybench.errors import UsageError
+from pybench.factors import FACTORS
 
 
 @dataclass(frozen=True, slots=True)

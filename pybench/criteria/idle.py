@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from pybench.case import (
+from pybench.case import Case
+from pybench.factors import (
     BOARD_SETTINGS,
     ENGINE_FACTORS,
     LANGUAGE_MODELS,
     QAT,
     QUANTISING_FACTORS,
-    Case,
     floating_type,
     quantised_type,
 )

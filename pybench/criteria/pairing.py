@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.case import BOARD_SETTINGS, ENGINE_FACTORS, FACTORS, QUANTISING_FACTORS, Case, quantised_type
+from pybench.case import Case
 from pybench.criteria.contrasts import Contrast
 from pybench.criteria.idle import RUNTIME_FACTORS, idle_factors
 from pybench.errors import UsageError
+from pybench.factors import BOARD_SETTINGS, ENGINE_FACTORS, FACTORS, QUANTISING_FACTORS, quantised_type
 from pybench.recipe import images_of
 
 # Factors that follow another one: where a baseline fixes that, they may differ if they are idle in one of the cases.

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from pybench.case import TOKEN_MODELS, Case
+from pybench.case import Case
+from pybench.factors import TOKEN_MODELS
 
 _LATENCIES = ("latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms")
 _ALONE = ("latency_depth1_p50_ms", "latency_depth1_p99_ms")

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pybench.case import TOKEN_MODELS, Case, runs_of
+from pybench.case import Case, runs_of
+from pybench.factors import TOKEN_MODELS
 from pybench.machine.facts import Facts
 
 # Multiply-adds of one sample (one token for models of ids), from the models' shapes.

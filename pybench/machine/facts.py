@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pybench import __version__
-from pybench.case import BOARD_SETTINGS, Case
+from pybench.case import Case
 from pybench.errors import PybenchError
+from pybench.factors import BOARD_SETTINGS
 from pybench.launcher import HERE, Launcher
 from pybench.machine.asking import ask_worker
 from pybench.recipe import RUN_FROM_ONNX

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pybench.case import BOARD_SETTINGS, PRECISIONS, SYNTHETIC, Case, quantised_type
+from pybench.case import Case
+from pybench.factors import BOARD_SETTINGS, PRECISIONS, SYNTHETIC, quantised_type
 from pybench.machine.facts import ALSO_NEEDED, Facts, package_of
 from pybench.recipe import RUN_FROM_ONNX, TRAINED_WITHOUT_GPU, is_built_in
 

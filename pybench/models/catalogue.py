@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pybench.case import LONGEST_SEQUENCE
+from pybench.factors import LONGEST_SEQUENCE
 
 # Ids of the shipped tokenizer; TinyLM embeds as many unless a larger vocabulary is asked for.
 VOCABULARY = 32_000

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from pybench import criteria
-from pybench.case import FACTORS, Case, case_to_json
+from pybench.case import Case, case_to_json
 from pybench.criteria import Contrast
 from pybench.errors import PlanError, Problem
+from pybench.factors import FACTORS
 from pybench.plan.cases import CaseBuilder
 from pybench.plan.cells import MOST_CELLS, cells_of, defaults_of
 from pybench.plan.comparisons import check_contrasts, check_protocols, contrasts_of

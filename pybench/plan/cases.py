@@ -11,7 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pybench.case import (
+from pybench.case import Case
+from pybench.criteria import idle_factors
+from pybench.errors import Problem
+from pybench.factors import (
     BOARD_SETTINGS,
     CALIBRATIONS,
     CALIBRATIONS_OF,
@@ -24,11 +27,8 @@ from pybench.case import (
     QUANTISING_FACTORS,
     SYNTHETIC,
     TOKEN_MODELS,
-    Case,
     quantised_type,
 )
-from pybench.criteria import idle_factors
-from pybench.errors import Problem
 from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.document import Node
 from pybench.plan.files import FileProblem, UserFiles

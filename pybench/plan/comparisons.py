@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from pybench import criteria
-from pybench.case import WORKLOADS, Case
+from pybench.case import Case
 from pybench.criteria import CRITERIA, Contrast, metrics_of
 from pybench.errors import Problem, UsageError
+from pybench.factors import WORKLOADS
 from pybench.plan.cells import given
 from pybench.plan.document import Node
 from pybench.protocols import PAIRED_BLOCKS, PROTOCOLS

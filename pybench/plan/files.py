@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench.case import FACTORS
+from pybench.factors import FACTORS
 from pybench.plan.values import nearest
 
 WHOLE_BYTES = 1_000_000_000  # reading this much takes seconds; a plan is loaded often

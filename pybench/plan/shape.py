@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shape of a plan: pydantic models of every mapping in it.
 
-They are generated from `pybench.case.FACTORS` and `pybench.criteria.CRITERIA`, and the JSON Schema from them: each
+They are generated from `pybench.factors.FACTORS` and `pybench.criteria.CRITERIA`, and the JSON Schema from them: each
 name, range and meaning is written once. What needs more than one key to judge (factors that do not go together, files,
 baselines) is not here but in `cells`, `cases` and `comparisons`.
 """
@@ -16,8 +16,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 from pydantic_core import PydanticCustomError
 
-from pybench.case import FACTORS, Factor
 from pybench.criteria import CRITERIA, threshold_problem
+from pybench.factors import FACTORS, Factor
 from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, ValueProblem, check_value, describe, may_be_null
 from pybench.protocols import PAIRED_BLOCKS, PROTOCOLS
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One value of one factor: what is wrong with it, and its canonical form. Everything comes from `pybench.case.FACTORS`.
+"""One value of one factor: what is wrong with it, and its canonical form. Everything comes from `FACTORS`.
 
 Files are only looked at as names here; whether they exist is `pybench.plan.files`' question.
 """
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pybench.case import FACTORS, Factor
+from pybench.factors import FACTORS, Factor
 
 LARGEST_INTEGER = 2**53  # every JSON reader keeps integers up to here
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pybench.case import floating_type, quantised_type
+from pybench.factors import floating_type, quantised_type
 from pybench.precision.notes import kept_nodes
 from pybench.precision.onnx_graph import Graph, Node, node_name, read_graph
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pybench.case import floating_type, quantised_type
+from pybench.factors import floating_type, quantised_type
 from pybench.precision.audit import Audit
 from pybench.precision.engine_layers import FLOAT_TYPES, FLOATING, Layer, read_layers
 

@@ -30,8 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from pybench.case import floating_type, quantised_type
 from pybench.errors import InputError, UnsupportedError
+from pybench.factors import floating_type, quantised_type
 from pybench.precision.audit import MULTIPLYING
 from pybench.precision.conversion import matching_nodes
 from pybench.precision.execution import Feed

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pybench.analysis import Analysis
 from pybench.analysis.contrasts import ContrastFinding, PairEffect, PairFinding
 from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
-from pybench.case import FACTORS
 from pybench.criteria import Criterion, Pair
+from pybench.factors import FACTORS
 from pybench.report.labels import METRIC_LABELS, bound_text, case_text, criterion_label, pair_texts, varying_factors
 from pybench.report.numbers import format_p, percent_text
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pybench.case import FACTORS, Case
+from pybench.case import Case
 from pybench.criteria import Criterion, Pair, idle_factors
+from pybench.factors import FACTORS
 from pybench.report.numbers import DisplayUnit, format_plain
 
 METRIC_LABELS = {

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from pybench.analysis.paired import ALPHA
 from pybench.analysis.protocol import Duel, ProtocolFinding, SampleFinding, Scenario, Setting
-from pybench.case import FACTORS, Case
+from pybench.case import Case
+from pybench.factors import FACTORS
 from pybench.report.labels import METRIC_LABELS, case_text, metric_title, varying_factors
 from pybench.report.numbers import DASH, display_unit, format_p
 from pybench.report.tables import (

@@ -13,8 +13,9 @@ from typing import Any
 from pybench.analysis.protocol import ProtocolFinding
 from pybench.analysis.trade_offs import Figure, Standing, TradeOff
 from pybench.analysis.verdicts import Verdict
-from pybench.case import FACTORS, Case
+from pybench.case import Case
 from pybench.criteria import Contrast
+from pybench.factors import FACTORS
 from pybench.report.contrast_tables import TONES
 from pybench.report.labels import (
     METRIC_LABELS,

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from pybench import measure
-from pybench.case import quantised_type
 from pybench.errors import UnsupportedError
+from pybench.factors import quantised_type
 from pybench.runtimes.device import chosen, narrow
 from pybench.runtimes.session import Arrays, Iterate, TensorSpec
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pybench.case import RUNTIMES, Case
+from pybench.case import Case
 from pybench.cautions import Caution, CautionCode
 from pybench.errors import InputError, UnsupportedError
+from pybench.factors import RUNTIMES
 from pybench.models.catalogue import BUILT_IN, VOCABULARY, Description, is_language
 from pybench.precision.audit import Audit, audit_kernels, audit_onnx, audit_parameters
 from pybench.recipe import RUN_FROM_ONNX, TRAINED_ON

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from pybench import measure
-from pybench.case import BOARD_SETTINGS, Case
+from pybench.case import Case
 from pybench.cautions import Caution, CautionCode
+from pybench.factors import BOARD_SETTINGS
 from pybench.measure.cpu_time import own_cpu_s
 from pybench.measure.latency import LatencySummary
 from pybench.measure.quantity import Quantity

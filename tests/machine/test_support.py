@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pybench import machine
-from pybench.case import FACTORS, Case
+from pybench.case import Case
+from pybench.factors import FACTORS
 from pybench.machine.support import INFERENCE, ONNXRUNTIME_ON, PROVIDER_NAMES, gpus_of
 from pybench.runtimes import providers
 

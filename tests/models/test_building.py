@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pybench.case import (
+from pybench.errors import InputError, UsageError
+from pybench.factors import (
     ENCODER_MODELS,
     IMAGE_MODELS,
     LANGUAGE_MODELS,
@@ -15,7 +16,6 @@ from pybench.case import (
     VECTOR_MODELS,
     VOLUME_MODELS,
 )
-from pybench.errors import InputError, UsageError
 from pybench.models.building import build, parameter_count
 from pybench.models.catalogue import BUILT_IN
 from pybench.models.distilbert import DistilBert

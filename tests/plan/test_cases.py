@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from pybench.case import ENGINE_FACTORS, FACTORS, Case, case_from_json
+from pybench.case import Case, case_from_json
 from pybench.criteria import from_json
+from pybench.factors import ENGINE_FACTORS, FACTORS
 from pybench.plan import Plan, expand, resolve
 from pybench.rundir import SCHEMA_VERSION, parse_resolved_plan
 

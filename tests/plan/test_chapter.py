@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from pybench.case import FACTORS, Factor
 from pybench.criteria import CRITERIA
+from pybench.factors import FACTORS, Factor
 from pybench.plan import Plan, shape
 from pybench.plan.values import describe
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pybench.case import CALIBRATIONS_OF, Case
+from pybench.case import Case
 from pybench.errors import UnsupportedError
+from pybench.factors import CALIBRATIONS_OF
 from pybench.precision import int8, modelopt
 from pybench.precision.audit import audit_onnx
 from tests.making import artefacts_of

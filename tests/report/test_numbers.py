@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from pybench.analysis.estimate import Estimate
-from pybench.case import WORKLOADS
+from pybench.factors import WORKLOADS
 from pybench.report.labels import METRIC_LABELS, WORKLOAD_LABELS
 from pybench.report.numbers import (
     display_unit,

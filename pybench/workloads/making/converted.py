@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pybench.case import floating_type
+from pybench.factors import floating_type
 from pybench.precision.audit import audit_onnx
 from pybench.precision.notes import KEPT_KEY
 from pybench.workloads.making.order import Order

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench.case import SYNTHETIC
+from pybench.factors import SYNTHETIC
 from pybench.workloads.making.order import Order
 
 if TYPE_CHECKING:
