@@ -10,7 +10,6 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +21,8 @@ from pybench.cli.progress import Progress
 from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import PlannedRun
 from tests.making import write_classifier
+from tests.small_disk import small_disk_of
+from tests.waiting import wait_for
 
 PLAN = """\
 schema_version: 1
@@ -231,13 +232,8 @@ def test_a_file_that_no_worker_can_use_is_exit_code_2_and_leaves_no_run(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A real file system of 96 KiB, which fills up."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", folder]
-    if os.getuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("SKIPPED: needs root to mount a small file system")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    with small_disk_of(tmp_path / "disk", "96k") as folder:
+        yield folder
 
 
 def test_a_full_disk_is_one_error_and_running_again_with_room_continues(
@@ -294,9 +290,7 @@ def test_ctrl_c_is_answered_at_once_and_the_run_at_hand_is_finished(plan: Path) 
     plan.write_text(PLAN.replace("iterations: [1, 2]", "energy_window_s: 3"))
     command = [sys.executable, "-m", "pybench.cli", "run", str(plan)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    until = time.monotonic() + 30
-    while not list(Path("results").glob("trial/runs/*/*/attempt-01/case.json")) and time.monotonic() < until:
-        time.sleep(0.05)
+    wait_for(lambda: list(Path("results").glob("trial/runs/*/*/attempt-01/case.json")), limit_s=30)
     process.send_signal(signal.SIGINT)
     out, said = process.communicate(timeout=30)
     assert process.returncode == 130

@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +18,8 @@ from pybench import rundir
 from pybench.cli import main
 from pybench.cluster.site import example_site
 from pybench.rundir import CampaignDirectory
+from tests.small_disk import small_disk_of
+from tests.waiting import wait_for
 
 PLAN = """\
 schema_version: 1
@@ -134,13 +134,8 @@ def test_an_image_that_is_another_is_refused_before_anything_is_written(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A real file system of 16 KiB, which a plan fits and its scripts do not."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["/usr/bin/mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", folder]
-    if os.getuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("SKIPPED: needs root to mount a small file system")
-    yield folder
-    subprocess.run(["/usr/bin/umount", folder], check=True)
+    with small_disk_of(tmp_path / "disk", "16k") as folder:
+        yield folder
 
 
 def test_a_full_disk_is_one_error_and_leaves_no_half_submission(
@@ -199,9 +194,7 @@ def test_a_runner_that_is_asked_to_checkpoint_says_whether_something_is_left(pla
     codes = []
     for _ in range(2):
         process = subprocess.Popen([sys.executable, "-m", "pybench.cli", "run", str(plan)], stdout=subprocess.DEVNULL)
-        until = time.monotonic() + 30
-        while not _is_at_work() and time.monotonic() < until:
-            time.sleep(0.05)
+        wait_for(_is_at_work, limit_s=30)
         process.send_signal(signal.SIGUSR1)
         codes.append(process.wait(timeout=30))
     assert codes == [75, 0], "one block each time, and after the second nothing is left"

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from ruamel.yaml import YAML
 
 from pybench.cluster.kubernetes import job_name, job_yaml
 from pybench.cluster.site import KubernetesSite
+from tests.waiting import wait_for
 
 SCHEMA = json.loads((Path(__file__).parent / "kubernetes-job-1.37.schema.json").read_text())
 IMAGE = f"registry.example.org/pybench@sha256:{'0' * 64}"
@@ -76,9 +76,7 @@ def test_a_pod_that_is_evicted_finishes_its_run_and_asks_for_another(tmp_path: P
     spec = rendered(SMALLEST, [3, 7], 9, "--filter", "batch>=8", pybench=str(pybench))["spec"]
     command = spec["template"]["spec"]["containers"][0]["command"]
     with subprocess.Popen(command, env={**os.environ, "JOB_COMPLETION_INDEX": "1"}) as process:
-        end = time.monotonic() + 10
-        while not said.exists() and time.monotonic() < end:
-            time.sleep(0.02)
+        wait_for(said.exists)
         process.send_signal(signal.SIGTERM)
     assert process.returncode == 75
     assert said.read_text().splitlines() == ["run /c/first --shard 7/9 --whole-blocks --filter batch>=8", "usr1"]

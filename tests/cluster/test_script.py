@@ -15,6 +15,7 @@ import pytest
 
 from pybench.cluster.script import Work, artefacts_script, check_script, chunks_of, ranges, shards_script
 from pybench.cluster.site import Image, Job, Scratch, SlurmSite
+from tests.waiting import wait_for
 
 WORK = Work(Path("/data/a b/campaign"), "trial", Path("/data/a b/campaign/cluster/submission-01"), 5, ("--no-sensor",))
 
@@ -111,9 +112,7 @@ class Task:
 
     def signalled(self, process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
         """Sends a signal once pybench is at work; returns exit code and output."""
-        end = time.monotonic() + 10
-        while not self.said.exists() and time.monotonic() < end:
-            time.sleep(0.02)
+        wait_for(self.said.exists)
         process.send_signal(number)
         out, _ = process.communicate(timeout=20)
         return process.returncode, out

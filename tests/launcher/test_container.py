@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from pybench.launcher.engines import Mount, Request
 from pybench.rundir import CampaignDirectory
 from tests.runner.conftest import noop_cases, plan_content
 from tests.runner.listening import Quiet
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.container
 
@@ -284,13 +284,3 @@ def children_of(pid: int) -> list[int]:
 def containers_of(container: Container) -> list[str]:
     """Names of the containers that podman knows, running or not."""
     return container.engine.ask("ps", "--all", "--format", "{{.Names}}").split()
-
-
-def wait_for(condition: Callable[[], Any], limit_s: float = 20.0) -> Any:
-    until = time.monotonic() + limit_s
-    while time.monotonic() < until:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"not within {limit_s} s")

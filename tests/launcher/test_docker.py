@@ -15,8 +15,9 @@ import pytest
 
 from pybench.launcher import open_container
 from pybench.rundir import CampaignDirectory
-from tests.launcher.test_container import containers_of, run_campaign, start_runner, wait_for, workers_of
+from tests.launcher.test_container import containers_of, run_campaign, start_runner, workers_of
 from tests.runner.conftest import noop_cases, plan_content
+from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.container,

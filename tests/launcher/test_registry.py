@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,37 +13,22 @@ import pytest
 from pybench.errors import PybenchError
 from pybench.launcher import Container, open_container
 from pybench.machine import facts
+from tests.registry import serve_registry
 
 pytestmark = [
     pytest.mark.container,
-    pytest.mark.skipif(shutil.which("docker-registry") is None, reason="SKIPPED: docker-registry is not installed"),
     pytest.mark.skipif(shutil.which("skopeo") is None, reason="SKIPPED: skopeo is not installed"),
 ]
-
-CONFIGURATION = """version: 0.1
-storage: {{filesystem: {{rootdirectory: {folder}}}}}
-http: {{addr: "{address}"}}
-log: {{level: error}}
-"""
 
 
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of a registry without TLS that podman may use."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    configuration = tmp_path / "registry.yaml"
-    configuration.write_text(CONFIGURATION.format(folder=tmp_path / "registry", address=address))
-    insecure = tmp_path / "registries.conf"
-    insecure.write_text(f'[[registry]]\nlocation = "{address}"\ninsecure = true\n')
-    monkeypatch.setenv("CONTAINERS_REGISTRIES_CONF", str(insecure))
-    process = subprocess.Popen(["docker-registry", "serve", str(configuration)], stderr=subprocess.DEVNULL)
-    try:
-        _wait_until_open(address)
-        yield address
-    finally:
-        process.terminate()
-        process.wait()
+    with serve_registry(tmp_path) as running:
+        insecure = tmp_path / "registries.conf"
+        insecure.write_text(f'[[registry]]\nlocation = "{running.host}"\ninsecure = true\n')
+        monkeypatch.setenv("CONTAINERS_REGISTRIES_CONF", str(insecure))
+        yield running.host
 
 
 def test_an_image_is_pulled_by_its_digest_and_runs(
@@ -66,14 +49,3 @@ def test_a_registry_that_is_down_is_named_with_what_to_do(container: Container) 
     with pytest.raises(PybenchError, match=r"podman cannot take in 127\.0\.0\.1:9/pybench@sha256") as raised:
         open_container(f"127.0.0.1:9/pybench@sha256:{'a' * 64}", "podman", lambda text: None)
     assert "does the registry answer?" in str(raised.value.hint)
-
-
-def _wait_until_open(address: str) -> None:
-    host, port = address.split(":")
-    for _ in range(200):
-        try:
-            socket.create_connection((host, int(port)), timeout=1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise AssertionError(f"no registry at {address}")

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from pybench.measure import BoardSettings
 from pybench.measure.board_claim import boot_id
 from tests.measure.replay import SECOND_UUID, UUID, Boards
 from tests.measure.test_board_settings import CAP, CAPPED_AND_BACK, NOTHING, codes
+from tests.waiting import wait_for
 
 # --- a run that is killed ---------------------------------------------------------------------------------------------
 
@@ -49,13 +49,6 @@ def end(process: subprocess.Popen[bytes]) -> bytes:
     """What a process that was killed has written to stderr, its guardian's words included."""
     _, said = process.communicate(timeout=20)
     return said
-
-
-def wait_for(condition: Callable[[], bool], limit_s: float = 10.0) -> None:
-    until = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < until, f"not within {limit_s} s"
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGSEGV])

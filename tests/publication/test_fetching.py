@@ -17,6 +17,7 @@ from pybench.publication.artefact import write_layout
 from tests.publication.campaigns import build_small, render_nothing
 from tests.publication.conftest import COVERAGE, Published
 from tests.publication.tampering import forge, manifest_path, parts_of, rewritten_zip
+from tests.small_disk import small_disk_of
 
 
 def _fetch(place: object, target: Path, **demands: object) -> Fetched:
@@ -220,15 +221,8 @@ def test_a_key_that_is_none_is_one_clear_error(tmp_path: Path, published: Publis
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 8 KiB, less than the publication needs."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode != 0:
-        pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr.decode().strip()}")
-    try:
+    with small_disk_of(tmp_path / "disk", "8k") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_full_disk_leaves_nothing_behind(small_disk: Path, published: Published) -> None:

@@ -34,8 +34,9 @@ from pybench.publication import (
 )
 from tests.publication.broken_line import BrokenLine
 from tests.publication.campaigns import render_nothing
-from tests.publication.conftest import COVERAGE, Published, RunningRegistry, free_port, serve_registry
+from tests.publication.conftest import COVERAGE, Published
 from tests.publication.token_service import TokenService
+from tests.registry import RunningRegistry, free_port, serve_registry
 
 pytestmark = pytest.mark.usefixtures("no_logins")
 needs_skopeo = pytest.mark.skipif(shutil.which("skopeo") is None, reason="skopeo is not installed")
@@ -221,7 +222,8 @@ def closed_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runnin
     """A registry for `ada` with the password `analytical`."""
     folder = tmp_path_factory.mktemp("closed")
     (folder / "htpasswd").write_text(HTPASSWD)
-    yield from serve_registry(folder, f"auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}\n")
+    with serve_registry(folder, f"auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}\n") as running:
+        yield running
 
 
 def _store_login(path: Path, host: str, login: str) -> None:
@@ -266,7 +268,7 @@ def test_a_login_is_not_sent_to_where_blobs_are_stored(
     redirecting = f"{{name: redirect, options: {{baseurl: 'http://127.0.0.1:{store.server_port}/'}}}}"
     more = f"auth: {{htpasswd: {{realm: test, path: {tmp_path}/htpasswd}}}}\nmiddleware: {{storage: [{redirecting}]}}\n"
     try:
-        for running in serve_registry(tmp_path, more):
+        with serve_registry(tmp_path, more) as running:
             monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "auth.json"))
             _store_login(tmp_path / "auth.json", running.host, "ada:analytical")
             _push(published.artefact, f"{running.host}/ada/small:1")
@@ -283,7 +285,7 @@ def test_a_stored_login_is_changed_into_a_token_for_what_is_done(
     published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with TokenService(tmp_path, "ada:analytical") as service:
-        for running in serve_registry(tmp_path, service.configuration):
+        with serve_registry(tmp_path, service.configuration) as running:
             reference = f"{running.host}/ada/small:1"
             with pytest.raises(PybenchError, match="gives no token"):
                 _push(published.artefact, reference)

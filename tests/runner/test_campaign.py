@@ -20,6 +20,7 @@ from pybench.case import Case
 from pybench.errors import CorruptError, UsageError
 from pybench.rundir import CampaignDirectory
 from tests.runner.conftest import Run, noop_cases, plan_content
+from tests.waiting import wait_for
 
 
 def attempts(campaign: CampaignDirectory, case: Case, block: int = 1) -> list[str]:
@@ -292,14 +293,3 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
-
-
-def wait_for(condition, limit_s: float = 15.0):  # type: ignore[no-untyped-def]
-    """The first true value of `condition`, or a failure after `limit_s`."""
-    until = time.monotonic() + limit_s
-    while time.monotonic() < until:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"not within {limit_s} s")

@@ -26,7 +26,6 @@ extern "C" {
 typedef int32_t pbt_status;
 #define PBT_OK 0
 #define PBT_ERROR_ARGUMENT 1    /* null pointer, offsets out of order, a cache size out of range */
-#define PBT_ERROR_IO 2          /* the file cannot be read */
 #define PBT_ERROR_FORMAT 3      /* the file is not well formed */
 #define PBT_ERROR_UNSUPPORTED 4 /* well formed, but asks for what is not implemented here; the message names it */
 #define PBT_ERROR_UTF8 5        /* the text is not UTF-8; *position tells where */
@@ -93,8 +92,6 @@ pbt_status pbt_trainer_new(const uint8_t *family, size_t family_bytes, size_t ta
 void pbt_trainer_free(pbt_trainer *trainer);
 /* Distinct words so far; 0 for a null trainer. */
 size_t pbt_trainer_words(const pbt_trainer *trainer);
-/* Bytes that the table of distinct words holds; 0 for a null trainer. */
-size_t pbt_trainer_table_bytes(const pbt_trainer *trainer);
 /* Counts the words of documents, given as for pbt_encode_batch. PBT_ERROR_MEMORY when the table would grow beyond its
  * limit. After an error some of the documents are counted, some not. */
 pbt_status pbt_trainer_feed(pbt_trainer *trainer, const uint8_t *text, const uint64_t *offsets, size_t document_count,

@@ -11,6 +11,7 @@
 //! bound is fast on text that it has seen and slow on all other (gigatoken, from which the layout of one line a probe is
 //! taken, MIT licence, shows both).
 
+use crate::growth;
 use crate::memory::{Table, Zeroed, prefetch};
 
 /// The longest word that an entry takes, in bytes: a key is 16 bytes, of which the last is the length.
@@ -118,11 +119,8 @@ impl Line {
 #[derive(Clone, Copy, Default)]
 pub struct Place(u32);
 
-/// Lines of a new cache: 128 KiB, a part of a processor's second cache.
+/// Lines of a new cache, at most: 128 KiB, a part of a processor's second cache.
 const LINES_FIRST: usize = 1 << 11;
-
-/// By how much the cache grows at a time.
-const GROWTH: usize = 4;
 
 /// The cache of one thread.
 pub struct Cache {
@@ -139,7 +137,7 @@ impl Cache {
     pub fn new(entries: usize) -> Self {
         assert!(entries == 0 || entries.is_power_of_two() && entries <= ENTRIES_MAX);
         let lines_max = entries.div_ceil(2);
-        Self::with_lines(lines_max.min(LINES_FIRST), lines_max)
+        Self::with_lines(growth::first(lines_max, LINES_FIRST), lines_max)
     }
 
     fn with_lines(lines: usize, lines_max: usize) -> Self {
@@ -154,12 +152,7 @@ impl Cache {
 
     /// Bytes of memory that the cache holds at most, those included that are held only while it grows.
     pub fn bytes_max(&self) -> usize {
-        let while_growing = if self.lines_max > LINES_FIRST {
-            self.lines_max / GROWTH
-        } else {
-            0
-        };
-        size_of::<Line>() * (self.lines_max + while_growing)
+        size_of::<Line>() * growth::most_at_once(self.lines_max, LINES_FIRST)
     }
 
     /// Whether it is time to grow.
@@ -171,8 +164,7 @@ impl Cache {
     /// Moves to a larger table, within the bound. Places that were worked out before do not hold any more.
     #[cold]
     pub fn grow(&mut self) {
-        let lines = (self.lines.len() * GROWTH).min(self.lines_max);
-        let mut grown = Self::with_lines(lines, self.lines_max);
+        let mut grown = Self::with_lines(growth::next(self.lines.len()), self.lines_max);
         for line in self.lines.iter() {
             for entry in line.entries.iter().rev().filter(|entry| entry.key != Key::default()) {
                 grown.insert(grown.place(entry.key), entry.key, entry.value);
@@ -263,8 +255,9 @@ mod tests {
                     assert!(kept as f64 > 0.85 * f64::from(number), "{kept} of {number}");
                 }
             }
-            assert_eq!((sizes[0], sizes.last()), (LINES_FIRST, Some(&(entries / 2))));
-            assert!(cache.bytes_max() >= size_of_val(&*cache.lines) && cache.room > 0);
+            assert_eq!((sizes[0], sizes.last()), (1 << 10, Some(&(entries / 2))));
+            let largest_step = sizes.windows(2).map(|step| step[0] + step[1]).max().unwrap();
+            assert!(cache.bytes_max() == size_of::<Line>() * largest_step && cache.room > 0);
         }
     }
 

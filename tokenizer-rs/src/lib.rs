@@ -22,6 +22,7 @@ pub mod encode;
 pub mod family;
 pub mod ffi;
 pub mod file;
+pub mod growth;
 pub mod long_cache;
 pub mod memory;
 pub mod merge;

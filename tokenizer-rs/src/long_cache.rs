@@ -3,6 +3,7 @@
 //! where letters take two bytes.
 
 use crate::cache::Key;
+use crate::growth;
 use crate::memory::{Table, Zeroed, prefetch};
 use crate::token_id::TokenId;
 
@@ -64,11 +65,8 @@ struct Entry<I: TokenId> {
     ids: I::Block,
 }
 
-/// Sets of a new cache: 64 KiB.
+/// Sets of a new cache, at most: 64 KiB.
 const SETS_FIRST: usize = 1 << 8;
-
-/// By how much the cache grows at a time.
-const GROWTH: usize = 4;
 
 /// The cache of one thread. It grows as its sister does.
 pub struct LongCache<I: TokenId> {
@@ -86,7 +84,7 @@ impl<I: TokenId> LongCache<I> {
     /// `short_entries`: at most, of the cache for short words.
     pub fn new(short_entries: usize) -> Self {
         let sets_max = short_entries.div_ceil(2 * SHORT_PER_LONG);
-        Self::with_sets(sets_max.min(SETS_FIRST), sets_max)
+        Self::with_sets(growth::first(sets_max, SETS_FIRST), sets_max)
     }
 
     fn with_sets(sets: usize, sets_max: usize) -> Self {
@@ -100,12 +98,7 @@ impl<I: TokenId> LongCache<I> {
 
     /// Bytes of memory that the cache holds at most, those included that are held only while it grows.
     pub fn bytes_max(&self) -> usize {
-        let while_growing = if self.sets_max > SETS_FIRST {
-            self.sets_max / GROWTH
-        } else {
-            0
-        };
-        size_of::<[Entry<I>; 2]>() * (self.sets_max + while_growing)
+        size_of::<[Entry<I>; 2]>() * growth::most_at_once(self.sets_max, SETS_FIRST)
     }
 
     /// Whether it is time to grow.
@@ -117,8 +110,7 @@ impl<I: TokenId> LongCache<I> {
     /// Moves to a larger table, within the bound.
     #[cold]
     pub fn grow(&mut self) {
-        let sets = (self.sets.len() * GROWTH).min(self.sets_max);
-        let mut grown = Self::with_sets(sets, self.sets_max);
+        let mut grown = Self::with_sets(growth::next(self.sets.len()), self.sets_max);
         for set in self.sets.iter() {
             for entry in set.iter().rev().filter(|entry| entry.key != LongKey([0; 8])) {
                 grown.push(*entry);
@@ -221,6 +213,6 @@ mod tests {
             }
         }
         assert_eq!((grown, cache.sets.len()), (2, 1 << 11));
-        assert!(cache.bytes_max() >= size_of_val(&*cache.sets));
+        assert_eq!(cache.bytes_max(), size_of_val(&*cache.sets) * 5 / 4);
     }
 }

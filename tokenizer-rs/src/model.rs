@@ -6,6 +6,7 @@ use crate::family::Family;
 use crate::merge_table::{EDGE, MergeTable};
 use crate::special::SpecialTokens;
 use std::collections::HashMap;
+use std::mem::MaybeUninit;
 
 /// Why a file was refused.
 #[derive(Debug)]
@@ -115,6 +116,21 @@ impl Model {
         let end = *self.token_ends.get(id)? as usize;
         let start = if id == 0 { 0 } else { self.token_ends[id - 1] as usize };
         (start < end).then(|| &self.token_bytes[start..end])
+    }
+
+    /// Writes what fits of the text of ids; returns the bytes needed, or the index of an id outside the vocabulary.
+    pub fn decode(&self, ids: impl Iterator<Item = u32>, output: &mut [MaybeUninit<u8>]) -> Result<usize, usize> {
+        let mut needed = 0;
+        for (index, id) in ids.enumerate() {
+            let token = self.bytes_of(id).ok_or(index)?;
+            if let Some(places) = output.get_mut(needed..needed + token.len()) {
+                for (place, &byte) in places.iter_mut().zip(token) {
+                    place.write(byte);
+                }
+            }
+            needed += token.len();
+        }
+        Ok(needed)
     }
 
     /// Bytes of memory that the model holds, all threads together.

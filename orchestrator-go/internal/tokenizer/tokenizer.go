@@ -26,7 +26,6 @@ const ABIVersion = 2
 const (
 	statusOK          = 0
 	statusArgument    = 1
-	statusIO          = 2
 	statusFormat      = 3
 	statusUnsupported = 4
 	statusUTF8        = 5
@@ -205,7 +204,7 @@ func (w *Worker) Encode(text []byte, offsets []uint64, ids []byte, idOffsets []u
 
 func statusName(status int32) string {
 	names := map[int32]string{
-		statusArgument: "PBT_ERROR_ARGUMENT", statusIO: "PBT_ERROR_IO", statusFormat: "PBT_ERROR_FORMAT",
+		statusArgument: "PBT_ERROR_ARGUMENT", statusFormat: "PBT_ERROR_FORMAT",
 		statusUnsupported: "PBT_ERROR_UNSUPPORTED", statusUTF8: "PBT_ERROR_UTF8", statusCapacity: "PBT_ERROR_CAPACITY",
 		statusID: "PBT_ERROR_ID", statusInternal: "PBT_ERROR_INTERNAL",
 	}

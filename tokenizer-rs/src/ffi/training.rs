@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The part of the C boundary that trains vocabularies.
 
-use super::{Failure, explained, family_of, input, output, shared, single, special_texts, status_of};
+use super::crossing::{Failure, explained, family_of, input, output, shared, single, special_texts, status_of};
 use crate::training::{FeedError, Recipe, Trainer};
 use std::ffi::c_char;
 
@@ -61,13 +61,6 @@ pub unsafe extern "C" fn pbt_trainer_free(trainer: *mut TrainerHandle) {
 pub unsafe extern "C" fn pbt_trainer_words(trainer: *const TrainerHandle) -> usize {
     // SAFETY: null, or a live trainer.
     unsafe { trainer.as_ref() }.map_or(0, |handle| handle.trainer.counts().len())
-}
-
-/// Bytes that the table of words holds; 0 for a null trainer.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pbt_trainer_table_bytes(trainer: *const TrainerHandle) -> usize {
-    // SAFETY: null, or a live trainer.
-    unsafe { trainer.as_ref() }.map_or(0, |handle| handle.trainer.counts().bytes())
 }
 
 /// Counts the words of a batch of documents.

@@ -23,7 +23,6 @@ pub struct Vocabulary {
     /// The bytes of each token; of special tokens that are not written in byte-level characters, nothing.
     token_bytes: Vec<Vec<u8>>,
     byte_ids: [u32; 256],
-    special_count: usize,
     /// Special tokens that text could merge into, as Hugging Face compares them: by how they are written.
     written_specials: HashMap<Vec<u8>, u32>,
     merges: Vec<(u32, u32)>,
@@ -48,7 +47,6 @@ impl Vocabulary {
                 .collect(),
             token_bytes,
             byte_ids: [0; 256],
-            special_count: specials.len(),
             merges: Vec::new(),
         };
         let mut bytes: Vec<u8> = (0..=255).collect();
@@ -62,11 +60,6 @@ impl Vocabulary {
     /// Tokens.
     pub fn size(&self) -> usize {
         self.token_bytes.len()
-    }
-
-    /// The bytes of the tokens that are not special, by id; the first has the id that follows the special ones.
-    pub fn plain_tokens(&self) -> &[Vec<u8>] {
-        &self.token_bytes[self.special_count..]
     }
 
     /// The bytes of a token; of a special one, those that its characters stand for.
