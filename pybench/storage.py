@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import re
@@ -45,12 +46,23 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """`write_bytes` of indented JSON. Raises ValueError on NaN or infinity: a missing number is null.
+    """`write_bytes` of `json_bytes`."""
+    write_bytes(path, json_bytes(content))
+
+
+def json_bytes(content: Mapping[str, Any]) -> bytes:
+    """Indented JSON. Raises ValueError on NaN or infinity: a missing number is null.
 
     File names need not be UTF-8: what such a name holds is written as an escape, which reads back as the same name.
     """
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_text(path, _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+
+
+def sha256_of(path: Path) -> str:
+    """64 hexadecimal digits, of a file's content."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def make_folder(path: Path, *, exist_ok: bool = False) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -12,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from pybench import rundir, storage
+from pybench.cli.plans import JsonOption, print_json
 from pybench.errors import CoverageError, PybenchError, UsageError
 
 if TYPE_CHECKING:
     from pybench.publication import Access, Artefact, Fetched, Package, RegistryReference, Replay, Wishes
 
 _MOST_SHOWN = 10
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _PlainHttp = Annotated[
     Optional[bool],
     typer.Option("--plain-http/--https", help="Without TLS or with it [default: without only on this machine]."),
@@ -59,7 +58,7 @@ def publish(
     plain_http: _PlainHttp = None,
     timeout: _Timeout = 60.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="List what would be published.")] = False,
-    as_json: _Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Pack a campaign for others: as an OCI artefact, as a zip, or both. The report is made anew from what is
     published.
@@ -82,13 +81,13 @@ def publish(
         package = _stage(directory, Path(folder), wishes, coverage)
         _tell_author(package)
         done: dict[str, Any] = {"name": package.facts.name, "contents": f"sha256:{package.contents_sha256}"}
-        done |= {"files": len(package.digests), "bytes": package.bytes, "signed": package.is_signed}
+        done |= {"files": len(package.digests), "bytes": package.bytes, "signed": sign is not None}
         done |= {"incomplete": package.circumstances.is_incomplete}
         if dry_run:
             done["names"] = sorted(package.digests)
         else:
             done |= _deliver(package, Path(folder), reference, Access(plain_http, timeout), archive, oci)
-    print(json.dumps(done, indent=1, ensure_ascii=False)) if as_json else _print_published(done)
+    print_json(done) if as_json else _print_published(done)
 
 
 def _coverage(directory: Path, *, allow_gaps: bool) -> dict[str, Any]:
@@ -140,28 +139,27 @@ def _deliver(
             write_layout(artefact, oci)
             done["artefact"]["layout"] = str(oci)
         if reference:
-            Registry(reference, access, writes=True).push(artefact, reference.tag or "latest")
+            Registry(reference, access, writes=True).push(artefact, str(reference.tag))
             done["artefact"]["reference"] = reference.pinned(artefact.digest)
     return done
 
 
 def _tell_author(package: Package) -> None:
     """What was replaced, what is left out, and what looks personal and is still there."""
-    say = _say
     for one in package.circumstances.redactions:
-        say(f"replaced by {one['replacement']}: a {one['kind']}, {one['times']} times")
+        _say(f"replaced by {one['replacement']}: a {one['kind']}, {one['times']} times")
     left_out = package.circumstances.artefacts_left_out
     if left_out:
         total = sum(one.bytes for one in left_out)
-        say(f"left out: {len(left_out)} files of artefacts, {total / 1e6:.1f} MB; --with-artefacts publishes them")
+        _say(f"left out: {len(left_out)} files of artefacts, {total / 1e6:.1f} MB; --with-artefacts publishes them")
     for name in package.selection.foreign[:_MOST_SHOWN]:
-        say(f"left out, as pybench did not write it: {name}")
+        _say(f"left out, as pybench did not write it: {name}")
     if len(package.selection.foreign) > _MOST_SHOWN:
-        say(f"left out, too: {len(package.selection.foreign) - _MOST_SHOWN} more such files")
+        _say(f"left out, too: {len(package.selection.foreign) - _MOST_SHOWN} more such files")
     for found in package.remains[:_MOST_SHOWN]:
-        say(f"look at this before you publish: {found.kind}, {found.text!r} in {found.name} ({found.times} times)")
+        _say(f"look at this before you publish: {found.kind}, {found.text!r} in {found.name} ({found.times} times)")
     if len(package.remains) > _MOST_SHOWN:
-        say(f"look at these, too: {len(package.remains) - _MOST_SHOWN} more that look personal")
+        _say(f"look at these, too: {len(package.remains) - _MOST_SHOWN} more that look personal")
 
 
 def _print_published(done: dict[str, Any]) -> None:
@@ -196,7 +194,7 @@ def fetch(
     max_gb: Annotated[float, typer.Option("--max-gb", metavar="GB", min=0.001, help="What it may unpack to.")] = 20.0,
     plain_http: _PlainHttp = None,
     timeout: _Timeout = 60.0,
-    as_json: _Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Fetch a published campaign and check every byte of it. Nothing of it is executed; nothing is there until all of
     it is. The last line printed is where it lies."""
@@ -206,7 +204,7 @@ def fetch(
     demands = Demands(_digest(expect), key, Limits(bytes=int(max_gb * 1e9)))
     fetched = bring(parse(reference), out, Access(plain_http, timeout), demands)
     if as_json:
-        print(json.dumps(_fetched_json(fetched), indent=1, ensure_ascii=False))
+        print_json(_fetched_json(fetched))
         return
     print(f"contents sha256:{fetched.contents_sha256}: {fetched.files} files, signature: {fetched.signed}")
     if fetched.digest:
@@ -236,7 +234,7 @@ def replay(
     out: Annotated[
         Optional[Path], typer.Option("--out", "-o", metavar="DIR", help="Keep the report that is made here.")
     ] = None,
-    as_json: _Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a published report and its figures again from the runs, without a GPU, and compare byte for byte: exit 0
     equal, 1 different, 4 the publication was changed."""
@@ -252,7 +250,7 @@ def replay(
         write_report(load(directory), remade, run_link=f"../{rundir.RUNS}")
         result = compare(directory, listed, remade)
     if as_json:
-        print(json.dumps(result.as_json(), indent=1, ensure_ascii=False))
+        print_json(result.as_json())
     elif not result.differences:
         print(f"equal: {result.files} files of the report, byte for byte")
     if result.differences:

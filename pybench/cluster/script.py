@@ -156,7 +156,7 @@ def _given(*pairs: tuple[str, str | None]) -> list[tuple[str, str | None]]:
 
 
 def _option(text: str) -> tuple[str, str | None]:
-    name, equals, value = text.lstrip("-").partition("=")
+    name, equals, value = text.removeprefix("--").partition("=")
     return name, value if equals else None
 
 

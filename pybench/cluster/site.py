@@ -27,7 +27,7 @@ _MEMORY = re.compile(r"\d+[KMGT]?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REFERENCE = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_OPTION = re.compile(r"--?[a-zA-Z][^\n]*")
+_OPTION = re.compile(r"--[a-z][^\n]*")
 _QUANTITY = re.compile(r"\d+(\.\d+)?(m|[KMGTP]i?)?")
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 

@@ -78,11 +78,10 @@ def cancel(jobs: Sequence[str]) -> None:
 
 
 def cluster_name() -> str | None:
-    """The name of the cluster that the commands speak to; None where none answers."""
-    try:
-        ended = _ask(["scontrol", "show", "config"])
-    except ClusterError:
-        return None
+    """The name of the cluster that the commands speak to; None where it has none. ClusterError where none answers."""
+    ended = _ask(["scontrol", "show", "config"])
+    if ended.returncode:
+        raise ClusterError(f"scontrol: {_said(ended)}")
     match = re.search(r"^ClusterName\s*=\s*(\S+)", ended.stdout, re.MULTILINE)
     return match[1] if match else None
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -125,8 +124,7 @@ def scripts_of(work: Work, site: SlurmSite, shards: Sequence[int], plan: Resolve
 def check_image(image: Image) -> None:
     """Refuses an image whose bytes are not the site file's, before anything waits in a queue for it."""
     try:
-        with open(image.path, "rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = storage.sha256_of(Path(image.path))
     except OSError as error:
         raise InputError(f"the image {image.path} cannot be read: {error.strerror}", hint="see [image] path") from error
     if found != image.sha256:

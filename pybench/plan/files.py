@@ -20,6 +20,7 @@ from typing import Any
 
 from pybench.factors import FACTORS
 from pybench.plan.values import nearest
+from pybench.storage import sha256_of
 
 WHOLE_BYTES = 1_000_000_000  # reading this much takes seconds; a plan is loaded often
 MOST_FILES = 2_000_000
@@ -94,12 +95,7 @@ def _inspect(factor: str, value: str, folder: Path) -> UserFile:
     size = path.stat().st_size
     if size == 0:
         raise FileProblem(f"`{factor}`: {value} is empty")
-    return UserFile(path, _file_digest(path), size, "content")
-
-
-def _file_digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return UserFile(path, sha256_of(path), size, "content")
 
 
 def _folder_digest(factor: str, value: str, folder: Path) -> UserFile:
@@ -117,7 +113,7 @@ def _folder_digest(factor: str, value: str, folder: Path) -> UserFile:
     whole = total < WHOLE_BYTES
     digest = hashlib.sha256()
     for name in sorted(sizes):
-        content = _file_digest(folder / name) if whole else ""
+        content = sha256_of(folder / name) if whole else ""
         digest.update(f"{name}\0{sizes[name]}\0{content}\n".encode("utf-8", "surrogateescape"))
     return UserFile(folder, digest.hexdigest(), total, "content" if whole else "names and sizes")
 

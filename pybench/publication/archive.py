@@ -35,7 +35,7 @@ def write(package: Package, target: Path) -> str:
                     _add(archive, package.folder / name, name, when)
             file.flush()
             os.fsync(file.fileno())
-        digest = sums.hash_file(temporary)
+        digest = storage.sha256_of(temporary)
         os.replace(temporary, target)
         storage.sync(target.parent)
     except OSError as error:

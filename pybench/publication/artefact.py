@@ -127,7 +127,7 @@ def _grouped(folder: Path, names: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _blob(path: Path, media_type: str, title: str | None) -> Blob:
-    return Blob(path, media_type, f"sha256:{sums.hash_file(path)}", path.stat().st_size, title)
+    return Blob(path, media_type, f"sha256:{storage.sha256_of(path)}", path.stat().st_size, title)
 
 
 def _manifest(package: Package, config: Blob, blobs: list[Blob]) -> bytes:
@@ -210,7 +210,8 @@ def find_in_index(folder: Path, tag: str | None, digest: str | None) -> str:
 
 def _store(blob: Blob, target: Path) -> None:
     """Copies a blob to its address, unless a whole one is there."""
-    if target.is_file() and target.stat().st_size == blob.bytes and f"sha256:{sums.hash_file(target)}" == blob.digest:
+    has_size = target.is_file() and target.stat().st_size == blob.bytes
+    if has_size and f"sha256:{storage.sha256_of(target)}" == blob.digest:
         return
     temporary = storage.temporary_name(target)
     try:

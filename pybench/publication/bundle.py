@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from pybench import storage
 from pybench.errors import CorruptError, UsageError
 from pybench.publication import sums
 from pybench.publication.artefact import ARTEFACT_TYPE, LAYER_TITLE, LAYOUT, TITLE, find_in_index
@@ -120,7 +122,7 @@ def _blob(folder: Path, digest: str, size: int | None) -> Path:
     found = path.stat().st_size
     if found > _LARGEST_MANIFEST_BYTES if size is None else found != size:
         raise CorruptError(f"{path} has {found} bytes, not {size or 'those of a manifest'}: it is cut off or another's")
-    if f"sha256:{sums.hash_file(path)}" != digest:
+    if f"sha256:{storage.sha256_of(path)}" != digest:
         raise CorruptError(f"{path} holds other bytes than its name says", hint="copy the layout again")
     return path
 
@@ -181,5 +183,5 @@ def _opened_zip(file: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(file) as archive:
             yield archive
-    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
         raise CorruptError(f"{file} is no whole zip: {error}", hint="fetch it again; nothing was kept of it") from error

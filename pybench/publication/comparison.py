@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.errors import CorruptError, UsageError
 from pybench.publication import sums, versions
 
@@ -84,7 +84,7 @@ def _wrong(folder: Path, name: str, digest: str) -> str | None:
     if path.is_symlink() or not path.is_file():
         return f"{name} is missing"
     try:
-        return None if sums.hash_file(path) == digest else f"{name} was changed"
+        return None if storage.sha256_of(path) == digest else f"{name} was changed"
     except OSError as error:
         return f"{name} cannot be read: {error.strerror}"
 
@@ -94,7 +94,7 @@ def _added(folder: Path, listed: Mapping[str, str]) -> list[str]:
         path.relative_to(folder).as_posix()
         for top in sums.CAMPAIGN_FOLDERS
         for path in sorted((folder / top).rglob("*"))
-        if not path.is_dir()
+        if path.is_symlink() or not path.is_dir()
     ]
     return [name for name in found if name not in listed]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pybench import rundir, storage
 from pybench.errors import CorruptError, UsageError
-from pybench.publication.sums import hash_file, is_plain_name
+from pybench.publication.sums import is_plain_name
 from pybench.rundir import CampaignDirectory, RunDirectory
 
 _ATTEMPT = re.compile(r"runs/[0-9a-f]{64}/block-\d{3,}/attempt-\d{2,}/[^/]+")
@@ -40,7 +40,7 @@ class ArtefactFile:
 @dataclass(frozen=True, slots=True)
 class Selection:
     """`files`: names relative to the campaign, sorted. `artefacts_left_out`: not published, but named.
-    `foreign`: what pybench did not write, for the author to know."""
+    `foreign`: what pybench did not write, or did not finish, for the author to know."""
 
     files: tuple[str, ...]
     artefacts_left_out: tuple[ArtefactFile, ...]
@@ -55,15 +55,15 @@ def select(campaign: CampaignDirectory, *, with_artefacts: bool) -> Selection:
     made = _digests_of_made(campaign)
     for name in _walk(campaign.path):
         kind = _kind(name)
-        if kind == "foreign":
+        if kind == "foreign" or (kind == "made" and name not in made):  # or a making that failed left it
             foreign.append(name)
-        elif kind == "made" and name in made:
+        elif kind == "made":
             artefact = _check_made(campaign.path, name, made[name])
             if with_artefacts or name.endswith(".json"):
                 files.append(name)
             else:
                 left_out.append(artefact)
-        elif kind in ("record", "made"):
+        elif kind == "record":
             files.append(name)
     odd = [name for name in files if not is_plain_name(name)]
     foreign += odd
@@ -115,7 +115,7 @@ def _digests_of_made(campaign: CampaignDirectory) -> dict[str, str]:
 
 def _check_made(folder: Path, name: str, digest: str) -> ArtefactFile:
     path = folder / name
-    if hash_file(path) != digest:
+    if storage.sha256_of(path) != digest:
         raise CorruptError(
             f"{path} is not as it was made",
             hint=f"restore it, or remove its folder {path.parent} and run the plan again",

@@ -13,14 +13,13 @@ time in them is that of the campaign, so the same campaign gives the same bytes.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from pybench import __version__, rundir
+from pybench import __version__, rundir, storage
 from pybench.publication import versions
 from pybench.publication.contents import ArtefactFile
 from pybench.publication.facts import Facts, stamp
@@ -58,15 +57,11 @@ class Circumstances:
 def write(facts: Facts, circumstances: Circumstances, digests: Mapping[str, str]) -> dict[str, bytes]:
     """Name -> content of every document but the crate. `digests`: of the campaign's and the report's files."""
     return {
-        DESCRIPTION: to_json(_description(facts, circumstances)),
-        BILL: to_json(_bill(facts, digests)),
-        PROVENANCE: to_json(_provenance(facts, digests)),
+        DESCRIPTION: storage.json_bytes(_description(facts, circumstances)),
+        BILL: storage.json_bytes(_bill(facts, digests)),
+        PROVENANCE: storage.json_bytes(_provenance(facts, digests)),
         README: _readme(facts, circumstances).encode(),
     }
-
-
-def to_json(content: Mapping[str, Any]) -> bytes:
-    return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def _description(facts: Facts, circumstances: Circumstances) -> dict[str, Any]:
@@ -172,7 +167,7 @@ def _provenance(facts: Facts, digests: Mapping[str, str]) -> dict[str, Any]:
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
                 "externalParameters": {
-                    "plan": {"name": facts.name, "digest": {"sha256": content.get("plan_sha256")}},
+                    "plan": {"name": facts.name, "digest": {"sha256": digests.get(rundir.PLAN)}},
                     "overrides": list(content.get("overrides", [])),
                     "seed": facts.plan.seed,
                     "repetitions": facts.plan.repetitions,

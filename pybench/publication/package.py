@@ -19,11 +19,9 @@ from pybench.publication import crate, documents, sums
 from pybench.publication.contents import Selection, select
 from pybench.publication.documents import About, Circumstances
 from pybench.publication.facts import Facts, gather
-from pybench.publication.redaction import Redactor, Remains, Rules, plan_redaction, remains
+from pybench.publication.redaction import Redactor, Remains, Rules, is_text, plan_redaction, remains
 from pybench.publication.signature import check_key, sign
 from pybench.rundir import CampaignDirectory, open_campaign
-
-_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +91,10 @@ def _storage_error(error: OSError, source: Path, target: Path) -> PybenchError:
 
 def _copy(source: Path, target: Path, name: str, redactor: Redactor) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    if name.endswith((".json", ".log", ".yaml")):
+    if is_text(name):
         target.write_bytes(redactor.apply(name, source.read_bytes()))
-        return
-    with open(source, "rb") as stored, open(target, "wb") as file:
-        shutil.copyfileobj(stored, file, _CHUNK_BYTES)
+    else:
+        shutil.copyfile(source, target)
 
 
 def _describe(folder: Path, selection: Selection, facts: Facts, circumstances: Circumstances) -> dict[str, str]:
@@ -109,8 +106,8 @@ def _describe(folder: Path, selection: Selection, facts: Facts, circumstances: C
     digests = sums.hash_files(folder, [*selection.files, *report])
     for name, content in documents.write(facts, circumstances, digests).items():
         (folder / name).write_bytes(content)
-        digests[name] = sums.hash_file(folder / name)
+        digests[name] = storage.sha256_of(folder / name)
     sizes = {name: (folder / name).stat().st_size for name in digests}
-    (folder / sums.CRATE).write_bytes(documents.to_json(crate.write(facts, circumstances, sizes)))
-    digests[sums.CRATE] = sums.hash_file(folder / sums.CRATE)
+    (folder / sums.CRATE).write_bytes(storage.json_bytes(crate.write(facts, circumstances, sizes)))
+    digests[sums.CRATE] = storage.sha256_of(folder / sums.CRATE)
     return digests

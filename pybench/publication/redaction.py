@@ -20,12 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pybench import rundir
+from pybench import rundir, storage
 from pybench.errors import CorruptError, UsageError
 
 # A home folder wherever it is mounted: /home/ada, /Users/ada, /cluster/home/ada.
-_HOME = re.compile(r"(?<![\w.~-])(?:/[\w.+-]+){0,3}?/(?:home|homes|users|Users)/([A-Za-z_][\w.+-]*)")
-_OWN_HOME = re.compile(r"/home/user-\d+")
+_HOME = re.compile(r"(?<![\w.~-])(?:/[\w.+-]+)*?/(?:home|homes|users|Users)/([A-Za-z_](?:[\w.+-]*\w)?)")
 _SHORTEST_WORD = 4  # letters; shorter names, such as "vm", would hit words that mean something else
 _SHORTEST_OF_AUTHORS = 2
 _IDENTITY = {
@@ -38,7 +37,9 @@ _KEPT_WORDS = frozenset({"localhost", "localhost.localdomain", "root"})
 _DOUBTFUL = {
     "an e-mail address": re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
     "an IP address": re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"),
-    "a path": re.compile(r"(?<![\w.:/-])/(?!proc|sys|dev|usr|lib|bin|etc|opt|tmp|home/user-\d)[\w.+-]+/[\w.+/-]+"),
+    "a path": re.compile(
+        r"(?<![\w.:/-])/(?!(?:proc|sys|dev|usr|lib|lib64|bin|etc|opt|tmp)/|home/user-\d)[\w.+-]+/[\w.+/-]+"
+    ),
 }
 
 
@@ -77,9 +78,7 @@ class Redactor:
     counts: Counter[str] = field(default_factory=Counter)
 
     def apply(self, name: str, content: bytes) -> bytes:
-        """The content to publish under `name`."""
-        if not is_text(name):
-            return content
+        """The content to publish under `name`, a text."""
         if not name.endswith(".json"):
             text = content.decode("utf-8", errors="replace")
             redacted = self._text(text)
@@ -88,7 +87,7 @@ class Redactor:
         redacted_json = self._value(stored, _IDENTITY.get(Path(name).name, ()))
         if redacted_json == stored:
             return content
-        return (json.dumps(redacted_json, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        return storage.json_bytes(redacted_json)
 
     def summary(self) -> list[dict[str, Any]]:
         """What was replaced by what kind of stand-in, how often; never the original."""
@@ -98,7 +97,9 @@ class Redactor:
             **dict.fromkeys(self.files.values(), "path of a file"),
             **dict.fromkeys(self.words.values(), "word of the author's"),
         }
-        return [{"kind": kinds[to], "replacement": to, "times": self.counts[to]} for to in sorted(kinds)]
+        return [
+            {"kind": kinds[to], "replacement": to, "times": self.counts[to]} for to in sorted(kinds) if self.counts[to]
+        ]
 
     def _value(self, value: Any, untouched: tuple[str, ...] = (), key: str | None = None) -> Any:
         if isinstance(value, str):
@@ -118,7 +119,7 @@ class Redactor:
 
     def _text(self, text: str) -> str:
         for path, to in self.files.items():
-            text = self._replace(text, re.escape(path) + r"(?![\w.+-])", to)
+            text = self._replace(text, rf"(?<![\w.+-]){re.escape(path)}(?!\.?[\w+-])", to)
         if self.redacts_homes:
             text = _HOME.sub(self._home, text)
         for word, to in (*self.hosts.items(), *self.users.items()):
@@ -232,9 +233,9 @@ def _claimants(folder: Path) -> Iterator[str]:
 
 def _refuse_personal_identity(identity: Iterable[str], found: Redactor) -> None:
     for text in identity:
-        is_home = found.redacts_homes and _HOME.search(text) is not None
+        is_path = text in found.files or (found.redacts_homes and _HOME.search(text) is not None)
         word = next((word for word in found.words if word in text), None)
-        if is_home or word is not None:
+        if is_path or word is not None:
             raise UsageError(
                 f"the plan itself says {text!r}, and cases' ids are made of it: it cannot be taken out",
                 hint="name that file by a path relative to the plan and run again, or publish it with --keep-paths"

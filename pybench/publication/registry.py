@@ -19,7 +19,7 @@ from pybench import storage
 from pybench.errors import CorruptError, PybenchError
 from pybench.publication.artefact import MANIFEST_TYPE, Artefact, Blob
 from pybench.publication.reference import RegistryReference
-from pybench.publication.sums import hash_bytes, hash_file
+from pybench.publication.sums import hash_bytes
 from pybench.publication.transport import (
     ACCEPTED,
     BAD_RANGE,
@@ -37,6 +37,7 @@ from pybench.publication.transport import (
     shown,
     with_query,
 )  # fmt: skip
+from pybench.storage import sha256_of
 
 _LARGEST_MANIFEST_BYTES = 4 << 20  # what the specification asks registries to take
 
@@ -115,7 +116,7 @@ class Registry:
                 _save(answer, target, from_start=answer.status == OK, size=size)
             elif answer.status != BAD_RANGE:  # that is the end of a blob that is shorter than the manifest says
                 raise self._transport.failure(f"give {digest[:19]}", answer)
-        if target.stat().st_size != size or f"sha256:{hash_file(target)}" != digest:
+        if target.stat().st_size != size or f"sha256:{sha256_of(target)}" != digest:
             target.unlink()
             raise CorruptError(f"{self._reference.host} gave other bytes than {digest}", hint="nothing was kept of it")
 

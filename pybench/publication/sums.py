@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pybench import rundir
 from pybench.errors import CorruptError
+from pybench.storage import sha256_of
 
 SUMS = "SHA256SUMS"
 SIGNATURE = "SHA256SUMS.sig"
@@ -33,8 +34,8 @@ CAMPAIGN_FOLDERS = (rundir.SENSORS, rundir.ARTEFACTS, rundir.RUNS)
 FOLDERS = (*CAMPAIGN_FOLDERS, rundir.REPORT)
 
 _LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
-_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}")
-_LONGEST_NAME = 250  # what a tar header holds without extensions, with room to spare
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")  # USTAR has 100 characters for the last part
+_LONGEST_NAME = 250  # and 155 for those before it
 
 
 def is_plain_name(name: str) -> bool:
@@ -80,13 +81,7 @@ def parse(content: bytes, where: str) -> dict[str, str]:
 
 def hash_files(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """Name -> sha256 of files below `folder`."""
-    return {name: hash_file(folder / name) for name in names}
-
-
-def hash_file(path: Path) -> str:
-    """The sha256 of a file's bytes."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return {name: sha256_of(folder / name) for name in names}
 
 
 def hash_bytes(content: bytes) -> str:

@@ -15,7 +15,6 @@ import io
 import os
 import stat
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -194,7 +193,7 @@ def unpack_zip(archive: zipfile.ZipFile, unpacking: Unpacking, documents: frozen
             continue
         check_member(member, where)
         with archive.open(member) as source:
-            unpacking.add(member.filename, member.file_size, _Zipped(source, where))
+            unpacking.add(member.filename, member.file_size, source)
 
 
 def check_member(member: zipfile.ZipInfo, where: str) -> None:
@@ -207,20 +206,6 @@ def check_member(member: zipfile.ZipInfo, where: str) -> None:
         )
     if member.flag_bits & 0x1 or member.compress_type not in _ZIP_METHODS:
         raise CorruptError(f"{where}: {_shown(member.filename)} is encrypted or compressed in an unusual way")
-
-
-class _Zipped:
-    """A member whose damage is ours to name."""
-
-    def __init__(self, source: IO[bytes], where: str) -> None:
-        self._source = source
-        self._where = where
-
-    def read(self, size: int) -> bytes:
-        try:
-            return self._source.read(size)
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise CorruptError(f"{self._where} is damaged: {error}", hint="nothing was kept of it") from error
 
 
 def _shown(name: str) -> str:

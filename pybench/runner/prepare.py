@@ -7,7 +7,6 @@ runners share the work by claims, as with runs: who finds one being made waits f
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import time
@@ -155,7 +154,7 @@ def _stored_outcome(folder: Path) -> Outcome:
     run = RunDirectory(folder, folder.name, 0, 1).read_run()
     for name, digest in run.get("made", {}).items():
         path = folder / name
-        if not path.is_file() or _digest(path) != digest:
+        if not path.is_file() or storage.sha256_of(path) != digest:
             what = "is not as it was made" if path.is_file() else "is gone"
             raise CorruptError(f"{path} {what}", hint=f"restore it, or remove its folder {folder} and run again")
     return Outcome(run["outcome"], run.get("reason"), run.get("detail"))
@@ -164,12 +163,7 @@ def _stored_outcome(folder: Path) -> Outcome:
 def _digests(folder: Path) -> dict[str, str]:
     """The sha256 of each file that a maker left, by its name."""
     made = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in rundir.OF_EVERY_MAKING]
-    return {path.name: _digest(path) for path in made}
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return {path.name: storage.sha256_of(path) for path in made}
 
 
 def _free_name(folder: Path) -> Path:

@@ -284,13 +284,15 @@ def test_a_login_is_not_sent_to_where_blobs_are_stored(
 def test_a_stored_login_is_changed_into_a_token_for_what_is_done(
     published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with TokenService(tmp_path, "ada:analytical") as service:
-        with serve_registry(tmp_path, service.configuration) as running:
-            reference = f"{running.host}/ada/small:1"
-            with pytest.raises(PybenchError, match="gives no token"):
-                _push(published.artefact, reference)
-            monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "auth.json"))
-            _store_login(tmp_path / "auth.json", f"{running.host}/ada", "ada:analytical")
+    with (
+        TokenService(tmp_path, "ada:analytical") as service,
+        serve_registry(tmp_path, service.configuration) as running,
+    ):
+        reference = f"{running.host}/ada/small:1"
+        with pytest.raises(PybenchError, match="gives no token"):
             _push(published.artefact, reference)
-            assert _fetch(reference, tmp_path / "out").digest == published.artefact.digest
-            assert service.asked == ["repository:ada/small:pull,push", "repository:ada/small:pull"]
+        monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "auth.json"))
+        _store_login(tmp_path / "auth.json", f"{running.host}/ada", "ada:analytical")
+        _push(published.artefact, reference)
+        assert _fetch(reference, tmp_path / "out").digest == published.artefact.digest
+        assert service.asked == ["repository:ada/small:pull,push", "repository:ada/small:pull"]
