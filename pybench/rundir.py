@@ -24,6 +24,8 @@ from pybench.errors import CorruptError, UsageError
 
 SCHEMA_VERSION = 1
 
+RESULTS = Path("results")  # where campaigns lie, by their names, unless one says otherwise
+
 PLAN = "plan.yaml"
 PLAN_RESOLVED = "plan.resolved.json"
 ARTEFACTS = "artefacts"
@@ -67,16 +69,18 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object, or `CorruptError` that names the file and the place."""
+def read_json(path: Path, hint: str | None = None) -> dict[str, Any]:
+    """A JSON object, or `CorruptError` that names the file and the place. `hint`: what helps where it is no file of a
+    campaign's."""
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError as error:
-        raise CorruptError(f"{path} is missing", hint="the run says `complete`, so somebody removed it") from error
+        gone = "the run says `complete`, so somebody removed it"
+        raise CorruptError(f"{path} is missing", hint=hint or gone) from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise CorruptError(f"{path} cannot be read: {error}", hint=_restore_hint(path)) from error
+        raise CorruptError(f"{path} cannot be read: {error}", hint=hint or _restore_hint(path)) from error
     if not isinstance(content, dict):
-        raise CorruptError(f"{path} holds {type(content).__name__}, not an object", hint=_restore_hint(path))
+        raise CorruptError(f"{path} holds {type(content).__name__}, not an object", hint=hint or _restore_hint(path))
     return content
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pybench.cli.progress import counted
 from pybench.errors import ClusterError
-from pybench.rundir import CampaignDirectory, ResolvedPlan
+from pybench.rundir import RUNS, CampaignDirectory, ResolvedPlan
 
 
 def close_ended_quietly(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:
@@ -47,7 +47,7 @@ def queue_json(campaign: CampaignDirectory) -> dict[str, Any]:
 
 def name_of(path: Path, campaign: CampaignDirectory) -> str:
     """`<case>/block-003/attempt-01`, with the id as short as everywhere."""
-    case, *rest = path.relative_to(campaign.path / "runs").parts
+    case, *rest = path.relative_to(campaign.path / RUNS).parts
     return "/".join([case[:12], *rest])
 
 

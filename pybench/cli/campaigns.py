@@ -25,7 +25,6 @@ from pybench.errors import EXIT_CHECKPOINTED, EXIT_FAILED, EXIT_INTERRUPTED, EXI
 from pybench.recipe import recipes_of
 from pybench.rundir import CampaignDirectory, ResolvedPlan
 
-RESULTS = Path("results")
 DEFAULT_TIMEOUT_S = 3600.0
 
 
@@ -235,7 +234,7 @@ def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, r
 
     plan = load_plan(path, tuple(changes))
     resolved = rundir.parse_resolved_plan(resolve(plan, expand(plan)))
-    return Source(CampaignDirectory(out or RESULTS / resolved.name), resolved, path.read_text(encoding="utf-8"))
+    return Source(CampaignDirectory(out or rundir.RESULTS / resolved.name), resolved, path.read_text(encoding="utf-8"))
 
 
 def open_source(source: Source) -> None:

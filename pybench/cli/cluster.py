@@ -154,6 +154,7 @@ def logs(
     shard: Annotated[Optional[int], typer.Argument(metavar="SHARD", min=1, help="Print this shard's log.")] = None,
 ) -> None:
     """Where the logs of the latest submission's jobs lie, or what one of them says. The check's log: check.out."""
+    from pybench.cluster.script import LOGS
     from pybench.cluster.submission import log_of, submissions
 
     campaign = rundir.open_campaign(directory)
@@ -161,7 +162,7 @@ def logs(
     if not found:
         raise UsageError(f"{directory} has no submission", hint="`pybench submit` makes one")
     if shard is None:
-        for path in sorted((found[-1].folder / "logs").iterdir()):
+        for path in sorted((found[-1].folder / LOGS).iterdir()):
             print(f"{path}  {path.stat().st_size} bytes")
         return
     paths = [path for submission in found for path in [log_of(submission, shard)] if path is not None and path.exists()]

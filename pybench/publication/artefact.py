@@ -155,9 +155,9 @@ def _manifest(package: Package, config: Blob, blobs: list[Blob]) -> bytes:
 # --- the layout ------------------------------------------------------------------------------------------------------
 
 
-def write_layout(artefact: Artefact, folder: Path, tag: str = DEFAULT_TAG) -> None:
-    """Adds the artefact to an OCI layout, which is made where there is none. The index comes last: until then a reader
-    sees what was there before."""
+def write_layout(artefact: Artefact, folder: Path) -> None:
+    """Adds the artefact to an OCI layout, as its latest; makes the layout where there is none. The index comes last:
+    until then a reader sees what was there before."""
     index = _index(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / LAYOUT).is_file():
         raise UsageError(f"{folder} is not empty and no OCI layout", hint="choose another folder with --oci")
@@ -171,16 +171,16 @@ def write_layout(artefact: Artefact, folder: Path, tag: str = DEFAULT_TAG) -> No
         "artifactType": ARTEFACT_TYPE,
         "digest": artefact.digest,
         "size": len(artefact.manifest),
-        "annotations": {REFERENCE: tag},
+        "annotations": {REFERENCE: DEFAULT_TAG},
     }
-    others = [one for one in index.get("manifests", []) if _tag(one) != tag]
+    others = [one for one in index.get("manifests", []) if _tag(one) != DEFAULT_TAG]
     storage.write_bytes(folder / LAYOUT, _json({"imageLayoutVersion": "1.0.0"}))
     storage.write_bytes(folder / INDEX, _json({"schemaVersion": 2, "manifests": [*others, entry]}))
 
 
 def read_index(folder: Path) -> list[dict[str, Any]]:
     """The manifests that a layout names; `CorruptError` where it is malformed."""
-    manifests = rundir.read_json(folder / INDEX).get("manifests")
+    manifests = rundir.read_json(folder / INDEX, hint="copy the layout again").get("manifests")
     if not isinstance(manifests, list) or not all(isinstance(one, dict) for one in manifests):
         raise CorruptError(f"{folder / INDEX}: `manifests` has to be a list of objects")
     return manifests

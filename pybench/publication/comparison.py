@@ -100,7 +100,7 @@ def _added(folder: Path, listed: Mapping[str, str]) -> list[str]:
 
 
 def _recorded(folder: Path) -> Mapping[str, Any]:
-    stored = rundir.read_json(folder / sums.DESCRIPTION).get("report_made_with")
+    stored = rundir.read_json(folder / sums.DESCRIPTION, hint="fetch it again").get("report_made_with")
     return stored if isinstance(stored, dict) else {}
 
 

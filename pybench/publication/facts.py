@@ -27,7 +27,6 @@ class Facts:
     systems: Mapping[tuple[str, str], int]
     pybench: tuple[str, ...]
     native_builds: tuple[str, ...]
-    devices: tuple[str, ...]
     images: tuple[str, ...]
 
     @property
@@ -55,7 +54,7 @@ def gather(campaign: CampaignDirectory) -> Facts:
     outcomes: Counter[str] = Counter()
     packages: Counter[tuple[str, str]] = Counter()
     systems: Counter[tuple[str, str]] = Counter()
-    named: dict[str, set[str]] = {"pybench": set(), "native": set(), "devices": set(), "images": set()}
+    named: dict[str, set[str]] = {"pybench": set(), "native": set(), "images": set()}
     for run in campaign.runs():
         record, environment = run.read_run(), run.read_environment()
         outcomes[record["outcome"]] += 1
@@ -65,7 +64,6 @@ def gather(campaign: CampaignDirectory) -> Facts:
         _note(named["pybench"], environment.get("pybench"))
         _note(named["native"], environment.get("native_build_id"))
         _note(named["images"], environment.get("image_digest"))
-        _note(named["devices"], run.read_summary()["labels"].get("device"))
     if not times:
         raise UsageError(f"nothing ran in {campaign.path}: there is nothing to publish")
     return Facts(
@@ -77,7 +75,6 @@ def gather(campaign: CampaignDirectory) -> Facts:
         systems=dict(sorted(systems.items())),
         pybench=tuple(sorted(named["pybench"])),
         native_builds=tuple(sorted(named["native"])),
-        devices=tuple(sorted(named["devices"])),
         images=tuple(sorted(named["images"])),
     )
 

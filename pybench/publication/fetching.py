@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pybench import storage
+from pybench import rundir, storage
 from pybench.errors import CorruptError, PybenchError, UsageError
 from pybench.publication import signature, sums
 from pybench.publication.bundle import Bundle, open_bundle
@@ -22,13 +22,11 @@ from pybench.publication.reference import LayoutReference, Reference, RegistryRe
 from pybench.publication.transport import Access
 from pybench.publication.unpacking import Limits, Unpacking
 
-RESULTS = Path("results")
-
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a publication has to be. `contents`: its SHA256SUMS' sha256; `key`: a file of SSH public keys, one of which
-    signed it."""
+    """What a publication has to be. `contents`: its SHA256SUMS' sha256, 64 hexadecimal digits; `key`: a file of SSH
+    public keys, one of which signed it."""
 
     contents: str | None = None
     key: Path | None = None
@@ -48,7 +46,7 @@ class Fetched:
 
 def fetch(reference: Reference, target: Path | None, access: Access, demands: Demands) -> Fetched:
     """Brings a publication to `target`, by default `results/` and its name. Nothing is there until all of it is."""
-    folder = target or RESULTS / _name(reference)
+    folder = target or rundir.RESULTS / _name(reference)
     if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
         raise UsageError(f"{folder} is where you are: it cannot be put into place as a whole", hint="--out NEW_FOLDER")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -65,8 +63,8 @@ def _take(bundle: Bundle, folder: Path, demands: Demands) -> Fetched:
     if listed is None:
         raise CorruptError(f"{bundle.where} is no publication of pybench: it has no {sums.SUMS}")
     contents = sums.hash_bytes(listed)
-    if demands.contents is not None and contents != demands.contents.removeprefix("sha256:"):
-        raise CorruptError(f"{bundle.where} holds sha256:{contents}, not {demands.contents}")
+    if demands.contents is not None and contents != demands.contents:
+        raise CorruptError(f"{bundle.where} holds sha256:{contents}, not sha256:{demands.contents}")
     expected = sums.parse(listed, f"{bundle.where} ({sums.SUMS})")
     mark = bundle.read(sums.SIGNATURE)
     if demands.key is not None:

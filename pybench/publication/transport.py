@@ -18,11 +18,12 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, TypeVar
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import unquote, urlencode, urljoin, urlsplit
 
 import urllib3
+from urllib3.util import parse_url
 
-from pybench.errors import CorruptError, PybenchError
+from pybench.errors import CorruptError, PybenchError, UsageError
 from pybench.publication import credentials
 from pybench.publication.reference import RegistryReference
 
@@ -234,9 +235,24 @@ def _pool(root: str, timeout: urllib3.Timeout) -> urllib3.PoolManager:
     parts = urlsplit(root)
     proxy = urllib.request.getproxies().get(parts.scheme)
     options: dict[str, Any] = {"timeout": timeout, "ssl_context": ssl.create_default_context()}
-    if proxy and not urllib.request.proxy_bypass(parts.netloc):
-        return urllib3.ProxyManager(proxy, **options)
-    return urllib3.PoolManager(**options)
+    if not proxy or urllib.request.proxy_bypass(parts.netloc):
+        return urllib3.PoolManager(**options)
+    try:
+        named = parse_url(proxy if "://" in proxy else f"http://{proxy}")  # as curl reads it
+        if not named.host:
+            raise urllib3.exceptions.LocationValueError("no host")
+        return urllib3.ProxyManager(named._replace(auth=None).url, proxy_headers=_proxy_login(named.auth), **options)
+    except urllib3.exceptions.HTTPError as error:
+        raise UsageError(
+            f"{parts.scheme}_proxy in the environment names no proxy that can be used",
+            hint=f"http://HOST:PORT or https://HOST:PORT, or {parts.netloc} in no_proxy",
+        ) from error
+
+
+def _proxy_login(auth: str | None) -> Mapping[str, str] | None:
+    if auth is None:
+        return None
+    return urllib3.make_headers(proxy_basic_auth=unquote(auth), proxy_basic_auth_encoding="utf-8")
 
 
 def _address(host: str) -> str:

@@ -12,6 +12,7 @@ from pybench import rundir, runner
 from pybench.cluster import slurm
 from pybench.cluster.ending import close_ended, outcome_of
 from pybench.cluster.slurm import JobState
+from pybench.errors import ClusterError
 from pybench.rundir import CampaignDirectory
 from pybench.runner.batch_job import BatchJob
 from pybench.runner.claims import STALE_S, Claimant, claim
@@ -138,6 +139,14 @@ def test_an_attempt_that_had_only_been_claimed_is_closed_whole(tmp_path: Path, c
     assert attempt.read_case() == noop_cases(1)[0]
     assert attempt.read_run()["reason"] == "TIMEOUT"
     assert close_ended(campaign, plan) == []
+
+
+def test_nothing_is_judged_where_slurm_does_not_say_which_cluster_it_is(tmp_path: Path, commands: Path) -> None:
+    campaign = left_behind(tmp_path, JOB)
+    write_command(commands, "scontrol", "echo 'Unable to contact slurm controller' >&2; exit 1")
+    with pytest.raises(ClusterError, match="Unable to contact"):
+        close_ended(campaign, rundir.read_resolved_plan(campaign))
+    assert not list(campaign.runs())
 
 
 def test_a_job_of_another_cluster_is_left_alone(tmp_path: Path, commands: Path) -> None:

@@ -98,6 +98,10 @@ path = "x"
             'kind = "slurm"\n[job]\ntime = "10"\npartition = "a\\nb"\n',
             "site.toml:4:1: `job.partition`: `a\nb` is not one",
         ),
+        (
+            'kind = "slurm"\n[job]\ntime = "10"\noptions = ["-p gpu"]\n',
+            "site.toml:4:1: `job.options.0`: `-p gpu` is not an option of sbatch, such as --gpu-freq=high",
+        ),
     ],
 )
 def test_one_mistake_is_one_line(tmp_path: Path, text: str, said: str) -> None:

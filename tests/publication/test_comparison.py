@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pybench.publication import compare
-from pybench.publication.comparison import Replay
+from pybench.errors import CorruptError
+from pybench.publication import compare, sums
+from pybench.publication.comparison import Replay, check_unpacked
 from pybench.publication.versions import differences
 from tests.publication.conftest import Published
 
@@ -43,6 +44,16 @@ def test_a_file_on_one_side_only_is_a_difference(published: Published, remade: P
     (remade / "index.html").rename(remade / "page.html")
     found = {one.name: one.how for one in _compare(published, remade).differences}
     assert found == {"report/index.html": "was not made again", "report/page.html": "was not published"}
+
+
+def test_a_link_to_another_run_is_an_addition(published: Published, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(published.package.folder, tmp_path / "copy"))
+    (folder / sums.SUMS).write_bytes(sums.render(published.package.digests))
+    check_unpacked(folder)
+    case = next((folder / "runs").iterdir())
+    (folder / "runs" / ("d" * 64)).symlink_to(case.name)
+    with pytest.raises(CorruptError, match="dddd was added"):
+        check_unpacked(folder)
 
 
 def test_versions_are_compared_by_name() -> None:

@@ -53,6 +53,18 @@ def test_what_pybench_did_not_write_is_left_out_and_named(campaign: CampaignDire
     assert not set(selection.foreign) & set(selection.files)
 
 
+@pytest.mark.parametrize("folder", [ARTEFACT, f"{ARTEFACT}.failed-1"])
+def test_a_file_beside_a_making_that_its_record_does_not_name_stays_home(
+    campaign: CampaignDirectory, folder: str
+) -> None:
+    making = campaign.artefact(ARTEFACT).rename(campaign.artefacts / folder)
+    (making / "half.engine").write_bytes(b"half")
+    selection = select(campaign, with_artefacts=True)
+    assert f"artefacts/{folder}/half.engine" in selection.foreign
+    assert f"artefacts/{folder}/half.engine" not in selection.files
+    assert f"artefacts/{folder}/run.json" in selection.files
+
+
 def test_earlier_attempts_are_part_of_the_record(tmp_path: Path) -> None:
     builder = build_small(tmp_path / "c")
     builder.run(FP32, 1, {"latency_mean_ms": 1.0}, attempt=2)

@@ -47,7 +47,7 @@ def test_the_provenance_names_plan_image_and_exactly_the_files_that_are_there(pu
     assert statement["predicateType"] == "https://slsa.dev/provenance/v1"
     definition, details = (statement["predicate"][name] for name in ("buildDefinition", "runDetails"))
     assert definition["buildType"] == BUILD_TYPE
-    assert definition["externalParameters"]["plan"]["digest"] == {"sha256": "0" * 64}
+    assert definition["externalParameters"]["plan"]["digest"] == {"sha256": published.package.digests["plan.yaml"]}
     assert {"name": "image", "digest": {"sha256": "ab" * 32}} in definition["resolvedDependencies"]
     assert details["metadata"]["startedOn"] < details["metadata"]["finishedOn"]
     campaign = {

@@ -88,7 +88,7 @@ def test_the_folder_one_is_in_is_not_replaced(
 
 def test_other_contents_than_expected_are_refused(tmp_path: Path, published: Published) -> None:
     _fetch(published.zip, tmp_path / "right", contents=published.package.contents_sha256)
-    with pytest.raises(CorruptError, match="not 0000"):
+    with pytest.raises(CorruptError, match="not sha256:0000"):
         _fetch(published.zip, tmp_path / "wrong", contents="0" * 64)
     assert not (tmp_path / "wrong").exists()
 

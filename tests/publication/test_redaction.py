@@ -95,6 +95,47 @@ def test_files_of_the_author_keep_their_names_only(tmp_path: Path) -> None:
     )
 
 
+def test_a_path_is_replaced_where_it_ends_and_not_where_it_goes_on(tmp_path: Path) -> None:
+    campaign = build_small(tmp_path / "c").campaign
+    plan = json.loads(campaign.plan_resolved.read_text())
+    plan["files"] = {"a.onnx": {"path": "/data/x/a.onnx", "sha256": "0" * 64, "bytes": 1}}
+    write_json(campaign.plan_resolved, plan)
+    log = campaign.attempt(FP32.id, 1, 1).file("stderr.log")
+    log.write_text("read /data/x/a.onnx, and /data/x/a.onnx. Not /data/x/a.onnx.data nor /mnt/data/x/a.onnx\n")
+    text = _text(campaign, _planned(campaign), log.relative_to(campaign.path).as_posix())
+    assert text == "read a.onnx, and a.onnx. Not /data/x/a.onnx.data nor /mnt/data/x/a.onnx\n"
+
+
+def test_a_home_folder_at_the_end_of_a_sentence_loses_its_owner(tmp_path: Path) -> None:
+    campaign = build_small(tmp_path / "c").campaign
+    log = campaign.attempt(FP32.id, 1, 1).file("stderr.log")
+    log.write_text("nothing in /home/babbage. See /a/b/c/d/e/home/babbage/x\n")
+    text = _text(campaign, _planned(campaign), log.relative_to(campaign.path).as_posix())
+    assert text == "nothing in /home/user-2. See /home/user-2/x\n"
+
+
+def test_a_name_that_is_no_utf_8_stays_as_it_is(tmp_path: Path) -> None:
+    campaign = build_small(tmp_path / "c").campaign
+    run = campaign.attempt(FP32.id, 1, 1)
+    write_json(run.file("environment.json"), {**environment(HOST), "cpu": "odd \udcff name"})
+    redacted = json.loads(_text(campaign, _planned(campaign), f"runs/{FP32.id}/block-001/attempt-01/environment.json"))
+    assert (redacted["cpu"], redacted["host"]) == ("odd \udcff name", "host-1")
+
+
+def test_a_case_that_names_a_file_of_the_authors_is_refused(tmp_path: Path) -> None:
+    path = "/data/secret-project/net.onnx"
+    case = Case(workload="infer", model=path, runtime="onnxruntime", sources=(("model", "0" * 64),))
+    builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
+    builder.run(case, 1, {"latency_mean_ms": 1.0}, environment=environment(HOST))
+    plan = json.loads(builder.campaign.plan_resolved.read_text())
+    write_json(
+        builder.campaign.plan_resolved,
+        {**plan, "files": {path: {"path": path, "sha256": "0" * 64, "bytes": 1}}},
+    )
+    with pytest.raises(UsageError, match=r"secret-project.*ids are made of it"):
+        _planned(builder.campaign)
+
+
 def test_a_word_of_the_authors_goes_too(tmp_path: Path) -> None:
     builder = build_small(tmp_path / "c")
     builder.run(

@@ -208,6 +208,18 @@ def test_a_zip_with_a_bit_changed_is_refused(tmp_path: Path, published: Publishe
     _refuses(tmp_path / "small.zip", tmp_path, ".")
 
 
+def test_a_zip_whose_list_has_any_byte_changed_is_refused(tmp_path: Path, published: Published) -> None:
+    with zipfile.ZipFile(published.zip) as archive:
+        member = archive.getinfo(sums.SUMS)
+    begin = member.header_offset + 30 + len(member.filename)
+    content = bytearray(published.zip.read_bytes())
+    for place in range(begin, begin + member.compress_size - 4):  # behind the last letter nothing is read
+        content[place] ^= 0x10
+        (tmp_path / "small.zip").write_bytes(content)
+        _refuses(tmp_path / "small.zip", tmp_path, "no whole zip|not what its list|no list")
+        content[place] ^= 0x10
+
+
 def test_a_zip_bomb_stops_at_the_limit_whatever_it_declares(tmp_path: Path) -> None:
     zeros = bytes(30_000_000)
     listed = sums.render({"runs/a": hashlib.sha256(zeros).hexdigest()})
