@@ -3,6 +3,8 @@
 
 inside.py install TIER          the Python packages of uv.lock and pybench's own wheels, into /opt/pybench
 inside.py compare TIER LOCKED   Debian's packages against debs.lock; with LOCKED 1 a difference is an error
+
+TIER is one of TIERS, which lacks `tensorrt`: NVIDIA's wheels lie outside of an engine's build.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import steps
 from debian_root import DEBIAN, BuildError, Package, passed_on
 
 WORK = Path("/build")
+TIERS = tuple(name for name, tier in steps.TIERS.items() if "tensorrt" not in tier.extras)
 
 
 @dataclass(frozen=True)
@@ -35,15 +38,26 @@ class ThisRoot:
 
 
 def main(arguments: list[str]) -> int:
+    task, tier, *rest = arguments
     try:
-        if arguments[:1] == ["install"]:
-            install(arguments[1])
+        check_tier(tier)
+        if task == "install":
+            install(tier)
         else:
-            compare(arguments[1], arguments[2] == "1")
+            compare(tier, rest == ["1"])
     except BuildError as error:
         print(f"error: {error}\nhint: {error.hint}", file=sys.stderr)
         return 1
     return 0
+
+
+def check_tier(tier: str) -> None:
+    """Raises BuildError for a tier that an engine cannot build: it would be one without what its name says."""
+    if tier not in TIERS:
+        raise BuildError(
+            f"TIER={tier}: an engine builds {' or '.join(TIERS)}",
+            "for tensorrt, with NVIDIA's wheels: sudo containers/build.py --tier tensorrt --tensorrt FOLDER",
+        )
 
 
 def install(tier: str) -> None:

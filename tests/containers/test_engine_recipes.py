@@ -9,6 +9,7 @@ from pathlib import Path
 
 import debs_lock
 import image_content
+import inside
 import pytest
 import sources
 import steps
@@ -52,6 +53,24 @@ def test_the_script_installs_the_packages_of_debs_txt(containers: Path, tmp_path
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     said = subprocess.check_output(["sh", containers / "packages.sh", section], text=True, env=environment)
     assert [word for word in said.split()[1:] if not word.startswith("-")] == debs_lock.names_in(section)
+
+
+@pytest.mark.parametrize("task", ["install", "compare"])
+@pytest.mark.parametrize("tier", ["tensorrt", "fulll", ""])
+def test_a_tier_that_no_engine_can_build_is_refused_before_anything_is_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], task: str, tier: str
+) -> None:
+    done: list[str] = []
+    for name in ("install", "compare"):
+        monkeypatch.setattr(inside, name, lambda tier, *rest: done.append(tier))
+    assert inside.main([task, tier, "0"]) == 1
+    assert done == []
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: TIER={tier}: an engine builds slim or full\nhint: ")
+    assert "containers/build.py --tier tensorrt --tensorrt FOLDER" in said
+    for known in ("slim", "full"):
+        assert inside.main([task, known, "0"]) == 0
+    assert done == ["slim", "full"]
 
 
 @pytest.mark.container
