@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a container is asked to be given, whichever engine then runs it: folders to write, and variables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybench.launcher import Access, Container
+from pybench.launcher import container as launcher
+from pybench.launcher.engines import Apptainer, Mount
+from pybench.launcher.images import Image
+
+DIGEST = "sha256:" + "a" * 64
+
+
+@pytest.fixture
+def small_sif() -> Container:
+    return Container(Apptainer(), Image("/small.sif", "sif", DIGEST), "/small.sif", "apptainer 1.4", None)
+
+
+def writable(container: Container, scratch: Path) -> list[Mount]:
+    return [mount for mount in container._request([], Access(), scratch).mounts if mount.is_writable]
+
+
+def test_boards_are_locked_in_a_folder_that_containers_share_where_they_have_gpus(
+    small_sif: Container, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch, boards = tmp_path / "scratch", tmp_path / "boards"
+    monkeypatch.setenv("PYBENCH_BOARD_STATE", str(boards))
+    monkeypatch.setattr(launcher, "wanted_gpus", lambda environment: ("GPU-1",))
+    assert writable(small_sif, scratch) == [Mount(scratch, True)]  # no run has made it yet
+    boards.mkdir()
+    assert writable(small_sif, scratch) == [Mount(scratch, True), Mount(boards, True)]
+    monkeypatch.setattr(launcher, "wanted_gpus", lambda environment: ())
+    assert writable(small_sif, scratch) == [Mount(scratch, True)]
+
+
+def test_a_variable_without_a_value_names_no_folder(
+    small_sif: Container, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_BOARD_STATE", "")
+    monkeypatch.setattr(launcher, "DEFAULT_BOARD_STATE", str(tmp_path))
+    monkeypatch.setattr(launcher, "wanted_gpus", lambda environment: ("GPU-1",))
+    assert Mount(tmp_path, True) in writable(small_sif, tmp_path / "scratch")
+    assert Mount(Path(), True) not in writable(small_sif, tmp_path / "scratch")
+
+
+def test_a_container_is_told_its_image_and_engine_and_the_callers_gpus(
+    small_sif: Container, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    monkeypatch.setenv("PYBENCH_BOARD_STATE", "/boards")
+    monkeypatch.setenv("SECRET", "1")
+    assert small_sif._request([], Access(), tmp_path).variables == {
+        "CUDA_VISIBLE_DEVICES": "1",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "PYBENCH_BOARD_STATE": "/boards",
+        "PYBENCH_IMAGE_DIGEST": DIGEST,
+        "PYBENCH_CONTAINER_ENGINE": "apptainer 1.4",
+    }
