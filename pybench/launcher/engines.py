@@ -115,7 +115,7 @@ class _OciEngine(Engine):
     """What podman and docker have in common."""
 
     holds = frozenset[Kind]({"archive", "layout", "registry"})
-    failures = frozenset({125, 126, 127})
+    failures = frozenset({125, 126, 127})  # the engine's own; tini, or by tini the worker's program, cannot be started
 
     def run(self, reference: str, request: Request) -> list[str]:
         user, group = self.user()
@@ -227,7 +227,7 @@ class Apptainer(Engine):
     """Apptainer, or SingularityCE, which has the same options."""
 
     holds = frozenset[Kind]({"sif", "registry"})
-    failures = frozenset({255})
+    failures = frozenset({126, 127, 255})  # by `env` the worker's program cannot be started; Apptainer's own
     own_memory_counter = True  # its containers stay in the caller's cgroup
 
     def __init__(self, name: str = "apptainer") -> None:

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pybench.errors import UsageError
 from pybench.launcher import engines
-from pybench.launcher.engines import Apptainer, Docker, Mount, Podman, Request, choose_engine
+from pybench.launcher.engines import Apptainer, Docker, Engine, Mount, Podman, Request, choose_engine
 from pybench.launcher.images import Image, Kind
 
 REFERENCE = "example.org/pybench@sha256:" + "a" * 64
@@ -100,6 +103,28 @@ def test_podman_is_given_limits_that_it_may_set(request_: Request, monkeypatch: 
     limits = dict(words[place + 1].split("=") for place, word in enumerate(words) if word == "--ulimit")
     soft, hard = map(int, limits["nproc"].split(":"))
     assert soft <= hard <= int(Path("/proc/sys/kernel/pid_max").read_text())
+
+
+@pytest.mark.skipif(shutil.which("tini") is None, reason="SKIPPED: tini is not installed")
+@pytest.mark.parametrize("engine", [Podman(), Docker(), Apptainer()], ids=lambda engine: engine.name)
+@pytest.mark.parametrize("first", [(), ("taskset", "--cpu-list", str(min(os.sched_getaffinity(0))))])
+def test_a_program_that_the_image_lacks_is_a_container_that_never_began(
+    engine: Engine, first: tuple[str, ...], request_: Request, tmp_path: Path
+) -> None:
+    for program in ("tini", "env", "taskset"):
+        (tmp_path / program).symlink_to(str(shutil.which(program)))
+    words = engine.run(REFERENCE, replace(request_, gpus=(), words=[*first, "python"]))
+    inside = words[words.index(REFERENCE) + 1 :]
+    if "--entrypoint" in words:
+        inside = [words[words.index("--entrypoint") + 1], *inside]
+
+    def status() -> int:
+        return subprocess.run(inside, env={"PATH": str(tmp_path)}, capture_output=True).returncode
+
+    assert status() == 127
+    (tmp_path / "python").write_text("not to be executed")
+    assert status() == 126
+    assert {126, 127} < engine.failures
 
 
 @pytest.mark.parametrize(
