@@ -14,6 +14,7 @@ import os
 import resource
 import shutil
 import subprocess
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -94,11 +95,13 @@ class Engine(ABC):
             raise self._error(f"{self.name} does not answer", answer)
         return answer.stdout.strip()
 
-    def _answer(self, *words: str, limit_s: float | None, stdin: int = subprocess.DEVNULL) -> _Answer:
+    def _answer(
+        self, *words: str, limit_s: float | None, stdin: int = subprocess.DEVNULL, folder: str | None = None
+    ) -> _Answer:
         try:
             return subprocess.run(
                 [*self.program(), *words], stdin=stdin, capture_output=True, text=True, errors="replace",
-                timeout=limit_s, check=False,
+                timeout=limit_s, check=False, cwd=folder,
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as error:
             raise PybenchError(f"{self.name} does not answer: {error}") from error
@@ -151,8 +154,7 @@ class Podman(_OciEngine):
         reference = image.location if image.kind == "registry" else str(image.config).removeprefix("sha256:")
         if self._is_held(reference):
             return reference
-        transport = {"archive": "oci-archive:", "layout": "oci:", "registry": ""}[image.kind]
-        pulled = self._answer("pull", "--quiet", f"{transport}{image.location}", limit_s=None)
+        pulled = self._pull(image, reference)
         if pulled.returncode != 0:
             raise self._error(f"podman cannot take in {image.location}", pulled)
         if not self._is_held(reference):
@@ -161,6 +163,16 @@ class Podman(_OciEngine):
                 hint="its content is not what its manifest says",
             )
         return reference
+
+    def _pull(self, image: Image, reference: str) -> _Answer:
+        """A file or folder by a link of another name: podman takes what follows a colon in a path for a tag, and names
+        a layout's image by its path, which then may hold neither capital letters nor spaces."""
+        if image.kind == "registry":
+            return self._answer("pull", "--quiet", reference, limit_s=None)
+        transport, link = {"archive": "oci-archive", "layout": "oci"}[image.kind], f"pybench-{reference[:12]}"
+        with tempfile.TemporaryDirectory(prefix="pybench-image-") as folder:
+            (Path(folder) / link).symlink_to(image.location)
+            return self._answer("pull", "--quiet", f"{transport}:{link}", limit_s=None, folder=folder)
 
     def remarks(self) -> list[str]:
         if self.ask("info", "--format", "{{.Store.GraphDriverName}}") != "vfs":

@@ -58,7 +58,7 @@ def run_campaign(campaign: CampaignDirectory, content: dict[str, Any], **options
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> CampaignDirectory:
-    return CampaignDirectory(tmp_path / "a campaign, quoted")
+    return CampaignDirectory(tmp_path / "a campaign, quoted: 1")
 
 
 def test_a_run_in_a_container_is_like_any_other_and_remembers_its_image(

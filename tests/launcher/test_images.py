@@ -16,6 +16,7 @@ import pytest
 
 from pybench.errors import InputError, UsageError
 from pybench.launcher import images
+from pybench.launcher.engines import Podman
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "containers"))
 import canonical_tar
@@ -61,6 +62,19 @@ def test_an_archive_and_a_layout_of_it_are_one_image(written: Written) -> None:
     assert archive.config == layout.config
     manifest = json.loads((written.layout / "blobs" / written.digest.replace(":", "/")).read_text())
     assert archive.config == manifest["config"]["digest"]
+
+
+@pytest.mark.container
+def test_podman_takes_in_an_archive_and_a_layout_whatever_their_paths(written: Written, podman_storage: Path) -> None:
+    folder = written.archive.parent / "Of May: 2, 3"
+    folder.mkdir()
+    podman = Podman()
+    for path in (written.archive, written.layout):
+        image = images.look_into(str(path.rename(folder / f"{path.name}:1.0")))
+        reference = podman.hold(image)
+        assert f"sha256:{reference}" == image.config
+        assert podman.ask("image", "inspect", "--format", "{{.Id}}", reference) == reference
+        podman.ask("rmi", "--force", reference)
 
 
 def test_the_digest_asked_for_must_be_the_images(written: Written) -> None:
