@@ -94,6 +94,21 @@ def test_running_an_image_that_was_not_built_names_the_command_that_builds_it(co
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("option", ["--images", "--results"])
+def test_a_colon_which_ends_a_path_for_engines_is_refused_before_one_is_asked(
+    containers: Path, tmp_path: Path, option: str
+) -> None:
+    folders = {"--images": tmp_path / "images", "--results": tmp_path / "results", option: tmp_path / "10:30"}
+    for folder in folders.values():
+        folder.mkdir()
+    (folders["--images"] / "pybench-full.json").write_text("{}")
+    given = [word for pair in folders.items() for word in pair]
+    answer = subprocess.run([containers / "run", *given], capture_output=True, text=True, cwd=tmp_path)
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("error: a colon in ")
+    assert "10:30" in answer.stderr
+
+
 def test_an_unknown_option_of_run_is_an_error(containers: Path) -> None:
     answer = subprocess.run([containers / "run", "--tires", "full"], capture_output=True, text=True)
     assert answer.returncode == 2
