@@ -114,9 +114,7 @@ def check_machine(asked: argparse.Namespace) -> None:
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise BuildError(f"cannot build on {sys.platform} {platform.machine()}", "the recipe is for Linux on x86_64")
     if asked.tier == "tensorrt":
-        if asked.update_lock:
-            tensorrt_wheels.update_lock(asked.tensorrt)
-        tensorrt_wheels.check(asked.tensorrt)
+        tensorrt_wheels.find(asked.tensorrt)
     missing = missing_packages()
     if os.geteuid() != 0:
         needs = f"; first: sudo apt-get install {' '.join(missing)}" if missing else ""
@@ -171,7 +169,15 @@ def workspace(asked: argparse.Namespace) -> Iterator[Build]:
 
 
 def wheels_of(asked: argparse.Namespace) -> tuple[Path, ...]:
-    return tuple(tensorrt_wheels.check(asked.tensorrt)) if asked.tier == "tensorrt" else ()
+    """NVIDIA's wheels for the tier that takes them: those of the lock, or those that the lock then has."""
+    if asked.tier != "tensorrt":
+        return ()
+    lines = tensorrt_wheels.lock_lines(tensorrt_wheels.find(asked.tensorrt))
+    if asked.update_lock:
+        tensorrt_wheels.update_lock(lines)
+    else:
+        tensorrt_wheels.check(lines)
+    return tuple(lines)
 
 
 def hostility_of(asked: argparse.Namespace) -> hostility.Hostility:

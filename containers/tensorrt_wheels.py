@@ -8,10 +8,11 @@ format, so that uv holds each file to it.
 
 from __future__ import annotations
 
-import hashlib
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import canonical_tar
 from debian_root import BuildError
 
 LOCK = Path(__file__).resolve().parent / "tensorrt.lock"
@@ -22,28 +23,8 @@ _HEADER = """# SPDX-License-Identifier: Apache-2.0
 """
 
 
-def check(folder: Path | None) -> list[Path]:
-    """The wheels of `folder`, each of which the lock names with its hash. Raises BuildError for anything else."""
-    wheels = _wheels(folder)
-    locked = LOCK.read_text().splitlines() if LOCK.exists() else []
-    for wheel in wheels:
-        if _line(wheel) not in locked:
-            raise BuildError(
-                f"tensorrt.lock does not have {wheel.name} with this content (sha256 {_sha256(wheel)})",
-                "fetch the file again; or, if it is the one that you want from now on, --update-lock",
-            )
-    missing = {line.split()[0] for line in locked if "==" in line} - {_line(wheel).split()[0] for wheel in wheels}
-    if missing:
-        raise BuildError(f"{folder} lacks {', '.join(sorted(missing))}, which tensorrt.lock has", _HOW)
-    return wheels
-
-
-def update_lock(folder: Path | None) -> None:
-    """Lock the wheels of a folder, whatever they are."""
-    LOCK.write_text(_HEADER + "".join(f"{_line(wheel)}\n" for wheel in _wheels(folder)))
-
-
-def _wheels(folder: Path | None) -> list[Path]:
+def find(folder: Path | None) -> list[Path]:
+    """The wheels of a folder, by their names. Raises BuildError where TensorRT is not among them."""
     if folder is None:
         raise BuildError("the tier tensorrt needs a folder with NVIDIA's wheels: --tensorrt FOLDER", _HOW)
     wheels = sorted(folder.glob("*.whl"))
@@ -52,6 +33,30 @@ def _wheels(folder: Path | None) -> list[Path]:
         if not any(re.fullmatch(rf"tensorrt(_cu\d+)?_{part}", name) for name in names):
             raise BuildError(f"{folder} has no wheel of TensorRT's {part}", _HOW)
     return wheels
+
+
+def lock_lines(wheels: Iterable[Path]) -> dict[Path, str]:
+    """Each wheel's line in a lock that has it. Reads gigabytes to the end: once a build."""
+    return {wheel: _line(wheel) for wheel in wheels}
+
+
+def check(lines: Mapping[Path, str]) -> None:
+    """Raises BuildError unless the lock has these wheels and no others."""
+    locked = LOCK.read_text().splitlines() if LOCK.exists() else []
+    for wheel, line in lines.items():
+        if line not in locked:
+            raise BuildError(
+                f"tensorrt.lock does not have {wheel.name} with this content ({line.partition('--hash=')[2]})",
+                "fetch the file again; or, if it is the one that you want from now on, --update-lock",
+            )
+    missing = {line.split()[0] for line in locked if "==" in line} - {line.split()[0] for line in lines.values()}
+    if missing:
+        raise BuildError(f"the folder of --tensorrt lacks {', '.join(sorted(missing))}, which tensorrt.lock has", _HOW)
+
+
+def update_lock(lines: Mapping[Path, str]) -> None:
+    """Lock these wheels, whatever they are."""
+    LOCK.write_text(_HEADER + "".join(f"{line}\n" for line in lines.values()))
 
 
 _HOW = (
@@ -64,9 +69,6 @@ def _line(wheel: Path) -> str:
     match = _WHEEL.fullmatch(wheel.name)
     if match is None:
         raise BuildError(f"{wheel.name} is not named as a wheel", _HOW)
-    return f"{match['name'].replace('_', '-').lower()}=={match['version']} --hash=sha256:{_sha256(wheel)}"
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return (
+        f"{match['name'].replace('_', '-').lower()}=={match['version']} --hash=sha256:{canonical_tar.sha256_of(wheel)}"
+    )
