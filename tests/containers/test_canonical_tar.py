@@ -7,8 +7,7 @@ import tarfile
 from pathlib import Path
 
 import canonical_tar
-
-EPOCH_S = 1767225600
+from steps import EPOCH_S
 
 
 def make_tree(folder: Path, names: list[str], umask: int, mtime_s: int) -> Path:

@@ -33,6 +33,7 @@ def test_the_containerfile_has_the_images_user_and_entry_point(containers: Path)
     words = ", ".join(f'"{word}"' for word in image_content.ENTRYPOINT)
     assert f"ENTRYPOINT [{words}]" in text
     assert f"USER {image_content.USER_ID}:{image_content.USER_ID}" in text
+    assert f" --timestamp {steps.EPOCH_S} " in text  # in the command that it recommends
 
 
 @pytest.mark.parametrize("name", ["Containerfile", "apptainer.def"])

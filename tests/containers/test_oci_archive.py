@@ -12,6 +12,7 @@ from pathlib import Path
 import canonical_tar
 import oci_archive
 import pytest
+from steps import EPOCH_S
 
 CONFIG = oci_archive.ImageConfig(
     reference="pybench:test",
@@ -22,7 +23,7 @@ CONFIG = oci_archive.ImageConfig(
     user="1000:1000",
     working_folder="/tmp",
     labels={"tier": "test"},
-    epoch_s=1767225600,
+    epoch_s=EPOCH_S,
 )
 
 

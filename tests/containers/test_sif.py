@@ -13,8 +13,8 @@ import uuid
 from pathlib import Path
 
 import pytest
+from steps import EPOCH_S
 
-EPOCH_S = 1767225600
 IDENTITY = "sha256:" + "a" * 64
 DESCRIPTOR = struct.Struct("<i?IIIqqqqqqq128s384s")  # little-endian, packed: 585 bytes
 PARTITION, GENERIC_JSON = 0x4004, 0x4006

@@ -13,12 +13,13 @@ from pathlib import Path
 import canonical_tar
 import pytest
 from debian_root import mirror_of_this_machine
+from steps import EPOCH_S
 
 import pybench
 from pybench.measure import NATIVE_BUILD_ID
 from tests.containers.sid import USER, make_root, run_in
 from tests.containers.test_sif import DESCRIPTOR, GO, wrap, writer  # noqa: F401  the fixture
-from tests.launcher.small_image import EPOCH_S, PROGRAMS, members
+from tests.launcher.small_image import PROGRAMS, members
 
 pytestmark = [
     pytest.mark.container,

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "containers"))
+from steps import EPOCH_S
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "orchestrator-go"
-EPOCH_S = "1767225600"
 
 pytestmark = [
     pytest.mark.slow,
@@ -39,7 +41,7 @@ def build(folder: Path, constraints: Path, out: Path) -> Path:
             str(folder),
         ],
         check=True,
-        env=os.environ | {"SOURCE_DATE_EPOCH": EPOCH_S, "UV_PYTHON": sys.executable},
+        env=os.environ | {"SOURCE_DATE_EPOCH": str(EPOCH_S), "UV_PYTHON": sys.executable},
     )
     (wheel,) = out.glob("*.whl")
     return wheel

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "containers"))
 
 import canonical_tar
 import oci_archive
+from steps import EPOCH_S
 
-EPOCH_S = 1767225600
 PROGRAMS = ("tini", "env", "taskset", "sh", "true")
 LOADER = Path("/lib64/ld-linux-x86-64.so.2")
 # No test needs them.

@@ -21,6 +21,7 @@ from pybench.launcher.engines import Podman
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "containers"))
 import canonical_tar
 import oci_archive
+from steps import EPOCH_S
 
 CONFIG = oci_archive.ImageConfig(
     reference="pybench:test",
@@ -31,7 +32,7 @@ CONFIG = oci_archive.ImageConfig(
     user="1000:1000",
     working_folder="/",
     labels={},
-    epoch_s=1767225600,
+    epoch_s=EPOCH_S,
 )
 
 
