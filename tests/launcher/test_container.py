@@ -7,22 +7,27 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pybench import rundir, runner
+from pybench import rundir
 from pybench.errors import PybenchError, UsageError
 from pybench.launcher import Access, Container
 from pybench.launcher.engines import Mount, Request
 from pybench.rundir import CampaignDirectory
+from tests.launcher.contained_campaign import (
+    children_of,
+    command_of,
+    containers_of,
+    run_campaign,
+    start_runner,
+    workers_of,
+)
 from tests.runner.conftest import noop_cases, plan_content
-from tests.runner.listening import Quiet
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.container
@@ -49,13 +54,6 @@ print(json.dumps({
 """
 
 
-def run_campaign(campaign: CampaignDirectory, content: dict[str, Any], **options: Any) -> tuple[runner.Tally, Quiet]:
-    runner.open_for_running(campaign, content, "")
-    listener = Quiet()
-    plan = rundir.parse_resolved_plan(content)
-    return runner.run_campaign(campaign, plan, runner.Options(**options), lambda case: None, listener), listener
-
-
 @pytest.fixture
 def campaign(tmp_path: Path) -> CampaignDirectory:
     return CampaignDirectory(tmp_path / "a campaign, quoted: 1")
@@ -64,7 +62,7 @@ def campaign(tmp_path: Path) -> CampaignDirectory:
 def test_a_run_in_a_container_is_like_any_other_and_remembers_its_image(
     container: Container, campaign: CampaignDirectory
 ) -> None:
-    tally, _ = run_campaign(campaign, plan_content(noop_cases(1), 2), launcher=container)
+    tally = run_campaign(campaign, plan_content(noop_cases(1), 2), launcher=container)
     assert dict(tally.outcomes) == {"ok": 2}
     for run in campaign.runs():
         environment = run.read_environment()
@@ -131,7 +129,7 @@ def test_weights_beside_a_model_are_given_with_it_and_other_neighbours_are_not(
 def test_a_timeout_ends_the_container(container: Container, campaign: CampaignDirectory) -> None:
     began = time.monotonic()
     content = plan_content(noop_cases(1, idle_s=60), 1)
-    tally, _ = run_campaign(campaign, content, launcher=container, timeout_s=2.5)
+    tally = run_campaign(campaign, content, launcher=container, timeout_s=2.5)
     assert dict(tally.outcomes) == {"timeout": 1}
     assert time.monotonic() - began < 15
     assert containers_of(container) == []
@@ -164,7 +162,7 @@ def test_a_container_dies_with_its_runner_and_another_runner_continues(
     process.wait()
     wait_for(lambda: not workers_of(campaign), limit_s=2)
     wait_for(lambda: not containers_of(container), limit_s=60)  # podman removes a copy of the image, on vfs
-    tally, _ = run_campaign(campaign, content, launcher=container)
+    tally = run_campaign(campaign, content, launcher=container)
     assert dict(tally.outcomes) == {"ok": 1}
     assert [attempt.is_complete for attempt in campaign.attempts(noop_cases(1, idle_s=4)[0].id, 1)] == [False, True]
 
@@ -238,49 +236,3 @@ def test_a_file_of_the_image_that_changes_meanwhile_is_refused(container: Contai
     changed = replace(container, image=replace(container.image, kind="sif", location=str(sif)), stamp=(0, 0, 0, 0))
     with pytest.raises(UsageError, match="has changed while it was in use"):
         changed.start([], Access(), subprocess.DEVNULL, subprocess.DEVNULL, own_session=True)
-
-
-RUNNER = """
-import json, sys, pathlib
-sys.path.append(sys.argv[4])
-from pybench import rundir, runner
-from pybench.launcher import open_container
-from tests.runner.listening import Quiet
-campaign = rundir.CampaignDirectory(pathlib.Path(sys.argv[1]))
-content = json.loads(sys.argv[2])
-runner.open_for_running(campaign, content, "")
-options = runner.Options(launcher=open_container(sys.argv[3], sys.argv[5], print))
-tally = runner.run_campaign(campaign, rundir.parse_resolved_plan(content), options, lambda case: None, Quiet())
-sys.exit(130 if tally.interrupted else 0 if tally.is_success else 1)
-"""
-
-
-def start_runner(
-    archive: Path, campaign: CampaignDirectory, content: object, engine: str = "podman"
-) -> subprocess.Popen[bytes]:
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-P", "-c", RUNNER, campaign.path, json.dumps(content), archive, root, engine]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
-
-
-def workers_of(campaign: CampaignDirectory) -> list[int]:
-    """Workers of a campaign in containers, by this machine's numbers: not the engine's programs, nor tini."""
-    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return [pid for pid in pids if command_of(pid)[:1] == ["python"] and str(campaign.path) in command_of(pid)]
-
-
-def command_of(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except OSError:
-        return []
-
-
-def children_of(pid: int) -> list[int]:
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
-
-
-def containers_of(container: Container) -> list[str]:
-    """Names of the containers that podman knows, running or not."""
-    return container.engine.ask("ps", "--all", "--format", "{{.Names}}").split()

@@ -15,7 +15,7 @@ import pytest
 
 from pybench.launcher import open_container
 from pybench.rundir import CampaignDirectory
-from tests.launcher.test_container import containers_of, run_campaign, start_runner, workers_of
+from tests.launcher.contained_campaign import containers_of, run_campaign, start_runner, workers_of
 from tests.runner.conftest import noop_cases, plan_content
 from tests.waiting import wait_for
 
@@ -53,14 +53,14 @@ def test_a_campaign_runs_under_docker_and_leaves_nothing_behind(
 ) -> None:
     container = open_container(str(small_archive[0]), "docker", lambda text: None)
     campaign = CampaignDirectory(tmp_path / "plain")
-    tally, _ = run_campaign(campaign, plan_content(noop_cases(1), 1), launcher=container)
+    tally = run_campaign(campaign, plan_content(noop_cases(1), 1), launcher=container)
     assert dict(tally.outcomes) == {"ok": 1}
     environment = next(campaign.runs()).read_environment()
     assert environment["image_digest"] == small_archive[1]
     assert environment["container_engine"].startswith("Docker ")
 
     late = CampaignDirectory(tmp_path / "late")
-    tally, _ = run_campaign(late, plan_content(noop_cases(1, idle_s=60), 1), launcher=container, timeout_s=3)
+    tally = run_campaign(late, plan_content(noop_cases(1, idle_s=60), 1), launcher=container, timeout_s=3)
     assert dict(tally.outcomes) == {"timeout": 1}
 
     orphaned = CampaignDirectory(tmp_path / "orphaned")
