@@ -37,23 +37,37 @@ def podman_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     if shutil.which("podman") is None:
         pytest.skip("SKIPPED: podman is not installed")
     folder = tmp_path_factory.mktemp("podman")
-    configuration = folder / "storage.conf"
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = str(configuration)
-    for driver in ("overlay", "vfs"):  # overlay does not work on every file system
-        configuration.write_text(STORAGE.format(driver=driver, folder=folder))
+    with pytest.MonkeyPatch.context() as patch:  # tests of another folder have their own
+        patch.setenv(VARIABLE, str(folder / "storage.conf"))
+        try:
+            choose_driver(folder)
+            yield folder
+        finally:
+            subprocess.run(["podman", "rmi", "--all", "--force"], capture_output=True)
+            if os.getuid() != 0:
+                subprocess.run(["podman", "unshare", "rm", "-rf", str(folder)], capture_output=True)
+            for mounted in (folder / "overlay/root/overlay", folder / "memory/root/overlay", folder / "memory"):
+                subprocess.run(["umount", "--lazy", str(mounted)], capture_output=True)  # podman mounts the first two
+
+
+def choose_driver(folder: Path) -> None:
+    """Writes a configuration with which podman works below `folder`; skips where there is none.
+
+    overlay where it can be: vfs copies the whole image for every container, 167 MB. overlay cannot be on another
+    overlay, as a container's own root is, but on a file system in memory. Each try has a folder: podman remembers the
+    driver that it saw first in one, and refuses others.
+    """
+    for name, driver in (("overlay", "overlay"), ("memory", "overlay"), ("vfs", "vfs")):
+        place = folder / name
+        place.mkdir()
+        if name == "memory":
+            mount = ["mount", "-t", "tmpfs", "-o", "size=1g", "tmpfs", str(place)]
+            if subprocess.run(mount, capture_output=True).returncode != 0:
+                continue
+        (folder / "storage.conf").write_text(STORAGE.format(driver=driver, folder=place))
         if subprocess.run(["podman", "info"], capture_output=True).returncode == 0:
-            break
-    else:
-        pytest.skip("SKIPPED: podman does not work here")
-    yield folder
-    subprocess.run(["podman", "rmi", "--all", "--force"], capture_output=True)
-    if os.getuid() != 0:
-        subprocess.run(["podman", "unshare", "rm", "-rf", str(folder)], capture_output=True)
-    subprocess.run(["umount", str(folder / "root" / "overlay")], capture_output=True)  # podman mounts it onto itself
-    os.environ.pop(VARIABLE)
-    if before is not None:  # tests of another folder have their own
-        os.environ[VARIABLE] = before
+            return
+    pytest.skip("SKIPPED: podman does not work here")
 
 
 @pytest.fixture(scope="session")
