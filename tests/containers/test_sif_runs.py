@@ -44,7 +44,7 @@ cases = [case_to_json(Case(workload="noop", energy_window_s=idle_s))]
 content = {"schema_version": 1, "name": "trial", "seed": 7, "repetitions": 1, "cases": cases, "criteria": [],
            "require": [], "files": {}}
 runner.open_for_running(campaign, content, "")
-options = runner.Options(launcher=open_container("/images/small.sif", None, lambda text: None), timeout_s=timeout_s)
+options = runner.Options(launcher=open_container("/images/small: 1.sif", None, lambda text: None), timeout_s=timeout_s)
 runner.run_campaign(campaign, rundir.parse_resolved_plan(content), options, lambda case: None, Quiet())
 run = next(campaign.runs())
 print(json.dumps({"run": run.read_run(), "environment": run.read_environment()}))
@@ -94,6 +94,7 @@ def test_charliecloud_runs_the_partition(small_sif: Path, tmp_path: Path) -> Non
 def test_apptainer_runs_inspects_and_verifies_it_and_a_campaign_runs_in_it(small_sif: Path, tmp_path: Path) -> None:
     root, results = tmp_path / "root", tmp_path / "results"
     make_root(root, mirror_of_this_machine().main)
+    small_sif.with_name("small: 1.sif").hardlink_to(small_sif)  # a colon ends no path here
     results.mkdir()
     os.chown(results, USER, USER)
     repository = Path(__file__).resolve().parents[2]
@@ -109,6 +110,9 @@ def test_apptainer_runs_inspects_and_verifies_it_and_a_campaign_runs_in_it(small
         "--silent", "exec", "--containall", "/images/small.sif", "python", "-c", "import os; print(os.getuid())"
     )
     assert where.stdout == f"{USER}\n", where.stderr
+    # What pybench.launcher takes for a container that never began: Apptainer's own errors, and env's.
+    assert apptainer("exec", "--containall", "/images/small.sif", "absent").returncode == 255
+    assert apptainer("exec", "--containall", "/images/small.sif", "env", "A=1", "absent").returncode == 127
     assert "Squashfs" in apptainer("sif", "list", "/images/small.sif").stdout
     assert "signature not found" in apptainer("verify", "/images/small.sif").stderr  # unsigned, and otherwise whole
 
@@ -118,7 +122,7 @@ def test_apptainer_runs_inspects_and_verifies_it_and_a_campaign_runs_in_it(small
         answer: dict[str, dict[str, object]] = json.loads(done.stdout)
         return answer
 
-    plain = outcome("plain", 0, 60)
+    plain = outcome("plain: 1", 0, 60)
     assert plain["run"]["outcome"] == "ok"
     assert plain["environment"]["image_digest"] == f"sha256:{canonical_tar.sha256_of(small_sif)}"
     assert str(plain["environment"]["container_engine"]).startswith("apptainer 1.")
