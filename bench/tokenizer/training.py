@@ -26,7 +26,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[2]))  # last, so that pybench is the one that is installed
 
-from bench.tokenizer.engines import pieces, read_corpus
+from bench.tokenizer.engines import read_corpus, strings
 from bench.tokenizer.side_by_side import ratio
 from tests.contract.tokenizer_files import REGEXES
 
@@ -50,8 +50,7 @@ def main() -> None:
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in ENGINES}
     for _ in range(options.rounds):
         for name in chance.sample(list(ENGINES), len(ENGINES)):
-            command = [sys.executable, "-P", "-m", "bench.tokenizer.training", *sys.argv[1:], "--engine", name]
-            found[name].append(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
+            found[name].append(run_engine(name))
     if len({one["sha256"] for runs in found.values() for one in runs}) != 1:
         raise SystemExit("the vocabularies differ: nothing to compare")
     for kind in ("cpu_s", "wall_s", "peak_mb"):
@@ -60,9 +59,18 @@ def main() -> None:
         print(json.dumps({"measure": kind, **values, "hf_over_ours": ratio(theirs, ours)}))
 
 
+def run_engine(engine: str) -> dict[str, Any]:
+    command = [sys.executable, "-P", __file__, *sys.argv[1:], "--engine", engine]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{engine} failed:\n{done.stderr}")
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
 def train_here(options: argparse.Namespace) -> dict[str, Any]:
     text, offsets = read_corpus(options.corpora / f"{options.corpus}.bin", options.limit_bytes)
-    documents = [piece.decode() for piece in pieces(text, offsets)]
+    documents = strings(text, offsets)
     train = ENGINES[options.engine](documents, options.family, options.vocab_size)
     peak, cpu, wall = peak_mb(), time.process_time(), time.perf_counter()
     file = train()
