@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign of 40 runs on a Slurm cluster of three nodes on this machine, disturbed twice: each task meets its time
-limit, so Slurm asks it to checkpoint and it is queued again; and one node dies under its task.
+"""A campaign of 40 runs on a Slurm cluster of three nodes on this machine, disturbed in two ways.
 
-Needs root and Debian's slurmctld, slurmd, slurm-client and munge. Prints what happened, and how often each run counts.
+    python bench/cluster/forty_runs.py
+
+Ten blocks of four runs that idle for 3 s are submitted as four array tasks of one minute each. Slurm asks a task to
+checkpoint 20 s before its time is over, or earlier, and it is queued again, until its share of the runs is done. The node
+n2 dies once a run has ended on it and another is under way there, with every task that it has: two at most.
+
+Prints when these things happened, the state of each task and how often it was started again, the attempts by outcome,
+how many runs count and how many of those differ, how many were done again, the nodes of each block, and what the logs
+say of checkpoints. Exits with the code of `pybench check`, or with 1 where there is no Slurm. Needs root and Debian's
+slurmctld, slurmd, slurm-client and munge.
 """
 
 from __future__ import annotations
@@ -63,7 +71,7 @@ def run(cluster: SlurmCluster, folder: Path) -> int:
 
 
 def wait_for_work_on(node: str, one: Batch, cluster: SlurmCluster) -> str:
-    """The task that has done a run of its first block on a node and is at its second."""
+    """A task that is at work on a node where a run has ended already."""
     found: list[str] = []
 
     def is_at_work() -> bool:

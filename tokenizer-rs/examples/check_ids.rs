@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Encodes texts whose ids somebody else worked out, at every level of instructions and with every kind of cache, all of
-//! them once and one in fifty at every alignment; says how many differ. `bench/tokenizer/exactness.py` writes the files.
+//! Encodes texts whose ids somebody else worked out, at every level of instructions that the machine has and with three
+//! sizes of cache: all of them once, and one in fifty at every one of 64 alignments. Says how many differ. `bench/tokenizer/exactness.py` writes the files.
 //!
 //!     check_ids VOCABULARY TEXTS IDS
 //!
@@ -12,7 +12,7 @@ use pybench_tokenizer::token_id::TokenId;
 use pybench_tokenizer::{Encoder, Model};
 use std::mem::MaybeUninit;
 
-/// None, one line, and one that holds everything.
+/// None; the smallest, which is one line; and the Python package's, which grows to that while texts come.
 const CACHE_ENTRIES: [usize; 3] = [0, 2, 1 << 19];
 /// Of a block, and of a cache line.
 const ALIGNMENTS: usize = 64;
