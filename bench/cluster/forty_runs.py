@@ -4,8 +4,8 @@
     python bench/cluster/forty_runs.py
 
 Ten blocks of four runs that idle for 3 s are submitted as four array tasks of one minute each. Slurm asks a task to
-checkpoint 20 s before its time is over, or earlier, and it is queued again, until its share of the runs is done. The node
-n2 dies once a run has ended on it and another is under way there, with every task that it has: two at most.
+checkpoint 20 s before its time is over, or earlier, and it is queued again, until its share of the runs is done. The
+node n2 dies once a run has ended on it and another is under way there, with every task that it has: two at most.
 
 Prints when these things happened, the state of each task and how often it was started again, the attempts by outcome,
 how many runs count and how many of those differ, how many were done again, the nodes of each block, and what the logs

@@ -87,9 +87,14 @@ def test_statuses_have_the_numbers_of_the_header() -> None:
     defined = dict(re.findall(r"#define PBT_(ERROR_\w+) (\d)", HEADER.read_text("utf-8")))
     python = {name: str(value) for name, value in vars(shared_object).items() if name.startswith("ERROR_")}
     assert python.items() <= defined.items()
-    rust = (ROOT / "tokenizer-rs/src/ffi.rs").read_text("utf-8")
-    for name, number in re.findall(r"^    (\w+) = (\d),$", rust, flags=re.M):
-        assert defined[f"ERROR_{name.upper()}"] == number
+    rust = (ROOT / "tokenizer-rs/src/ffi/crossing.rs").read_text("utf-8")
+    numbers = {f"ERROR_{name.upper()}": number for name, number in re.findall(r"^    (\w+) = (\d),$", rust, flags=re.M)}
+    assert numbers == defined
+    go = (ROOT / "orchestrator-go/internal/tokenizer/tokenizer.go").read_text("utf-8")
+    statuses = re.findall(r"^\tstatus(\w+) += (\d)$", go, flags=re.M)
+    numbers = {f"ERROR_{name.upper()}": number for name, number in statuses if name != "OK"}
+    assert len(numbers) >= 7
+    assert numbers.items() <= defined.items()
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -329,9 +334,13 @@ def test_a_list_of_documents_is_a_buffer_with_offsets(tokenizer: Tokenizer) -> N
     text = "dröpthis word".encode()
     listed, buffered = tokenizer.encode_batch(documents), tokenizer.encode_batch(text, np.array([0, 5, 5, 9, 14, 14]))
     assert [part.tolist() for part in listed] == [part.tolist() for part in buffered]
-    for bad in ("one text", b"one text", [1], [np.array([1, 2])], ["\ud800"]):
+    for bad in ("one text", b"one text", ["a", 1], [np.array([1, 2])], ["\ud800"], 5):
         with pytest.raises(ArgumentError):
             tokenizer.encode_batch(bad)
+    with pytest.raises(ArgumentError, match="document 1 is of type int"):
+        tokenizer.encode_batch(["a", 1])
+    with pytest.raises(ArgumentError, match="half a surrogate pair"):
+        tokenizer.encode("\ud800")
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 7, 1 << 20])
@@ -339,6 +348,15 @@ def test_a_stream_gives_the_ids_of_each_document_in_order(tokenizer: Tokenizer, 
     documents = ["it's", b"", "a stream", b"of documents"] * 5
     found = tokenizer.encode_stream(iter(documents), chunk_bytes=chunk_bytes)
     assert [ids.tolist() for ids in found] == [tokenizer.encode(one).tolist() for one in documents]
+
+
+def test_a_stream_of_anything_else_is_refused_when_its_turn_comes(tokenizer: Tokenizer) -> None:
+    found = tokenizer.encode_stream(["fine", 1], chunk_bytes=1)
+    assert next(found).tolist() == tokenizer.encode("fine").tolist()
+    with pytest.raises(ArgumentError, match="document 1 is of type int"):
+        next(found)
+    with pytest.raises(ArgumentError, match="documents is one text"):
+        next(tokenizer.encode_stream("letters"))
 
 
 def test_a_model_says_what_it_holds(tokenizer: Tokenizer) -> None:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiktoken
 import tokenizers
-from pybench_tokenizer import FormatError, Tokenizer, UnsupportedError
+from pybench_tokenizer import ArgumentError, FormatError, Tokenizer, UnsupportedError
 
 from pybench.preprocess.corpus import resolve_corpus
 from pybench.preprocess.vocabulary import find_tokenizer
@@ -155,6 +156,10 @@ def test_what_is_wrong_with_a_rank_file_or_its_rule_is_named(tmp_path: Path) -> 
         Tokenizer.from_ranks(path, "p50k")
     with pytest.raises(FormatError, match="which another token has"):
         Tokenizer.from_ranks(path, "cl100k", {"<x>": 7})
+    impossible: list[Any] = [-1, 2**32, 1.5, "1"]
+    for number in impossible:
+        with pytest.raises(ArgumentError, match=f"special token '<x>' has the id {number!r}"):
+            Tokenizer.from_ranks(path, "cl100k", {"<x>": number})
     path.write_bytes(path.read_bytes() + b"YWJj 256\n")
     with pytest.raises(UnsupportedError, match=r'self-consistent: no two tokens of lower rank make "abc"'):
         Tokenizer.from_ranks(path, "cl100k")

@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from pybench_tokenizer import (
     FormatError,
     MemoryLimitError,
     Tokenizer,
+    TokenizerError,
     UnsupportedError,
     Utf8Error,
     shared_object,
@@ -164,11 +166,61 @@ def test_what_cannot_be_trained_is_refused_by_name() -> None:
         train(["a"], vocab_size=300, special_tokens=[""])
     with pytest.raises(UnsupportedError, match="at most"):
         train(["a"], vocab_size=1 << 22)
-    for options in ({"vocab_size": -1}, {"vocab_size": 300, "min_frequency": -1}):
-        with pytest.raises(ArgumentError):
-            train(["a"], **options)
+    for options in ({"vocab_size": -1}, {"min_frequency": 2**64}, {"word_table_bytes": 2**63}):
+        ((name, value),) = options.items()
+        with pytest.raises(ArgumentError, match=f"{name} is {value}"):
+            train(["a"], **{"vocab_size": 300, **options})
     with pytest.raises(ArgumentError, match="documents"):
         train("one text", vocab_size=300)
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        (["fine", 7], "document 1 is of type int; it has to be str or bytes"),
+        (iter([b"fine", "too", None]), "document 2 is of type NoneType"),
+        ([["a", "list", "of", "str"]], "document 0 is of type list"),
+        (5, "documents is of type int"),
+        (b"one text", "documents is one text"),
+        (["\ud800"], "surrogates not allowed"),
+        ([np.array([1, 2])], "one byte an item"),
+    ],
+)
+def test_documents_that_are_no_text_are_refused_by_number_and_type(documents: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        train(documents, vocab_size=300)
+
+
+@pytest.mark.parametrize(
+    ("special_tokens", "message"),
+    [
+        ("<x>", "special_tokens is one str, '<x>'; it has to be a sequence of them"),
+        (None, "special_tokens is of type NoneType"),
+        (["<x>", b"<y>"], "special token b'<y>' is of type bytes; it has to be a str"),
+        (b"<x>", "special token 60 is of type int"),
+        (["\ud800"], "surrogates not allowed"),
+    ],
+)
+def test_special_tokens_that_are_not_several_str_are_refused(special_tokens: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        train(["a"], vocab_size=300, special_tokens=special_tokens)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"vocab_size": 256},
+        {"vocab_size": 300, "special_tokens": ["<x>", "<x>"]},
+        {"vocab_size": 300, "special_tokens": "<x>"},
+        {"vocab_size": 300, "family": "cl100k"},
+        {"vocab_size": 2**32},
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_the_documents_are_read(options: dict[str, Any]) -> None:
+    documents = iter(["a"])
+    with pytest.raises(TokenizerError):
+        train(documents, **options)
+    assert list(documents) == ["a"]
 
 
 def test_the_object_itself_refuses_null_pointers() -> None:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Python passes as text, as the shared object takes it: bytes end to end, and offsets."""
+"""What Python passes as text, as the shared object takes it: bytes end to end, and offsets.
+
+Whatever is no text is refused here by its type, with ArgumentError: nothing else looks at what callers pass.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +16,21 @@ from pybench_tokenizer.errors import ArgumentError
 from pybench_tokenizer.shared_object import ffi
 
 Text = bytes | bytearray | memoryview
+Item = TypeVar("Item")
 
 # Of a stream: a call costs microseconds, a mebibyte milliseconds.
 STREAM_CHUNK_BYTES = 1 << 20
 
 
 def chunks(documents: Iterable[str | Text], chunk_bytes: int = STREAM_CHUNK_BYTES) -> Iterator[list[str | Text]]:
-    """A stream by parts of about that much text."""
+    """A stream by parts of about that much text: characters of a str, items of any other."""
+    if isinstance(documents, (str, bytes, bytearray, memoryview)):
+        raise ArgumentError("documents is one text; it has to be a stream of them")
     chunk: list[str | Text] = []
     held = 0
-    for document in documents:
+    for number, document in enumerate(_iterated(documents, "documents")):
+        if not isinstance(document, (str, bytes)):
+            _check_document(document, number)
         chunk.append(document)
         held += len(document)
         if held >= chunk_bytes:
@@ -33,14 +41,17 @@ def chunks(documents: Iterable[str | Text], chunk_bytes: int = STREAM_CHUNK_BYTE
 
 
 def joined(documents: Text | Sequence[str | Text]) -> tuple[bytes, NDArray[np.uint64]]:
-    """Documents end to end, and where each begins and ends."""
+    """Documents as bytes end to end, and the len(documents) + 1 offsets in these at which they begin and end."""
     if isinstance(documents, (str, bytes, bytearray, memoryview)):
         raise ArgumentError("one text needs offsets; encode() takes a single document")
+    documents = list(_iterated(documents, "documents"))
     try:
         encoded = [one.encode() if isinstance(one, str) else one for one in documents]
         lengths = [len(one) for one in encoded]
         text = b"".join(encoded)
     except (TypeError, ValueError, BufferError) as error:
+        for number, one in enumerate(documents):
+            _check_document(one, number)
         raise ArgumentError(f"the documents have to be str or contiguous bytes: {error}") from error
     offsets = np.zeros(len(encoded) + 1, np.uint64)
     np.cumsum(lengths, out=offsets[1:])
@@ -49,7 +60,45 @@ def joined(documents: Text | Sequence[str | Text]) -> tuple[bytes, NDArray[np.ui
     return text, offsets
 
 
+def special_texts(tokens: Iterable[str]) -> tuple[bytes, NDArray[np.uint64]]:
+    """Special tokens as bytes end to end, and the offset at which each ends."""
+    if isinstance(tokens, str):
+        raise ArgumentError(f"special_tokens is one str, {tokens!r}; it has to be a sequence of them")
+    listed = list(_iterated(tokens, "special_tokens"))
+    for token in listed:
+        if not isinstance(token, str):
+            raise ArgumentError(f"special token {token!r} is of type {type(token).__name__}; it has to be a str")
+    text, offsets = joined(listed)
+    return text, offsets[1:]
+
+
+def utf8(text: str | Text) -> Text:
+    """One text as bytes. Raises ArgumentError where a str holds half a surrogate pair, which UTF-8 cannot write."""
+    try:
+        return text.encode() if isinstance(text, str) else text
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"the text holds half a surrogate pair: {error}") from error
+
+
+def _iterated(values: Iterable[Item], name: str) -> Iterator[Item]:
+    try:
+        return iter(values)
+    except TypeError as error:
+        raise ArgumentError(f"{name} is of type {type(values).__name__}; it has to be a sequence of texts") from error
+
+
+def _check_document(document: object, number: int) -> None:
+    if isinstance(document, str):
+        return
+    try:
+        memoryview(document)  # type: ignore[arg-type]  # what it takes is what is asked
+    except TypeError as error:
+        kind = type(document).__name__
+        raise ArgumentError(f"document {number} is of type {kind}; it has to be str or bytes") from error
+
+
 def checked_offsets(offsets: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Offsets as the shared object reads them: 64-bit, contiguous. It checks itself that they do not decrease."""
     given = np.asarray(offsets)
     if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "ui":
         raise ArgumentError("offsets have to be integers in one dimension, at least one")
@@ -59,6 +108,7 @@ def checked_offsets(offsets: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def buffer_of(text: Text) -> Any:
+    """The memory of a text, which the object that is returned keeps."""
     try:
         return ffi.from_buffer("uint8_t[]", text)
     except (TypeError, ValueError, BufferError) as error:
@@ -66,4 +116,5 @@ def buffer_of(text: Text) -> Any:
 
 
 def pointer(kind: str, array: NDArray[Any]) -> Any:
+    """Where a contiguous array lies. It does not keep the array: whoever calls has to."""
     return ffi.cast(kind, array.ctypes.data)

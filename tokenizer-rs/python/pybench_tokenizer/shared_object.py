@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one shared object: where it lies, that it fits, and how its statuses become exceptions.
 
-maturin puts the object and its cffi declarations (derived from `src/ffi.rs`) into the subpackage `pybench_tokenizer`.
-Calls through cffi release the GIL.
+maturin puts the object and its cffi declarations (derived from `src/ffi.rs` and `src/ffi/`) into the subpackage
+`pybench_tokenizer`. Calls through cffi release the GIL.
 """
 
 from __future__ import annotations

@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench_tokenizer.documents import STREAM_CHUNK_BYTES, Text, buffer_of, checked_offsets, chunks, joined, pointer
+from pybench_tokenizer.documents import (
+    STREAM_CHUNK_BYTES,
+    Text,
+    buffer_of,
+    checked_offsets,
+    chunks,
+    joined,
+    pointer,
+    special_texts,
+    utf8,
+)
 from pybench_tokenizer.errors import ArgumentError, FileError, IdError, Utf8Error
 from pybench_tokenizer.shared_object import (
     ERROR_CAPACITY,
@@ -42,7 +52,8 @@ class Tokenizer:
     """
 
     def __init__(self, json: bytes, *, name: str = "tokenizer.json", cache_entries: int = CACHE_ENTRIES) -> None:
-        """`json`: the content of a Hugging Face tokenizer.json. `cache_entries`: 0, or a power of two up to 2^24."""
+        """`json`: the content of a Hugging Face tokenizer.json. `name`: what errors call it. `cache_entries`: 0, or a
+        power of two up to 2^24, of each worker. Raises FormatError, UnsupportedError or ArgumentError."""
         self._adopt(_load(lambda *result: lib.pbt_model_load(json, len(json), *result), name), cache_entries)
 
     def _adopt(self, model: Any, cache_entries: int) -> None:
@@ -75,9 +86,8 @@ class Tokenizer:
         tiktoken's `encode_ordinary`. Raises what `from_file` raises.
         """
         ranks, name = _read(path), family.encode()
-        texts, offsets = joined(list(special_tokens or {}))
-        ends = offsets[1:]
-        ids = np.array(list((special_tokens or {}).values()), np.uint32)
+        texts, ends = special_texts(special_tokens or {})
+        ids = _special_ids(special_tokens or {})
         places = (texts, pointer("uint64_t *", ends), pointer("uint32_t *", ids), len(ids))
         self = cls.__new__(cls)
         self._adopt(
@@ -133,8 +143,8 @@ class Tokenizer:
         return ids, id_offsets
 
     def encode(self, text: str | Text) -> IdArray:
-        """The ids of one document."""
-        data = text.encode() if isinstance(text, str) else text
+        """The ids of one document, in `self.dtype`. Raises ArgumentError, or Utf8Error with the position in it."""
+        data = utf8(text)
         return self.encode_batch(data, np.array([0, len(buffer_of(data))], np.uint64))[0]
 
     def encode_stream(
@@ -142,7 +152,8 @@ class Tokenizer:
     ) -> Iterator[IdArray]:
         """The ids of each document of a stream, in order; about `chunk_bytes` of text are held and encoded at a time.
 
-        Each array is a view into those of its chunk: copy what is to outlive the others.
+        Each array is a view into those of its chunk: copy what is to outlive the others. Raises ArgumentError, or
+        Utf8Error with the position in the text of its chunk, joined.
         """
         for chunk in chunks(documents, chunk_bytes):
             ids, id_offsets = self.encode_batch(chunk)
@@ -177,7 +188,7 @@ class Tokenizer:
 
     def token_to_id(self, token: str) -> int:
         """The id of a token as tokenizer.json writes it. Raises IdError when there is none."""
-        data, id_place = token.encode(), ffi.new("uint32_t *")
+        data, id_place = utf8(token), ffi.new("uint32_t *")
         status = lib.pbt_model_token_to_id(self._model, data, len(data), id_place)
         if status == ERROR_ID:
             raise IdError(f"{token!r} is not in the vocabulary")
@@ -212,6 +223,13 @@ class Tokenizer:
         if status != OK:
             raise error_of(status, "no worker")
         return ffi.gc(place[0], lib.pbt_worker_free)
+
+
+def _special_ids(special_tokens: Mapping[str, int]) -> NDArray[np.uint32]:
+    for token, number in special_tokens.items():
+        if not isinstance(number, (int, np.integer)) or not 0 <= number < 2**32:
+            raise ArgumentError(f"special token {token!r} has the id {number!r}; 0 to 2^32 - 1 is possible")
+    return np.array(list(special_tokens.values()), np.uint32)
 
 
 def _read(path: str | PathLike[str]) -> bytes:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pybench_tokenizer.documents import Text, buffer_of, chunks, joined, pointer
+from pybench_tokenizer.documents import Text, buffer_of, chunks, joined, pointer, special_texts
 from pybench_tokenizer.errors import ArgumentError, MemoryLimitError, Utf8Error
 from pybench_tokenizer.shared_object import (
     ERROR_MEMORY,
@@ -20,7 +20,6 @@ from pybench_tokenizer.shared_object import (
 
 # Some 50 bytes a distinct word, and twice that while it grows: 40 to 80 million of them.
 WORD_TABLE_BYTES = 4 << 30
-FREQUENCY_MAX = 2**64 - 1
 
 
 def train(
@@ -42,19 +41,28 @@ def train(
     Equal to `BpeTrainer(vocab_size, min_frequency, special_tokens, initial_alphabet=ByteLevel.alphabet())`. Raises
     UnsupportedError for a family that a tokenizer.json cannot name and a vocab_size that bytes alone exceed,
     FormatError for special tokens that are empty or given twice, Utf8Error with a position in the document,
-    MemoryLimitError, or ArgumentError.
+    MemoryLimitError, or ArgumentError for a number out of range, one text in place of a sequence and what is no text.
+    What can be refused without the documents is refused before they are read.
     """
-    if not 0 <= min_frequency <= FREQUENCY_MAX or not 0 <= vocab_size < 2**32 or not 0 <= word_table_bytes < 2**63:
-        raise ArgumentError("vocab_size, min_frequency or word_table_bytes is out of range")
-    if isinstance(documents, (str, bytes, bytearray, memoryview)):
-        raise ArgumentError("documents is one text; it has to be a stream of them")
-    trainer = _new_trainer(family, word_table_bytes)
+    numbers = {
+        "vocab_size": (vocab_size, 32),
+        "min_frequency": (min_frequency, 64),
+        "word_table_bytes": (word_table_bytes, 63),
+    }
+    for name, (value, bits) in numbers.items():
+        if not 0 <= value < 2**bits:
+            raise ArgumentError(f"{name} is {value}; 0 to 2^{bits} - 1 is possible")
+    texts, ends = special_texts(special_tokens)
+    trainer, json_bytes = _new_trainer(family, word_table_bytes), ffi.new("size_t *")
+
+    def learn() -> None:
+        recipe = (vocab_size, min_frequency, texts, pointer("uint64_t *", ends), len(ends))
+        call_explained(lambda *why: lib.pbt_trainer_train(trainer, *recipe, json_bytes, *why), "training")
+
+    learn()  # from no words: what cannot be trained is refused before the documents are read
     for chunk in chunks(documents):
         _feed(trainer, chunk, word_table_bytes)
-    texts, offsets = joined(list(special_tokens))
-    ends, json_bytes = offsets[1:], ffi.new("size_t *")
-    places = (texts, pointer("uint64_t *", ends), len(ends), json_bytes)
-    call_explained(lambda *why: lib.pbt_trainer_train(trainer, vocab_size, min_frequency, *places, *why), "training")
+    learn()
     json = bytearray(int(json_bytes[0]))
     status = lib.pbt_trainer_json(trainer, buffer_of(json), len(json), json_bytes)
     if status != OK:
