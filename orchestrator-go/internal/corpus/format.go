@@ -41,7 +41,7 @@ func (f File) stream() (io.ReadCloser, error) {
 	if f.input == nil {
 		file, err := os.Open(f.Path)
 		if err != nil {
-			return nil, unreadable(f.Path, err)
+			return nil, fault.Unreadable(f.Path, err)
 		}
 		stored = file
 	}
@@ -85,7 +85,7 @@ func (o *opened) Close() error { return o.close() }
 // broken tells a file that cannot be read from one whose content is not what its name says.
 func (f File) broken(err error) error {
 	if _, is := errors.AsType[*os.PathError](err); is || f.format.compression == "" {
-		return unreadable(f.Path, err)
+		return fault.Unreadable(f.Path, err)
 	}
 	return fault.New(fault.Input, "compress it again, or drop the ending from its name", "%s is not a whole %s file", f.Path, f.format.compression)
 }
@@ -111,17 +111,17 @@ func (f File) appendExactly(text []byte) ([]byte, error) {
 	text = grow(text, int(f.Bytes))
 	file, err := os.Open(f.Path)
 	if err != nil {
-		return text, unreadable(f.Path, err)
+		return text, fault.Unreadable(f.Path, err)
 	}
 	defer file.Close()
 	read, err := io.ReadFull(file, text[filled:])
 	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
-		return text, unreadable(f.Path, err)
+		return text, fault.Unreadable(f.Path, err)
 	}
 	var beyond [1]byte
 	extra, err := file.Read(beyond[:])
 	if err != nil && err != io.EOF {
-		return text, unreadable(f.Path, err)
+		return text, fault.Unreadable(f.Path, err)
 	}
 	if int64(read) != f.Bytes || extra != 0 {
 		return text, fault.New(fault.Input, "leave the corpus alone while it is read", "%s changed its size of %d bytes while the corpus was read",

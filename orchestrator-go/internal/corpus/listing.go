@@ -14,7 +14,6 @@ package corpus
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -87,7 +86,7 @@ func (c *Corpus) addInput(input string) error {
 	}
 	info, err := os.Stat(input)
 	if err != nil {
-		return unreadable(input, err)
+		return fault.Unreadable(input, err)
 	}
 	if !info.IsDir() {
 		return c.add(input)
@@ -111,7 +110,7 @@ func walk(root string) ([]string, error) {
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return unreadable(path, err)
+			return fault.Unreadable(path, err)
 		case path == root:
 			return nil
 		case strings.HasPrefix(entry.Name(), "."):
@@ -144,7 +143,7 @@ func isLinkToFolder(path string, entry fs.DirEntry) bool {
 func (c *Corpus) addManifest(manifest string) error {
 	names, err := os.ReadFile(manifest)
 	if err != nil {
-		return unreadable(manifest, err)
+		return fault.Unreadable(manifest, err)
 	}
 	for index, name := range bytes.Split(bytes.TrimSuffix(names, []byte{0}), []byte{0}) {
 		if len(name) == 0 {
@@ -161,7 +160,7 @@ func (c *Corpus) add(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return unreadable(path, err)
+		return fault.Unreadable(path, err)
 	case !info.Mode().IsRegular():
 		return fault.New(fault.Input, "a corpus is made of text files", "%s is not a regular file", path)
 	case info.Size() == 0:
@@ -178,12 +177,4 @@ func (c *Corpus) add(path string) error {
 
 func tooLarge(place string) error {
 	return fault.New(fault.Input, "split it", "%s has more bytes than a document may have, %d", place, int64(maxDocumentBytes))
-}
-
-// unreadable names the file once: the system's own text would name it a second time.
-func unreadable(path string, err error) error {
-	if system, is := errors.AsType[*os.PathError](err); is {
-		err = system.Err
-	}
-	return fault.New(fault.Input, "", "%s cannot be read: %v", path, err)
 }

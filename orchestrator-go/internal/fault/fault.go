@@ -6,6 +6,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
@@ -35,6 +36,14 @@ type Error struct {
 // New makes an Error; what is formatted as by fmt.Sprintf and has to name the thing that failed.
 func New(kind Kind, hint string, what string, arguments ...any) *Error {
 	return &Error{Kind: kind, What: fmt.Sprintf(what, arguments...), Hint: hint}
+}
+
+// Unreadable is the error for a file of the user's, which it names once: the system's own text would do so again.
+func Unreadable(name string, err error) *Error {
+	if system, is := errors.AsType[*fs.PathError](err); is {
+		err = system.Err
+	}
+	return New(Input, "", "%s cannot be read: %v", name, err)
 }
 
 // Error is always a single line: line breaks inside become spaces, so that a reader of stderr gets one line an error.

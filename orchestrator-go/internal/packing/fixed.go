@@ -60,7 +60,6 @@ func (f *Fixed) append(ctx context.Context, ids []byte) error {
 		if f.filled == len(f.open) {
 			tokens := f.filled / f.idBytes
 			f.open, f.filled = nil, 0
-			f.counters.Batches++
 			if err := f.slots.Publish(Filled{f.rows, tokens, f.documents, f.textBytes}); err != nil {
 				return err
 			}

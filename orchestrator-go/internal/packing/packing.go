@@ -38,7 +38,6 @@ type Filled struct {
 // Counters of packing. Tokens counts all ids that were put into a batch, separators included.
 type Counters struct {
 	Tokens        uint64
-	Batches       uint64
 	DroppedTokens uint64 // of an incomplete fixed batch at the end
 }
 

@@ -74,7 +74,6 @@ func (r *Ragged) mark() {
 
 func (r *Ragged) publish() error {
 	r.isOpen = false
-	r.counters.Batches++
 	return r.slots.Publish(Filled{r.count, r.filled / r.idBytes, r.documents, r.textBytes})
 }
 

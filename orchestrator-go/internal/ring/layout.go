@@ -27,8 +27,8 @@ const (
 	messageEnd   = 0xFFFFFFFF
 
 	maxSlots = 4096
-	// MaxReaders keeps the pipes of a ring within any process's limit of open files.
-	MaxReaders = 256
+	// maxReaders keeps the pipes of a ring within any process's limit of open files.
+	maxReaders = 256
 	// MaxSlotTokens keeps a slot below 1 GiB and every product of sizes far from overflow.
 	MaxSlotTokens = 1 << 28
 )
@@ -109,8 +109,8 @@ func (l layout) check() error {
 	if l.slotCount < 1 || l.slotCount > maxSlots {
 		return malformed("%d slots, outside 1 to %d", l.slotCount, maxSlots)
 	}
-	if l.readers < 1 || l.readers > MaxReaders || l.slotCount%l.readers != 0 {
-		return malformed("%d slots for %d readers, not a whole number of slots for each of 1 to %d", l.slotCount, l.readers, MaxReaders)
+	if l.readers < 1 || l.readers > maxReaders || l.slotCount%l.readers != 0 {
+		return malformed("%d slots for %d readers, not a whole number of slots for each of 1 to %d", l.slotCount, l.readers, maxReaders)
 	}
 	if l.batch < 1 || l.seqLen < 1 || l.batch > MaxSlotTokens || l.seqLen > MaxSlotTokens || l.tokens() > MaxSlotTokens {
 		return malformed("batches of %d rows of %d ids, outside 1 to %d ids", l.batch, l.seqLen, MaxSlotTokens)

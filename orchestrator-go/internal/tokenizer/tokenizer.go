@@ -115,7 +115,7 @@ func bind(object uintptr, function any, name string) error {
 func (l *Library) Load(path string) (*Model, error) {
 	json, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fault.New(fault.Input, "", "tokenizer %s cannot be read: %v", path, err)
+		return nil, fault.Unreadable("tokenizer "+path, err)
 	}
 	if len(json) == 0 {
 		return nil, refusal(path, statusFormat, "the file is empty")

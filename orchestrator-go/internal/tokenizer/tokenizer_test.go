@@ -47,8 +47,9 @@ func TestABadVocabularyIsAnInputFaultThatNamesTheFile(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if _, err := library.Load("/nonexistent"); fault.KindOf(err) != fault.Input {
-		t.Errorf("missing: got %v", err)
+	const missing = "tokenizer /nonexistent cannot be read: no such file or directory"
+	if _, err := library.Load("/nonexistent"); fault.KindOf(err) != fault.Input || err.Error() != missing {
+		t.Errorf("missing: got %v, want %s", err, missing)
 	}
 }
 
