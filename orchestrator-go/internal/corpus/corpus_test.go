@@ -158,6 +158,17 @@ func TestAFileOfSeveralCompressedPartsIsReadWhole(t *testing.T) {
 	}
 }
 
+func TestOnlyTheLastEndingOfANameIsOpened(t *testing.T) {
+	for range 20 { // whatever order a map would have
+		for _, name := range []string{"x.gz.zst", "x.zst.gz"} {
+			path := write(t, filepath.Join(t.TempDir(), name), pack(t, name, []byte("text")))
+			if got := mustRead(t, named(path)); !slices.Equal(got, []string{"text"}) {
+				t.Fatalf("%s: got %q", name, got)
+			}
+		}
+	}
+}
+
 func TestRanksShareTheDocumentsByNumberWhateverTheirForm(t *testing.T) {
 	documents := texts()
 	folder := t.TempDir()

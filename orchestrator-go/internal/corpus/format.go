@@ -21,12 +21,13 @@ type format struct {
 	lines       bool
 }
 
+// formatOf takes one ending off, the last, as Python does: what x.gz.zst holds is opened once.
 func formatOf(name string) format {
 	found := format{}
-	for suffix, compression := range map[string]string{".gz": "gzip", ".zst": "zstd"} {
-		if inner, is := strings.CutSuffix(name, suffix); is {
-			name, found.compression = inner, compression
-		}
+	if inner, is := strings.CutSuffix(name, ".gz"); is {
+		name, found.compression = inner, "gzip"
+	} else if inner, is := strings.CutSuffix(name, ".zst"); is {
+		name, found.compression = inner, "zstd"
 	}
 	found.lines = strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".ndjson")
 	return found
