@@ -359,5 +359,16 @@ def test_a_stream_of_anything_else_is_refused_when_its_turn_comes(tokenizer: Tok
         next(tokenizer.encode_stream("letters"))
 
 
+@pytest.mark.parametrize("chunk_bytes", [1, 1 << 20])
+def test_bad_text_of_a_stream_is_named_by_its_document(tokenizer: Tokenizer, chunk_bytes: int) -> None:
+    found = tokenizer.encode_stream(["né", "", b"x\xff", "fine"], chunk_bytes=chunk_bytes)
+    with pytest.raises(Utf8Error, match="document 2 is not UTF-8 at byte 1") as caught:
+        list(found)
+    assert (caught.value.position, caught.value.document) == (1, 2)
+    with pytest.raises(Utf8Error) as caught:
+        tokenizer.encode_batch([b"fine", b"\xff"])
+    assert (caught.value.position, caught.value.document) == (4, None)
+
+
 def test_a_model_says_what_it_holds(tokenizer: Tokenizer) -> None:
     assert 1 << 20 < tokenizer.model_bytes() < 4 << 20

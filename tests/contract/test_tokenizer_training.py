@@ -148,9 +148,10 @@ def test_the_table_of_words_grows_with_distinct_words_only() -> None:
 
 
 def test_bad_text_is_named_by_its_place_in_its_document() -> None:
-    with pytest.raises(Utf8Error) as caught:
-        train(["fine", b"x\xff"], vocab_size=300)
-    assert caught.value.position == 1
+    for fine in (1, 5_000):  # the second is of several chunks
+        with pytest.raises(Utf8Error, match=f"document {fine + 1} is not UTF-8 at byte 1") as caught:
+            train(["fine " * 100] * fine + ["", b"x\xff", "fine"], vocab_size=300)
+        assert (caught.value.position, caught.value.document) == (1, fine + 1)
 
 
 def test_what_cannot_be_trained_is_refused_by_name() -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench_tokenizer.errors import ArgumentError
+from pybench_tokenizer.errors import ArgumentError, Utf8Error
 from pybench_tokenizer.shared_object import ffi
 
 Text = bytes | bytearray | memoryview
@@ -97,6 +97,12 @@ def _check_document(document: object, number: int) -> None:
         raise ArgumentError(f"document {number} is of type {kind}; it has to be str or bytes") from error
 
 
+def utf8_error(position: int, offsets: NDArray[np.uint64], first: int) -> Utf8Error:
+    """The error for the byte at `position` of joined documents, which are those of a stream from number `first` on."""
+    index = int(np.searchsorted(offsets, position, "right")) - 1
+    return Utf8Error(position - int(offsets[index]), first + index)
+
+
 def checked_offsets(offsets: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Offsets as the shared object reads them: 64-bit, contiguous. It checks itself that they do not decrease."""
     given = np.asarray(offsets)
@@ -107,8 +113,8 @@ def checked_offsets(offsets: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(given, np.uint64)
 
 
-def buffer_of(text: Text) -> Any:
-    """The memory of a text, which the object that is returned keeps."""
+def buffer_of(text: object) -> Any:
+    """The memory of contiguous bytes, which the object that is returned keeps."""
     try:
         return ffi.from_buffer("uint8_t[]", text)
     except (TypeError, ValueError, BufferError) as error:

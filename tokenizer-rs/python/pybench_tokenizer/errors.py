@@ -6,7 +6,8 @@ TokenizerError
 ├── FileError           the file cannot be read
 ├── FormatError         the file is not well formed
 ├── UnsupportedError    well formed, but asks for something that is not implemented; the message names it
-├── Utf8Error           the text is not UTF-8; `position` is the byte offset of the first bad byte
+├── Utf8Error           the text is not UTF-8; `position` is the byte offset of the first bad byte. Of a stream: in the
+│                       document whose number, from 0, is `document`
 ├── MemoryLimitError    training needs more memory for distinct words than was granted
 ├── IdError             an id or a token outside the vocabulary; `position` is its index, where there is one
 └── InternalError       a defect of this library
@@ -36,11 +37,13 @@ class UnsupportedError(TokenizerError):
 
 
 class Utf8Error(TokenizerError):
-    """The text is not UTF-8 at byte `position`."""
+    """The text, or document number `document` of a stream, is not UTF-8 at byte `position`."""
 
-    def __init__(self, position: int) -> None:
-        super().__init__(f"the text is not UTF-8 at byte {position}")
+    def __init__(self, position: int, document: int | None = None) -> None:
+        name = "the text" if document is None else f"document {document}"
+        super().__init__(f"{name} is not UTF-8 at byte {position}")
         self.position = position
+        self.document = document
 
 
 class MemoryLimitError(TokenizerError):

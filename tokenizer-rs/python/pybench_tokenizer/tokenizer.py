@@ -22,6 +22,7 @@ from pybench_tokenizer.documents import (
     pointer,
     special_texts,
     utf8,
+    utf8_error,
 )
 from pybench_tokenizer.errors import ArgumentError, FileError, IdError, Utf8Error
 from pybench_tokenizer.shared_object import (
@@ -153,10 +154,16 @@ class Tokenizer:
         """The ids of each document of a stream, in order; about `chunk_bytes` of text are held and encoded at a time.
 
         Each array is a view into those of its chunk: copy what is to outlive the others. Raises ArgumentError, or
-        Utf8Error with the position in the text of its chunk, joined.
+        Utf8Error with the number of the document and the position in it, before the first document of its chunk comes.
         """
+        first = 0
         for chunk in chunks(documents, chunk_bytes):
-            ids, id_offsets = self.encode_batch(chunk)
+            text, offsets = joined(chunk)
+            try:
+                ids, id_offsets = self.encode_batch(text, offsets)
+            except Utf8Error as error:
+                raise utf8_error(error.position, offsets, first) from error
+            first += len(chunk)
             for begin, end in pairwise(id_offsets.tolist()):
                 yield ids[begin:end]
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pybench_tokenizer.documents import Text, buffer_of, chunks, joined, pointer, special_texts
-from pybench_tokenizer.errors import ArgumentError, MemoryLimitError, Utf8Error
+from pybench_tokenizer.documents import Text, buffer_of, chunks, joined, pointer, special_texts, utf8_error
+from pybench_tokenizer.errors import ArgumentError, MemoryLimitError
 from pybench_tokenizer.shared_object import (
     ERROR_MEMORY,
     ERROR_UTF8,
@@ -40,9 +40,9 @@ def train(
 
     Equal to `BpeTrainer(vocab_size, min_frequency, special_tokens, initial_alphabet=ByteLevel.alphabet())`. Raises
     UnsupportedError for a family that a tokenizer.json cannot name and a vocab_size that bytes alone exceed,
-    FormatError for special tokens that are empty or given twice, Utf8Error with a position in the document,
-    MemoryLimitError, or ArgumentError for a number out of range, one text in place of a sequence and what is no text.
-    What can be refused without the documents is refused before they are read.
+    FormatError for special tokens that are empty or given twice, Utf8Error with the number of the document and the
+    position in it, MemoryLimitError, or ArgumentError for a number out of range, one text in place of a sequence and
+    what is no text. What can be refused without the documents is refused before they are read.
     """
     numbers = {
         "vocab_size": (vocab_size, 32),
@@ -60,8 +60,10 @@ def train(
         call_explained(lambda *why: lib.pbt_trainer_train(trainer, *recipe, json_bytes, *why), "training")
 
     learn()  # from no words: what cannot be trained is refused before the documents are read
+    first = 0
     for chunk in chunks(documents):
-        _feed(trainer, chunk, word_table_bytes)
+        _feed(trainer, chunk, first, word_table_bytes)
+        first += len(chunk)
     learn()
     json = bytearray(int(json_bytes[0]))
     status = lib.pbt_trainer_json(trainer, buffer_of(json), len(json), json_bytes)
@@ -76,13 +78,12 @@ def _new_trainer(family: str, word_table_bytes: int) -> Any:
     return ffi.gc(place[0], lib.pbt_trainer_free)
 
 
-def _feed(trainer: Any, documents: list[str | Text], word_table_bytes: int) -> None:
+def _feed(trainer: Any, documents: list[str | Text], first: int, word_table_bytes: int) -> None:
     text, offsets = joined(documents)
     position = ffi.new("size_t *")
     status = lib.pbt_trainer_feed(trainer, text, pointer("uint64_t *", offsets), len(documents), position)
     if status == ERROR_UTF8:
-        at = int(position[0])
-        raise Utf8Error(at - int(offsets[offsets <= at][-1]))
+        raise utf8_error(int(position[0]), offsets, first)
     if status == ERROR_MEMORY:
         words = int(lib.pbt_trainer_words(trainer))
         raise MemoryLimitError(
