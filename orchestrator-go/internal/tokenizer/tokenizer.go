@@ -11,7 +11,6 @@ package tokenizer
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 
 	"github.com/ebitengine/purego"
@@ -192,7 +191,6 @@ func (w *Worker) Encode(text []byte, offsets []uint64, ids []byte, idOffsets []u
 	var count, position uintptr
 	status := w.model.library.encode(w.handle, &text[0], &offsets[0], uintptr(documents), &ids[0], uintptr(capacity),
 		&idOffsets[0], &count, &position)
-	runtime.KeepAlive(w.model)
 	switch status {
 	case statusOK:
 		return int(count), nil
