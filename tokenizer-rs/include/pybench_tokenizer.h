@@ -3,12 +3,14 @@
  * The C ABI of the pybench tokenizer: exact byte-level BPE for Python (cffi) and Go (dlopen), from one shared object.
  *
  * Rules that every function keeps:
- *  - It returns a pbt_status; results leave through pointers. No panic and no exception crosses this boundary.
+ *  - What can fail returns a pbt_status, and its results leave through pointers. No panic and no exception crosses this
+ *    boundary.
  *  - The caller owns every buffer. Nothing returned here has to be freed, except the three opaque handles.
  *  - A pbt_model is immutable and may be shared by any number of threads. A pbt_worker (cache and scratch memory)
  *    belongs to one thread at a time and keeps its model alive; models and workers may be freed in any order.
  *  - Text is UTF-8. Ids are written with pbt_model_id_bytes() bytes each, native endian: 2 when every id fits, else 4.
- *  - On failure a message (UTF-8, no NUL, cut to the capacity) is written to `message` where there is one.
+ *  - On PBT_ERROR_FORMAT and PBT_ERROR_UNSUPPORTED a message (UTF-8, no NUL, cut to the capacity) is written to
+ *    `message` where there is one, and its length to *message_bytes; on success that is 0. Other failures may leave it.
  */
 #ifndef PYBENCH_TOKENIZER_H
 #define PYBENCH_TOKENIZER_H
@@ -25,14 +27,14 @@ extern "C" {
 
 typedef int32_t pbt_status;
 #define PBT_OK 0
-#define PBT_ERROR_ARGUMENT 1    /* null pointer, offsets out of order, a cache size out of range */
+#define PBT_ERROR_ARGUMENT 1    /* null or misaligned pointer, offsets out of order, a cache size out of range */
 #define PBT_ERROR_FORMAT 3      /* the file is not well formed */
 #define PBT_ERROR_UNSUPPORTED 4 /* well formed, but asks for what is not implemented here; the message names it */
 #define PBT_ERROR_UTF8 5        /* the text is not UTF-8; *position tells where */
 #define PBT_ERROR_CAPACITY 6    /* the output buffer is too small; *count tells how much is needed at the most */
-#define PBT_ERROR_ID 7          /* an id outside the vocabulary */
+#define PBT_ERROR_ID 7          /* an id or a token outside the vocabulary */
 #define PBT_ERROR_INTERNAL 8    /* a caught panic: a defect of this library */
-#define PBT_ERROR_MEMORY 9      /* what was granted does not suffice */
+#define PBT_ERROR_MEMORY 9      /* training: distinct words need more than table_bytes_max */
 
 typedef struct pbt_model pbt_model;
 typedef struct pbt_worker pbt_worker;
@@ -67,7 +69,7 @@ pbt_status pbt_model_token_to_id(const pbt_model *model, const uint8_t *token, s
 /* cache_entries: 0 for no cache, else a power of two up to 2^24. */
 pbt_status pbt_worker_new(const pbt_model *model, size_t cache_entries, pbt_worker **worker);
 void pbt_worker_free(pbt_worker *worker);
-/* Bytes that this worker holds at most: cache and scratch. */
+/* Bytes that this worker holds between calls at most, cache and scratch; 0 for a null worker. */
 size_t pbt_worker_bytes(const pbt_worker *worker);
 
 /* Encodes document_count documents that lie end to end in `text`: document i is text[offsets[i] .. offsets[i + 1]),
@@ -86,14 +88,14 @@ pbt_status pbt_decode(const pbt_model *model, const void *ids, size_t id_count, 
 
 /* Training: documents are counted as they are fed, then a vocabulary is learned from the counts, as often as wanted. A
  * trainer belongs to one thread at a time. `family` names the splitting rule: gpt2, llama3 or o200k.
- * table_bytes_max: what the table of distinct words may take. */
+ * table_bytes_max: how many bytes the table of distinct words may take. */
 pbt_status pbt_trainer_new(const uint8_t *family, size_t family_bytes, size_t table_bytes_max, pbt_trainer **trainer,
                            char *message, size_t message_capacity, size_t *message_bytes);
 void pbt_trainer_free(pbt_trainer *trainer);
 /* Distinct words so far; 0 for a null trainer. */
 size_t pbt_trainer_words(const pbt_trainer *trainer);
 /* Counts the words of documents, given as for pbt_encode_batch. PBT_ERROR_MEMORY when the table would grow beyond its
- * limit. After an error some of the documents are counted, some not. */
+ * limit. *position: as for pbt_encode_batch. After an error some of the documents are counted, some not. */
 pbt_status pbt_trainer_feed(pbt_trainer *trainer, const uint8_t *text, const uint64_t *offsets, size_t document_count,
                             size_t *position);
 /* Learns a vocabulary of vocab_size tokens: the special tokens, which lie as for pbt_model_load_ranks and get the first

@@ -20,6 +20,11 @@ pub fn bytes_by_character() -> HashMap<char, u8> {
     byte_characters().into_iter().zip(0..=255).collect()
 }
 
+/// The bytes that a text stands for, `None` where a character of it stands for none.
+pub fn read(text: &str, byte_of: &HashMap<char, u8>) -> Option<Vec<u8>> {
+    text.chars().map(|character| byte_of.get(&character).copied()).collect()
+}
+
 /// Bytes as text.
 pub fn written(bytes: &[u8], characters: &[char; 256]) -> String {
     bytes.iter().map(|&byte| characters[usize::from(byte)]).collect()

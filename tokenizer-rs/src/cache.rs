@@ -85,7 +85,7 @@ const MASKS: [(u64, u64); 16] = {
     masks
 };
 
-/// The ids of one word, packed by [`crate::encode::TokenId`].
+/// The ids of one word, packed by [`crate::token_id::TokenId`].
 pub type Value = [u64; 2];
 
 #[derive(Clone, Copy, Default)]

@@ -30,7 +30,8 @@ pub enum EncodeError {
     },
 }
 
-/// Cache and scratch memory of one thread, for models whose ids fit `I`.
+/// Cache and scratch memory of one thread, for one model, whose ids fit `I`. What the cache has learned from a model is
+/// wrong for any other: give each an encoder of its own.
 pub struct Encoder<I: TokenId> {
     words: WordEncoder<I>,
 }
@@ -75,11 +76,11 @@ impl<I: TokenId> Encoder<I> {
             let document = std::str::from_utf8(document).map_err(|error| EncodeError::Utf8 {
                 position: start + error.valid_up_to(),
             })?;
-            self.encode_pieces(model, model.specials(), document, &mut output)
-                .map_err(|Full| EncodeError::Capacity {
-                    needed: (offsets[offsets.len() - 1] - offsets[0]) as usize,
-                })?;
+            let encoded = self.encode_pieces(model, model.specials(), document, &mut output);
             self.words.shrink();
+            encoded.map_err(|Full| EncodeError::Capacity {
+                needed: (offsets[offsets.len() - 1] - offsets[0]) as usize,
+            })?;
         }
         if let Some(last) = id_offsets.last_mut() {
             last.write(output.count() as u64);
@@ -118,4 +119,29 @@ pub(crate) fn document<'text>(text: &'text [u8], pair: &[u64]) -> Option<(usize,
     let start = usize::try_from(pair[0]).ok()?;
     let document = text.get(start..usize::try_from(pair[1]).ok()?)?;
     (document.len() <= DOCUMENT_BYTES_MAX).then_some((start, document))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "65,536 look-ups take it minutes")]
+    fn scratch_memory_is_given_back_after_a_long_word_that_had_no_room() {
+        let tokens: String = (0..=255).map(rank_line).collect();
+        let model = Model::from_ranks(tokens.as_bytes(), Family::Gpt2, &[]).unwrap_or_else(|error| panic!("{error:?}"));
+        let word = vec![b'a'; 1 << 16];
+        let mut encoder = Encoder::<u16>::new(0);
+        let mut id_offsets = [MaybeUninit::new(0); 2];
+        let refused = encoder.encode_batch(&model, &word, &[0, 1 << 16], &mut [], &mut id_offsets);
+        assert_eq!(refused, Err(EncodeError::Capacity { needed: 1 << 16 }));
+        assert!(encoder.words.scratch_bytes() <= crate::merge::Merger::retained_bytes());
+    }
+
+    /// A line of a rank file in which each byte has itself as rank.
+    fn rank_line(byte: u8) -> String {
+        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let digit = |index: u8| char::from(DIGITS[usize::from(index)]);
+        format!("{}{}== {byte}\n", digit(byte >> 2), digit(byte << 4 & 63))
+    }
 }

@@ -139,7 +139,7 @@ fn hand_over(
 pub unsafe extern "C" fn pbt_model_free(model: *mut ModelHandle) {
     status_of(|| {
         if !model.is_null() {
-            // SAFETY: the pointer came from `pbt_model_load` and is freed once.
+            // SAFETY: the pointer came from `hand_over` and is freed once.
             drop(unsafe { Box::from_raw(model) });
         }
         Ok(())

@@ -8,7 +8,7 @@
 //! 3. [`cache`] remembers the ids of words seen before, in a table with a bound;
 //! 4. [`merge`] computes the ids of the words that the cache does not know.
 //!
-//! [`model`] builds the tables from a `tokenizer.json` ([`file`] is its shape) and refuses by name whatever it does not
+//! [`model`] builds the tables from a `tokenizer.json` ([`mod@file`] is its shape) and refuses by name whatever it does not
 //! implement; [`encode`] runs the stages; [`training`] makes such a file from text; [`ffi`] is the whole C boundary,
 //! described by `include/pybench_tokenizer.h`.
 //!

@@ -16,7 +16,7 @@ pub const ID_BITS: u32 = 21;
 pub const EDGE: u32 = (1 << ID_BITS) - 1;
 
 const ID_MASK: u64 = (1 << ID_BITS) - 1;
-/// No pair of ids reads so: both would have to be `EDGE`.
+/// No slot that is taken reads so: a pair and its product fill 63 bits.
 const EMPTY: u64 = u64::MAX;
 const PAIRS_PER_BUCKET: usize = 4;
 const SEEDS_PER_SIZE: u64 = 16;

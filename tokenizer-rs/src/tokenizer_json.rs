@@ -7,7 +7,7 @@
 //! ([`crate::reachable`]), and ids that rise with the rank. Files that Hugging Face's trainer writes keep both, and so
 //! do those made from tiktoken's.
 
-use crate::byte_level::bytes_by_character;
+use crate::byte_level::{bytes_by_character, read};
 use crate::family::Family;
 use crate::file::{AddedToken, BpeModel, ByteLevel, Merge, ModelKind, Split, TokenizerFile};
 use crate::model::{LoadError, Model, Parts, check_size, malformed, quoted, unsupported};
@@ -292,9 +292,8 @@ fn check_every_token_is_reached(
     // Added tokens are cut out of the text before there are words.
     let added: HashSet<&str> = added.iter().map(|token| token.content.as_str()).collect();
     let is_word = |token: &&String| !added.contains(token.as_str());
-    let bytes = |token: &String| token.chars().map(|one| byte_of.get(&one).copied()).collect();
-    let written = tokens.iter().map(|token| Some(token).filter(is_word).and_then(bytes));
-    match token_out_of_reach(ranks, written)? {
+    let words = tokens.iter().map(|token| Some(token).filter(is_word));
+    match token_out_of_reach(ranks, words.map(|token| read(token?, byte_of)))? {
         Some(id) => unsupported(format!(
             "model BPE with ignore_merges and the token {}, which the merges do not make",
             quoted(&tokens[id])
@@ -358,16 +357,10 @@ fn decode_table(
     byte_of: &HashMap<char, u8>,
 ) -> Result<Vec<Vec<u8>>, LoadError> {
     let added: HashSet<usize> = added.iter().map(|token| token.id as usize).collect();
-    let decode = |(id, token): (usize, &String)| {
-        let written: Option<Vec<u8>> = token
-            .chars()
-            .map(|character| byte_of.get(&character).copied())
-            .collect();
-        match written.filter(|_| id < vocabulary_size) {
-            Some(written) => Ok(written),
-            None if added.contains(&id) => Ok(token.as_bytes().to_vec()),
-            None => unsupported(format!("token {} is not byte-level", quoted(token))),
-        }
+    let decode = |(id, token): (usize, &String)| match read(token, byte_of).filter(|_| id < vocabulary_size) {
+        Some(bytes) => Ok(bytes),
+        None if added.contains(&id) => Ok(token.as_bytes().to_vec()),
+        None => unsupported(format!("token {} is not byte-level", quoted(token))),
     };
     tokens.iter().enumerate().map(decode).collect()
 }

@@ -2,8 +2,8 @@
 //! Encoding a text without special tokens, a batch of words at a time.
 //!
 //! Three passes over each batch keep what a word waits for apart from the word itself: the first finds where words end,
-//! the second works out where in the cache each one lies and has it fetched, the third copies ids from there. The first
-//! word that the cache lacks has all such words of its batch merged at once.
+//! the second works out where in the cache each one lies and has it fetched, the third copies ids from there. Words that
+//! the cache lacks are merged one by one while they are rare; where they are many, all those of a batch at once.
 
 use crate::cache::{Cache, Key, Place, WORD_BYTES};
 use crate::family::Rule;
@@ -40,7 +40,7 @@ pub struct WordEncoder<I: TokenId> {
     long_cache: LongCache<I>,
     merger: Merger,
     level: Level,
-    /// Words that the cache lacked in the last batch.
+    /// Words that the cache lacked in the last batch, as far as they were looked for.
     missed: usize,
     batch: Box<Batch>,
 }
@@ -67,6 +67,12 @@ impl<I: TokenId> WordEncoder<I> {
     /// Bytes held between documents, at most.
     pub fn bytes(&self) -> usize {
         self.cache.bytes_max() + self.long_cache.bytes_max() + Merger::retained_bytes() + size_of::<Batch>()
+    }
+
+    /// Bytes of scratch memory held now.
+    #[cfg(test)]
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        self.merger.held_bytes()
     }
 
     /// Gives back what a very long word made the scratch memory grow to.

@@ -115,8 +115,8 @@ fn is_sound<T>(pointer: *const T, length: usize) -> bool {
     !pointer.is_null() && pointer.is_aligned() && fits
 }
 
-/// # Safety `pointer` points to `length` initialized values that nothing writes during the call; it may be null if
-/// `length` is 0.
+/// # Safety
+/// `pointer` points to `length` initialized values that nothing writes during the call; it may be null if `length` is 0.
 pub(super) unsafe fn input<'call, T>(pointer: *const T, length: usize) -> Result<&'call [T], Failure> {
     if length == 0 {
         return Ok(&[]);
@@ -128,8 +128,8 @@ pub(super) unsafe fn input<'call, T>(pointer: *const T, length: usize) -> Result
     Ok(unsafe { std::slice::from_raw_parts(pointer, length) })
 }
 
-/// # Safety `pointer` points to room for `length` values that nothing else uses during the call; it may be null if
-/// `length` is 0.
+/// # Safety
+/// `pointer` points to room for `length` values that nothing else uses during the call; it may be null if `length` is 0.
 pub(super) unsafe fn output<'call, T>(pointer: *mut T, length: usize) -> Result<&'call mut [MaybeUninit<T>], Failure> {
     if length == 0 {
         return Ok(&mut []);

@@ -49,7 +49,7 @@ impl Symbols {
         }
     }
 
-    /// The ids, of which `count` matter; that many places are always filled.
+    /// The first eight ids and how many there are, which may be more; fewer leave places that mean nothing.
     #[inline(always)]
     pub fn first_ids(&self) -> ([u32; 8], usize) {
         let mut places = self.alive & ((1 << (self.length + 1)) - 2);
@@ -213,6 +213,9 @@ fn wide_products<const N: usize>(table: &MergeTable, word: &[u8; 16], length: us
 }
 
 /// `PHMINPOSUW`: the product in the high half, the lane in the low one.
+///
+/// # Safety
+/// The machine has SSE4.1.
 #[inline(always)]
 pub(super) unsafe fn lowest_of(lanes: __m128i) -> u32 {
     // SAFETY: the caller vouches for SSE4.1.
@@ -283,6 +286,9 @@ impl Lanes for Narrow16 {
 }
 
 /// The lowest of eight products in every lane.
+///
+/// # Safety
+/// The machine has AVX2.
 #[inline(always)]
 pub(super) unsafe fn lowest_everywhere(lanes: __m256i) -> __m256i {
     // SAFETY: the caller vouches for AVX2.
@@ -294,6 +300,9 @@ pub(super) unsafe fn lowest_everywhere(lanes: __m256i) -> __m256i {
 }
 
 /// One bit for each lane that is equal.
+///
+/// # Safety
+/// The machine has AVX2.
 #[inline(always)]
 pub(super) unsafe fn equal_lanes(a: __m256i, b: __m256i) -> u32 {
     // SAFETY: the caller vouches for AVX2.

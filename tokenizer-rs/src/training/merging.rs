@@ -9,7 +9,7 @@
 //! those of the product. A pair's count never rises once it exists, so the heap may hold outdated ones: they are put
 //! right when their turn comes. Where a pair stands is kept as the numbers of words that have had it.
 
-use crate::byte_level::{byte_characters, bytes_by_character};
+use crate::byte_level::{byte_characters, bytes_by_character, read};
 use crate::training::Recipe;
 use crate::training::word_counts::WordCounts;
 use std::cmp::Reverse;
@@ -33,10 +33,9 @@ impl Vocabulary {
     pub fn new(specials: &[&str]) -> Self {
         let characters = byte_characters();
         let byte_of = bytes_by_character();
-        let written = |special: &&str| special.chars().map(|one| byte_of.get(&one).copied()).collect();
         let token_bytes: Vec<Vec<u8>> = specials
             .iter()
-            .map(|special| Option::<Vec<u8>>::unwrap_or_default(written(special)))
+            .map(|special| read(special, &byte_of).unwrap_or_default())
             .collect();
         let mut vocabulary = Self {
             written_specials: token_bytes

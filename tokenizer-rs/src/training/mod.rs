@@ -2,7 +2,7 @@
 //! Training: from documents to the `tokenizer.json` that Hugging Face's `BpeTrainer` would have written.
 //!
 //! Documents go by once: [`word_counts`] keeps each distinct word and how often it came, nothing else. [`merging`] then
-//! merges the most frequent pair of neighbours over and over, and [`written`] writes the file.
+//! merges the most frequent pair of neighbours over and over, and `written` writes the file.
 //!
 //! Equal to `BpeTrainer` of tokenizers 0.23 with the byte-level alphabet as `initial_alphabet`: ids, merges and the
 //! bytes of the file. Its `limit_alphabet`, `max_token_length`, prefixes and suffixes have no counterpart here. Its

@@ -15,8 +15,8 @@ struct Entry {
     hash: u32,
 }
 
-/// Entries ask for memory by the thousand at the least.
-const ENTRIES_LEAST: usize = 1 << 10;
+/// What the parts of the table grow by at the least: half as many entries, as many bytes, twice as many slots.
+const GROWTH_LEAST: usize = 1 << 10;
 /// Words for which memory is asked ahead of their turn.
 const AHEAD: usize = 16;
 const FREE: u32 = u32::MAX;
@@ -116,17 +116,17 @@ impl WordCounts {
     /// Room for one more word; `None` when that would take more than was granted.
     fn make_room(&mut self, word_bytes: usize) -> Option<()> {
         if self.entries.len() == self.entries.capacity() {
-            let more = self.entries.len().max(ENTRIES_LEAST) / 2;
+            let more = self.entries.len().max(GROWTH_LEAST) / 2;
             self.check_growth((self.entries.len() + more).checked_mul(size_of::<Entry>())?)?;
             self.entries.reserve_exact(more);
         }
         if self.bytes.capacity() - self.bytes.len() < word_bytes {
-            let more = (self.bytes.len() / 2).max(ENTRIES_LEAST).max(word_bytes);
+            let more = (self.bytes.len() / 2).max(GROWTH_LEAST).max(word_bytes);
             self.check_growth(self.bytes.len() + more)?;
             self.bytes.reserve_exact(more);
         }
         if self.slots.len() < 2 * (self.entries.len() + 1) {
-            let length = (2 * self.slots.len()).max(2 * ENTRIES_LEAST);
+            let length = (2 * self.slots.len()).max(2 * GROWTH_LEAST);
             self.check_growth(length * size_of::<u32>())?;
             self.slots = vec![FREE; length];
             for number in 0..self.entries.len() {

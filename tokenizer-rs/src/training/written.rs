@@ -39,8 +39,7 @@ pub fn tokenizer_json(family: Family, vocabulary: &Vocabulary, specials: &[&str]
                 .collect(),
         },
     };
-    // Text and numbers only, into memory: nothing of it can fail.
-    serde_json::to_vec_pretty(&file).unwrap_or_default()
+    serde_json::to_vec_pretty(&file).expect("text and numbers only, into memory: nothing of it can fail")
 }
 
 fn added_tokens<'call>(specials: &[&'call str]) -> Vec<AddedToken<'call>> {
