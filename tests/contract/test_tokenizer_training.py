@@ -183,6 +183,7 @@ def test_what_cannot_be_trained_is_refused_by_name() -> None:
         ([["a", "list", "of", "str"]], "document 0 is of type list"),
         (5, "documents is of type int"),
         (b"one text", "documents is one text"),
+        ([np.int64(7)], "document 0 is of type int64"),
         (["\ud800"], "surrogates not allowed"),
         ([np.array([1, 2])], "one byte an item"),
     ],

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Python passes as text, as the shared object takes it: bytes end to end, and offsets.
 
-Whatever is no text is refused here by its type, with ArgumentError: nothing else looks at what callers pass.
+Whatever is no text is refused here, by its type, with ArgumentError.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def _check_document(document: object, number: int) -> None:
     if isinstance(document, str):
         return
     try:
-        memoryview(document)  # type: ignore[arg-type]  # what it takes is what is asked
+        memoryview(document)  # type: ignore[arg-type]  # what these two take is what is asked:
+        len(document)  # type: ignore[arg-type]  # a number of numpy's has memory, but no length
     except TypeError as error:
         kind = type(document).__name__
         raise ArgumentError(f"document {number} is of type {kind}; it has to be str or bytes") from error
