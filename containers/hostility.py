@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+HERE = Path(__file__).resolve().parent
 CLOCK_SHIFT = "+3d"  # another day, often another month; not so long that certificates expire meanwhile
 _FAKETIME = "usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+_SLEEP = "monotonic_sleep"
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,18 @@ class Hostility:
             return {}
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(self.faketime, folder / self.faketime.name)
+        shutil.copyfile(HERE / f"{_SLEEP}.c", folder / f"{_SLEEP}.c")
         return {
-            "LD_PRELOAD": f"{inside}/{self.faketime.name}",
+            "LD_PRELOAD": f"{inside}/{_SLEEP}.so:{inside}/{self.faketime.name}",
             "FAKETIME": CLOCK_SHIFT,
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
+
+    def first(self, inside: str) -> tuple[tuple[str, ...], ...]:
+        """Commands that have to run in the builder before any other."""
+        if self.faketime is None:
+            return ()
+        return (("gcc", "-shared", "-fPIC", "-O1", "-o", f"{inside}/{_SLEEP}.so", f"{inside}/{_SLEEP}.c"),)
 
 
 PEACE = Hostility()
