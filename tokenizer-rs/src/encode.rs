@@ -73,7 +73,7 @@ impl<I: TokenId> Encoder<I> {
         for (pair, place) in offsets.windows(2).zip(&mut *id_offsets) {
             place.write(output.count() as u64);
             let (start, document) = document(text, pair).ok_or(EncodeError::Offsets)?;
-            let document = std::str::from_utf8(document).map_err(|error| EncodeError::Utf8 {
+            let document = simdutf8::compat::from_utf8(document).map_err(|error| EncodeError::Utf8 {
                 position: start + error.valid_up_to(),
             })?;
             let encoded = self.encode_pieces(model, model.specials(), document, &mut output);

@@ -73,7 +73,7 @@ impl Trainer {
     pub fn feed(&mut self, text: &[u8], offsets: &[u64]) -> Result<(), FeedError> {
         for pair in offsets.windows(2) {
             let (start, document) = document(text, pair).ok_or(FeedError::Offsets)?;
-            let document = std::str::from_utf8(document).map_err(|error| FeedError::Utf8 {
+            let document = simdutf8::compat::from_utf8(document).map_err(|error| FeedError::Utf8 {
                 position: start + error.valid_up_to(),
             })?;
             self.count(document).ok_or(FeedError::Memory)?;
