@@ -232,12 +232,12 @@ def test_an_impossible_cache_size_is_an_error(entries: int) -> None:
 
 def test_a_worker_says_what_it_holds() -> None:
     sizes = [Tokenizer.from_file(VOCABULARY, cache_entries=entries).worker_bytes() for entries in (0, 2, 1 << 10)]
-    # 32 bytes for each entry, and for each 32 of them a long one of 128, two at least.
-    assert sizes[1] - sizes[0] == 64 + 256
-    assert sizes[2] - sizes[0] == (32 << 10) + (4 << 10)
+    # 32 bytes for each entry; for each 32 of them one of 128 for longer words, for each 512 one of 320, two at least.
+    assert sizes[1] - sizes[0] == 64 + 256 + 640
+    assert sizes[2] - sizes[0] == (32 << 10) + (4 << 10) + 640
     # A table larger than the first is grown into: meanwhile the one that is a quarter of it is there, too.
     largest = Tokenizer.from_file(VOCABULARY, cache_entries=1 << 19).worker_bytes()
-    assert largest - sizes[0] == (18 << 20) * 5 // 4
+    assert largest - sizes[0] == ((18 << 20) + 1024 * 320) * 5 // 4
 
 
 def test_worker_and_model_may_be_freed_in_any_order() -> None:

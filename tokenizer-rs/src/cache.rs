@@ -29,20 +29,18 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of `text[start..end]`, which holds 1 to `WORD_BYTES` bytes.
+    /// The key of a word of 1 to `WORD_BYTES` bytes.
+    pub fn of(word: &[u8]) -> Self {
+        let mut window = [0; 16];
+        window[..word.len()].copy_from_slice(word);
+        Self::of_window(&window, word.len())
+    }
+
+    /// The key of the first `length` bytes of a window, 1 to `WORD_BYTES`.
     #[inline(always)]
-    pub fn of(text: &[u8], start: usize, end: usize) -> Self {
-        let length = end - start;
+    pub fn of_window(window: &[u8; 16], length: usize) -> Self {
         debug_assert!((1..=WORD_BYTES).contains(&length));
-        let window: [u8; 16] = match text.get(start..start + 16) {
-            Some(window) => window.try_into().unwrap_or_default(),
-            None => {
-                let mut window = [0; 16];
-                window[..length].copy_from_slice(&text[start..end]);
-                window
-            }
-        };
-        let bytes = u128::from_le_bytes(window);
+        let bytes = u128::from_le_bytes(*window);
         let (low, high) = MASKS[length & 15];
         Self {
             low: bytes as u64 & low,
@@ -108,7 +106,7 @@ unsafe impl Zeroed for Line {}
 
 impl Line {
     /// Swaps the entries; returns the value of the one that is now the first.
-    #[inline(never)]
+    #[inline(always)]
     fn swap(&mut self) -> Value {
         self.entries.swap(0, 1);
         self.entries[0].value
@@ -119,14 +117,19 @@ impl Line {
 #[derive(Clone, Copy, Default)]
 pub struct Place(u32);
 
+impl Place {
+    /// No line: what is looked for here is not found. (A table has at most `ENTRIES_MAX / 2` lines.)
+    pub const NOWHERE: Self = Self(u32::MAX);
+}
+
 /// Lines of a new cache, at most: 128 KiB, a part of a processor's second cache.
 const LINES_FIRST: usize = 1 << 11;
 
 /// The cache of one thread.
 pub struct Cache {
     lines: Table<Line>,
-    /// The number of lines.
-    scale: u64,
+    /// What of the highest 32 bits of a hash is left is the number of a line.
+    shift: u32,
     lines_max: usize,
     /// Words that may still come before the cache is too crowded for its size.
     room: isize,
@@ -143,7 +146,7 @@ impl Cache {
     fn with_lines(lines: usize, lines_max: usize) -> Self {
         Self {
             lines: Table::new(lines),
-            scale: lines as u64,
+            shift: 32 - lines.max(1).ilog2(),
             lines_max,
             // One word a line: by chance more than two words would then share 8 % of the lines.
             room: if lines < lines_max { lines as isize } else { isize::MAX },
@@ -178,11 +181,10 @@ impl Cache {
         self.lines.is_empty()
     }
 
-    /// The line of a word: its hash as a part of 1, times the number of lines (Lemire 2019). Only the highest bits of the
-    /// hash depend on all of the word.
+    /// The line of a word. Only the highest bits of the hash depend on all of the word.
     #[inline(always)]
     pub fn place(&self, key: Key) -> Place {
-        Place((((key.hash() >> 32) * self.scale) >> 32) as u32)
+        Place(((key.hash() >> 32) >> self.shift) as u32)
     }
 
     /// Fetches a line ahead of its use.
@@ -229,7 +231,7 @@ mod tests {
 
     /// Words of eight bytes that differ in the last four.
     fn key(number: u32) -> Key {
-        Key::of(&(u64::from(number) << 32 | 0x6161_6161).to_le_bytes(), 0, 8)
+        Key::of(&(u64::from(number) << 32 | 0x6161_6161).to_le_bytes())
     }
 
     #[test]

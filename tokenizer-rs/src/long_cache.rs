@@ -1,76 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cache's sister for words of 16 to 63 bytes, and for shorter ones of many ids: rare in English, every third word
-//! where letters take two bytes.
+//! The cache's sister for longer words, in two widths: of 16 to 63 bytes, and shorter ones of many ids (rare in English,
+//! every third word where letters take two bytes); and of up to 255 (the lines that people draw of `=` and `-`).
 
 use crate::cache::Key;
 use crate::growth;
 use crate::memory::{Table, Zeroed, prefetch};
 use crate::token_id::TokenId;
 
-/// The longest word that an entry takes.
-pub const LONG_WORD_BYTES: usize = 63;
-
-/// Entries of the cache for short words on one of these; each is four times as large.
+/// Entries of the cache for short words on one of up to 63 bytes; each is four times as large.
 pub const SHORT_PER_LONG: usize = 32;
 
-/// A word of up to 63 bytes: its bytes, zeros, its length.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct LongKey([u64; 8]);
+/// Entries of the cache for short words on one of up to 255 bytes; each is ten times as large.
+pub const SHORT_PER_LONGEST: usize = 512;
 
-impl LongKey {
-    /// The key of a word of 1 to 63 bytes.
+/// A word of up to `8 * NUMBERS - 1` bytes: its bytes, zeros, its length.
+#[derive(Clone, Copy)]
+pub struct LongKey<const NUMBERS: usize>([u64; NUMBERS]);
+
+impl<const NUMBERS: usize> LongKey<NUMBERS> {
+    /// The longest word, in bytes; its length has to fit the last one.
+    pub const WORD_BYTES: usize = 8 * NUMBERS - 1;
+    const NONE: Self = Self([0; NUMBERS]);
+
+    /// The key of a word of 1 to `WORD_BYTES` bytes.
     #[inline(always)]
     pub fn of(word: &[u8]) -> Self {
-        let mut bytes = [0; LONG_WORD_BYTES + 1];
-        bytes[..word.len()].copy_from_slice(word);
-        bytes[LONG_WORD_BYTES] = word.len() as u8;
-        let number = |at: usize| u64::from_le_bytes(bytes[8 * at..8 * at + 8].try_into().unwrap_or_default());
-        Self(std::array::from_fn(number))
+        let mut bytes = [[0; 8]; NUMBERS];
+        bytes.as_flattened_mut()[..word.len()].copy_from_slice(word);
+        bytes[NUMBERS - 1][7] = word.len() as u8;
+        Self(bytes.map(u64::from_le_bytes))
     }
 
     /// The key of a short word that has too many ids for the cache of its kind. Its last number has no length.
     #[inline(always)]
     pub fn of_short(key: Key) -> Self {
-        let [low, high] = key.numbers();
-        Self([low, high, 0, 0, 0, 0, 0, 0])
+        let mut numbers = [0; NUMBERS];
+        numbers[..2].copy_from_slice(&key.numbers());
+        Self(numbers)
     }
 
     #[inline(always)]
     fn hash(self) -> u64 {
-        const MULTIPLIERS: [u64; 4] = [
-            0x9E37_79B9_7F4A_7C15,
-            0xC2B2_AE3D_27D4_EB4F,
-            0x1656_67B1_9E37_79F9,
-            0x85EB_CA77_C2B2_AE63,
-        ];
-        // Pairs of numbers by the whole product of both, which folds high bits into low ones.
-        let fold = |pair: usize| {
-            let (left, right) = (
-                self.0[2 * pair] ^ MULTIPLIERS[pair],
-                self.0[2 * pair + 1] ^ MULTIPLIERS[3 - pair],
-            );
-            let product = u128::from(left) * u128::from(right);
-            product as u64 ^ (product >> 64) as u64
-        };
-        let mixed = fold(0) ^ fold(1).rotate_left(17) ^ fold(2).rotate_left(31) ^ fold(3).rotate_left(47);
+        const MULTIPLIERS: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F];
+        let mut mixed: u64 = 0;
+        for pair in self.0.chunks_exact(2) {
+            // The whole product, whose high bits are folded into the low ones.
+            let product = u128::from(pair[0] ^ MULTIPLIERS[0]) * u128::from(pair[1] ^ MULTIPLIERS[1]);
+            mixed = mixed.rotate_left(23) ^ product as u64 ^ (product >> 64) as u64;
+        }
         mixed.wrapping_mul(MULTIPLIERS[0])
+    }
+}
+
+impl<const NUMBERS: usize> PartialEq for LongKey<NUMBERS> {
+    /// Without a branch before the end, so that registers do it.
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        let pairs = self.0.iter().zip(&other.0);
+        pairs.fold(0, |different, (one, another)| different | one ^ another) == 0
     }
 }
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Entry<I: TokenId> {
-    key: LongKey,
+struct Entry<I: TokenId, const NUMBERS: usize> {
+    key: LongKey<NUMBERS>,
     /// The last is the count.
     ids: I::Block,
 }
 
-/// Sets of a new cache, at most: 64 KiB.
-const SETS_FIRST: usize = 1 << 8;
+type Set<I, const NUMBERS: usize> = [Entry<I, NUMBERS>; 2];
 
 /// The cache of one thread. It grows as its sister does.
-pub struct LongCache<I: TokenId> {
-    sets: Table<[Entry<I>; 2]>,
+pub struct LongCache<I: TokenId, const NUMBERS: usize> {
+    sets: Table<Set<I, NUMBERS>>,
     mask: usize,
     sets_max: usize,
     /// Words that may still come before the cache is too crowded for its size.
@@ -78,13 +81,18 @@ pub struct LongCache<I: TokenId> {
 }
 
 // SAFETY: numbers, and a block of ids, which says the same of itself.
-unsafe impl<I: TokenId> Zeroed for [Entry<I>; 2] {}
+unsafe impl<I: TokenId, const NUMBERS: usize> Zeroed for Set<I, NUMBERS> {}
 
-impl<I: TokenId> LongCache<I> {
-    /// `short_entries`: at most, of the cache for short words.
-    pub fn new(short_entries: usize) -> Self {
-        let sets_max = short_entries.div_ceil(2 * SHORT_PER_LONG);
-        Self::with_sets(growth::first(sets_max, SETS_FIRST), sets_max)
+impl<I: TokenId, const NUMBERS: usize> LongCache<I, NUMBERS> {
+    const SET_BYTES: usize = size_of::<Set<I, NUMBERS>>();
+
+    /// Sets of a new cache, at most: a power of two, and 64 KiB.
+    const SETS_FIRST: usize = 1 << ((64 << 10) / Self::SET_BYTES).ilog2();
+
+    /// `entries`: at most, 0 or a power of two (1 counts as 2).
+    pub fn new(entries: usize) -> Self {
+        let sets_max = entries.div_ceil(2);
+        Self::with_sets(growth::first(sets_max, Self::SETS_FIRST), sets_max)
     }
 
     fn with_sets(sets: usize, sets_max: usize) -> Self {
@@ -98,7 +106,7 @@ impl<I: TokenId> LongCache<I> {
 
     /// Bytes of memory that the cache holds at most, those included that are held only while it grows.
     pub fn bytes_max(&self) -> usize {
-        size_of::<[Entry<I>; 2]>() * growth::most_at_once(self.sets_max, SETS_FIRST)
+        Self::SET_BYTES * growth::most_at_once(self.sets_max, Self::SETS_FIRST)
     }
 
     /// Whether it is time to grow.
@@ -112,7 +120,7 @@ impl<I: TokenId> LongCache<I> {
     pub fn grow(&mut self) {
         let mut grown = Self::with_sets(growth::next(self.sets.len()), self.sets_max);
         for set in self.sets.iter() {
-            for entry in set.iter().rev().filter(|entry| entry.key != LongKey([0; 8])) {
+            for entry in set.iter().rev().filter(|entry| entry.key != LongKey::NONE) {
                 grown.push(*entry);
             }
         }
@@ -121,7 +129,7 @@ impl<I: TokenId> LongCache<I> {
 
     /// The ids of a word, behind which the count stands.
     #[inline(always)]
-    pub fn find(&mut self, key: LongKey) -> Option<&I::Block> {
+    pub fn find(&mut self, key: LongKey<NUMBERS>) -> Option<&I::Block> {
         let set = self.set(key)?;
         if set[0].key != key {
             if set[1].key != key {
@@ -133,7 +141,7 @@ impl<I: TokenId> LongCache<I> {
     }
 
     /// Remembers a word that the cache does not hold, when its ids fit.
-    pub fn insert(&mut self, key: LongKey, ids: &[u32]) {
+    pub fn insert(&mut self, key: LongKey<NUMBERS>, ids: &[u32]) {
         let mut block = I::Block::default();
         let (last, places) = match block.as_mut().split_last_mut() {
             Some((last, places)) if ids.len() <= places.len() => (last, places),
@@ -146,7 +154,7 @@ impl<I: TokenId> LongCache<I> {
         self.push(Entry { key, ids: block });
     }
 
-    fn push(&mut self, entry: Entry<I>) {
+    fn push(&mut self, entry: Entry<I, NUMBERS>) {
         if let Some(set) = self.set(entry.key) {
             set[1] = set[0];
             set[0] = entry;
@@ -156,19 +164,20 @@ impl<I: TokenId> LongCache<I> {
 
     /// Fetches the first entry of a word's set ahead of its use.
     #[inline(always)]
-    pub fn prefetch(&self, key: LongKey) {
-        let set = self.sets.as_ptr().wrapping_add(self.place(key));
-        prefetch(set);
-        prefetch(set.cast::<u8>().wrapping_add(64));
+    pub fn prefetch(&self, key: LongKey<NUMBERS>) {
+        let set = self.sets.as_ptr().wrapping_add(self.place(key)).cast::<u8>();
+        for line in (0..Self::SET_BYTES / 2).step_by(64) {
+            prefetch(set.wrapping_add(line));
+        }
     }
 
     #[inline(always)]
-    fn place(&self, key: LongKey) -> usize {
+    fn place(&self, key: LongKey<NUMBERS>) -> usize {
         (key.hash() >> 32) as usize & self.mask
     }
 
     #[inline(always)]
-    fn set(&mut self, key: LongKey) -> Option<&mut [Entry<I>; 2]> {
+    fn set(&mut self, key: LongKey<NUMBERS>) -> Option<&mut Set<I, NUMBERS>> {
         let place = self.place(key);
         self.sets.get_mut(place)
     }
@@ -180,14 +189,20 @@ mod tests {
 
     #[test]
     fn words_of_every_length_are_told_apart() {
-        let text: Vec<u8> = (1..=64).collect();
-        let mut cache = LongCache::<u16>::new(1 << 14);
-        for length in 16..=LONG_WORD_BYTES {
+        tell_apart::<8>(&Vec::from_iter(16..=63));
+        tell_apart::<32>(&[64, 65, 71, 72, 127, 128, 191, 192, 252, 253, 254, 255]);
+    }
+
+    fn tell_apart<const NUMBERS: usize>(lengths: &[usize]) {
+        let text: Vec<u8> = (1..=255).collect();
+        let mut cache = LongCache::<u16, NUMBERS>::new(1 << 14);
+        for &length in lengths {
             assert!(cache.find(LongKey::of(&text[..length])).is_none());
             cache.insert(LongKey::of(&text[..length]), &[length as u32, 7]);
         }
-        for length in 16..=LONG_WORD_BYTES {
-            let ids = cache.find(LongKey::of(&text[..length])).unwrap();
+        for &length in lengths {
+            let key = LongKey::of(&text[..length]);
+            let ids = cache.find(key).unwrap();
             assert_eq!((ids[0], ids[1], ids[31]), (length as u16, 7, 2));
             let mut changed = text[..length].to_vec();
             for at in 0..length {
@@ -200,19 +215,27 @@ mod tests {
 
     #[test]
     fn the_cache_grows_to_its_bound_and_keeps_what_it_knows() {
-        let mut cache = LongCache::<u16>::new(1 << 17);
+        let (sets, steps) = grown::<8>(1 << 12);
+        assert_eq!((sets, steps), (1 << 11, 2));
+        let (sets, steps) = grown::<32>(1 << 11);
+        assert_eq!((sets, steps), (1 << 10, 2));
+    }
+
+    /// How many sets a cache has behind 2,000 words, and in how many steps it came there.
+    fn grown<const NUMBERS: usize>(entries: usize) -> (usize, usize) {
+        let mut cache = LongCache::<u16, NUMBERS>::new(entries);
         let word = |number: u32| format!("a word that is long enough {number:08}");
-        let mut grown = 0;
+        let mut steps = 0;
         for number in 0..2_000 {
             cache.insert(LongKey::of(word(number).as_bytes()), &[number % 60_000]);
             if cache.is_crowded() {
                 cache.grow();
-                grown += 1;
+                steps += 1;
                 let found = cache.find(LongKey::of(word(number).as_bytes())).map(|ids| ids[0]);
                 assert_eq!(found, Some((number % 60_000) as u16));
             }
         }
-        assert_eq!((grown, cache.sets.len()), (2, 1 << 11));
         assert_eq!(cache.bytes_max(), size_of_val(&*cache.sets) * 5 / 4);
+        (cache.sets.len(), steps)
     }
 }

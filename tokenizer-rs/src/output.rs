@@ -60,25 +60,20 @@ impl<'buffer, I: TokenId> Output<'buffer, I> {
         Ok(count)
     }
 
-    /// Whether that many ids and the places behind them that [`Output::push_value_unchecked`] fills have room.
+    /// Whether that many ids and the places behind them that [`Room::push_value`] fills have room.
     #[inline(always)]
     pub fn has_room(&self, ids: usize) -> bool {
         self.buffer.len() - self.count >= ids + 8
     }
 
-    /// As [`Output::push_value`].
-    ///
-    /// # Safety
-    /// There is room for 8 ids.
+    /// The room that is left, for ids that are known to fit.
     #[inline(always)]
-    pub unsafe fn push_value_unchecked(&mut self, value: Value) -> usize {
-        debug_assert!(self.has_room(0));
-        // SAFETY: by the contract of this function.
-        let places = unsafe { &mut *self.buffer.as_mut_ptr().add(self.count).cast() };
-        I::unpack(value, places);
-        let count = I::count(value);
-        self.count += count;
-        count
+    pub fn room(&mut self) -> Room<'_, I> {
+        Room {
+            places: self.buffer.as_mut_ptr(),
+            next: self.count,
+            count: &mut self.count,
+        }
     }
 
     /// Adds the ids of a long entry, the last of which is their count.
@@ -108,5 +103,35 @@ impl<'buffer, I: TokenId> Output<'buffer, I> {
             .copy_from_slice(places);
         self.count = end;
         Ok(())
+    }
+}
+
+/// What is left of a buffer while ids are written without a look at its end. How many they are is counted in a
+/// register, and stored when it is closed.
+pub struct Room<'output, I> {
+    places: *mut MaybeUninit<I>,
+    next: usize,
+    count: &'output mut usize,
+}
+
+impl<I: TokenId> Room<'_, I> {
+    /// As [`Output::push_value`].
+    ///
+    /// # Safety
+    /// The buffer has room for 8 more ids.
+    #[inline(always)]
+    pub unsafe fn push_value(&mut self, value: Value) -> usize {
+        // SAFETY: by the contract of this function these are places of the buffer, which is borrowed exclusively.
+        let places = unsafe { &mut *self.places.add(self.next).cast() };
+        I::unpack(value, places);
+        let count = I::count(value);
+        self.next += count;
+        count
+    }
+
+    /// Counts the ids that were written.
+    #[inline(always)]
+    pub fn close(self) {
+        *self.count = self.next;
     }
 }

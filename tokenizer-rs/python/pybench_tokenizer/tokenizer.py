@@ -38,7 +38,7 @@ from pybench_tokenizer.shared_object import (
 
 IdArray = NDArray[np.uint16] | NDArray[np.uint32]
 
-# At most; 18 MiB with the table for long words, once a worker has seen that many words. A quarter of it is as fast on
+# At most; 18 MiB with the tables for long words, once a worker has seen that many words. A quarter of it is as fast on
 # text not seen before; on more text this one keeps words that the smaller one loses.
 CACHE_ENTRIES = 1 << 19
 # No vocabulary comes near; a larger file is something else.

@@ -107,7 +107,7 @@ fn words_merged_in_step_are_merged_by_the_definition() {
                 let length = 1 + random.below(most);
                 random_word(&mut random, length)
             });
-            let keys = [0, 1, 2, 3].map(|at: usize| Key::of(&words[at], 0, words[at].len()));
+            let keys = [0, 1, 2, 3].map(|at: usize| Key::of(&words[at]));
             // SAFETY: the machine has the instructions; lanes of 16 bits are used with byte pairs only.
             let groups: [[Symbols; 4]; 2] = unsafe {
                 match (table.byte_pairs().is_some(), most) {
