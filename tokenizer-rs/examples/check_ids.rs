@@ -11,6 +11,7 @@ use pybench_tokenizer::simd::Level;
 use pybench_tokenizer::token_id::TokenId;
 use pybench_tokenizer::{Encoder, Model};
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 /// None; the smallest, which is one line; and the Python package's, which grows to that while texts come.
 const CACHE_ENTRIES: [usize; 3] = [0, 2, 1 << 19];
@@ -32,7 +33,7 @@ fn main() {
         panic!("three arguments: VOCABULARY TEXTS IDS");
     };
     let read = |path: &String| std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let model = Model::from_json(&read(vocabulary)).unwrap_or_else(|error| panic!("{error:?}"));
+    let model = Arc::new(Model::from_json(&read(vocabulary)).unwrap_or_else(|error| panic!("{error:?}")));
     let (offsets, bytes) = split(&read(texts));
     let (id_offsets, ids) = split(&read(ids));
     let texts = Texts {
@@ -85,15 +86,15 @@ fn split(file: &[u8]) -> (Vec<u64>, Vec<u8>) {
     (std::iter::once(0).chain(ends).collect(), file[8 * count + 8..].to_vec())
 }
 
-fn check<I: TokenId>(model: &Model, texts: &Texts) -> usize {
+fn check<I: TokenId>(model: &Arc<Model>, texts: &Texts) -> usize {
     let mut different = 0;
     let few = texts.one_in(ALIGNED_EVERY);
     for level in Level::available() {
         for entries in CACHE_ENTRIES {
-            let mut encoder = Encoder::<I>::with_level(entries, level);
-            let once = differences(&mut encoder, model, texts, 0);
+            let mut encoder = Encoder::<I>::with_level(model, entries, level);
+            let once = differences(&mut encoder, texts, 0);
             let aligned: usize = (0..ALIGNMENTS)
-                .map(|shift| differences(&mut encoder, model, &few, shift))
+                .map(|shift| differences(&mut encoder, &few, shift))
                 .sum();
             println!(
                 "  {} with a cache of {entries}: {} texts, {once} different; {} at {ALIGNMENTS} alignments, {aligned} different",
@@ -108,7 +109,7 @@ fn check<I: TokenId>(model: &Model, texts: &Texts) -> usize {
 }
 
 /// Texts that get other ids when they lie `shift` bytes further on.
-fn differences<I: TokenId>(encoder: &mut Encoder<I>, model: &Model, texts: &Texts, shift: usize) -> usize {
+fn differences<I: TokenId>(encoder: &mut Encoder<I>, texts: &Texts, shift: usize) -> usize {
     let mut memory = vec![b'x'; texts.bytes.len() + 2 * ALIGNMENTS];
     let first = memory.as_ptr().align_offset(ALIGNMENTS) + shift;
     memory[first..first + texts.bytes.len()].copy_from_slice(&texts.bytes);
@@ -116,7 +117,7 @@ fn differences<I: TokenId>(encoder: &mut Encoder<I>, model: &Model, texts: &Text
     let mut ids = vec![MaybeUninit::new(I::default()); texts.bytes.len()];
     let mut id_offsets = vec![MaybeUninit::new(0_u64); offsets.len()];
     encoder
-        .encode_batch(model, &memory, &offsets, &mut ids, &mut id_offsets)
+        .encode_batch(&memory, &offsets, &mut ids, &mut id_offsets)
         .expect("good text, and room for an id a byte");
     // SAFETY: initialized above.
     let (ids, ends) = unsafe { (ids.assume_init_all(), id_offsets.assume_init_all()) };

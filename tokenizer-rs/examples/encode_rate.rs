@@ -10,6 +10,7 @@
 use pybench_tokenizer::{Encoder, Model};
 use std::mem::MaybeUninit;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// As the orchestrator's chunks.
@@ -22,23 +23,21 @@ fn main() {
     };
     let number = |text: &String| text.parse::<usize>().expect("a number");
     let json = std::fs::read(vocabulary).expect("the vocabulary");
-    let model = Model::from_json(&json).unwrap_or_else(|error| panic!("{error:?}"));
+    let model = Arc::new(Model::from_json(&json).unwrap_or_else(|error| panic!("{error:?}")));
     let (text, offsets) = read_corpus(Path::new(corpus), number(limit) as u64);
     let chunks = cut(&offsets);
     let most = chunks.iter().map(|one| one[one.len() - 1] - one[0]).max().unwrap_or(0);
     let mut ids = vec![MaybeUninit::new(0_u16); most as usize];
     let mut id_offsets = vec![MaybeUninit::new(0_u64); offsets.len()];
-    let mut encoder = Encoder::<u16>::new(number(entries));
+    let mut encoder = Encoder::<u16>::new(&model, number(entries));
     for line in std::io::stdin().lines() {
         if line.expect("text") == "cold" {
-            encoder = Encoder::<u16>::new(number(entries));
+            encoder = Encoder::<u16>::new(&model, number(entries));
         }
         let (cpu, began, mut count) = (cpu_seconds(), Instant::now(), 0);
         for chunk in &chunks {
             let places = &mut id_offsets[..chunk.len()];
-            count += encoder
-                .encode_batch(&model, &text, chunk, &mut ids, places)
-                .expect("good text");
+            count += encoder.encode_batch(&text, chunk, &mut ids, places).expect("good text");
         }
         let (cpu_s, wall_s) = (cpu_seconds() - cpu, began.elapsed().as_secs_f64());
         println!(

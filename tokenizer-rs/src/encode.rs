@@ -9,6 +9,7 @@ use crate::special::SpecialTokens;
 use crate::token_id::TokenId;
 use crate::words::WordEncoder;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 /// The longest document, in bytes: places in a document are 32-bit numbers.
 pub const DOCUMENT_BYTES_MAX: usize = u32::MAX as usize - 1;
@@ -30,22 +31,28 @@ pub enum EncodeError {
     },
 }
 
-/// Cache and scratch memory of one thread, for one model, whose ids fit `I`. What the cache has learned from a model is
-/// wrong for any other: give each an encoder of its own.
+/// A model's ids for one thread: its cache and scratch memory. What a cache has learned from a model is wrong for any
+/// other, so an encoder holds its own.
 pub struct Encoder<I: TokenId> {
+    model: Arc<Model>,
     words: WordEncoder<I>,
 }
 
 impl<I: TokenId> Encoder<I> {
-    /// `cache_entries`: 0, or a power of two up to [`crate::cache::ENTRIES_MAX`].
-    pub fn new(cache_entries: usize) -> Self {
-        Self::with_level(cache_entries, Level::best())
+    /// `model`: one whose ids fit `I`. `cache_entries`: 0, or a power of two up to [`crate::cache::ENTRIES_MAX`].
+    pub fn new(model: &Arc<Model>, cache_entries: usize) -> Self {
+        Self::with_level(model, cache_entries, Level::best())
     }
 
     /// With the instructions of `level`, which is one of [`Level::available`].
-    pub fn with_level(cache_entries: usize, level: Level) -> Self {
+    pub fn with_level(model: &Arc<Model>, cache_entries: usize, level: Level) -> Self {
         assert!(Level::available().contains(&level));
+        assert!(
+            model.has_narrow_ids() || size_of::<I>() > 2,
+            "ids of 16 bits for a larger vocabulary"
+        );
         Self {
+            model: Arc::clone(model),
             words: WordEncoder::new(cache_entries, level),
         }
     }
@@ -60,7 +67,6 @@ impl<I: TokenId> Encoder<I> {
     /// On an error nothing is said of what the buffers hold.
     pub fn encode_batch(
         &mut self,
-        model: &Model,
         text: &[u8],
         offsets: &[u64],
         ids: &mut [MaybeUninit<I>],
@@ -69,6 +75,7 @@ impl<I: TokenId> Encoder<I> {
         for pair in offsets.windows(2) {
             document(text, pair).ok_or(EncodeError::Offsets)?;
         }
+        let model = Arc::clone(&self.model);
         let mut output = Output::new(ids);
         for (pair, place) in offsets.windows(2).zip(&mut *id_offsets) {
             place.write(output.count() as u64);
@@ -76,7 +83,7 @@ impl<I: TokenId> Encoder<I> {
             let document = simdutf8::compat::from_utf8(document).map_err(|error| EncodeError::Utf8 {
                 position: start + error.valid_up_to(),
             })?;
-            let encoded = self.encode_pieces(model, model.specials(), document, &mut output);
+            let encoded = self.encode_pieces(&model, model.specials(), document, &mut output);
             self.words.shrink();
             encoded.map_err(|Full| EncodeError::Capacity {
                 needed: (offsets[offsets.len() - 1] - offsets[0]) as usize,
@@ -131,9 +138,9 @@ mod tests {
         let tokens: String = (0..=255).map(rank_line).collect();
         let model = Model::from_ranks(tokens.as_bytes(), Family::Gpt2, &[]).unwrap_or_else(|error| panic!("{error:?}"));
         let word = vec![b'a'; 1 << 16];
-        let mut encoder = Encoder::<u16>::new(0);
+        let mut encoder = Encoder::<u16>::new(&Arc::new(model), 0);
         let mut id_offsets = [MaybeUninit::new(0); 2];
-        let refused = encoder.encode_batch(&model, &word, &[0, 1 << 16], &mut [], &mut id_offsets);
+        let refused = encoder.encode_batch(&word, &[0, 1 << 16], &mut [], &mut id_offsets);
         assert_eq!(refused, Err(EncodeError::Capacity { needed: 1 << 16 }));
         assert!(encoder.words.scratch_bytes() <= crate::merge::Merger::retained_bytes());
     }

@@ -34,7 +34,6 @@ pub struct ModelHandle {
 
 /// `pbt_worker`
 pub struct WorkerHandle {
-    model: Arc<Model>,
     encoder: AnyEncoder,
 }
 
@@ -198,13 +197,10 @@ pub unsafe extern "C" fn pbt_worker_new(
             return Err(Failure::Argument);
         }
         let encoder = match model.model.has_narrow_ids() {
-            true => AnyEncoder::Narrow(Encoder::new(cache_entries)),
-            false => AnyEncoder::Wide(Encoder::new(cache_entries)),
+            true => AnyEncoder::Narrow(Encoder::new(&model.model, cache_entries)),
+            false => AnyEncoder::Wide(Encoder::new(&model.model, cache_entries)),
         };
-        worker.write(Box::into_raw(Box::new(WorkerHandle {
-            model: Arc::clone(&model.model),
-            encoder,
-        })));
+        worker.write(Box::into_raw(Box::new(WorkerHandle { encoder })));
         Ok(())
     })
 }
@@ -266,12 +262,12 @@ pub unsafe extern "C" fn pbt_encode_batch(
             AnyEncoder::Narrow(encoder) => {
                 // SAFETY: the header promises room for `ids_capacity` ids of the model's width.
                 let ids = unsafe { output(ids.cast(), ids_capacity)? };
-                encoder.encode_batch(&worker.model, text, offsets, ids, id_offsets)
+                encoder.encode_batch(text, offsets, ids, id_offsets)
             }
             AnyEncoder::Wide(encoder) => {
                 // SAFETY: as above.
                 let ids = unsafe { output(ids.cast(), ids_capacity)? };
-                encoder.encode_batch(&worker.model, text, offsets, ids, id_offsets)
+                encoder.encode_batch(text, offsets, ids, id_offsets)
             }
         };
         match result {

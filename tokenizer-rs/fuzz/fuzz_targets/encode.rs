@@ -8,6 +8,7 @@ use pybench_tokenizer::simd::Level;
 use pybench_tokenizer::{Encoder, Model};
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 const FAMILIES: [Family; 4] = [Family::Gpt2, Family::Llama3, Family::Cl100k, Family::O200k];
 
@@ -39,23 +40,22 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 struct Bench {
-    models: Vec<Model>,
+    models: Vec<Arc<Model>>,
     encoders: Vec<Encoder<u16>>,
 }
 
 thread_local! {
     static BENCH: RefCell<Bench> = RefCell::new(Bench {
-        models: FAMILIES.map(|family| Model::from_ranks(&ranks(), family, &[]).ok().expect("it loads")).into(),
+        models: FAMILIES.map(|family| Model::from_ranks(&ranks(), family, &[]).ok().expect("it loads")).map(Arc::new).into(),
         encoders: Vec::new(),
     });
 }
 
-fn encode(encoder: &mut Encoder<u16>, model: &Model, text: &str) -> Vec<u16> {
+fn encode(encoder: &mut Encoder<u16>, text: &str) -> Vec<u16> {
     let mut ids = vec![MaybeUninit::new(0); text.len()];
     let mut id_offsets = [MaybeUninit::new(0); 2];
     let count = encoder
         .encode_batch(
-            model,
             text.as_bytes(),
             &[0, text.len() as u64],
             &mut ids,
@@ -74,20 +74,20 @@ fuzz_target!(|input: &[u8]| {
     BENCH.with_borrow_mut(|bench| {
         let family = usize::from(first) % FAMILIES.len();
         let model = &bench.models[family];
-        let expected = encode(&mut Encoder::with_level(0, Level::Scalar), model, &text);
+        let expected = encode(&mut Encoder::with_level(model, 0, Level::Scalar), &text);
         // One set of encoders a model: a cache belongs to one.
         if bench.encoders.is_empty() {
-            for _ in FAMILIES {
+            for model in &bench.models {
                 for level in Level::available() {
                     bench
                         .encoders
-                        .extend([2, 1 << 10].map(|entries| Encoder::with_level(entries, level)));
+                        .extend([2, 1 << 10].map(|entries| Encoder::with_level(model, entries, level)));
                 }
             }
         }
         let of_family = bench.encoders.len() / FAMILIES.len();
         for encoder in &mut bench.encoders[family * of_family..(family + 1) * of_family] {
-            assert_eq!(encode(encoder, model, &text), expected);
+            assert_eq!(encode(encoder, &text), expected);
         }
         let decoded: Vec<u8> = expected
             .iter()

@@ -10,6 +10,7 @@ use pybench_tokenizer::simd::Level;
 use pybench_tokenizer::token_id::TokenId;
 use pybench_tokenizer::{EncodeError, Encoder, Model};
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 const VOCABULARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../pybench/preprocess/tok32k_gpt2.json");
 
@@ -17,16 +18,19 @@ fn shipped() -> Vec<u8> {
     std::fs::read(VOCABULARY).unwrap()
 }
 
+fn model_of(json: &[u8]) -> Arc<Model> {
+    Arc::new(Model::from_json(json).unwrap())
+}
+
 fn encode_batch<I: TokenId>(
     encoder: &mut Encoder<I>,
-    model: &Model,
     text: &[u8],
     offsets: &[u64],
     capacity: usize,
 ) -> Result<Vec<u32>, EncodeError> {
     let mut ids = vec![MaybeUninit::<I>::new(I::default()); capacity];
     let mut id_offsets = vec![MaybeUninit::new(0); offsets.len()];
-    let count = encoder.encode_batch(model, text, offsets, &mut ids, &mut id_offsets)?;
+    let count = encoder.encode_batch(text, offsets, &mut ids, &mut id_offsets)?;
     // SAFETY: every place was initialized above.
     Ok(ids[..count]
         .iter()
@@ -34,29 +38,32 @@ fn encode_batch<I: TokenId>(
         .collect())
 }
 
-fn encode<I: TokenId>(encoder: &mut Encoder<I>, model: &Model, text: &str) -> Vec<u32> {
-    encode_batch(encoder, model, text.as_bytes(), &[0, text.len() as u64], text.len()).unwrap()
+fn encode<I: TokenId>(encoder: &mut Encoder<I>, text: &str) -> Vec<u32> {
+    encode_batch(encoder, text.as_bytes(), &[0, text.len() as u64], text.len()).unwrap()
 }
 
 #[test]
 fn ids_are_the_twins_with_any_cache_and_either_width() {
     let json = shipped();
-    let (model, twin) = (Model::from_json(&json).unwrap(), Twin::new(&json, Family::Gpt2));
+    let (model, twin) = (model_of(&json), Twin::new(&json, Family::Gpt2));
     let levels = Level::available();
     let mut narrow: Vec<Encoder<u16>> = levels
         .iter()
-        .flat_map(|&level| [0, 2, 1 << 4, 1 << 17].map(|entries| Encoder::with_level(entries, level)))
+        .flat_map(|&level| [0, 2, 1 << 4, 1 << 17].map(|entries| Encoder::with_level(&model, entries, level)))
         .collect();
-    let mut wides: Vec<Encoder<u32>> = levels.iter().map(|&level| Encoder::with_level(1 << 8, level)).collect();
+    let mut wides: Vec<Encoder<u32>> = levels
+        .iter()
+        .map(|&level| Encoder::with_level(&model, 1 << 8, level))
+        .collect();
     let mut random = Random(2);
     for _ in 0..3_000 {
         let text: String = (0..1 + random.below(4)).map(|_| awkward_text(&mut random)).collect();
         let expected = twin.encode(&text);
         for encoder in &mut narrow {
-            assert_eq!(encode(encoder, &model, &text), expected, "{text:?}");
+            assert_eq!(encode(encoder, &text), expected, "{text:?}");
         }
         for wide in &mut wides {
-            assert_eq!(encode(wide, &model, &text), expected, "{text:?}");
+            assert_eq!(encode(wide, &text), expected, "{text:?}");
         }
     }
 }
@@ -74,17 +81,14 @@ fn every_short_word_over_overlapping_merges_is_the_twins() {
         ("ba", "ba"),
     ];
     let json = tokenizer_json(&merges).to_string();
-    let (model, twin) = (
-        Model::from_json(json.as_bytes()).unwrap(),
-        Twin::new(json.as_bytes(), Family::Gpt2),
-    );
-    let mut encoder = Encoder::<u16>::new(1 << 6);
+    let (model, twin) = (model_of(json.as_bytes()), Twin::new(json.as_bytes(), Family::Gpt2));
+    let mut encoder = Encoder::<u16>::new(&model, 1 << 6);
     for length in 1..=11 {
         for number in 0..1_u32 << length {
             let word: String = (0..length)
                 .map(|bit| if number >> bit & 1 == 0 { 'a' } else { 'b' })
                 .collect();
-            assert_eq!(encode(&mut encoder, &model, &word), twin.encode(&word), "{word}");
+            assert_eq!(encode(&mut encoder, &word), twin.encode(&word), "{word}");
         }
     }
 }
@@ -101,16 +105,13 @@ fn long_words_are_merged_as_short_ones_are() {
         ("bab", "a"),
     ];
     let json = tokenizer_json(&merges).to_string();
-    let (model, twin) = (
-        Model::from_json(json.as_bytes()).unwrap(),
-        Twin::new(json.as_bytes(), Family::Gpt2),
-    );
-    let mut encoder = Encoder::<u16>::new(0);
+    let (model, twin) = (model_of(json.as_bytes()), Twin::new(json.as_bytes(), Family::Gpt2));
+    let mut encoder = Encoder::<u16>::new(&model, 0);
     let mut random = Random(3);
     for length in (40..60).chain([100, 257, 400]) {
         for _ in 0..20 {
             let word: String = (0..length).map(|_| *random.pick(&['a', 'a', 'b'])).collect();
-            assert_eq!(encode(&mut encoder, &model, &word), twin.encode(&word), "{word}");
+            assert_eq!(encode(&mut encoder, &word), twin.encode(&word), "{word}");
         }
     }
 }
@@ -126,13 +127,10 @@ fn a_merge_that_would_have_to_come_earlier_still_comes_by_rank() {
         file["model"]["merges"] = serde_json::json!([["ab", "c"], ["a", "b"], ["b", "c"]]);
         file.to_string()
     };
-    let (model, twin) = (
-        Model::from_json(json.as_bytes()).unwrap(),
-        Twin::new(json.as_bytes(), Family::Gpt2),
-    );
+    let (model, twin) = (model_of(json.as_bytes()), Twin::new(json.as_bytes(), Family::Gpt2));
     let text = "abcab".repeat(20);
-    assert_eq!(encode(&mut Encoder::<u16>::new(0), &model, &text), twin.encode(&text));
-    assert_eq!(encode(&mut Encoder::<u16>::new(0), &model, "abcbcab"), [256, 258, 257]);
+    assert_eq!(encode(&mut Encoder::<u16>::new(&model, 0), &text), twin.encode(&text));
+    assert_eq!(encode(&mut Encoder::<u16>::new(&model, 0), "abcbcab"), [256, 258, 257]);
 }
 
 #[test]
@@ -150,48 +148,45 @@ fn merges_with_one_product_are_told_apart_by_which_can_happen() {
     }
     file["model"]["merges"] = serde_json::json!(merges);
     let json = file.to_string();
-    let (model, twin) = (
-        Model::from_json(json.as_bytes()).unwrap(),
-        Twin::new(json.as_bytes(), Family::Gpt2),
-    );
-    let mut encoder = Encoder::<u16>::new(0);
+    let (model, twin) = (model_of(json.as_bytes()), Twin::new(json.as_bytes(), Family::Gpt2));
+    let mut encoder = Encoder::<u16>::new(&model, 0);
     for length in 1..=12 {
         for number in 0..1_u32 << length {
             let word: String = (0..length)
                 .map(|bit| if number >> bit & 1 == 0 { 'a' } else { 'b' })
                 .collect();
-            assert_eq!(encode(&mut encoder, &model, &word), twin.encode(&word), "{word}");
+            assert_eq!(encode(&mut encoder, &word), twin.encode(&word), "{word}");
         }
     }
 }
 
 #[test]
 fn a_buffer_that_just_fits_is_enough_and_one_smaller_says_so() {
-    let model = Model::from_json(&shipped()).unwrap();
-    let mut encoder = Encoder::<u16>::new(1 << 10);
+    let model = model_of(&shipped());
+    let mut encoder = Encoder::<u16>::new(&model, 1 << 10);
     let text = b"the quick brown fox jumps over the lazy dog; xqzj";
     let offsets = [0, text.len() as u64];
-    let expected = encode_batch(&mut encoder, &model, text, &offsets, text.len()).unwrap();
+    let expected = encode_batch(&mut encoder, text, &offsets, text.len()).unwrap();
     assert_eq!(
-        encode_batch(&mut encoder, &model, text, &offsets, expected.len()).unwrap(),
+        encode_batch(&mut encoder, text, &offsets, expected.len()).unwrap(),
         expected
     );
     for capacity in 0..expected.len() {
-        let refused = encode_batch(&mut encoder, &model, text, &offsets, capacity).unwrap_err();
+        let refused = encode_batch(&mut encoder, text, &offsets, capacity).unwrap_err();
         assert_eq!(refused, EncodeError::Capacity { needed: text.len() });
     }
 }
 
 #[test]
 fn documents_do_not_see_each_other() {
-    let model = Model::from_json(&shipped()).unwrap();
-    let mut encoder = Encoder::<u16>::new(1 << 10);
+    let model = model_of(&shipped());
+    let mut encoder = Encoder::<u16>::new(&model, 1 << 10);
     let text = "we'll see";
     for cut in 0..=text.len() {
         let offsets = [0, cut as u64, cut as u64, text.len() as u64];
-        let together = encode_batch(&mut encoder, &model, text.as_bytes(), &offsets, text.len()).unwrap();
+        let together = encode_batch(&mut encoder, text.as_bytes(), &offsets, text.len()).unwrap();
         let alone = [&text[..cut], &text[cut..]]
-            .map(|part| encode(&mut encoder, &model, part))
+            .map(|part| encode(&mut encoder, part))
             .concat();
         assert_eq!(together, alone, "cut at {cut}");
     }
@@ -199,21 +194,21 @@ fn documents_do_not_see_each_other() {
 
 #[test]
 fn bad_offsets_and_bad_bytes_are_named() {
-    let model = Model::from_json(&shipped()).unwrap();
-    let mut encoder = Encoder::<u16>::new(0);
+    let model = model_of(&shipped());
+    let mut encoder = Encoder::<u16>::new(&model, 0);
     for offsets in [[0, 3, 2], [0, 9, 9], [4, 1, 5], [0, u64::MAX, 5]] {
         assert_eq!(
-            encode_batch(&mut encoder, &model, b"hello", &offsets, 5),
+            encode_batch(&mut encoder, b"hello", &offsets, 5),
             Err(EncodeError::Offsets)
         );
     }
     let text = "aé".as_bytes();
     assert_eq!(
-        encode_batch(&mut encoder, &model, text, &[0, 2, 3], 3),
+        encode_batch(&mut encoder, text, &[0, 2, 3], 3),
         Err(EncodeError::Utf8 { position: 1 })
     );
     assert_eq!(
-        encode_batch(&mut encoder, &model, text, &[2, 3], 3),
+        encode_batch(&mut encoder, text, &[2, 3], 3),
         Err(EncodeError::Utf8 { position: 2 })
     );
 }
@@ -227,9 +222,9 @@ fn a_megabyte_of_one_letter_takes_no_quadratic_time() {
         .iter()
         .map(|(left, right)| (left.as_str(), right.as_str()))
         .collect();
-    let model = Model::from_json(tokenizer_json(&merges).to_string().as_bytes()).unwrap();
+    let model = model_of(tokenizer_json(&merges).to_string().as_bytes());
     let begin = std::time::Instant::now();
-    let ids = encode(&mut Encoder::<u16>::new(0), &model, &"a".repeat(1 << 20));
+    let ids = encode(&mut Encoder::<u16>::new(&model, 0), &"a".repeat(1 << 20));
     assert_eq!(ids, [256 + 15; 16]);
     // Quadratic would be hours.
     assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
