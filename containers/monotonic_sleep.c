@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preloaded before libfaketime, which refuses to sleep until a time of the monotonic clock that it does not shift
-// (EINVAL): Python's sleep is one, and so is its wait for a program. verify.py compiles this in the builder.
+// (EINVAL): Python's sleep is one, and so is its wait for a program. The builder compiles it (steps.py). Sleeps until a
+// time of the other clocks go to the kernel, too, unshifted: no program of a build sleeps so.
 
 #define _GNU_SOURCE
 #include <errno.h>

@@ -23,8 +23,8 @@ from typing import Any
 from pybench import rundir, storage
 from pybench.errors import CorruptError, UsageError
 
-# A home folder wherever it is mounted: /home/ada, /Users/ada, /cluster/home/ada.
-_HOME = re.compile(r"(?<![\w.~-])(?:/[\w.+-]+)*?/(?:home|homes|users|Users)/([A-Za-z_](?:[\w.+-]*\w)?)")
+# A home folder wherever it is mounted: /home/ada, /Users/ada, /cluster/home/ada; no part of a URL.
+_HOME = re.compile(r"(?<![\w.~+-])(?<!:/)(?:/[\w.+-]+)*?/(?:home|homes|users|Users)/([A-Za-z_](?:[\w.+-]*\w)?)")
 _SHORTEST_WORD = 4  # letters; shorter names, such as "vm", would hit words that mean something else
 _SHORTEST_OF_AUTHORS = 2
 _IDENTITY = {
@@ -119,7 +119,8 @@ class Redactor:
 
     def _text(self, text: str) -> str:
         for path, to in self.files.items():
-            text = self._replace(text, rf"(?<![\w.+-]){re.escape(path)}(?!\.?[\w+-])", to)
+            # Where a longer path ends in it, all of that goes.
+            text = self._replace(text, rf"(?:/[\w.+-]+){{0,8}}?{re.escape(path)}(?!\.?[\w+-])", to)
         if self.redacts_homes:
             text = _HOME.sub(self._home, text)
         for word, to in (*self.hosts.items(), *self.users.items()):
@@ -176,9 +177,10 @@ def remains(folder: Path, names: Iterable[str]) -> list[Remains]:
         if not is_text(name):
             continue
         text = (folder / name).read_text(encoding="utf-8", errors="replace")
-        for kind, pattern in _DOUBTFUL.items():
-            for match in pattern.finditer(text):
-                seen.setdefault((kind, match[0][:200]), []).append(name)
+        for part in _texts(_parse(folder / name, text)) if name.endswith(".json") else [text]:
+            for kind, pattern in _DOUBTFUL.items():
+                for match in pattern.finditer(part):
+                    seen.setdefault((kind, match[0][:200]), []).append(name)
     ordered = sorted(seen.items(), key=lambda item: (-len(item[1]), item[0]))
     return [Remains(kind, text, where[0], len(where)) for (kind, text), where in ordered]
 
@@ -194,10 +196,9 @@ def _collect(
     identity: dict[str, None] = {}
     for name in names:
         text = (folder / name).read_text(encoding="utf-8", errors="replace")
-        users.update(dict.fromkeys(match[1] for match in _HOME.finditer(text)))
-        if not name.endswith(".json"):
-            continue
-        stored = _parse(folder / name, text)
+        stored = _parse(folder / name, text) if name.endswith(".json") else {}
+        for part in _texts(stored) if name.endswith(".json") else [text]:
+            users.update(dict.fromkeys(match[1] for match in _HOME.finditer(part)))
         last = Path(name).name
         if last == rundir.ENVIRONMENT and isinstance(stored.get("host"), str):
             hosts[stored["host"]] = None
@@ -261,7 +262,8 @@ def _texts(value: Any) -> Iterator[str]:
         for one in value:
             yield from _texts(one)
     elif isinstance(value, Mapping):
-        for inner in value.values():
+        for key, inner in value.items():
+            yield str(key)
             yield from _texts(inner)
 
 

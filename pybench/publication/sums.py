@@ -34,8 +34,8 @@ CAMPAIGN_FOLDERS = (rundir.SENSORS, rundir.ARTEFACTS, rundir.RUNS)
 FOLDERS = (*CAMPAIGN_FOLDERS, rundir.REPORT)
 
 _LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
-_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")  # USTAR has 100 characters for the last part
-_LONGEST_NAME = 250  # and 155 for those before it
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")  # USTAR has 100 characters for a name,
+_LONGEST_NAME = 250  # and 155 for the folders before it: enough for those of pybench
 
 
 def is_plain_name(name: str) -> bool:

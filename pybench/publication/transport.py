@@ -252,7 +252,8 @@ def _pool(root: str, timeout: urllib3.Timeout) -> urllib3.PoolManager:
 def _proxy_login(auth: str | None) -> Mapping[str, str] | None:
     if auth is None:
         return None
-    return urllib3.make_headers(proxy_basic_auth=unquote(auth), proxy_basic_auth_encoding="utf-8")
+    name, _, password = auth.partition(":")
+    return {"proxy-authorization": credentials.Credentials(unquote(name), unquote(password)).basic()}
 
 
 def _address(host: str) -> str:

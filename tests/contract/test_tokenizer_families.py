@@ -52,7 +52,7 @@ def test_fuzzed_strings_end_to_end_are_cut_as_the_judge_cuts_them(both: Both) ->
 
 def test_runs_of_every_length_are_cut_as_the_judge_cuts_them(both: Both) -> None:
     units = (" ", "a", "=", "\n", "é", "0", "\t\n", " a", "A", "'s", "\u3000", ";\n/", "中", " \n")
-    texts = [unit * length for unit in units for length in (*range(1, 70), 127, 128, 129, 1000)]
+    texts = [unit * length for unit in units for length in (*range(1, 70), 127, 128, 129, 191, 254, 255, 256, 1000)]
     assert difference(both, texts) is None
 
 

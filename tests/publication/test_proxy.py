@@ -46,7 +46,10 @@ def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.usefixtures("no_logins")
-@pytest.mark.parametrize(("before", "login"), [("", None), ("http://", None), ("http://ada:%40b%20c@", "ada:@b c")])
+@pytest.mark.parametrize(
+    ("before", "login"),
+    [("", None), ("http://", None), ("http://ada:%40b%20c@", "ada:@b c"), ("http://ada@", "ada:")],
+)
 def test_a_registry_is_reached_through_the_proxy(
     proxy: str, before: str, login: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -164,7 +164,11 @@ fn merges_with_one_product_are_told_apart_by_which_can_happen() {
 fn a_buffer_that_just_fits_is_enough_and_one_smaller_says_so() {
     let model = model_of(&shipped());
     let mut encoder = Encoder::<u16>::new(&model, 1 << 10);
-    let text = b"the quick brown fox jumps over the lazy dog; xqzj";
+    // Words for each of the caches, and one for none, some of them twice.
+    let letters = "pneumonoultramicroscopicsilicovolcanokon";
+    let (line, longest) = ("=".repeat(70), "x".repeat(300));
+    let text = format!("the fox jumps over; xqzj {letters} {letters} {line} {line} {longest}");
+    let text = text.as_bytes();
     let offsets = [0, text.len() as u64];
     let expected = encode_batch(&mut encoder, text, &offsets, text.len()).unwrap();
     assert_eq!(
