@@ -105,7 +105,7 @@ def test_a_runner_killed_while_it_made_the_directory_leaves_one_that_can_be_cont
             write(path, data)
 
         with monkeypatch.context() as patched:
-            patched.setattr(rundir, "write_bytes", die)
+            patched.setattr(storage, "write_bytes", die)
             with contextlib.suppress(KeyboardInterrupt):
                 runner.open_for_running(where, content, "")
         assert runner.open_for_running(where, content, "") == ([], [])
