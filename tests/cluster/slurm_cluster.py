@@ -156,6 +156,7 @@ class SlurmCluster:
         (self.folder / "slurm.conf").write_text(lines)
         if can_bound_memory():
             (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nConstrainRAMSpace=yes\n")
+            _remove_memory_cgroups()
 
     def _run(self, command: Sequence[str]) -> None:
         subprocess.run(command, env=self.environment, check=True, capture_output=True, timeout=60)
@@ -196,6 +197,16 @@ def _is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def _remove_memory_cgroups() -> None:
+    """Those of an earlier cluster's jobs: by their numbers a new job would take one for its own, and what ran out of
+    memory in it."""
+    for node in NODES:
+        top = MEMORY_CGROUP / f"slurm_{node}"
+        for folder in sorted((path for path in (top, *top.rglob("*")) if path.is_dir()), reverse=True):
+            with contextlib.suppress(OSError):  # something runs in it
+                folder.rmdir()
 
 
 def can_bound_memory() -> bool:
