@@ -87,13 +87,17 @@ def test_charliecloud_runs_the_partition(small_sif: Path, tmp_path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.skipif(
     os.environ.get("PYBENCH_TEST_APPTAINER") != "1",
-    reason="SKIPPED: fetches 300 MB of Debian unstable, takes two minutes: PYBENCH_TEST_APPTAINER=1",
+    reason="SKIPPED: fetches 300 MB of Debian unstable, takes a minute: PYBENCH_TEST_APPTAINER=1, as in .ci/run",
 )
+@pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="SKIPPED: /dev/fuse may not be used")
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED: making a Debian root needs root")
 @pytest.mark.skipif(shutil.which("mmdebstrap") is None, reason="SKIPPED: mmdebstrap is not installed")
 def test_apptainer_runs_inspects_and_verifies_it_and_a_campaign_runs_in_it(small_sif: Path, tmp_path: Path) -> None:
     root, results = tmp_path / "root", tmp_path / "results"
-    make_root(root, mirror_of_this_machine().main)
+    try:
+        make_root(root, mirror_of_this_machine().main)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"SKIPPED: Debian unstable cannot be installed today: {error.stderr.decode()[-500:]}")
     small_sif.with_name("small: 1.sif").hardlink_to(small_sif)  # a colon ends no path here
     results.mkdir()
     os.chown(results, USER, USER)
