@@ -23,6 +23,8 @@ pub mod family;
 pub mod ffi;
 pub mod file;
 pub mod growth;
+#[cfg(target_arch = "x86_64")]
+pub mod learning;
 pub mod long_cache;
 pub mod memory;
 pub mod merge;

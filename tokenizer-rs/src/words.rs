@@ -10,10 +10,10 @@
 
 use crate::cache::{Cache, Key, Place, WORD_BYTES};
 use crate::family::Rule;
+#[cfg(target_arch = "x86_64")]
+use crate::learning::learn_groups;
 use crate::long_cache::{LongCache, LongKey, SHORT_PER_LONG, SHORT_PER_LONGEST};
 use crate::merge::Merger;
-#[cfg(target_arch = "x86_64")]
-use crate::merge_table::MergeTable;
 use crate::model::Model;
 use crate::output::{Full, Output};
 #[cfg(target_arch = "x86_64")]
@@ -393,89 +393,4 @@ fn write_cached<I: TokenId, const NUMBERS: usize>(
     let ids = merger.merge(model.merges(), word);
     cache.insert(key, ids);
     output.extend(ids)
-}
-
-/// Keys and places of a batch.
-#[cfg(target_arch = "x86_64")]
-type Words<'batch> = (
-    &'batch [Key; BATCH_WORDS + PLACES_WRITTEN],
-    &'batch [Place; BATCH_WORDS + PLACES_WRITTEN],
-);
-
-/// Merges the words with these indices, all of them of at most 8 bytes if they are short.
-///
-/// # Safety
-/// The machine has the instructions.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn learn_groups<I: TokenId>(
-    merges: &MergeTable,
-    cache: &mut Cache,
-    words: Words,
-    indices: &[u16],
-    are_short: bool,
-) {
-    use lanes::{Narrow8, Narrow16, Wide8, Wide16};
-    let mut rest = indices;
-    while !rest.is_empty() {
-        // SAFETY: by the contract of this function; the lanes of 16 bits are used only with byte pairs.
-        let merged = unsafe {
-            match (merges.byte_pairs().is_some(), are_short) {
-                (true, true) => learn_group::<I, Narrow8>(merges, cache, words, rest),
-                (true, false) => learn_group::<I, Narrow16>(merges, cache, words, rest),
-                (false, true) => learn_group::<I, Wide8>(merges, cache, words, rest),
-                (false, false) => learn_group::<I, Wide16>(merges, cache, words, rest),
-            }
-        };
-        rest = &rest[merged..];
-    }
-}
-
-/// # Safety
-/// As for [`lanes::merge_group`].
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn learn_group<I: TokenId, L: lanes::Lanes>(
-    merges: &MergeTable,
-    cache: &mut Cache,
-    words: Words,
-    indices: &[u16],
-) -> usize {
-    // SAFETY: by the contract of this function.
-    unsafe {
-        match indices.len() {
-            1 => learn_some::<I, L, 1>(merges, cache, words, indices),
-            2 => learn_some::<I, L, 2>(merges, cache, words, indices),
-            _ => learn_some::<I, L, { lanes::GROUP }>(merges, cache, words, indices),
-        }
-    }
-}
-
-/// Merges the first `GROUP` of the words; returns how many those are. A group that is not full repeats its first word.
-///
-/// # Safety
-/// As for [`lanes::merge_group`].
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn learn_some<I: TokenId, L: lanes::Lanes, const GROUP: usize>(
-    merges: &MergeTable,
-    cache: &mut Cache,
-    (keys, places): Words,
-    indices: &[u16],
-) -> usize {
-    let mut words = [keys[usize::from(indices[0])]; GROUP];
-    for (word, &index) in words.iter_mut().zip(indices) {
-        *word = keys[usize::from(index)];
-    }
-    // SAFETY: by the contract of this function.
-    let merged = unsafe { lanes::merge_group::<L, GROUP>(merges, &words) };
-    for (&index, symbols) in indices.iter().zip(&merged) {
-        let (ids, count) = symbols.first_ids();
-        cache.insert(
-            places[usize::from(index)],
-            keys[usize::from(index)],
-            I::pack(&ids, count),
-        );
-    }
-    indices.len().min(GROUP)
 }
