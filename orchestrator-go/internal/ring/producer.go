@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"pybench/orchestrator/internal/fault"
@@ -108,7 +109,7 @@ func (p *Producer) readerGone(number int, err error) error {
 	if len(p.readers) > 1 {
 		which = fmt.Sprintf("consumer %d of %d", number+1, len(p.readers))
 	}
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) {
 		return fault.New(fault.Consumer, "", "%s closed the ring before the end of the corpus", which)
 	}
 	return fault.New(fault.Consumer, "", "%s: %v", which, err)
@@ -116,7 +117,7 @@ func (p *Producer) readerGone(number int, err error) error {
 
 // Acquire waits for a slot of the reader whose turn it is: asleep, for as long as that reader needs.
 func (p *Producer) Acquire(ctx context.Context) (packing.Room, error) {
-	credits := p.turn().credits
+	credits := p.readers[p.turn()].credits
 	select {
 	case p.current = <-credits:
 	default:
@@ -138,7 +139,8 @@ func (p *Producer) Acquire(ctx context.Context) (packing.Room, error) {
 	}, nil
 }
 
-func (p *Producer) turn() *reader { return p.readers[p.sequence%uint64(len(p.readers))] }
+// turn is the number of the reader that the next batch is for.
+func (p *Producer) turn() int { return int(p.sequence % uint64(len(p.readers))) }
 
 // Publish completes the header of the slot acquired last and announces it.
 func (p *Producer) Publish(filled packing.Filled) error {
@@ -150,28 +152,28 @@ func (p *Producer) Publish(filled packing.Filled) error {
 	little.PutUint64(header[atTextBytes:], filled.TextBytes)
 	little.PutUint64(header[atDocumentCount:], filled.Documents)
 	little.PutUint64(header[atRowCount:], uint64(filled.Rows))
-	reader := p.turn()
+	number := p.turn()
 	p.sequence++
 	p.Batches.Add(1)
 	p.lent[p.current].Store(true)
-	return p.send(reader, p.current)
+	return p.send(number, p.current)
 }
 
 // End says that the corpus is at its end; without it a reader takes end-of-file for a death.
 func (p *Producer) End() error { return p.sendAll(messageEnd) }
 
 func (p *Producer) sendAll(message uint32) error {
-	for _, reader := range p.readers {
-		if err := p.send(reader, message); err != nil {
+	for number := range p.readers {
+		if err := p.send(number, message); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *Producer) send(reader *reader, message uint32) error {
-	if _, err := reader.filled.Write(binary.LittleEndian.AppendUint32(nil, message)); err != nil {
-		return fault.New(fault.Consumer, "", "the consumer closed the ring before the end of the corpus (%v)", err)
+func (p *Producer) send(number int, message uint32) error {
+	if _, err := p.readers[number].filled.Write(binary.LittleEndian.AppendUint32(nil, message)); err != nil {
+		return p.readerGone(number, err)
 	}
 	return nil
 }

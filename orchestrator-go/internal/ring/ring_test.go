@@ -274,6 +274,17 @@ func TestAReaderAmongSeveralThatLeavesOrCheatsIsNamed(t *testing.T) {
 	}
 }
 
+// A write can meet the closed pipe before the watch has read its end: both say the same.
+func TestAReaderThatLeftIsNamedByTheWriteToo(t *testing.T) {
+	consumer := ringtest.NewShaped(t, ringtest.Shape{Batch: 3, SeqLen: 5, Slots: 4, Readers: 2})
+	producer := open(t, consumer, 3, 5)
+	consumer.CloseReader(1)
+	err := producer.Ready(2)
+	if fault.KindOf(err) != fault.Consumer || !strings.Contains(err.Error(), "consumer 2 of 2 closed the ring") {
+		t.Fatalf("got %v", err)
+	}
+}
+
 func TestARaggedRingAndAFixedCommandLineDoNotFit(t *testing.T) {
 	consumer := ringtest.NewShaped(t, ringtest.Shape{Batch: 3, SeqLen: 5, Slots: 2, Ragged: true})
 	_, err := ring.Open(consumer.RingFD, consumer.FilledFDs, consumer.FreeFDs, ring.Shape{Batch: 3, SeqLen: 5})
