@@ -77,7 +77,8 @@ class Network:
     def add_constant(self, name: str, value: Array) -> str:
         """Stores an initialiser under `name`, or under a free name that begins so; returns the name."""
         name = self.free_name(name)
-        self.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        # asarray, for ascontiguousarray makes [1] of a scalar: a scale for the channels of one, a bound Clip refuses.
+        self.graph.initializer.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
         self._constants[name] = self.graph.initializer[-1]
         self._names.add(name)
         return name

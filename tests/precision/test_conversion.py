@@ -198,3 +198,20 @@ def test_a_language_model_converts_whole(floating: str) -> None:
     assert float_types(network) == {LOW[floating]}
     after = open_model(emulate(network).SerializeToString()).run({"ids": np.arange(32).reshape(2, 16)})[0]
     assert compare(before, after).relative_error < (3e-3 if floating == "fp16" else 3e-2)
+
+
+@pytest.mark.parametrize("floating", ["fp16", "bf16"])
+def test_a_scalar_constant_stays_a_scalar(floating: str) -> None:
+    """Clip refuses bounds that have a dimension, and a sum of two scalars has none."""
+    constants = {"low": np.array(0, np.float32), "high": np.array(6, np.float32), "half": np.array(0.5, np.float32)}
+    nodes = [
+        helper.make_node("Clip", ["x", "low", "high"], ["y"], "clip"),
+        helper.make_node("Add", ["half", "half"], ["z"], "sum"),
+    ]
+    network = as_network(graphs.model(nodes, {"x": ["n", 3]}, {"y": ["n", 3], "z": []}, constants))
+    convert(network, floating)
+    onnx.checker.check_model(network.model, full_check=True)
+    assert [list(tensor.dims) for tensor in network.graph.initializer] == [[], [], []]
+    outputs = open_model(emulate(network).SerializeToString()).run({"x": np.array([[-1, 2, 9]], np.float32)})
+    assert np.array_equal(outputs[0], [[0, 2, 6]])
+    assert outputs[1].shape == ()

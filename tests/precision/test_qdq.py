@@ -126,6 +126,17 @@ def test_weights_have_a_scale_a_channel_and_activations_one() -> None:
     assert all(network.constant(node.input[1]).shape == network.constant(node.input[2]).shape for node in pairs)
 
 
+@pytest.mark.parametrize("floating", ["fp32", "fp16"])
+def test_the_scale_of_a_whole_tensor_is_a_scalar_that_both_halves_of_a_pair_share(floating: str) -> None:
+    """ONNX reads one with a dimension as scales along an axis, of which there is one."""
+    network, placement = quantised(graphs.residual_block(), Quantisation("int8", floating), BATCH)
+    halves = [node for node in network.nodes if node.op_type in ("QuantizeLinear", "DequantizeLinear")]
+    whole = [node for node in halves if not node.attribute]
+    assert len(whole) == 2 * len(placement.readers)
+    assert all(network.constant(name).shape == () for node in whole for name in node.input[1:])
+    assert len({node.input[1] for node in halves}) == len(halves) / 2
+
+
 @pytest.mark.parametrize("kind", ["int8", "fp8"])
 @pytest.mark.parametrize("floating", ["fp32", "fp16", "bf16"])
 def test_outputs_stay_close_and_the_file_is_what_it_claims(kind: str, floating: str, tmp_path: Path) -> None:
