@@ -16,8 +16,10 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import numpy_helper
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError
 from onnxruntime.capi import onnxruntime_pybind11_state as errors
@@ -25,7 +27,7 @@ from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, Q
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from pybench.errors import InputError
-from pybench.precision.audit import MULTIPLYING, quantised_nodes
+from pybench.precision.audit import MULTIPLYING, QUANTISE, quantised_nodes
 from pybench.precision.execution import Feed
 from pybench.precision.network import Network, open_network
 from pybench.precision.onnx_graph import Graph, read_graph
@@ -37,6 +39,7 @@ METHODS = {
 
 # What the quantiser and the runs that it makes raise for a file or an input that they cannot take.
 _REFUSALS = (
+    AssertionError,
     ValueError,
     RuntimeError,
     DecodeError,
@@ -89,12 +92,15 @@ def quantise(
             )  # fmt: skip
     except _REFUSALS as error:
         text = " ".join(str(error).split())[:200]
+        if text == "scale issue":  # onnxruntime's words for a range that is NaN
+            text = "an activation is NaN on the calibration samples"
         raise InputError(
             f"{source} cannot be quantised to int8 ({text})", hint="simplify the model, or run it in fp32"
         ) from error
     finally:
         logging.getLogger().setLevel(level)
     require_unquantised(destination, set(kept) & multiplying)
+    require_finite_scales(destination)
     stamp(destination, metadata)
     return kept
 
@@ -113,6 +119,19 @@ def require_unquantised(path: Path, names: Collection[str]) -> None:
             f"the quantiser does not leave alone what keep_fp32 names ({', '.join(wrong[:3])})",
             hint="use quantiser: pybench",
         )
+
+
+def require_finite_scales(path: Path) -> None:
+    """Raises InputError where a quantiser wrote a scale that nothing can be divided by: of an activation that is not
+    finite on the samples."""
+    graph = onnx.load(path).graph
+    values = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type != QUANTISE or node.input[1] not in values:
+            continue
+        scale = numpy_helper.to_array(values[node.input[1]]).astype(np.float32)
+        if not (np.isfinite(scale) & (scale > 0)).all():
+            raise InputError(f"{node.input[0]} is not finite on the calibration samples", hint="it can have no scale")
 
 
 def _surviving(network: Network, prepared: Graph, names: Collection[str]) -> list[str]:

@@ -35,7 +35,7 @@ from pybench.factors import floating_type, quantised_type
 from pybench.precision.audit import MULTIPLYING
 from pybench.precision.conversion import matching_nodes
 from pybench.precision.execution import Feed
-from pybench.precision.int8 import require_unquantised
+from pybench.precision.int8 import require_finite_scales, require_unquantised
 from pybench.precision.network import open_network
 
 VERSION = "0.47.0"
@@ -80,6 +80,7 @@ def quantise(
         _run([str(python), "-I", str(SCRIPT), str(request)], folder, f"{source} cannot be quantised by modelopt")
         kept = {node.name for node in network.nodes if node.op_type in MULTIPLYING} & set(excluded)
         require_unquantised(folder / "model.onnx", kept)
+        require_finite_scales(folder / "model.onnx")
         shutil.copyfile(folder / "model.onnx", destination)
         said: dict[str, Any] = json.loads(answer.read_text())
     return {**said, "kept": dict.fromkeys(excluded, "keep_fp32")}

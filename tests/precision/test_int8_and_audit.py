@@ -152,3 +152,20 @@ def test_a_file_that_cannot_be_quantised_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(InputError, match=r"mine\.onnx"):
         int8.quantise(path, tmp_path / "out.onnx", "minmax", [], {})
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, inside the quantiser
+@pytest.mark.parametrize("method", int8.METHODS)
+@pytest.mark.parametrize("sample", [0.0, -1.0], ids=["infinite", "NaN"])
+def test_an_activation_that_is_not_finite_has_no_scale(method: str, sample: float, tmp_path: Path) -> None:
+    """The logarithm of 0, and of -3. onnxruntime raises an AssertionError for the one, and writes inf for the other."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], "first"),
+        helper.make_node("Log", ["c"], ["l"], "log"),
+        helper.make_node("Conv", ["l", "w"], ["y"], "second"),
+    ]
+    weights = {"w": np.ones((3, 3, 1, 1), np.float32)}
+    made = graphs.model(nodes, {"x": ["n", 3, 4, 4]}, {"y": ["n", 3, 4, 4]}, weights)
+    source = graphs.saved(made, tmp_path / "fp32.onnx")
+    with pytest.raises(InputError, match=r"not finite|is NaN on the calibration samples"):
+        int8.quantise(source, tmp_path / "q.onnx", method, [{"x": np.full((2, 3, 4, 4), sample, np.float32)}], {})

@@ -35,19 +35,27 @@ def read_arrays(path: Path, split: Split, shape: Shape) -> Images:
     """Images in the order stored; ids are their numbers. Raises InputError for arrays that are no labelled images."""
     base = _splits(path).get(split, path) if has_both(path) else path
     stored, labels = _load(base)
-    if labels.ndim != 1 or labels.dtype.kind not in "iu" or len(labels) == 0 or labels.min() < 0:
-        raise InputError(f"{base}: labels are {labels.dtype} {list(labels.shape)}, not integers from 0, one an image")
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise InputError(f"{base}: labels are {labels.dtype} {list(labels.shape)}, not integers, one an image")
+    if len(labels) == 0:
+        raise InputError(f"{base} holds no images")
+    if labels.min() < 0:
+        raise InputError(f"{base}: labels are integers from 0, and the smallest here is {labels.min()}")
     if stored.dtype not in (np.uint8, np.float32) or stored.ndim not in (3, 4) or len(stored) != len(labels):
         raise InputError(
             f"{base}: images are {stored.dtype} {list(stored.shape)} beside {len(labels)} labels",
             hint="store uint8 or float32 [n, C, H, W]",
         )
     pixels = _channels_first(stored)
-    check_shape(shape, (pixels.shape[1], pixels.shape[2], pixels.shape[3]), f"those of {base}")
+    check_shape(shape, (pixels.shape[1], pixels.shape[2], pixels.shape[3]), f"the images of {base}")
 
     def read(i: int) -> npt.NDArray[np.float32]:
         image = np.ascontiguousarray(pixels[i])
-        return image if image.dtype == np.float32 else model_input(image)
+        if image.dtype == np.uint8:
+            return model_input(image)
+        if not np.isfinite(image).all():  # onnxruntime's calibration passes over NaN, and a score of NaN has no class
+            raise InputError(f"{base}: image {i} holds numbers that are NaN or infinite")
+        return image
 
     classes = tuple(str(label) for label in range(int(labels.max()) + 1))
     return Images(
@@ -59,11 +67,14 @@ def _load(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     try:
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as archive:
+                missing = {"images", "labels"} - set(archive.files)
+                if missing:
+                    raise InputError(
+                        f"{path} holds no array `{min(missing)}`", hint="np.savez(path, images=..., labels=...)"
+                    )
                 return archive["images"], archive["labels"]
         images = np.load(path / IMAGES_FILE, mmap_mode="r", allow_pickle=False)
         return images, np.load(path / LABELS_FILE, allow_pickle=False)
-    except KeyError as error:
-        raise InputError(f"{path} holds no array {error}", hint="np.savez(path, images=..., labels=...)") from error
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} holds no readable arrays ({error})") from error
 

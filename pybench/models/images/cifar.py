@@ -34,7 +34,7 @@ def has_both(root: Path) -> bool:
 
 def read_cifar(root: Path, split: Split, shape: Shape) -> Images:
     """Images in the order of the files. A folder with one of the two splits serves both."""
-    check_shape(shape, SHAPE, f"those of {root}")
+    check_shape(shape, SHAPE, f"the images of {root}")
     paths = sorted(root.glob(_PATTERNS[split])) or sorted(path for p in _PATTERNS.values() for path in root.glob(p))
     parts = [_map(path) for path in paths]
     labels = np.concatenate([part[:, 0] for part in parts]).astype(np.int64)

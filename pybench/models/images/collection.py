@@ -92,7 +92,8 @@ def check_shape(shape: Shape, own: Shape, what: str) -> None:
     """Raises InputError unless a model takes images as they are: nothing is resized."""
     if shape != own:
         raise InputError(
-            f"{what} are {times(own)} images, the model takes {times(shape)}", hint="give `images` a folder"
+            f"{what} are {times(own)}, the model takes {times(shape)}",
+            hint="these are taken as they are; pictures in a folder of class folders are resized",
         )
 
 

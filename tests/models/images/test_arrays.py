@@ -51,16 +51,28 @@ def test_train_beside_val_splits_the_arrays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"images": PIXELS}, "holds no array"),
+        ({"images": PIXELS}, "holds no array `labels`"),
         ({"images": PIXELS, "labels": LABELS / 2}, "labels are float64"),
-        ({"images": PIXELS, "labels": LABELS - 1}, "not integers from 0"),
+        ({"images": PIXELS, "labels": LABELS - 1}, "integers from 0, and the smallest here is -1"),
+        ({"images": PIXELS[:0], "labels": LABELS[:0].astype(np.int64)}, "holds no images"),
         ({"images": PIXELS, "labels": LABELS[:3]}, "beside 3 labels"),
         ({"images": PIXELS.astype(np.int32), "labels": LABELS}, "images are int32"),
         ({"images": np.array([{}], object), "labels": LABELS}, "holds no readable arrays"),
-        ({"images": PIXELS[:, :, :, :4], "labels": LABELS}, "are 3x6x4 images, the model takes 3x6x5"),
+        ({"images": PIXELS[:, :, :, :4], "labels": LABELS}, "are 3x6x4, the model takes 3x6x5"),
     ],
 )
 def test_what_is_no_labelled_images_is_refused(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
     np.savez(tmp_path / "set.npz", **arrays)
     with pytest.raises(InputError, match=message):
         open_images(tmp_path / "set.npz", "validation", SHAPE)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_an_image_that_is_not_finite_is_named(tmp_path: Path, wrong: float) -> None:
+    values = np.zeros((4, 6, 5), np.float32)
+    values[2, 3, 1] = wrong
+    np.savez(tmp_path / "floats.npz", images=values, labels=LABELS)
+    images = open_images(tmp_path / "floats.npz", "validation", (1, 6, 5))
+    assert not images.read(1).any()
+    with pytest.raises(InputError, match=r"floats\.npz: image 2 holds numbers that are NaN or infinite"):
+        images.load_all()

@@ -51,7 +51,7 @@ def test_a_cut_file_an_unnamed_label_and_another_size_are_refused(folder: Path) 
     write_batch(folder / "test_batch.bin", [10], 1)
     with pytest.raises(InputError, match="labels an image 10"):
         open_images(folder, "validation", SHAPE)
-    with pytest.raises(InputError, match="are 3x32x32 images, the model takes 3x224x224"):
+    with pytest.raises(InputError, match="are 3x32x32, the model takes 3x224x224"):
         open_images(folder, "validation", (3, 224, 224))
     (folder / "test_batch.bin").write_bytes(bytes(RECORD_BYTES + 1))
     with pytest.raises(InputError, match=r"test_batch\.bin is no batch of CIFAR-10: 3074 bytes"):
