@@ -120,6 +120,11 @@ class CautionCode(Enum):
         "the model has seeded random weights: its speed is real, its outputs mean nothing",
         "give a checkpoint to study accuracy",
     )
+    OUTPUTS_LOST = (
+        "outputs_lost",
+        "in this precision the model computes nothing: its outputs are NaN, infinite or as far from FP32's as zeros",
+        "keep the operators that overflow or vanish in FP32 (keep_fp32), use bf16, or calibrate on data",
+    )
     SMALL_CALIBRATION = (
         "small_calibration",
         "the calibration set is small, or random because the model has no data",

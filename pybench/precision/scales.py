@@ -47,14 +47,16 @@ class Codes:
         `other`: the scale of the factor that these are multiplied with; FP8's are raised so that the product of both
         is a number of the floating type. INT8's are rounded upwards, so that the largest magnitude still fits (FP16's
         smallest scale is 2^-24: tensors below 7.6e-6 use only part of INT8's codes), and before anything is encoded, so
-        that codes are made with the scale that undoes them. What is all 0 gets the scale 1.
+        that codes are made with the scale that undoes them. What is all 0 gets the scale 1, and what is too large for
+        the floating type that type's largest: it overflows there before it is encoded.
         """
         kind = _FLOATING[self.floating]
         exact = np.where(magnitudes > 0, magnitudes / np.float32(LARGEST[self.kind]), np.float32(1)).astype(np.float32)
         if self.kind == "fp8":
             return self._powers_of_two(exact, other)
+        exact = np.minimum(exact, np.float32(ml_dtypes.finfo(kind).max))  # type: ignore[no-untyped-call]
         nearest = exact.astype(kind)
-        above = np.nextafter(nearest, np.array(np.inf, kind))
+        above = np.nextafter(nearest, ml_dtypes.finfo(kind).max)  # type: ignore[no-untyped-call]
         rounded: Reals = np.where(nearest.astype(np.float32) < exact, above, nearest).astype(np.float32)
         return np.maximum(rounded, np.float32(2.0**-126))
 
@@ -63,7 +65,9 @@ class Codes:
         powers = np.ldexp(np.float32(1), np.where(fraction == 0.5, exponent - 1, exponent))
         least = LEAST_PRODUCT.get(self.floating, 2.0**-126)
         raised = np.minimum(least / other, powers * FURTHEST_RAISED) if other is not None else least
-        return np.maximum(np.maximum(powers, raised), least).astype(np.float32)
+        largest = 2.0 ** (ml_dtypes.finfo(_FLOATING[self.floating]).maxexp - 1)  # type: ignore[no-untyped-call]
+        scales: Reals = np.clip(np.maximum(powers, raised), least, largest).astype(np.float32)
+        return scales
 
     def zero_point(self, scale: Reals) -> Array:
         """As many zeros as scales; their type is the type of the codes."""

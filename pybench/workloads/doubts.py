@@ -29,6 +29,8 @@ SHORTEST_ITERATION_S = 1e-6
 ENOUGH_CALIBRATION_SAMPLES = 100
 # Where an int8 file says how it was calibrated (a property of the ONNX file, JSON).
 CALIBRATION_KEY = "pybench.calibration"
+# Where a file of lower precision says that its outputs mean nothing (a property of the ONNX file, a sentence).
+LOST_KEY = "pybench.outputs_lost"
 
 _BUSY_COLUMNS = (0, 1, 2, 5, 6)  # of /proc/stat: user, nice, system, irq, softirq
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -60,6 +62,19 @@ def calibration_cautions(metadata: Mapping[str, str], judged_on: str | None = No
         detail = f"{samples} images of {source}"
         cautions.append(Caution(CautionCode.CALIBRATED_ON_EVALUATION, detail, "top1_percent"))
     return cautions
+
+
+def lost_outputs(labels: Mapping[str, Any]) -> str | None:
+    """Why a file's outputs mean nothing, by its labels `against_fp32_*`; None: they do, or were not to be computed."""
+    error: float | None = labels["against_fp32_relative_error"]
+    if labels["against_fp32_top1_agreement_ratio"] is None or (error is not None and error < 1):
+        return None
+    return labels["against_fp32_reason"] or f"relative error to FP32 {error:.2g}"
+
+
+def output_cautions(metadata: Mapping[str, str]) -> list[Caution]:
+    """A doubt about a file that says of itself that its outputs mean nothing."""
+    return [Caution(CautionCode.OUTPUTS_LOST, metadata[LOST_KEY])] if LOST_KEY in metadata else []
 
 
 def _calibration(metadata: Mapping[str, str]) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from pybench.precision.audit import Audit, audit_kernels, audit_onnx, audit_para
 from pybench.recipe import RUN_FROM_ONNX, TRAINED_ON
 from pybench.runtimes.providers import is_whole
 from pybench.runtimes.session import Session, TensorSpec
-from pybench.workloads.doubts import allowed_threads, calibration_cautions
+from pybench.workloads.doubts import allowed_threads, calibration_cautions, output_cautions
 from pybench.workloads.result import Measured, Request, Result, Verdict
 
 GRAPH_FILE = "graph.json"  # beside an engine: what an audit has to know of the graph that it was built from
@@ -85,6 +85,7 @@ def conclude(result: Result, opened: Opened, case: Case) -> Result:
     result.labels["precision_facts"] = found.facts
     result.valid["precision"] = Verdict(found.valid, found.reasons)
     result.cautions += weight_cautions(case) + partition_cautions(opened.session.labels)
+    result.cautions += output_cautions(opened.metadata)
     if case.workload != "accuracy":  # which knows what it is judged on
         result.cautions += calibration_cautions(opened.metadata)
     return result

@@ -281,6 +281,12 @@ def test_the_largest_magnitude_never_saturates(floating: str) -> None:
         assert (scales * np.float32(largest) >= values * (1 - 1e-6)).all()
 
 
+@pytest.mark.parametrize(("kind", "largest"), [("int8", 65504), ("fp8", 2.0**15)])
+def test_a_scale_beyond_the_floating_type_is_its_largest(kind: str, largest: float) -> None:
+    assert float(Codes(kind, "fp16").scales(np.array(3e38, np.float32))) == largest
+    assert np.isfinite(Codes(kind, "bf16").scales(np.array(3.4e38, np.float32)))
+
+
 def test_magnitudes_lie_along_their_axis() -> None:
     value = np.array([[1, -4], [2, 3]], np.float32)
     assert magnitudes(value, None) == 4

@@ -7,15 +7,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
+from onnx import helper
 
 from pybench import workloads
 from pybench.case import Case
 from pybench.errors import InputError, UnsupportedError
 from pybench.precision.audit import audit_onnx
+from pybench.precision.int8 import stamp
 from pybench.precision.notes import read_notes
 from pybench.recipe import in_making_order, recipes_of
+from pybench.workloads.doubts import LOST_KEY
 from pybench.workloads.result import Result
 from tests.making import artefacts_of, codes, run, store, write_classifier
 from tests.precision import graphs
@@ -155,6 +159,34 @@ def test_a_users_model_is_calibrated_on_random_samples_and_says_so(tmp_path: Pat
     assert result.labels["calibration"]["source"] == "random"
     assert codes(result) == {"small_calibration"}
     assert audit_onnx(path, "int8+fp16").valid
+
+
+@pytest.mark.parametrize(("factor", "why"), [(1e-5, "are 0"), (1e3, "NaN or infinite")], ids=["vanish", "overflow"])
+@pytest.mark.parametrize("precision", ["fp16", "int8+fp16"])
+def test_outputs_that_a_precision_loses_are_a_doubt_that_goes_with_the_file(
+    precision: str, factor: float, why: str, tmp_path: Path
+) -> None:
+    """Three products by 1e-5 end below FP16's smallest number, three by 1e3 beyond its largest."""
+    weight = (factor * np.random.default_rng(0).standard_normal((8, 8))).astype(np.float32)
+    nodes = [helper.make_node("MatMul", [source, "w"], [target], target) for source, target in ("xa", "ab", "by")]
+    model = graphs.model(nodes, {"x": ["n", 8]}, {"y": ["n", 8]}, {"w": weight})
+    files = {"model": graphs.saved(model, tmp_path / "m")}
+    case = DIGITS.with_factors(model="m", precision=precision, sources=(("model", f"{factor}".ljust(64, "0")),))
+    (tmp_path / "out").mkdir()
+    result, path = made(case, tmp_path / "out", files)
+    assert "outputs_lost" in codes(result)
+    assert why in read_notes(path).metadata[LOST_KEY]
+    (tmp_path / "bf16").mkdir()
+    result, path = made(case.with_factors(precision="bf16"), tmp_path / "bf16", files)
+    assert "outputs_lost" not in codes(result)
+    assert LOST_KEY not in read_notes(path).metadata
+
+
+def test_a_run_of_a_file_that_lost_its_outputs_carries_the_doubt(tmp_path: Path) -> None:
+    path = write_classifier(tmp_path / "mine.onnx")
+    stamp(path, {LOST_KEY: "all outputs are 0"})
+    case = DIGITS.with_factors(model="mine.onnx", quantiser=None, iterations=2, idle_window_s=0.0)
+    assert "outputs_lost" in codes(run(case.with_factors(sources=(("model", "9" * 64),)), {"model": path}))
 
 
 def test_a_file_that_is_quantised_already_has_no_ranges_to_find(tmp_path: Path) -> None:

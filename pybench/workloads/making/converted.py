@@ -9,6 +9,7 @@ from pathlib import Path
 from pybench.factors import floating_type
 from pybench.precision.audit import audit_onnx
 from pybench.precision.notes import KEPT_KEY
+from pybench.workloads.making.agreement import judge_agreement
 from pybench.workloads.making.order import Order
 from pybench.workloads.making.samples import COMPARED_SAMPLES, CalibrationSamples
 from pybench.workloads.result import Result, Verdict
@@ -16,7 +17,6 @@ from pybench.workloads.result import Result, Verdict
 
 def make(order: Order, path: Path) -> Result:
     from pybench.precision.conversion import convert
-    from pybench.precision.execution import compare_files
     from pybench.precision.network import open_network
 
     parameters, source = order.parameters, order.needed("onnx", "model")
@@ -32,10 +32,10 @@ def make(order: Order, path: Path) -> Result:
         "constants_clipped": done.clipped,
         "constants_vanished": done.vanished,
         "compared_on": samples.source,
-        **compare_files(source, path, precision, samples.compared()),
         "precision_realised": found.realised,
         "precision_facts": found.facts,
     }
     result = Result(labels=labels)
+    judge_agreement(result, source, path, precision, samples)
     result.valid["precision"] = Verdict(found.valid, found.reasons)
     return result

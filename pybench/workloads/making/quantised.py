@@ -21,6 +21,7 @@ from pybench.factors import QAT, floating_type, quantised_type
 from pybench.precision.audit import audit_onnx
 from pybench.precision.notes import KEPT_KEY
 from pybench.workloads.doubts import CALIBRATION_KEY, calibration_cautions
+from pybench.workloads.making.agreement import judge_agreement
 from pybench.workloads.making.order import Order
 from pybench.workloads.making.samples import COMPARED_SAMPLES, CalibrationSamples
 from pybench.workloads.result import Result, Verdict
@@ -32,15 +33,14 @@ def make(order: Order, path: Path) -> Result:
     precision, quantiser = parameters["precision"], parameters["quantiser"]
     if audit_onnx(source, "fp32").facts["quantize_linear_nodes"]:
         return _keep_quantised(source, path, precision)
-    from pybench.precision.execution import compare_files
-
     samples = CalibrationSamples.of_file(source, {"calibration_images": COMPARED_SAMPLES, **parameters}, order.files)
     quantise = {"pybench": _by_pybench, "onnxruntime": _by_onnxruntime, "modelopt": _by_modelopt, QAT: _by_training}[
         quantiser
     ]
     calibration, labels = quantise(order, source, path, samples)
     labels = {"calibration": calibration, "quantiser": quantiser, "scheme": parameters["scheme"], **labels}
-    result = Result(labels=labels | compare_files(source, path, precision, samples.compared()))
+    result = Result(labels=labels)
+    judge_agreement(result, source, path, precision, samples)
     return _audited(result, path, precision, calibration_cautions({CALIBRATION_KEY: json.dumps(calibration)}))
 
 

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outputs of a file in lower precision against FP32's, on samples; a file whose outputs mean nothing says so itself.
+
+It says so in a property, which the engine that is built of it carries on: so every run of either can doubt it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pybench.workloads.doubts import LOST_KEY, lost_outputs, output_cautions
+from pybench.workloads.making.samples import CalibrationSamples
+from pybench.workloads.result import Result
+
+
+def judge_agreement(result: Result, source: Path, path: Path, precision: str, samples: CalibrationSamples) -> None:
+    """Adds labels `against_fp32_*` to a result and, where outputs are lost, a caution to it and a note to the file."""
+    from pybench.precision.execution import compare_files
+    from pybench.precision.int8 import stamp
+
+    labels = compare_files(source, path, precision, samples.compared())
+    result.labels |= labels
+    lost = lost_outputs(labels)
+    if lost is not None:
+        note = {LOST_KEY: lost}
+        stamp(path, note)
+        result.cautions += output_cautions(note)
