@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,10 +81,14 @@ def print_preview(found: Preview) -> None:
         print(f"{case.id[:12]}  {case.title()}" + (f"  [unsupported: {reason[1]}]" if reason else ""))
     for recipe in found.missing:
         print(f"to make  {recipe.title()}")
-    runnable = counted(sum(reason is None for reason in found.unsupported.values()), "case")
+    codes = Counter(reason[0] for reason in found.unsupported.values() if reason)
+    runnable = counted(len(found.cases) - codes.total(), "case")
     basis = f"{found.guess.measured} of {runnable} from their own runs, the rest nominal: within a factor of three"
     print(
         f"{counted(len(found.cases), 'case')} in {counted(found.blocks, 'block')}: {counted(found.runs, 'run')} "
         f"({found.done} done), {counted(len(found.missing), 'artefact')} to make, into {found.directory}"
     )
     print(f"about {duration_text(found.guess.seconds)} and {found.guess.bytes / 1e6:.1f} MB for all of it ({basis})")
+    if codes:
+        why = ", ".join(f"{code} {number}" for code, number in codes.most_common())
+        print(f"{codes.total()} of {counted(len(found.cases), 'case')} cannot run on this machine: {why}")

@@ -66,10 +66,15 @@ def _tensorrt() -> dict[str, Any]:
 
 def _modelopt() -> dict[str, Any]:
     """It is never in this environment, as its pins clash: uv makes one for it when a plan first asks."""
+    from pybench.precision.modelopt import COMPLETE, folder_of_environment
+
+    folder = folder_of_environment()
+    if (folder / COMPLETE).exists():
+        return {"how": f"its environment lies in {folder}"}
     uv = shutil.which("uv")
     if uv is None:
         raise UnsupportedError("modelopt needs an environment of its own, and there is no uv to make it", code="no_uv")
-    return {"uv": uv}
+    return {"how": f"{uv} makes its environment at first use"}
 
 
 def _torch() -> dict[str, Any]:

@@ -89,6 +89,17 @@ def test_a_dry_run_lists_everything_and_starts_nothing(plan: Path, capsys: pytes
     assert not Path("results").exists()
 
 
+def test_a_dry_run_counts_the_cases_that_cannot_run_here_by_why(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = "infer, model: mlp, runtime: onnxruntime, device: cpu, precision: [fp32, fp8, fp16, fp8+fp16]"
+    plan.write_text(PLAN.replace("noop, iterations: [1, 2]", cells))
+    pytest.importorskip("onnxruntime")
+    assert main(["run", str(plan), "--dry-run"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "3 of 4 cases cannot run on this machine: "
+        "no_fp8_in_onnxruntime 1, no_fp16_in_onnxruntime 1, no_fp8+fp16_in_onnxruntime 1"
+    )
+
+
 def test_a_dry_run_of_a_shard_counts_its_own_runs(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["run", str(plan)])
     capsys.readouterr()

@@ -5,16 +5,24 @@ from pathlib import Path
 
 import pytest
 
+from pybench.precision import modelopt
 from pybench.worker.probe import probe
 
 
-def test_modelopt_needs_uv_to_make_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modelopt_needs_its_environment_or_uv_to_make_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     why = "modelopt needs an environment of its own, and there is no uv to make it"
     assert probe(["modelopt"]) == {"modelopt": {"available": False, "why": why}}
-    (tmp_path / "uv").write_text("#!/bin/sh\n")
-    (tmp_path / "uv").chmod(0o755)
-    assert probe(["modelopt"]) == {"modelopt": {"available": True, "uv": str(tmp_path / "uv")}}
+    uv = tmp_path / "uv"
+    uv.write_text("#!/bin/sh\n")
+    uv.chmod(0o755)
+    assert probe(["modelopt"]) == {"modelopt": {"available": True, "how": f"{uv} makes its environment at first use"}}
+    uv.unlink()
+    folder = modelopt.folder_of_environment()
+    folder.mkdir(parents=True)
+    (folder / modelopt.COMPLETE).touch()
+    assert probe(["modelopt"]) == {"modelopt": {"available": True, "how": f"its environment lies in {folder}"}}
 
 
 def test_what_pybench_raises_on_purpose_is_told_without_its_class_and_hint() -> None:
