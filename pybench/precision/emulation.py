@@ -20,8 +20,9 @@ LOW: frozenset[int] = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 FP32: int = TensorProto.FLOAT
 
 
-def emulate(network: Network) -> onnx.ModelProto:
-    """The FP32 model. `network`: with inputs and outputs in FP32, as `conversion` leaves them; it stays as it is."""
+def emulate(network: Network, *, rounding: bool = True) -> onnx.ModelProto:
+    """The FP32 model. `network`: with inputs and outputs in FP32, as `conversion` leaves them; it stays as it is.
+    `rounding`: of every tensor; without, only constants are those of the type, as if kernels fused all there is."""
     model = onnx.ModelProto()
     model.CopyFrom(network.model)
     graph = model.graph
@@ -30,19 +31,13 @@ def emulate(network: Network) -> onnx.ModelProto:
         _widen(tensor)
     del graph.node[:]
     for node in network.nodes:
-        graph.node.extend(_rounded(network, node))
+        graph.node.extend(_rounded(network, node) if rounding else [_widened(node)])
     return model
 
 
 def _rounded(network: Network, original: onnx.NodeProto) -> list[onnx.NodeProto]:
     """A node in FP32, and the Casts that round what it writes."""
-    node = onnx.NodeProto()
-    node.CopyFrom(original)
-    for attribute in node.attribute:
-        if attribute.name in ("to", "dtype", "output_dtype") and attribute.i in LOW:
-            attribute.i = FP32
-        elif attribute.name == "value":
-            _widen(attribute.t)
+    node = _widened(original)
     casts = []
     for position, name in enumerate(original.output):
         kind = network.type_of(name)
@@ -52,6 +47,18 @@ def _rounded(network: Network, original: onnx.NodeProto) -> list[onnx.NodeProto]
             casts.append(helper.make_node("Cast", [node.output[position]], [low], to=kind))
             casts.append(helper.make_node("Cast", [low], [name], to=FP32))
     return [node, *casts]
+
+
+def _widened(original: onnx.NodeProto) -> onnx.NodeProto:
+    """A node in FP32."""
+    node = onnx.NodeProto()
+    node.CopyFrom(original)
+    for attribute in node.attribute:
+        if attribute.name in ("to", "dtype", "output_dtype") and attribute.i in LOW:
+            attribute.i = FP32
+        elif attribute.name == "value":
+            _widen(attribute.t)
+    return node
 
 
 def _widen(tensor: onnx.TensorProto) -> None:

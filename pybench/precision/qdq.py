@@ -19,6 +19,7 @@ from pybench.errors import InputError
 from pybench.precision.network import Network
 from pybench.precision.placement import (
     CONVOLUTIONS,
+    PRODUCTS,
     Placement,
     Quantisation,
     attribute,
@@ -94,7 +95,8 @@ class _Writing:
         value = self._network.constant(name).astype(np.float32)
         is_whole = self._scales_whole and original.op_type in CONVOLUTIONS
         axis = None if is_whole else _channel_axis(original, position, value.ndim)
-        other = float(self._scale(original.input[1 - position])) if self._codes.kind == "fp8" else None
+        multiplied = self._codes.kind == "fp8" or original.op_type in PRODUCTS  # INT8's convolutions scale in FP32
+        other = float(self._scale(original.input[1 - position])) if multiplied else None
         key = name, axis, other
         if key not in self._weights:
             self._weights[key] = self._pair(name, self._codes.scales(magnitudes(value, axis), other), axis)

@@ -6,7 +6,8 @@
 
 A power of two costs FP8 nothing, as its codes are floating numbers, and is exact in every type. Any other is not: the
 products of TensorRT 10.6 multiply the two scales in FP16, cutting off what does not fit, and those products are among
-FP16's subnormal numbers, with a few bits left or none (docs/log.md).
+FP16's subnormal numbers, with a few bits left or none (docs/log.md). INT8's scales cannot be rounded so far; a weight's
+is raised, by a few percent, until nothing is cut off its product with the activation's.
 
 INT8's -128 is left out of the scale, so that the range is symmetric; 448 is E4M3's largest finite number. (modelopt's
 FP8 scales are 12.4 times as large: amax / 127 * 448 / 127; docs/log.md.) Rounding is to nearest, ties to even, as
@@ -25,7 +26,10 @@ from pybench.precision.network import Array
 
 # Of two factors in FP8 with FP16 around: FP16's smallest number, which holds that power of two exactly.
 LEAST_PRODUCT = {"fp16": 2.0**-24}
-FURTHEST_RAISED = 2.0**10  # of a scale for that product's sake: codes up to 0.4 are left, 200 times the smallest
+# Where FP16's numbers are multiples of its smallest: below, what it cuts off is more than 2^-10 of a product.
+SUBNORMAL = 2.0**-14
+# Of a scale for that product's sake. FP8: codes up to 0.4 are left, 200 times the smallest; INT8: 4 bits and the sign.
+FURTHEST_RAISED = {"fp8": 2.0**10, "int8": 2.0**3}
 
 LARGEST = {"int8": 127.0, "fp8": 448.0}
 CODES = {"int8": np.dtype(np.int8), "fp8": np.dtype(ml_dtypes.float8_e4m3fn)}
@@ -44,27 +48,40 @@ class Codes:
     def scales(self, magnitudes: Reals, other: float | None = None) -> Reals:
         """Scales of largest magnitudes, as FP32 numbers that the floating type holds exactly; always above 0.
 
-        `other`: the scale of the factor that these are multiplied with; FP8's are raised so that the product of both
-        is a number of the floating type. INT8's are rounded upwards, so that the largest magnitude still fits (FP16's
-        smallest scale is 2^-24: tensors below 7.6e-6 use only part of INT8's codes), and before anything is encoded, so
-        that codes are made with the scale that undoes them. What is all 0 gets the scale 1, and what is too large for
-        the floating type that type's largest: it overflows there before it is encoded.
+        `other`: the scale of the factor that these are multiplied with, where that product is computed in the floating
+        type: they are raised so that it is a number of that type. INT8's only among FP16's subnormal numbers, and to
+        2^-10 of it: that costs 6 % of a scale at most where the product is 1e-6, and less where it is larger.
+
+        INT8's are rounded upwards, so that the largest magnitude still fits (FP16's smallest scale is 2^-24: tensors
+        below 7.6e-6 use only part of INT8's codes), and before anything is encoded, so that codes are made with the
+        scale that undoes them. What is all 0 gets the scale 1, and what is too large for the floating type that type's
+        largest: it overflows there before it is encoded.
         """
         kind = _FLOATING[self.floating]
         exact = np.where(magnitudes > 0, magnitudes / np.float32(LARGEST[self.kind]), np.float32(1)).astype(np.float32)
         if self.kind == "fp8":
             return self._powers_of_two(exact, other)
+        if other is not None and self.floating in LEAST_PRODUCT:
+            exact = self._raised(exact, other)
         exact = np.minimum(exact, np.float32(ml_dtypes.finfo(kind).max))  # type: ignore[no-untyped-call]
         nearest = exact.astype(kind)
         above = np.nextafter(nearest, ml_dtypes.finfo(kind).max)  # type: ignore[no-untyped-call]
         rounded: Reals = np.where(nearest.astype(np.float32) < exact, above, nearest).astype(np.float32)
         return np.maximum(rounded, np.float32(2.0**-126))
 
+    def _raised(self, exact: Reals, other: float) -> Reals:
+        """Scales whose product with `other` lies on, or right above, one of FP16's subnormal numbers."""
+        step = LEAST_PRODUCT[self.floating]
+        products = exact.astype(np.float64) * other
+        wanted = np.where(products < SUBNORMAL, np.ceil(products / step) * step / other, exact)
+        raised: Reals = np.minimum(wanted, exact * np.float64(FURTHEST_RAISED[self.kind])).astype(np.float32)
+        return np.maximum(raised, exact)
+
     def _powers_of_two(self, exact: Reals, other: float | None) -> Reals:
         fraction, exponent = np.frexp(exact)  # exact = fraction * 2^exponent, fraction in [0.5, 1)
         powers = np.ldexp(np.float32(1), np.where(fraction == 0.5, exponent - 1, exponent))
         least = LEAST_PRODUCT.get(self.floating, 2.0**-126)
-        raised = np.minimum(least / other, powers * FURTHEST_RAISED) if other is not None else least
+        raised = np.minimum(least / other, powers * FURTHEST_RAISED[self.kind]) if other is not None else least
         largest = 2.0 ** (ml_dtypes.finfo(_FLOATING[self.floating]).maxexp - 1)  # type: ignore[no-untyped-call]
         scales: Reals = np.clip(np.maximum(powers, raised), least, largest).astype(np.float32)
         return scales

@@ -281,6 +281,41 @@ def test_the_largest_magnitude_never_saturates(floating: str) -> None:
         assert (scales * np.float32(largest) >= values * (1 - 1e-6)).all()
 
 
+def test_a_scale_of_int8_is_raised_until_fp16_cuts_nothing_off_its_product() -> None:
+    codes = Codes("int8", "fp16")
+    largest = np.float32(10.0) ** np.linspace(-2, 1, 60, dtype=np.float32)  # scales that are no subnormal numbers
+    plain = codes.scales(largest)
+    for activation in codes.scales(np.float32(10.0) ** np.linspace(-1, 2, 9, dtype=np.float32)):
+        raised = codes.scales(largest, float(activation))
+        products, before = (scale.astype(np.float64) * activation for scale in (raised, plain))
+        rounded = products.astype(np.float16)
+        below = np.where(rounded > products, np.nextafter(rounded, np.float16(0)), rounded).astype(np.float64)
+        assert (raised >= plain).all()
+        assert (below[before < 2.0**-14] >= products[before < 2.0**-14] * (1 - 2.0**-9)).all()
+        assert (raised[before >= 2.0**-14] == plain[before >= 2.0**-14]).all()
+        assert (products <= before * (1 + 2.0**-9) + 2.0**-24).all()
+    assert (Codes("int8", "bf16").scales(largest, 1e-3) == Codes("int8", "bf16").scales(largest)).all()
+    assert (codes.scales(largest, 1e-9) <= plain * 8 * (1 + 2.0**-10)).all()  # not without end
+
+
+def test_scales_of_weights_are_raised_in_products_with_fp16_around_and_nowhere_else() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "k"], ["c"], "conv"), helper.make_node("Flatten", ["c"], ["f"]),
+        helper.make_node("MatMul", ["f", "w"], ["y"], "product"),
+    ]  # fmt: skip
+    weights = {name: np.full(shape, 1e-3, np.float32) for name, shape in (("k", (3, 3, 1, 1)), ("w", (12, 4)))}
+    made = graphs.model(nodes, {"x": [1, 3, 2, 2]}, {"y": [1, 4]}, weights)
+    found = {}
+    for floating in ("fp32", "fp16"):
+        network = as_network(made)
+        insert_qdq(network, {"x": 0.1, "f": 0.1}, Quantisation("int8", floating))
+        found[floating] = {name: network.constant(f"{name}_scale").max() for name in ("k", "w")}
+    assert found["fp32"]["k"] == pytest.approx(1e-3 / 127)
+    assert found["fp16"]["k"] == pytest.approx(1e-3 / 127, rel=0.01)  # rounded upwards
+    assert found["fp32"]["w"] == pytest.approx(1e-3 / 127)
+    assert found["fp16"]["w"] == pytest.approx(8e-3 / 127, rel=0.01)  # 6.2e-9 is below FP16's numbers
+
+
 @pytest.mark.parametrize(("kind", "largest"), [("int8", 65504), ("fp8", 2.0**15)])
 def test_a_scale_beyond_the_floating_type_is_its_largest(kind: str, largest: float) -> None:
     assert float(Codes(kind, "fp16").scales(np.array(3e38, np.float32))) == largest
