@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pybench.errors import InputError
 from pybench.factors import floating_type, quantised_type
 from pybench.precision.notes import kept_nodes
 from pybench.precision.onnx_graph import Graph, Node, node_name, read_graph
@@ -76,6 +77,17 @@ def audit_onnx(path: Path, precision: str) -> Audit:
     if floating_type(precision) == "fp32":
         return _judge_fp32(graph, counts, facts)
     return _judge_floating(floating_type(precision), found, kept or {}, facts)
+
+
+def require_fp32(path: Path, beside: str = "fp32") -> None:
+    """Raises InputError for a file that multiplies in another floating type than FP32 and `beside`: it cannot be what a
+    precision is made of, for its weights are rounded already, and outputs would be compared with its own."""
+    found = set(audit_onnx(path, "fp32").facts["multiplying_types"]) & set(_WORDS.values()) - {"fp32", beside}
+    if found:
+        raise InputError(
+            f"{path} multiplies in {' and '.join(sorted(found))}, and lower precisions are made of FP32",
+            hint="export the model in FP32",
+        )
 
 
 def quantised_nodes(graph: Graph) -> set[str]:

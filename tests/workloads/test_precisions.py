@@ -16,7 +16,9 @@ from pybench import workloads
 from pybench.case import Case
 from pybench.errors import InputError, UnsupportedError
 from pybench.precision.audit import audit_onnx
+from pybench.precision.conversion import convert
 from pybench.precision.int8 import stamp
+from pybench.precision.network import open_network
 from pybench.precision.notes import read_notes
 from pybench.recipe import in_making_order, recipes_of
 from pybench.workloads.doubts import LOST_KEY
@@ -149,6 +151,22 @@ def test_what_onnxruntimes_quantiser_does_not_know_is_refused(
     with pytest.raises(UnsupportedError) as refusal:
         made(case, tmp_path)
     assert refusal.value.code == code
+
+
+@pytest.mark.parametrize("quantiser", ["pybench", "onnxruntime"])
+@pytest.mark.parametrize("precision", ["int8", "fp8+fp16", "bf16", "fp16"])
+def test_a_users_model_in_half_precision_is_no_origin_of_others(precision: str, quantiser: str, tmp_path: Path) -> None:
+    network = open_network(write_classifier(tmp_path / "mine.onnx"))
+    convert(network, "fp16")
+    network.save(tmp_path / "half.onnx", {})
+    case = DIGITS.with_factors(model="half.onnx", precision=precision, quantiser=quantiser)
+    case = case.with_factors(sources=(("model", f"5{quantiser}".ljust(64, "0")),))
+    (tmp_path / "out").mkdir()
+    if precision == "fp16":
+        assert made(case, tmp_path / "out", {"model": tmp_path / "half.onnx"})[0].valid["precision"].value is True
+        return
+    with pytest.raises(InputError, match=r"half\.onnx multiplies in fp16, and lower precisions are made of FP32"):
+        made(case, tmp_path / "out", {"model": tmp_path / "half.onnx"})
 
 
 def test_a_users_model_is_calibrated_on_random_samples_and_says_so(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pybench.precision.audit import audit_onnx
+from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.workloads.making.order import Order
 from pybench.workloads.making.samples import CalibrationSamples
 from pybench.workloads.result import Result
@@ -23,6 +23,7 @@ def make(order: Order, path: Path) -> Result:
     if audit_onnx(source, "fp32").facts["quantize_linear_nodes"]:
         _write(path, {"calibration": None, "amax": {}})
         return Result(labels={"calibration": "in the file"})
+    require_fp32(source)
     samples = CalibrationSamples.of_file(source, parameters, order.files)
     ranges = find_ranges(open_network(source), samples, parameters["calibration"])
     calibration = samples.record(ranges.method, ranges.sha256)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from pybench.factors import floating_type
-from pybench.precision.audit import audit_onnx
+from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
 from pybench.workloads.making.agreement import judge_agreement
 from pybench.workloads.making.order import Order
@@ -21,6 +21,7 @@ def make(order: Order, path: Path) -> Result:
 
     parameters, source = order.parameters, order.needed("onnx", "model")
     precision = parameters["precision"]
+    require_fp32(source, beside=precision)  # what is in the type already stays as it is
     network = open_network(source)
     done = convert(network, floating_type(precision), parameters["keep_fp32"])
     network.save(path, {KEPT_KEY: json.dumps(done.kept, sort_keys=True)})

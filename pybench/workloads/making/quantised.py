@@ -18,7 +18,7 @@ from typing import Any
 from pybench.cautions import Caution
 from pybench.errors import UnsupportedError
 from pybench.factors import QAT, floating_type, quantised_type
-from pybench.precision.audit import audit_onnx
+from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
 from pybench.workloads.doubts import CALIBRATION_KEY, calibration_cautions
 from pybench.workloads.making.agreement import judge_agreement
@@ -33,6 +33,7 @@ def make(order: Order, path: Path) -> Result:
     precision, quantiser = parameters["precision"], parameters["quantiser"]
     if audit_onnx(source, "fp32").facts["quantize_linear_nodes"]:
         return _keep_quantised(source, path, precision)
+    require_fp32(source)
     samples = CalibrationSamples.of_file(source, {"calibration_images": COMPARED_SAMPLES, **parameters}, order.files)
     quantise = {"pybench": _by_pybench, "onnxruntime": _by_onnxruntime, "modelopt": _by_modelopt, QAT: _by_training}[
         quantiser
