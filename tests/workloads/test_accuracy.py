@@ -36,6 +36,16 @@ def test_int8_stays_close_and_is_really_int8() -> None:
     assert not codes(result)
 
 
+def test_accuracy_of_symmetric_int8_counts_where_its_time_does_not() -> None:
+    """onnxruntime's CPU provider has no integer kernels for most of it, and computes the same pairs of Q/DQ in FP32."""
+    case = DIGITS.with_factors(precision="int8", quantiser="pybench")
+    result = run(case)
+    assert result.valid["precision"].value is True
+    assert result.metrics["top1_percent"].value > 96
+    timed = run(case.with_factors(workload="infer", iterations=2, batch=1, idle_window_s=0.0))
+    assert (timed.valid["precision"].value, timed.valid["precision"].reasons) == (False, ("no_integer_kernels",))
+
+
 def test_accuracy_repeats_exactly() -> None:
     one, same = run(DIGITS, seed=1), run(DIGITS, seed=2)
     assert np.array_equal(one.tables["predictions"]["top1"], same.tables["predictions"]["top1"])
