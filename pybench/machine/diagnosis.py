@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pybench.errors import InputError
 from pybench.machine import profiles
 from pybench.machine.facts import Facts
-from pybench.machine.support import INSTALL, ONNX_EXTRA
+from pybench.machine.support import INSTALL, ONNX_EXTRA, PROVIDER_NAMES
 
 Status = Literal["yes", "no"]
 GIB = 2**30
@@ -43,10 +43,18 @@ def diagnose(facts: Facts) -> list[Finding]:
     ]
 
 
+def _onnxruntime(fact: Any) -> str:
+    """The version, and which values of the factor `provider` the installed build has."""
+    built_in = ", ".join(name for name, provider in PROVIDER_NAMES.items() if provider in fact.get("providers", []))
+    return f"onnxruntime {fact['version']}, providers {built_in}"
+
+
 Describe = Callable[[Any], str]
 _ROWS: tuple[tuple[str, str, Describe, str], ...] = (
     ("torch models, training", "torch", lambda fact: f"torch {fact['version']}", INSTALL["torch"]),
-    ("ONNX models on ONNX Runtime", "onnxruntime", lambda fact: f"onnxruntime {fact['version']}", ONNX_EXTRA),
+    ("torch-compile", "compiler", lambda fact: f"builds with {fact['path']}", INSTALL["compiler"]),
+    ("torch-tensorrt", "torch_tensorrt", lambda fact: f"torch-tensorrt {fact['version']}", INSTALL["torch_tensorrt"]),
+    ("ONNX models on ONNX Runtime", "onnxruntime", _onnxruntime, ONNX_EXTRA),
     ("export to ONNX", "onnxscript", lambda fact: f"onnxscript {fact['version']}", ONNX_EXTRA),
     ("FP16, BF16, INT8, FP8 in ONNX", "onnx", lambda fact: f"onnx {fact['version']}", ONNX_EXTRA),
     ("TensorRT engines", "tensorrt", lambda fact: f"TensorRT {fact['version']}", INSTALL["tensorrt"]),

@@ -278,6 +278,22 @@ def test_doctor_says_what_engines_need_and_how_to_get_it(replies: dict[str, Any]
     assert "install uv" in (findings["quantiser: modelopt"].hint or "")
 
 
+def test_doctor_knows_every_runtime_and_what_onnxruntime_was_built_with(replies: dict[str, Any]) -> None:
+    findings = {finding.what: finding for finding in machine.diagnose(replies)}
+    for what, hint in (("torch-compile", "C++ compiler"), ("torch-tensorrt", "same version as torch")):
+        assert findings[what].status == "no"
+        assert hint in (findings[what].hint or "")
+    facts = {
+        "compiler": {"available": True, "path": "/usr/bin/g++"},
+        "torch_tensorrt": {"available": True, "version": "2.14.0"},
+        "onnxruntime": {**ALL_PROVIDERS, "version": "1.31.1"},
+    }
+    findings = {finding.what: finding for finding in machine.diagnose({**replies, **facts})}
+    assert findings["torch-compile"].detail == "builds with /usr/bin/g++"
+    assert findings["torch-tensorrt"].detail == "torch-tensorrt 2.14.0"
+    assert findings["ONNX models on ONNX Runtime"].detail == "onnxruntime 1.31.1, providers cpu, cuda, tensorrt"
+
+
 def test_doctor_finds_no_gpu_for_engines_without_a_driver(replies: dict[str, Any]) -> None:
     cuda_python = {"available": True, "version": "13.5.0"}
     findings = {finding.what: finding for finding in machine.diagnose({**replies, "cuda_python": cuda_python})}
