@@ -65,8 +65,11 @@ def matching_nodes(network: Network, keep_fp32: str | None) -> set[str]:
         raise InputError(f"keep_fp32 is no regular expression ({error})") from error
     found = {node.name for node in network.nodes if expression.fullmatch(node.name)}
     if not found:
-        examples = ", ".join(node.name for node in network.nodes[:3])
-        raise InputError(f"no node's whole name matches keep_fp32: {keep_fp32!r}", hint=f"names are like {examples}")
+        part = next((node.name for node in network.nodes if expression.search(node.name)), None)
+        hint = f"names are like {', '.join(node.name for node in network.nodes[:3])}"
+        if part is not None:
+            hint = f"it has to match a whole name, and matches a part of {part}: put .* around it"
+        raise InputError(f"no node's whole name matches keep_fp32: {keep_fp32!r}", hint=hint)
     return found
 
 

@@ -200,6 +200,13 @@ def test_a_language_model_converts_whole(floating: str) -> None:
     assert compare(before, after).relative_error < (3e-3 if floating == "fp16" else 3e-2)
 
 
+def test_a_keep_list_that_matches_parts_of_names_is_told_so() -> None:
+    with pytest.raises(InputError, match="matches a part of stem: put"):
+        convert(as_network(graphs.residual_block()), "fp16", keep_fp32="ste")
+    with pytest.raises(InputError, match="names are like stem"):
+        convert(as_network(graphs.residual_block()), "fp16", keep_fp32="nothing")
+
+
 @pytest.mark.parametrize("floating", ["fp16", "bf16"])
 def test_a_scalar_constant_stays_a_scalar(floating: str) -> None:
     """Clip refuses bounds that have a dimension, and a sum of two scalars has none."""
