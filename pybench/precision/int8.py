@@ -122,15 +122,14 @@ def require_unquantised(path: Path, names: Collection[str]) -> None:
 
 
 def require_finite_scales(path: Path) -> None:
-    """Raises InputError where a quantiser wrote a scale that nothing can be divided by: of an activation that is not
-    finite on the samples."""
+    """Raises InputError where a quantiser wrote a scale that is no number: of an activation that is NaN or infinite."""
     graph = onnx.load(path).graph
     values = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type != QUANTISE or node.input[1] not in values:
             continue
         scale = numpy_helper.to_array(values[node.input[1]]).astype(np.float32)
-        if not (np.isfinite(scale) & (scale > 0)).all():
+        if not np.isfinite(scale).all():
             raise InputError(f"{node.input[0]} is not finite on the calibration samples", hint="it can have no scale")
 
 

@@ -74,8 +74,9 @@ class Codes:
         step = LEAST_PRODUCT[self.floating]
         products = exact.astype(np.float64) * other
         wanted = np.where(products < SUBNORMAL, np.ceil(products / step) * step / other, exact)
-        raised: Reals = np.minimum(wanted, exact * np.float64(FURTHEST_RAISED[self.kind])).astype(np.float32)
-        return np.maximum(raised, exact)
+        raised = np.minimum(wanted, exact * np.float64(FURTHEST_RAISED[self.kind]))
+        nearest: Reals = np.maximum(raised.astype(np.float32), exact)
+        return np.where(nearest < raised, np.nextafter(nearest, np.float32(np.inf)), nearest)  # never below the number
 
     def _powers_of_two(self, exact: Reals, other: float | None) -> Reals:
         fraction, exponent = np.frexp(exact)  # exact = fraction * 2^exponent, fraction in [0.5, 1)
