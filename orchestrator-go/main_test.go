@@ -357,7 +357,7 @@ func TestStandardInputThatNobodyEndsKeepsNoConsumersDeathFromEndingTheRun(t *tes
 		if result.code != 1 || result.record.Ended != "consumer" {
 			t.Fatalf("exit %d, %+v", result.code, result.record)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("it waits for standard input although the consumer is gone")
 	}
 }

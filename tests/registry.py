@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_ports
 from tests.waiting import wait_for
 
 REGISTRY = shutil.which("docker-registry")
@@ -38,7 +39,7 @@ def serve_registry(folder: Path, more: str = "") -> Iterator[RunningRegistry]:
     """A registry whose configuration has `more` besides, without TLS; skips the test where there is none."""
     if REGISTRY is None:
         pytest.skip(f"SKIPPED: {NO_REGISTRY}")
-    port = free_port()
+    (port,) = free_ports(1)
     (folder / "config.yml").write_text(
         f"version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {folder}/data}}}}\n"
         f'http: {{addr: "127.0.0.1:{port}"}}\n{more}'
@@ -54,13 +55,7 @@ def serve_registry(folder: Path, more: str = "") -> Iterator[RunningRegistry]:
             yield RunningRegistry(f"127.0.0.1:{port}", folder / "data")
         finally:
             process.terminate()
-            process.wait(10)
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+            process.wait(60)
 
 
 def _listens(port: int) -> bool:

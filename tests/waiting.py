@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def wait_for(condition: Callable[[], Any], limit_s: float = 20.0) -> Any:
+def wait_for(condition: Callable[[], Any], limit_s: float = 60.0) -> Any:
     """The first true value of `condition`, or a failure after `limit_s`."""
     until = time.monotonic() + limit_s
     while time.monotonic() < until:

@@ -10,7 +10,8 @@
 // power stays as recorded and energy is scaled with time, so the two still agree. At its end the trace begins again,
 // and the energy counter goes on from where it was. The counter's call takes as long as it took then. What can be
 // set, and how that is made to fail, is in replay_settings.hpp. replay_step_realtime(microseconds), which NVML lacks,
-// moves the driver's clock, once: everything after it is stamped so much later.
+// moves the driver's clock, once: everything after it is stamped so much later. replay_jump(microseconds) leaves so
+// much of the trace out, so that a test need not be in time for what comes next.
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,6 +88,8 @@ class Replay {
     started_us_ = realtime_us();
     return speed_ > 0;
   }
+
+  void jump(double by_us) { started_us_ = started_us_ - by_us / speed_; }
 
   // The latest row at or before now; null without a table or before its first row of the first round.
   const Row* current(const Table& table) const {
@@ -196,6 +199,10 @@ extern "C" {
 void replay_step_realtime(long long microseconds) {
   step_at_us = Replay::realtime_us();
   step_us = static_cast<double>(microseconds);
+}
+
+void replay_jump(long long microseconds) {
+  for (Replay& replay : replays) replay.jump(static_cast<double>(microseconds));
 }
 
 int nvmlInit_v2() {

@@ -2,6 +2,8 @@
 // The replayed GPU of the C++ tests: a trace folder of its own that a test may edit, and the device that plays it.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -51,6 +53,13 @@ class Replayed {
   std::filesystem::path folder_;
   std::shared_ptr<NvmlLibrary> library_;
 };
+
+// Leaves so much of what plays out.
+inline void jump_ms(std::int64_t milliseconds) {
+  void* library = dlopen(PYBENCH_REPLAY_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+  reinterpret_cast<void (*)(long long)>(dlsym(library, "replay_jump"))(milliseconds * 1000);
+  dlclose(library);
+}
 
 inline void sleep_ms(std::int64_t milliseconds) { sleep_until_ns(monotonic_raw_ns() + milliseconds * 1'000'000); }
 

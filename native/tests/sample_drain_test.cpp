@@ -21,18 +21,18 @@ std::vector<double> recorded_w(const std::filesystem::path& folder) {
   return powers;
 }
 
-TEST(SampleDrain, SlowDrainsAtRealSpeedLoseNothing) {
-  Replayed replayed;
+TEST(SampleDrain, SlowDrainsLoseNothing) {
+  Replayed replayed("0.5");
   const NvmlDevice device = replayed.device();
   SampleDrain drain;
   std::vector<DriverSample> all, fresh;
-  for (const std::int64_t wait_ms : {300, 1400, 1300}) {  // the buffer holds 2.4 s
+  for (const std::int64_t wait_ms : {300, 1400, 1300}) {  // the buffer holds 4.8 s
     sleep_ms(wait_ms);
     EXPECT_FALSE(drain.drain(device, fresh).lost);
     all.insert(all.end(), fresh.begin(), fresh.end());
   }
   const std::vector<double> recorded = recorded_w(replayed.folder());
-  ASSERT_GE(all.size(), 140u);
+  ASSERT_GE(all.size(), 70u);
   ASSERT_LE(all.size(), recorded.size());
   for (std::size_t index = 0; index < all.size(); ++index) {
     ASSERT_NEAR(all[index].power_mw, recorded[index] * 1000, 0.51) << index;
@@ -43,7 +43,7 @@ TEST(SampleDrain, SlowDrainsAtRealSpeedLoseNothing) {
 }
 
 TEST(SampleDrain, ADrainAfterTheBufferRanOverSaysSo) {
-  Replayed replayed("8");  // 120 samples are 0.3 s
+  Replayed replayed("2");  // 120 samples are 1.2 s
   const NvmlDevice device = replayed.device();
   SampleDrain drain;
   std::vector<DriverSample> fresh;
@@ -51,7 +51,7 @@ TEST(SampleDrain, ADrainAfterTheBufferRanOverSaysSo) {
   EXPECT_FALSE(drain.drain(device, fresh).lost);
   sleep_ms(100);
   EXPECT_FALSE(drain.drain(device, fresh).lost);
-  sleep_ms(600);
+  sleep_ms(1500);
   EXPECT_TRUE(drain.drain(device, fresh).lost);
   EXPECT_EQ(fresh.size(), 120u);
   EXPECT_FALSE(drain.drain(device, fresh).lost);

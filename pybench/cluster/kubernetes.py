@@ -36,8 +36,11 @@ _SCRIPT = """\
 shards=(%(shards)s)
 shard=${shards[$JOB_COMPLETION_INDEX]}
 # An eviction begins with SIGTERM: the run at hand is finished, and exit code %(again)s asks for another pod.
-trap 'kill -USR1 "$child"; caught=1' TERM
+evicted=0
+trap 'evicted=1' TERM
 %(pybench)s run %(directory)s --shard "$shard/%(count)s" --whole-blocks%(arguments)s & child=$!
+trap 'kill -USR1 "$child"; caught=1' TERM
+[ "$evicted" = 0 ] || kill -USR1 "$child"
 while :; do
   caught=0
   wait "$child"

@@ -31,7 +31,7 @@ FOLDER_VARIABLE = "PYBENCH_BOARD_STATE"
 
 LOCK_WAIT_S = 10.0  # a guardian needs some milliseconds, three failing attempts a second; another run needs minutes
 LOCK_POLL_S = 0.02
-GUARDIAN_START_S = 10.0  # 15 ms on an idle machine
+GUARDIAN_START_S = 60.0  # 15 ms on an idle machine
 GUARDIAN_END_S = 20.0
 
 

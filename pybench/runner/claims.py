@@ -58,10 +58,17 @@ def this_process() -> Claimant:
 def read_claimant(path: Path) -> Claimant | None:
     """Who made the claim at `path`; None where there is none, or it says something else."""
     try:
-        stored: dict[str, Any] = json.loads(path.read_text())
+        return _claimant_of(path.read_text())
+    except OSError:
+        return None
+
+
+def _claimant_of(text: str) -> Claimant | None:
+    try:
+        stored: dict[str, Any] = json.loads(text)
         job = BatchJob(**stored["job"]) if stored.get("job") else None
         return Claimant(**{name: stored[name] for name in Claimant.__slots__ if name != "job"}, job=job)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -89,8 +96,23 @@ def is_alive(path: Path, claimant: Claimant) -> bool:
     """
     other = read_claimant(path)
     age_s = heartbeat_age_s(path)
-    if other is None or age_s is None:
+    return other is not None and age_s is not None and _may_be_at_work(other, age_s, claimant)
+
+
+def is_dead(path: Path, claimant: Claimant) -> bool:
+    """Whether a claim at `path` is of somebody who is at work no more: it stays there, and nobody else claims `path`.
+
+    Not the same as not being alive: who has just ended has removed its claim, and another may make one any moment.
+    """
+    try:
+        other = _claimant_of(path.read_text())
+    except OSError:
         return False
+    age_s = heartbeat_age_s(path)
+    return age_s is not None and (other is None or not _may_be_at_work(other, age_s, claimant))
+
+
+def _may_be_at_work(other: Claimant, age_s: float, claimant: Claimant) -> bool:
     if other.job and claimant.job and other.job.is_earlier_start_of(claimant.job):
         return False
     if (other.boot_id, other.pid_namespace) == (claimant.boot_id, claimant.pid_namespace):

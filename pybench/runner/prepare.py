@@ -19,7 +19,7 @@ from pybench.errors import CorruptError
 from pybench.launcher import HERE, Access, Launcher
 from pybench.recipe import Recipe
 from pybench.rundir import CampaignDirectory, RunDirectory
-from pybench.runner.claims import Claimant, claim, is_alive, touch
+from pybench.runner.claims import Claimant, claim, is_dead, touch
 from pybench.runner.interruption import Interruption
 from pybench.runner.outcome import Outcome, judge, no_result, run_record
 from pybench.runner.process import run_worker
@@ -63,7 +63,7 @@ def _made(recipe: Recipe, maker: Maker) -> Outcome:
         attempt = RunDirectory(folder.with_name(f".{recipe.digest}.attempt-{number:02d}"), recipe.digest, 0, number)
         if claim(attempt.claim, maker.claimant):
             return _make_claimed(recipe, attempt, maker)
-        if not is_alive(attempt.claim, maker.claimant):
+        if is_dead(attempt.claim, maker.claimant):
             shutil.rmtree(attempt.path, ignore_errors=True)
             number += 1
         else:
@@ -127,7 +127,7 @@ def _publish(attempt: RunDirectory, folder: Path, outcome: Outcome) -> Outcome:
         if not (folder / rundir.COMPLETE).exists():
             raise storage.storage_error(error, folder) from error
         shutil.rmtree(attempt.path, ignore_errors=True)
-        return _stored_outcome(folder)
+        return _settled_outcome(folder) or outcome
     return outcome
 
 
@@ -143,10 +143,32 @@ def _request(recipe: Recipe, inputs: Mapping[str, Path], maker: Maker) -> dict[s
 
 def _usable(folder: Path, maker: Maker) -> Outcome | None:
     """The outcome of an artefact that is complete, unless it failed and is to be tried again."""
-    if not (folder / rundir.COMPLETE).exists():
+    outcome = _settled_outcome(folder)
+    if outcome is None or (maker.retry_failed and outcome.name not in rundir.COVERING):
         return None
-    outcome = _stored_outcome(folder)
-    return outcome if outcome.name in rundir.COVERING or not maker.retry_failed else None
+    return outcome
+
+
+def _settled_outcome(folder: Path) -> Outcome | None:
+    """The outcome of a complete artefact, None where there is none.
+
+    A runner that tries a failed one again sets it aside, maybe while it is read: what is missing is not corrupt.
+    """
+    while (identity := _identity(folder / rundir.COMPLETE)) is not None:
+        try:
+            return _stored_outcome(folder)
+        except CorruptError:
+            if _identity(folder / rundir.COMPLETE) == identity:
+                raise
+    return None
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def _stored_outcome(folder: Path) -> Outcome:

@@ -17,7 +17,7 @@ from pybench.errors import InputError, PybenchError
 from pybench.machine import profiles
 from pybench.machine.sensor import Board, measure_profile
 from pybench.rundir import CampaignDirectory
-from pybench.runner.claims import claim, is_alive, this_process
+from pybench.runner.claims import claim, is_dead, this_process
 
 WAIT_S = 0.5  # between two looks at a board that another runner is measuring
 
@@ -55,10 +55,10 @@ def _share(campaign: CampaignDirectory, board: Board, means: Means) -> None:
                     storage.write_json(path, _stored(board, means) or _measured(board, means))
             finally:
                 held.unlink(missing_ok=True)
-        elif is_alive(held, claimant):
-            time.sleep(WAIT_S)
-        else:
+        elif is_dead(held, claimant):
             number += 1
+        else:
+            time.sleep(WAIT_S)
 
 
 def _stored(board: Board, means: Means) -> profiles.Profile | None:

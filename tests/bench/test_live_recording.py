@@ -88,7 +88,7 @@ def test_the_channels_of_a_replayed_board_are_written_in_microseconds_and_si(rep
     for name, table in tables.items():
         times_us = np.array(table["t_call_us" if name.startswith("counter") else "t_us"], dtype=np.int64)
         assert np.all(np.diff(times_us) > 0)
-        assert times_us[-1] < 2_000_000
+        assert times_us[-1] < 100_000_000
     assert rows["counter"] > 4 * rows["counter_session"]
     assert 10 < max(map(float, tables["samples"]["power_w"])) < 1000
     assert 10 < max(map(float, tables["polled"]["power_instant_w"])) < 1000

@@ -20,6 +20,7 @@ from pybench.cli import main
 from pybench.cli.progress import Progress
 from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import PlannedRun
+from tests.gate import gate_here
 from tests.making import write_classifier
 from tests.small_disk import small_disk_of
 from tests.waiting import wait_for
@@ -297,16 +298,20 @@ def test_on_a_terminal_the_progress_is_one_line(plan: Path) -> None:
     assert b"\n" not in shown
 
 
-def test_ctrl_c_is_answered_at_once_and_the_run_at_hand_is_finished(plan: Path) -> None:
-    plan.write_text(PLAN.replace("iterations: [1, 2]", "energy_window_s: 3"))
+def test_ctrl_c_is_answered_at_once_and_the_run_at_hand_is_finished(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = gate_here(tmp_path / "gate", monkeypatch)
     command = [sys.executable, "-m", "pybench.cli", "run", str(plan)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    wait_for(lambda: list(Path("results").glob("trial/runs/*/*/attempt-01/case.json")), limit_s=30)
+    wait_for(lambda: list(Path("results").glob("trial/runs/*/*/attempt-01/stderr.log")))
     process.send_signal(signal.SIGINT)
-    out, said = process.communicate(timeout=30)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "finishing the run at hand, then stopping; once more stops it now\n"
+    gate.open()
+    out, _ = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert said.splitlines()[0] == "finishing the run at hand, then stopping; once more stops it now"
-    assert "1 ok, 1 missing of 2 runs" in out
+    assert "1 ok, 3 missing of 4 runs" in out
     assert "run the same command again to continue" in out
 
 

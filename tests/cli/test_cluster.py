@@ -18,6 +18,7 @@ from pybench import rundir
 from pybench.cli import main
 from pybench.cluster.site import example_site
 from pybench.rundir import CampaignDirectory
+from tests.gate import gate_here
 from tests.small_disk import small_disk_of
 from tests.waiting import wait_for
 
@@ -187,16 +188,19 @@ def test_a_campaigns_directory_continues_with_its_own_plan(plan: Path, capsys: p
     assert "its plan is what it is" in capsys.readouterr().err
 
 
-def test_a_runner_that_is_asked_to_checkpoint_says_whether_something_is_left(plan: Path) -> None:
-    plan.write_text(
-        PLAN.replace("iterations: [1, 2]", "energy_window_s: 1").replace("repetitions: 3", "repetitions: 2")
-    )
+def test_a_runner_that_is_asked_to_checkpoint_says_whether_something_is_left(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan.write_text(PLAN.replace("iterations: [1, 2]", "iterations: 1").replace("repetitions: 3", "repetitions: 2"))
+    gate = gate_here(tmp_path / "gate", monkeypatch)
     codes = []
     for _ in range(2):
         process = subprocess.Popen([sys.executable, "-m", "pybench.cli", "run", str(plan)], stdout=subprocess.DEVNULL)
-        wait_for(_is_at_work, limit_s=30)
+        wait_for(_is_at_work)
         process.send_signal(signal.SIGUSR1)
-        codes.append(process.wait(timeout=30))
+        gate.open()
+        codes.append(process.wait(timeout=120))
+        gate.shut()
     assert codes == [75, 0], "one block each time, and after the second nothing is left"
 
 

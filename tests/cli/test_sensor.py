@@ -153,7 +153,7 @@ def test_stopping_leaves_nothing_behind_and_shows_no_traceback(store: Path) -> N
     first = process.stderr.readline()
     assert first.startswith("sensor: Replayed trace")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everyone in the foreground
-    out, rest = process.communicate(timeout=30)
+    out, rest = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
     assert "Traceback" not in rest
     assert not store.exists()

@@ -15,6 +15,7 @@ from pybench.cli import main
 from pybench.cluster.submission import Submission, submissions
 from pybench.rundir import CampaignDirectory, RunDirectory
 from tests.cluster.slurm_cluster import SlurmCluster, missing
+from tests.gate import Gate
 
 INSTALLED = Path(pybench.__file__).parents[1]  # the pybench that is tested, for jobs that get no environment
 
@@ -31,7 +32,7 @@ SITE = """\
 kind = "slurm"
 
 [environment]
-PYTHONPATH = "{installed}"
+PYTHONPATH = "{path}"
 
 [job]
 time = "5"
@@ -98,13 +99,16 @@ def batch(
     idle_s: float = 0.0,
     job: str = "",
     rest: str = "",
+    gate: Gate | None = None,
 ) -> Batch:
-    """A campaign that is not submitted yet. `job`: more lines of the site's [job]; `rest`: more tables."""
+    """A campaign that is not submitted yet. `job`: more lines of the site's [job]; `rest`: more tables; `gate`: what
+    its workers wait before."""
     folder.mkdir(exist_ok=True)
+    path = f"{gate.folder}:{INSTALLED}" if gate else INSTALLED
     plan, site = folder / "plan.yaml", folder / "site.toml"
     iterations = list(range(1, cases + 1))
     plan.write_text(PLAN.format(name=folder.name, repetitions=repetitions, iterations=iterations, idle_s=idle_s))
-    site.write_text(SITE.format(installed=INSTALLED, job=job, rest=rest))
+    site.write_text(SITE.format(path=path, job=job, rest=rest))
     return Batch(plan, site, CampaignDirectory(folder / "campaign"), cluster, idle_s > 10)
 
 

@@ -17,11 +17,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.ports import free_ports
+
 DAEMONS = ("munged", "slurmctld", "slurmd")
 SBIN = "/usr/sbin"
 NODES = ("n1", "n2", "n3")
 CPUS, MEMORY_MB = 8, 8000  # of a node, as Slurm is told: tasks of idle runs share two cores
-START_S = 20.0
+START_S = 120.0
 MEMORY_CGROUP = Path("/sys/fs/cgroup/memory")
 
 CONFIGURATION = """\
@@ -55,6 +57,8 @@ PreemptMode=CANCEL
 KillWait=3
 ReturnToService=2
 MaxArraySize=1001
+# Slurm forgets a job that has ended after five minutes by default, which the tests may last.
+MinJobAge=3600
 """
 
 
@@ -72,7 +76,7 @@ class SlurmCluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
-        self._ports = _free_ports(1 + len(NODES))
+        self._ports = free_ports(1 + len(NODES))
 
     def start(self) -> None:
         for name in ("state", "spool", "munge"):
@@ -119,7 +123,7 @@ class SlurmCluster:
         text = self.ask("scontrol", "--oneliner", "show", "job", job)
         return next(word.partition("=")[2] for word in text.split() if word.startswith("JobState="))
 
-    def wait_for(self, job: str, *states: str, seconds: float = 60.0) -> None:
+    def wait_for(self, job: str, *states: str, seconds: float = 180.0) -> None:
         self.wait_until(lambda: self.state(job) in states, seconds)
 
     def wait_until(self, is_so: Callable[[], bool], seconds: float) -> None:
@@ -166,7 +170,7 @@ class SlurmCluster:
         with contextlib.suppress(OSError, ValueError):
             pid = int(pid_file.read_text())
             os.kill(pid, number)
-            end = time.monotonic() + 3
+            end = time.monotonic() + 3  # a slurmd waits for the ends of its jobs
             while _is_running(pid) and time.monotonic() < end:
                 time.sleep(0.05)
             if _is_running(pid):
@@ -213,11 +217,3 @@ def can_bound_memory() -> bool:
     """Whether Slurm can bound a job's memory here: by cgroups of version 1, for its plugin for version 2 wants systemd
     or a delegated tree, which containers lack."""
     return os.access(MEMORY_CGROUP / "cgroup.procs", os.W_OK)
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]

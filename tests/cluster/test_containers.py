@@ -31,9 +31,9 @@ def test_a_task_checkpoints_between_runs_in_a_container(
     one.site.write_text(one.site.read_text().replace("[environment]\n", variables))
     assert one.submit() == 0
     cluster.ask("scancel", one.check_job)
-    cluster.wait_until(one.began, 60)
+    cluster.wait_until(one.began, 180)
     cluster.ask("scancel", "--batch", "--signal=USR1", one.task)
-    cluster.wait_for(one.task, "COMPLETED", "FAILED", seconds=120)
+    cluster.wait_for(one.task, "COMPLETED", "FAILED", seconds=180)
     assert "is queued again" in one.log()
     runs = list(one.campaign.runs())
     assert [(run.attempt, run.read_run()["outcome"]) for run in runs] == [(1, "ok")] * 2

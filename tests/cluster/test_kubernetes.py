@@ -70,7 +70,7 @@ def test_a_pod_that_is_evicted_finishes_its_run_and_asks_for_another(tmp_path: P
     pybench = tmp_path / "pybench"
     pybench.write_text(
         f"#!/bin/bash\ntrap 'echo usr1 >> {said}; exit 75' USR1\necho \"$*\" >> {said}\n"
-        "for i in {1..100}; do sleep 0.1; done\n"
+        "for i in {1..1000}; do sleep 0.1; done\n"
     )
     pybench.chmod(0o755)
     spec = rendered(SMALLEST, [3, 7], 9, "--filter", "batch>=8", pybench=str(pybench))["spec"]

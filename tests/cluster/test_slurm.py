@@ -18,10 +18,11 @@ from pybench import rundir
 from pybench.runner.claims import read_claimant
 from tests.cluster.conftest import Batch, batch
 from tests.cluster.slurm_cluster import MEMORY_CGROUP, SlurmCluster, can_bound_memory
+from tests.gate import Gate
 
 pytestmark = pytest.mark.slow
 
-LONG_S = 100.0  # idles for longer than the tests last: something has to end it
+LONG_S = 1000.0  # idles for longer than the tests last: something has to end it
 ELSEWHERE = 'exclude = "n3"'  # n3 is the node that dies
 
 # Joins the job's cgroup and takes memory until the kernel ends whom it would end first, then goes on till the job ends.
@@ -40,18 +41,19 @@ def campaigns(running_cluster: SlurmCluster, tmp_path_factory: pytest.TempPathFa
     cluster, folder = running_cluster, tmp_path_factory.mktemp("campaigns 100%")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
-        found = _campaigns(folder, cluster)
+        gates = {"moved": Gate(folder / "moved gate", lets_one_pass=True), "checkpoint": Gate(folder / "gate")}
+        found = _campaigns(folder, cluster, gates)
         for name in ("timeout", "cancelled", "preempted", "lost", "moved", "oom", "checkpoint", "whole"):
             assert found[name].submit() == 0, name
             if found[name].is_doomed:
                 cluster.ask("scancel", found[name].check_job)  # a report that says nothing new takes seconds
-        _disturb(found, cluster)
+        _disturb(found, cluster, gates)
         yield found
         for one in found.values():
             one.main("cancel")
 
 
-def _campaigns(folder: Path, cluster: SlurmCluster) -> dict[str, Batch]:
+def _campaigns(folder: Path, cluster: SlurmCluster, gates: dict[str, Gate]) -> dict[str, Batch]:
     on_n3 = 'exclude = "n1,n2"'
     deaf = 'options = ["--signal=B:CONT@1"]'  # the script knows no such signal, so it is not queued again in time
     return {
@@ -59,18 +61,18 @@ def _campaigns(folder: Path, cluster: SlurmCluster) -> dict[str, Batch]:
         "cancelled": batch(folder / "cancelled", cluster, idle_s=LONG_S, job=ELSEWHERE),
         "preempted": batch(folder / "preempted", cluster, idle_s=LONG_S, job='nodelist = "n2"\ncpus_per_task = 8'),
         "lost": batch(folder / "lost", cluster, idle_s=LONG_S, job=f'{on_n3}\noptions = ["--no-requeue"]'),
-        "moved": batch(folder / "moved", cluster, cases=2, idle_s=3.0, job=on_n3),
+        "moved": batch(folder / "moved", cluster, cases=2, job=on_n3, gate=gates["moved"]),
         "oom": batch(folder / "oom", cluster, idle_s=LONG_S, job=ELSEWHERE),
-        "checkpoint": batch(folder / "checkpoint", cluster, cases=3, idle_s=2.0, job=ELSEWHERE),
+        "checkpoint": batch(folder / "checkpoint", cluster, cases=3, job=ELSEWHERE, gate=gates["checkpoint"]),
         "whole": batch(
             folder / "whole", cluster, repetitions=4, cases=2, job=f"{ELSEWHERE}\narray_max = 3\nthrottle = 2"
         ),
     }
 
 
-def _disturb(found: dict[str, Batch], cluster: SlurmCluster) -> None:
-    cluster.wait_until(lambda: all(found[name].began() for name in found if name != "whole"), 60)
-    soon = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 1))
+def _disturb(found: dict[str, Batch], cluster: SlurmCluster, gates: dict[str, Gate]) -> None:
+    cluster.wait_until(lambda: all(found[name].began() for name in found if name != "whole"), 180)
+    soon = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 10))  # a time that is past is refused
     cluster.ask("scontrol", "update", f"jobid={found['timeout'].task}", f"EndTime={soon}")
     cluster.ask("scancel", "--batch", "--signal=USR1", found["checkpoint"].task)
     assert found["cancelled"].main("cancel") == 0
@@ -83,12 +85,15 @@ def _disturb(found: dict[str, Batch], cluster: SlurmCluster) -> None:
         "--wrap=true",
         "--output=/dev/null",
     )
-    cluster.wait_until(lambda: len([one for one in found["moved"].attempts() if one.is_complete]) == 1, 30)
-    cluster.wait_until(found["moved"].began, 30)
+    cluster.wait_until(lambda: [one.is_complete for one in found["moved"].attempts()].count(True) == 1, 180)
+    cluster.wait_until(found["moved"].began, 180)
     cluster.lose_node("n3")
-    cluster.wait_for(found["moved"].task, "PENDING", seconds=20)
+    cluster.wait_for(found["moved"].task, "PENDING")
+    gates["moved"].open()
     cluster.ask("scontrol", "update", f"jobid={found['moved'].task}", "ExcNodeList=")
     _take_memory(found["oom"], cluster)
+    cluster.wait_until(lambda: "finishing the run at hand" in found["checkpoint"].log(), 180)
+    gates["checkpoint"].open()
     cluster.wait_for(urgent, "COMPLETED")
 
 
@@ -109,7 +114,7 @@ def _take_memory(one: Batch, cluster: SlurmCluster) -> None:
 def check_word(one: Batch, state: str, outcome: str) -> None:
     """Waits for the job's end, settles, and looks at the campaign's only run."""
     assert one.cluster is not None
-    one.cluster.wait_for(one.task, state, seconds=90)
+    one.cluster.wait_for(one.task, state, seconds=180)
     assert one.main("settle") == 0
     (attempt,) = one.attempts()
     record = attempt.read_run()
@@ -161,7 +166,8 @@ def test_what_slurm_refuses_leaves_nothing(
     campaigns: dict[str, Batch], tmp_path: Path, cluster: SlurmCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The array is accepted, the check is not: the array goes again."""
-    one = batch(tmp_path / "refused", cluster, rest='partition = "nope"')
+    # Held: what has begun to run is in the queue for a while after it was cancelled.
+    one = batch(tmp_path / "refused", cluster, job='options = ["--hold"]', rest='partition = "nope"')
     before = _queued(cluster)
     assert one.submit() == 1
     assert "error: sbatch refused check.sbatch: " in capsys.readouterr().err
@@ -224,6 +230,7 @@ def test_submitting_again_submits_what_is_missing(
     assert one.submit() == 0
     assert capsys.readouterr().out == "nothing to submit\n"
     (one.campaign.attempt(_cases(one)[0], 3, 1).path / rundir.COMPLETE).unlink()
+    one.site.write_text(one.site.read_text().replace("[check]", 'options = ["--hold"]\n[check]'))
     assert one.submit() == 0
     assert [list(job.tasks().values()) for job in one.latest.jobs] == [[3], [None]]
     capsys.readouterr()
@@ -232,6 +239,7 @@ def test_submitting_again_submits_what_is_missing(
     assert one.submit("--shards", "2") == 2
     assert "has 1 of 4 shards in the queue" in capsys.readouterr().err
     cluster.ask("scancel", one.check_job)
+    cluster.ask("scontrol", "release", one.task)
     cluster.wait_for(one.task, "COMPLETED")
     assert one.main("check") == 0
 

@@ -54,7 +54,7 @@ def test_an_interrupted_build_leaves_nothing(containers: Path, tmp_path: Path) -
         silent.settimeout(60)
         connection, _ = silent.accept()  # the build now waits for an answer
         started.send_signal(signal.SIGTERM)
-        _, errors = started.communicate(timeout=30)
+        _, errors = started.communicate(timeout=120)
         connection.close()
     assert started.returncode == 130
     assert errors == "error: interrupted; nothing was written\n"

@@ -110,7 +110,7 @@ def test_a_megabyte_without_a_break_takes_no_quadratic_time(judge: tokenizers.To
     tokenizer = Tokenizer.from_file(VOCABULARY)
     begin = time.monotonic()
     ids = tokenizer.encode(text)
-    assert time.monotonic() - begin < 10  # takes 0.2 s; quadratic would take hours
+    assert time.monotonic() - begin < 100  # takes 0.2 s; quadratic would take hours
     assert ids.tolist() == judged(judge, [text])[0]
     assert tokenizer.decode(ids) == text.encode()
 

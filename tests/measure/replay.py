@@ -6,6 +6,7 @@ It has to be given to a process of its own or opened once: the trace begins anew
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shlex
 import subprocess
@@ -29,6 +30,11 @@ def build_replay_library(folder: Path) -> Path:
     sources = sorted(map(str, (native / "tests").glob("replay_*.cpp")))
     subprocess.run([*compiler, *flags, f"-I{native}", *sources, "-o", str(library)], check=True)
     return library
+
+
+def jump_s(library: Path, seconds: float) -> None:
+    """Leaves so much of the trace out that plays in this process."""
+    ctypes.CDLL(str(library)).replay_jump(ctypes.c_longlong(round(seconds * 1e6)))
 
 
 @dataclass(frozen=True)

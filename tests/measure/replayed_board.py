@@ -24,15 +24,18 @@ import numpy as np
 from tests.measure.synthetic_sensor import ORIGIN_NS, Sensor, record, to_ns
 
 SHORT_LOADS = 6
+SPARE_S = 0.45  # by so much the procedure may be late to a load
 BUFFERED = 256  # samples: more than the driver keeps
 REPOSITORY = Path(__file__).parents[2]
 
 
 def write_board(folder: Path, sensor: Sensor, *, long_s: float = 8.0, processes: int = 1, seed: int = 1) -> None:
-    """A trace for `measure_sensor(loads=SHORT_LOADS)`: its loads, with longer rests than it makes."""
+    """A trace for `measure_sensor(loads=SHORT_LOADS)`: its loads, and rests that are longer by `SPARE_S`."""
+    from pybench.measure.sensor_procedure import plan_pulses
+
     rng = np.random.default_rng(seed)
     lengths_s = [1.0, *rng.uniform(0.3, 0.6, SHORT_LOADS), long_s]
-    rests_s = [2.0, *rng.uniform(0.9, 1.2, SHORT_LOADS + 1)]
+    rests_s = [pulse.rest_s + SPARE_S for pulse in plan_pulses(1, SHORT_LOADS)]
     ends_s = np.cumsum(np.array(rests_s) + np.array(lengths_s))
     loads_s = np.column_stack((ends_s - lengths_s, ends_s))
     trace = record(rng, sensor, loads_s)

@@ -75,7 +75,7 @@ def test_it_waits_until_the_board_shows_what_was_set(boards: Boards, monkeypatch
     monkeypatch.setenv("PYBENCH_REPLAY_SETTING_DELAY_MS", "300")
     begin = time.monotonic()
     with BoardSettings(UUID, ALL) as board:
-        assert 0.3 <= time.monotonic() - begin < 1.5
+        assert time.monotonic() - begin >= 0.3
         assert board.facts()["sm_clock_mhz"]["applied"] == 1200  # type: ignore[index]
 
 

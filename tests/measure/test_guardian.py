@@ -30,9 +30,9 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job's children inherit that they are ignored
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from pybench.measure import BoardSettings
-with BoardSettings(sys.argv[1], {"power_limit_w": 300, "sm_clock_mhz": 1200}) as board:
+with BoardSettings(sys.argv[1], {"power_limit_w": 300, "sm_clock_mhz": 1200}, lock_wait_s=60) as board:
     print(board._claim._guardian.pid, flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
@@ -47,7 +47,7 @@ def hold(uuid: str = UUID) -> tuple[subprocess.Popen[bytes], int]:
 
 def end(process: subprocess.Popen[bytes]) -> bytes:
     """What a process that was killed has written to stderr, its guardian's words included."""
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=120)
     return said
 
 
@@ -63,7 +63,7 @@ def test_a_worker_that_a_signal_ends_leaves_the_board_as_it_was(boards: Boards, 
 
 def test_a_child_of_the_worker_that_lives_on_does_not_keep_the_board_changed(boards: Boards) -> None:
     """A process forked by a framework holds the worker's descriptors, and yet the guardian sees its end."""
-    forking = HOLD.replace("    time.sleep(60)", "    import os\n    os.fork() or os.setsid()\n    time.sleep(60)")
+    forking = HOLD.replace("    time.sleep(600)", "    import os\n    os.fork() or os.setsid()\n    time.sleep(600)")
     process = subprocess.Popen([sys.executable, "-P", "-c", forking, UUID], stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
@@ -234,7 +234,7 @@ def test_a_board_that_another_run_holds_is_refused_with_its_process(boards: Boar
 def test_a_run_waits_for_the_guardian_of_one_that_was_killed(boards: Boards) -> None:
     process, _ = hold()
     process.kill()
-    with BoardSettings(UUID, {**NOTHING, "power_limit_w": 250}) as board:
+    with BoardSettings(UUID, {**NOTHING, "power_limit_w": 250}, lock_wait_s=60) as board:
         assert boards.told()[2:] == ["power_limit_mw 700000", "sm_reset", "power_limit_mw 250000"]
     end(process)
     assert board.facts()["power_limit_w"]["before"] == 700  # type: ignore[index]
@@ -242,8 +242,8 @@ def test_a_run_waits_for_the_guardian_of_one_that_was_killed(boards: Boards) -> 
 
 
 def test_six_runs_at_once_take_turns_and_leave_the_board_as_it_was(boards: Boards) -> None:
-    turn = HOLD.replace("time.sleep(60)", "time.sleep(0.05)")
+    turn = HOLD.replace("time.sleep(600)", "time.sleep(0.05)")
     runs = [subprocess.Popen([sys.executable, "-P", "-c", turn, UUID], stdout=subprocess.DEVNULL) for _ in range(6)]
-    assert [run.wait(timeout=60) for run in runs] == [0] * 6
+    assert [run.wait(timeout=120) for run in runs] == [0] * 6
     one = ["power_limit_mw 300000", "sm_lock_mhz 1200 1200", "power_limit_mw 700000", "sm_reset"]
     assert boards.told() == one * 6

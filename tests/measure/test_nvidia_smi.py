@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from pybench.measure.sampler import Unavailable
 from pybench.measure.sensor_profile import ASSUMED
 from pybench.measure.windows import Window
 from tests.measure.replay import UUID as REPLAYED_UUID
+from tests.waiting import wait_for
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 
@@ -33,13 +35,12 @@ known = {{
     "uuid": "{uuid}", "name": "NVIDIA H200", "driver_version": "580.1", "power.draw": "301.50", "power.limit": "700.00",
     "clocks.sm": "1980", "clocks.mem": "3201", "temperature.gpu": "41", "memory.used": "2048", {more}
 }}
-begin = time.monotonic()
 for field in asked:
     if field not in known:
         print(f'Field "{{field}}" is not a valid field to query.\\n')
         sys.exit(2)
 while True:
-    power = "{power}" or ("500.25" if time.monotonic() - begin > {step_s} else "100.25")
+    power = "{power}" or ("500.25" if os.path.exists({sign!r}) else "100.25")
     print(", ".join(power if field == "power.draw.instant" else known[field] for field in asked), flush=True)
     if "loop-ms" not in options:
         break
@@ -57,16 +58,17 @@ def install(
     *,
     more: str = INSTANT,
     power: str = "",
-    step_s: float = 1e9,
     between: str = "",
-) -> None:
-    program = folder / "nvidia-smi"
+) -> Path:
+    """Puts the stand-in on PATH. Its power steps up when there is a file where the path returned points."""
+    program, sign = folder / "nvidia-smi", folder / "sign"
     program.write_text(
-        STAND_IN.format(python=sys.executable, uuid=UUID, more=more, power=power, step_s=step_s, between=between)
+        STAND_IN.format(python=sys.executable, uuid=UUID, more=more, power=power, sign=str(sign), between=between)
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     monkeypatch.setenv("PYBENCH_NVML_LIBRARY", "libabsent-nvml.so")
+    return sign
 
 
 def opened(interval_s: float = 0.1) -> NvidiaSmiSampler:
@@ -75,13 +77,17 @@ def opened(interval_s: float = 0.1) -> NvidiaSmiSampler:
     return gpu
 
 
-def sampled(seconds: float) -> tuple[NvidiaSmiSampler, Window]:
-    """A sampler that has run, and a window of `seconds` inside."""
+def sampled(
+    seconds: float, halfway: Callable[[NvidiaSmiSampler], object] = lambda gpu: None
+) -> tuple[NvidiaSmiSampler, Window]:
+    """A sampler that has run, and a window of `seconds` inside, in the middle of which `halfway` is called."""
     gpu = opened()
     gpu.start()
-    time.sleep(0.4)
+    wait_for(lambda: gpu.facts()["nvidia_smi_lines"])
     begin_ns = measure.monotonic_ns()
-    time.sleep(seconds)
+    time.sleep(seconds / 2)
+    halfway(gpu)
+    time.sleep(seconds / 2)
     window = Window("energy", begin_ns, measure.monotonic_ns(), 1)
     gpu.stop()
     return gpu, window
@@ -104,12 +110,12 @@ def test_a_session_without_nvml_measures_through_nvidia_smi_and_says_so(
 ) -> None:
     install(tmp_path, monkeypatch)
     written: dict[str, dict[str, np.ndarray]] = {}
-    with Session(UUID) as session:
-        time.sleep(0.4)
+    with Session(UUID, power_interval_s=0.5) as session:
+        wait_for(lambda: session.facts()["gpu"]["nvidia_smi_lines"])
         with session.window("energy"):
             time.sleep(1.0)
     energy = next(each for each in session.energy("energy") if each.name == "gpu_energy_j")
-    assert energy.value == pytest.approx(100.25, rel=0.02)
+    assert energy.value == pytest.approx(100.25 * session.windows[0].duration_s, rel=0.02)
     assert (energy.method, energy.valid) == ("nvidia-smi-instant", True)
     codes = [caution.code for caution in session.cautions("energy")]
     assert codes[0] is CautionCode.ENERGY_FROM_NVIDIA_SMI
@@ -130,12 +136,17 @@ def test_a_session_without_nvml_measures_through_nvidia_smi_and_says_so(
 def test_power_that_changes_widens_the_uncertainty_until_the_window_is_invalid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path, monkeypatch, step_s=0.9)
-    gpu, window = sampled(1.0)
+    sign, stepped_ns = install(tmp_path, monkeypatch), []
+
+    def step(gpu: NvidiaSmiSampler) -> None:
+        stepped_ns.append(measure.monotonic_ns())
+        sign.touch()
+
+    gpu, window = sampled(1.0, step)
     [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities
     assert energy.value is not None
     assert energy.u_within is not None
-    true_j = 100.25 * 0.5 + 500.25 * 0.5
+    true_j = 100.25 * window.duration_s + 400 * (window.end_ns - stepped_ns[0]) * 1e-9
     assert abs(energy.value - true_j) < 2 * energy.u_within
     # 400 W, late by 0.3 s at most: sqrt(2 / 3) * 0.3 s * 400 W
     assert energy.u_within == pytest.approx(math.sqrt(2 / 3) * 0.3 * 400, rel=0.1)
@@ -194,8 +205,13 @@ def test_lines_that_come_in_bursts_make_the_energy_invalid(tmp_path: Path, monke
 def test_a_child_that_dies_leaves_the_window_uncovered_and_its_status_in_the_facts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path, monkeypatch, between="if time.monotonic() - begin > 0.5: sys.exit(9)")
-    gpu, window = sampled(1.0)
+    sign = install(tmp_path, monkeypatch, between="if power != '100.25': sys.exit(9)")
+
+    def die(gpu: NvidiaSmiSampler) -> None:
+        sign.touch()
+        wait_for(lambda: gpu._lines.ended)
+
+    gpu, window = sampled(0.4, die)
     [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities
     assert energy.value is None
     assert energy.reasons[0].startswith("not_covered: ")
@@ -204,10 +220,9 @@ def test_a_child_that_dies_leaves_the_window_uncovered_and_its_status_in_the_fac
 
 def test_malformed_lines_are_counted_and_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch, between='print("Unable to determine the device handle", flush=True)')
-    gpu, window = sampled(0.5)
+    gpu, window = sampled(0.5, lambda gpu: wait_for(lambda: gpu.facts()["nvidia_smi_malformed_lines"] >= 3))
     [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities
     assert energy.value == pytest.approx(100.25 * window.duration_s, rel=1e-6)
-    assert gpu.facts()["nvidia_smi_malformed_lines"] >= 3
 
 
 def test_stopping_leaves_no_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

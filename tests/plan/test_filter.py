@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pybench.case import Case
@@ -79,6 +79,7 @@ def test_an_unknown_factor_names_the_nearest() -> None:
         parse_filter("precison=int8")
 
 
+@settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(alphabet="abin=<>!|,'\" 8.precision_modelworkltdghx", max_size=40))
 def test_any_text_is_read_or_refused(expression: str) -> None:
     selects: Callable[[Case], bool] | None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import stat
 import sys
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from pybench.errors import InputError, PybenchError, UnsupportedError, UsageError
-from pybench.preprocess import find_tokenizer, open_batches, resolve_corpus
+from pybench.preprocess import find_tokenizer, open_batches, orchestrator, resolve_corpus
 from pybench.preprocess.orchestrator import NAME, VARIABLE, find_orchestrator
 
 TOKENIZER = find_tokenizer("tok32k")
@@ -80,6 +81,7 @@ def test_failing_and_closing_leave_no_file_descriptor_behind(folder: Path, tmp_p
     bad = tmp_path / "bad.json"
     bad.write_text("{")
     corpus = resolve_corpus(str(folder))
+    gc.collect()  # what other tests left
     before = os.listdir("/proc/self/fd")
     with open_batches("go_rust", TOKENIZER, corpus, 1, 16, 1) as stream:
         next(stream)
@@ -132,4 +134,14 @@ def test_a_program_that_is_not_the_orchestrator_is_explained(
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(executable(tmp_path / "impostor", script)))
     with pytest.raises(PybenchError, match=message):
+        open_batches("go_rust", TOKENIZER, resolve_corpus(str(folder)), 1, 16, 1)
+
+
+def test_a_program_that_closes_its_ring_and_stays_is_killed_and_named_for_that(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = f"#!{sys.executable}\nimport os, time\nos.closerange(3, 1024)\ntime.sleep(600)\n"
+    monkeypatch.setenv(VARIABLE, str(executable(tmp_path / "stuck", script)))
+    monkeypatch.setattr(orchestrator, "PATIENCE_S", 0.1)
+    with pytest.raises(PybenchError, match=r"stayed 0\.1 s beyond its ring"):
         open_batches("go_rust", TOKENIZER, resolve_corpus(str(folder)), 1, 16, 1)

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from pybench.errors import UsageError
+from pybench.measure.clock import monotonic_ns
 from pybench.preprocess.ring import END, READY, ProducerGoneError, Ring, RingError, RingLayout
 
 BATCH, SEQ_LEN = 3, 5
@@ -151,14 +152,22 @@ def test_credits_held_together_are_sent_before_the_consumer_waits() -> None:
 def test_waiting_for_the_producer_blocks_without_cpu_time_and_is_counted(ring: Ring, producer: Producer) -> None:
     producer.ready()
     ring.reader().wait_ready()
-    before_s = ring.reader().wait_s
-    writer = threading.Timer(0.2, lambda: producer.write(producer.credit(), 0, ids_of(0)))
+    before_ns = ring.reader().wait_ns
+    written_ns: list[int] = []
+
+    def write() -> None:
+        index = producer.credit()
+        written_ns.append(monotonic_ns())
+        producer.write(index, 0, ids_of(0))
+
+    writer = threading.Timer(0.2, write)
     writer.start()
-    cpu_s = time.process_time()
+    cpu_s, begin_ns = time.thread_time(), monotonic_ns()
     ring.reader().next()
-    cpu_s = time.process_time() - cpu_s
+    inside_ns, cpu_s = monotonic_ns() - begin_ns, time.thread_time() - cpu_s
     writer.join()
-    assert 0.15 < ring.reader().wait_s - before_s < 2
+    assert written_ns[0] - begin_ns <= ring.reader().wait_ns - before_ns + 50_000_000  # until it comes to wait
+    assert ring.reader().wait_ns - before_ns <= inside_ns
     assert cpu_s < 0.05
 
 
@@ -258,6 +267,7 @@ def test_a_view_outlives_its_ring() -> None:
 
 
 def test_closing_leaves_no_file_descriptor_behind() -> None:
+    gc.collect()  # what other tests left
     before = os.listdir("/proc/self/fd")
     for _ in range(3):
         with Ring(RingLayout(BATCH, SEQ_LEN, slots=1)) as ring:

@@ -32,28 +32,29 @@ from pybench.publication import (
     parse_registry,
     stage,
 )
+from tests.ports import free_ports
 from tests.publication.broken_line import BrokenLine
 from tests.publication.campaigns import render_nothing
 from tests.publication.conftest import COVERAGE, Published
 from tests.publication.token_service import TokenService
-from tests.registry import RunningRegistry, free_port, serve_registry
+from tests.registry import RunningRegistry, serve_registry
 
 pytestmark = pytest.mark.usefixtures("no_logins")
 needs_skopeo = pytest.mark.skipif(shutil.which("skopeo") is None, reason="skopeo is not installed")
-QUICK = Access(timeout_s=5.0)
+PLAIN = Access(timeout_s=60.0)
 
 
-def _push(artefact: Artefact, reference: str, access: Access = QUICK) -> None:
+def _push(artefact: Artefact, reference: str, access: Access = PLAIN) -> None:
     one = parse_registry(reference)
     Registry(one, access, writes=True).push(artefact, one.tag or "")
 
 
-def _fetch(reference: str, target: Path, access: Access = QUICK) -> Fetched:
+def _fetch(reference: str, target: Path, access: Access = PLAIN) -> Fetched:
     return fetch(parse(reference), target, access, Demands())
 
 
 def _skopeo(*arguments: str) -> str:
-    done = subprocess.run(["skopeo", "--insecure-policy", *arguments], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["skopeo", "--insecure-policy", *arguments], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -99,7 +100,7 @@ def test_pybench_fetches_what_skopeo_pushed(registry: RunningRegistry, published
 
 @pytest.mark.usefixtures("quick_pauses")
 def test_a_registry_that_is_down_is_one_clear_error(published: Published, tmp_path: Path) -> None:
-    nobody = f"127.0.0.1:{free_port()}"
+    nobody = f"127.0.0.1:{free_ports(1)[0]}"
     with pytest.raises(PybenchError, match=r"failed 4 times at taking .* no connection") as caught:
         _push(published.artefact, f"{nobody}/ada/small:1")
     assert "run the same command again" in str(caught.value)
@@ -190,7 +191,7 @@ def test_a_registry_without_tls_is_not_spoken_to_as_if_it_had_it(
     registry: RunningRegistry, published: Published
 ) -> None:
     with pytest.raises(PybenchError, match="no TLS") as caught:
-        _push(published.artefact, f"{registry.host}/ada/small:1", Access(plain_http=False, timeout_s=5))
+        _push(published.artefact, f"{registry.host}/ada/small:1", Access(plain_http=False, timeout_s=60))
     assert "--plain-http" in str(caught.value)
 
 

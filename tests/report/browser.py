@@ -74,7 +74,7 @@ class Browser:
         os.close(self._writing)
         os.close(self._reading)
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(120)
 
     def open(self, page: Path) -> None:
         """Loads a file and waits until it and its scripts are done."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import signal
-import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import pytest
 from pybench import machine
 from pybench.case import Case
 from pybench.cli import main
+from pybench.launcher import Access, Here
+from pybench.launcher.launch import Launched, Output
 from pybench.measure import may_set
 from pybench.rundir import CampaignDirectory
 from tests.measure.replay import UUID, Boards, build_replay_library, play_boards
 from tests.runner.conftest import Run, plan_content
-from tests.runner.test_campaign import start_runner, worker_pids
+from tests.runner.test_campaign import interrupt_twice, start_runner, worker_pids
 from tests.waiting import wait_for
 
 CAPPED_AND_BACK = ["power_limit_mw 300000", "power_limit_mw 700000"]
@@ -94,20 +97,20 @@ def test_what_could_not_be_put_back_is_stored_with_the_run(
 def test_a_worker_that_is_ended_leaves_the_board_as_before_and_the_run_is_repeated(
     boards: Boards, campaign: CampaignDirectory, number: signal.Signals
 ) -> None:
-    content = plan_content([capped(energy_window_s=3)], 1)
-    process = start_runner(campaign, content)
-    wait_for(boards.told)
-    os.kill(worker_pids(campaign)[0], number)
-    assert process.wait(timeout=30) == 1
-    wait_for(lambda: not boards.record().exists())
-    assert boards.told() == CAPPED_AND_BACK
-    assert [record["outcome"] for record in records(campaign)] == ["killed"]
-    assert start_runner(campaign, content).wait(timeout=30) == 0
-    assert boards.told() == CAPPED_AND_BACK * 2
+    content = plan_content([capped(energy_window_s=100)], 1)
+    for attempt in (1, 2):
+        process = start_runner(campaign, content)
+        wait_for(lambda told=CAPPED_AND_BACK * attempt: boards.told() == told[:-1])
+        os.kill(worker_pids(campaign)[0], number)
+        assert process.wait(timeout=60) == 1
+        wait_for(lambda: not boards.record().exists())
+        assert boards.told() == CAPPED_AND_BACK * attempt
+        [record] = records(campaign)
+        assert (record["attempt"], record["outcome"]) == (attempt, "killed")
 
 
 def test_a_runner_that_is_killed_leaves_the_board_as_before(boards: Boards, campaign: CampaignDirectory) -> None:
-    process = start_runner(campaign, plan_content([capped(energy_window_s=30)], 1))
+    process = start_runner(campaign, plan_content([capped(energy_window_s=100)], 1))
     wait_for(boards.told)
     process.kill()
     process.wait()
@@ -116,18 +119,32 @@ def test_a_runner_that_is_killed_leaves_the_board_as_before(boards: Boards, camp
     wait_for(lambda: not worker_pids(campaign))
 
 
+@dataclass(frozen=True)
+class OnceCapped(Here):
+    """Starts workers, and waits until they have set the board."""
+
+    boards: Boards
+
+    def start(
+        self, arguments: Sequence[str], access: Access, stdout: Output, stderr: Output, *, own_session: bool
+    ) -> Launched:
+        before = self.boards.told()
+        worker = super().start(arguments, access, stdout, stderr, own_session=own_session)
+        wait_for(lambda: self.boards.told() != before)
+        return worker
+
+
 def test_a_run_that_is_interrupted_or_takes_too_long_leaves_the_board_as_before(
     boards: Boards, campaign: CampaignDirectory, run: Run
 ) -> None:
-    process = start_runner(campaign, plan_content([capped(energy_window_s=30)], 1))
+    content = plan_content([capped(energy_window_s=100)], 1)
+    process = start_runner(campaign, content)
     wait_for(boards.told)
-    for _ in range(2):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.1)
-    assert process.wait(timeout=20) == 130
+    interrupt_twice(process)
+    assert process.wait(timeout=60) == 130
     wait_for(lambda: not boards.record().exists())
     assert boards.told() == CAPPED_AND_BACK
-    tally, _ = run(plan_content([capped(energy_window_s=30)], 1), timeout_s=2.0)
+    tally, _ = run(content, timeout_s=0.5, launcher=OnceCapped(boards))
     assert dict(tally.outcomes) == {"timeout": 1}
     wait_for(lambda: not boards.record().exists())
     assert boards.told() == CAPPED_AND_BACK * 2

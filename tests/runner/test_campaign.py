@@ -19,6 +19,7 @@ from pybench import rundir, runner, storage
 from pybench.case import Case
 from pybench.errors import CorruptError, UsageError
 from pybench.rundir import CampaignDirectory
+from tests.gate import Gate, gate_here
 from tests.runner.conftest import Run, noop_cases, plan_content
 from tests.waiting import wait_for
 
@@ -114,10 +115,10 @@ def test_a_runner_killed_while_it_made_the_directory_leaves_one_that_can_be_cont
 def test_a_run_that_takes_too_long_is_a_timeout_and_is_repeated_only_when_asked(
     campaign: CampaignDirectory, run: Run
 ) -> None:
-    case = noop_cases(1, idle_s=30)[0]
+    case = noop_cases(1, idle_s=200)[0]
     began = time.monotonic()
     tally, _ = run(plan_content([case], 1), timeout_s=1.5)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 100
     assert dict(tally.outcomes) == {"timeout": 1}
     assert not tally.is_success
     _, listener = run(plan_content([case], 1), timeout_s=1.5)
@@ -165,19 +166,19 @@ def test_a_rerun_keeps_the_earlier_attempt(campaign: CampaignDirectory, run: Run
 
 
 def test_a_killed_worker_is_killed_and_done_again_without_being_asked(campaign: CampaignDirectory, run: Run) -> None:
-    case = noop_cases(1, idle_s=2)[0]
+    case = noop_cases(1, idle_s=100)[0]
     killer = threading.Thread(target=kill_worker_of, args=(campaign, signal.SIGKILL))
     killer.start()
     tally, _ = run(plan_content([case], 1))
     killer.join()
     assert dict(tally.outcomes) == {"killed": 1}
-    _, listener = run(plan_content([case], 1))
+    _, listener = run(plan_content([case], 1), timeout_s=0.5)
     assert listener.done == {}, "what is done again is not counted among what was done before"
-    assert attempts(campaign, case) == ["1 killed", "2 ok"]
+    assert attempts(campaign, case) == ["1 killed", "2 timeout"]
 
 
 def test_a_worker_that_dies_of_its_own_signal_has_crashed(campaign: CampaignDirectory, run: Run) -> None:
-    case = noop_cases(1, idle_s=5)[0]
+    case = noop_cases(1, idle_s=100)[0]
     killer = threading.Thread(target=kill_worker_of, args=(campaign, signal.SIGSEGV))
     killer.start()
     run(plan_content([case], 1))
@@ -201,41 +202,62 @@ def test_a_bad_input_file_is_one_error_and_leaves_no_run(campaign: CampaignDirec
     assert not list(campaign.block(case.id, 1).iterdir())
 
 
-def test_interrupted_once_the_run_is_finished_and_twice_it_is_stopped(
-    campaign: CampaignDirectory, tmp_path: Path
-) -> None:
-    cases = noop_cases(2, idle_s=3)
-    for signals, outcomes in ((1, ["ok"]), (2, ["interrupted"])):
-        where = CampaignDirectory(tmp_path / f"{signals}")
-        process = start_runner(where, plan_content(cases, 1))
-        wait_for(lambda where=where: worker_pids(where))
-        for _ in range(signals):
-            os.kill(process.pid, signal.SIGINT if signals == 1 else signal.SIGTERM)
-            time.sleep(0.2)
-        assert process.wait(timeout=20) == 130
-        found = [record.read_run()["outcome"] for record in where.runs()]
-        assert found == outcomes
-    process = start_runner(where, plan_content(cases, 1))
-    assert process.wait(timeout=30) == 0
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    return gate_here(tmp_path / "gate", monkeypatch)
 
 
-def test_a_slurm_job_that_is_ended_leaves_its_run_for_slurms_word(
-    campaign: CampaignDirectory, monkeypatch: pytest.MonkeyPatch
+def test_interrupted_once_the_run_at_hand_is_finished_and_no_other_begins(
+    campaign: CampaignDirectory, gate: Gate
 ) -> None:
-    """SIGTERM once is enough there, and whether the runner or the worker gets it first makes no difference."""
+    process = start_runner(campaign, plan_content(noop_cases(2), 1))
+    wait_for(lambda: worker_pids(campaign))
+    process.send_signal(signal.SIGINT)
+    gate.open()
+    assert process.wait(timeout=60) == 130
+    assert [record.read_run()["outcome"] for record in campaign.runs()] == ["ok"]
+
+
+def test_interrupted_twice_the_run_is_stopped_and_done_again_without_being_asked(
+    campaign: CampaignDirectory, gate: Gate
+) -> None:
+    content = plan_content(noop_cases(2), 1)
+    process = start_runner(campaign, content)
+    wait_for(lambda: worker_pids(campaign))
+    interrupt_twice(process)
+    assert process.wait(timeout=60) == 130
+    assert [record.read_run()["outcome"] for record in campaign.runs()] == ["interrupted"]
+    gate.open()
+    assert start_runner(campaign, content).wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize("is_runner_told_later", [False, True])
+def test_a_slurm_job_that_is_ended_leaves_its_runs_for_slurms_word(
+    campaign: CampaignDirectory, monkeypatch: pytest.MonkeyPatch, is_runner_told_later: bool
+) -> None:
+    """SIGTERM once is enough there. The worker may get it so long before the runner that another run has begun."""
     monkeypatch.setenv("SLURM_JOB_ID", "12")
-    process = start_runner(campaign, plan_content(noop_cases(2, idle_s=30), 1))
+    process = start_runner(campaign, plan_content(noop_cases(2, idle_s=100), 1))
     worker, *_ = wait_for(lambda: worker_pids(campaign))
-    os.kill(worker, signal.SIGTERM)
-    process.terminate()
-    assert process.wait(timeout=20) == 130
+    if is_runner_told_later:
+        os.kill(worker, signal.SIGTERM)
+        wait_for(lambda: set(worker_pids(campaign)) - {worker})
+        process.terminate()
+    else:
+        process.send_signal(signal.SIGSTOP)  # it finds both when it goes on
+        os.kill(worker, signal.SIGTERM)
+        process.terminate()
+        process.send_signal(signal.SIGCONT)
+    assert process.wait(timeout=60) == 130
     assert list(campaign.runs()) == []
-    (left,) = [attempt for case, block in campaign.started() for attempt in campaign.claims(case, block)]
-    assert json.loads(left.claim.read_text())["job"]["id"] == "12"
+    left = [attempt for case, block in campaign.started() for attempt in campaign.claims(case, block)]
+    assert [json.loads(attempt.claim.read_text())["job"]["id"] for attempt in left] == ["12"] * (
+        2 if is_runner_told_later else 1
+    )
 
 
 def test_a_worker_dies_with_its_runner(campaign: CampaignDirectory) -> None:
-    process = start_runner(campaign, plan_content(noop_cases(1, idle_s=30), 1))
+    process = start_runner(campaign, plan_content(noop_cases(1, idle_s=100), 1))
     workers = wait_for(lambda: worker_pids(campaign))
     process.kill()
     process.wait()
@@ -245,7 +267,7 @@ def test_a_worker_dies_with_its_runner(campaign: CampaignDirectory) -> None:
 def test_two_runners_share_a_campaign_and_do_nothing_twice(campaign: CampaignDirectory) -> None:
     content = plan_content(noop_cases(3, idle_s=0.1), 4)
     both = [start_runner(campaign, content) for _ in range(2)]
-    assert {process.wait(timeout=60) for process in both} <= {0, 1}
+    assert {process.wait(timeout=120) for process in both} <= {0, 1}
     found = [attempts(campaign, case, block) for case in noop_cases(3, idle_s=0.1) for block in range(1, 5)]
     assert found == [["1 ok"]] * 12
 
@@ -267,6 +289,12 @@ def start_runner(campaign: CampaignDirectory, content: object) -> subprocess.Pop
     """A runner in a process of its own, as `pybench run` is, without the command line's imports."""
     command = [sys.executable, "-P", "-c", RUNNER, campaign.path, json.dumps(content), Path(__file__).parents[2]]
     return subprocess.Popen(command)
+
+
+def interrupt_twice(process: subprocess.Popen[bytes]) -> None:
+    """By two different signals: of two equal ones the kernel keeps one, where the first has not been taken yet."""
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
 
 
 def worker_pids(campaign: CampaignDirectory) -> list[int]:

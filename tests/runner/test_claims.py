@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pybench.runner.batch_job import BatchJob
-from pybench.runner.claims import STALE_S, Claimant, claim, is_alive, read_claimant, this_process
+from pybench.runner.claims import STALE_S, Claimant, claim, is_alive, is_dead, read_claimant, this_process
 
 
 def test_only_one_of_two_gets_a_claim(tmp_path: Path) -> None:
@@ -46,6 +46,17 @@ def test_a_living_claimant_is_alive_and_a_gone_one_is_not(tmp_path: Path) -> Non
         gone.wait()
     claim(tmp_path / "gone", replace(me, pid=gone.pid))
     assert not is_alive(tmp_path / "gone", me)
+
+
+def test_a_claim_that_its_owner_has_removed_is_neither_alive_nor_dead(tmp_path: Path) -> None:
+    """Another may claim the same name the next moment, and nothing of it must be cleared away."""
+    me = this_process()
+    assert not is_alive(tmp_path / "removed", me)
+    assert not is_dead(tmp_path / "removed", me)
+    claim(tmp_path / "left behind", replace(me, pid_started=me.pid_started - 1))
+    assert is_dead(tmp_path / "left behind", me)
+    claim(tmp_path / "at work", me)
+    assert not is_dead(tmp_path / "at work", replace(me, pid=me.pid + 1))
 
 
 def test_a_reused_process_number_is_not_the_claimant(tmp_path: Path) -> None:
@@ -110,3 +121,4 @@ def test_a_claim_names_its_job_and_is_read_back(tmp_path: Path) -> None:
 def test_a_malformed_claim_is_dead(tmp_path: Path) -> None:
     (tmp_path / "half").write_text('{"host": ')
     assert not is_alive(tmp_path / "half", this_process())
+    assert is_dead(tmp_path / "half", this_process())

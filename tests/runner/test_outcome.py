@@ -46,6 +46,6 @@ def test_a_worker_ended_by_a_signal_without_a_name_has_crashed(tmp_path: Path, m
 
     monkeypatch.setattr(subprocess, "Popen", signal_itself)
     with Interruption() as interruption:
-        end = run_worker(Here(), [], tmp_path, Access(), 20.0, interruption, lambda: None)
+        end = run_worker(Here(), [], tmp_path, Access(), 120.0, interruption, lambda: None)
     assert judge(end).name == "crashed"
     assert end.signal == "SIGRTMIN+6"

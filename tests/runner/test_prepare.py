@@ -68,7 +68,7 @@ def maker(campaign: CampaignDirectory) -> Maker:
     return Maker(campaign, this_process(), Interruption(), 60.0, True, {}, lambda recipe: None)
 
 
-def outcome_of(maker: Maker, limit_s: float = 20.0) -> str:
+def outcome_of(maker: Maker, limit_s: float = 120.0) -> str:
     """What becomes of the broken recipe; a failure when that takes too long, as for another runner to end."""
     found: list[str] = []
     asker = threading.Thread(target=lambda: found.append(prepare([BROKEN], maker)[BROKEN.digest].name), daemon=True)
@@ -125,6 +125,24 @@ def test_an_artefact_that_another_runner_finished_meanwhile_is_taken_and_not_mad
     monkeypatch.setattr(module, "run_worker", overtaken)
     assert outcome_of(replace(maker, interruption=Interruption())) == "ok"
     assert not [entry for entry in maker.campaign.artefacts.iterdir() if "attempt" in entry.name]
+
+
+def test_a_failed_artefact_that_another_runner_sets_aside_while_it_is_read_is_not_corrupt(
+    maker: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pybench.runner import prepare as module
+
+    assert outcome_of(maker) == "build_failed"
+    folder = maker.campaign.artefact(BROKEN.digest)
+    read = module._stored_outcome
+
+    def set_aside(path: Path) -> object:
+        folder.rename(folder.with_name(f"{folder.name}.failed-01"))
+        return read(path)
+
+    monkeypatch.setattr(module, "_stored_outcome", set_aside)
+    assert outcome_of(replace(maker, interruption=Interruption())) == "build_failed"
+    assert folder.exists()
 
 
 def test_runners_that_retry_a_failed_artefact_at_once_do_not_trip_over_each_other(maker: Maker) -> None:

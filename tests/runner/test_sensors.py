@@ -115,7 +115,7 @@ def test_of_two_runners_one_measures_and_the_other_waits(campaign: CampaignDirec
     while not bench.measured:
         time.sleep(0.01)
     # A claim of the asker's own counts as dead: the second runner is another process.
-    monkeypatch.setattr("pybench.runner.sensors.is_alive", lambda path, claimant: path.exists())
+    monkeypatch.setattr("pybench.runner.sensors.is_dead", lambda path, claimant: False)
     runner.prepare_sensors(campaign, [BOARD], other.means())
     first.join()
     assert (bench.measured, other.measured) == (["GPU-1"], [])

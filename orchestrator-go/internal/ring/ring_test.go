@@ -94,7 +94,10 @@ func TestWithoutACreditTheProducerWaitsAndCountsTheWait(t *testing.T) {
 	producer.Watch(cancel)
 	failed := make(chan error, 1)
 	go func() { failed <- deliver(ctx, producer, 2, 1) }()
-	const pause = 50 * time.Millisecond
+	if message, _ := consumer.Next(t); message != ringtest.Ready {
+		t.Fatalf("the first message is %#x, want ready", message)
+	}
+	const pause = 50 * time.Millisecond // it waits from now on
 	time.Sleep(pause)
 	select {
 	case err := <-failed:

@@ -13,6 +13,7 @@ from pybench.models.images.collection import TOGETHER
 from pybench.models.images.digits import read_digits
 from pybench.models.images.folder import read_folder, read_image
 from tests.making import write_images
+from tests.waiting import wait_for
 
 
 def test_a_limit_keeps_all_classes(tmp_path: Path) -> None:
@@ -45,7 +46,8 @@ def test_no_more_is_read_ahead_than_two_pieces_a_thread() -> None:
     watched = replace(digits, load=lambda indices: (asked.append(len(indices)), digits.load(indices))[1])
     batches = watched.batches(TOGETHER, threads=3)
     next(batches)
-    time.sleep(0.05)
+    wait_for(lambda: len(asked) >= 7)
+    time.sleep(0.05)  # for one more, which must not come
     assert asked == [TOGETHER] * 7
     batches.close()
 
