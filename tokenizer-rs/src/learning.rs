@@ -4,6 +4,7 @@
 use crate::cache::{Cache, Key, Place};
 use crate::merge_table::MergeTable;
 use crate::simd::PLACES_WRITTEN;
+use crate::simd::instructions::instructions;
 use crate::simd::lanes::{self, Narrow8, Narrow16, Wide8, Wide16};
 use crate::token_id::TokenId;
 use crate::word_ends::BATCH_WORDS;
@@ -14,30 +15,33 @@ pub type Words<'batch> = (
     &'batch [Place; BATCH_WORDS + PLACES_WRITTEN],
 );
 
-/// Merges the words with these indices, all of them of at most 8 bytes if they are short.
-///
-/// # Safety
-/// The machine has the instructions.
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub unsafe fn learn_groups<I: TokenId>(
-    merges: &MergeTable,
-    cache: &mut Cache,
-    words: Words,
-    indices: &[u16],
-    are_short: bool,
-) {
-    let mut rest = indices;
-    while !rest.is_empty() {
-        // SAFETY: by the contract of this function; the lanes of 16 bits are used only with byte pairs.
-        let merged = unsafe {
-            match (merges.byte_pairs().is_some(), are_short) {
-                (true, true) => learn_group::<I, Narrow8>(merges, cache, words, rest),
-                (true, false) => learn_group::<I, Narrow16>(merges, cache, words, rest),
-                (false, true) => learn_group::<I, Wide8>(merges, cache, words, rest),
-                (false, false) => learn_group::<I, Wide16>(merges, cache, words, rest),
-            }
-        };
-        rest = &rest[merged..];
+instructions! {
+    avx2 compiled
+
+    /// Merges the words with these indices, all of them of at most 8 bytes if they are short.
+    ///
+    /// # Safety
+    /// The machine has the instructions.
+    pub unsafe fn learn_groups<I: TokenId>(
+        merges: &MergeTable,
+        cache: &mut Cache,
+        words: Words,
+        indices: &[u16],
+        are_short: bool,
+    ) {
+        let mut rest = indices;
+        while !rest.is_empty() {
+            // SAFETY: by the contract of this function; the lanes of 16 bits are used only with byte pairs.
+            let merged = unsafe {
+                match (merges.byte_pairs().is_some(), are_short) {
+                    (true, true) => learn_group::<I, Narrow8>(merges, cache, words, rest),
+                    (true, false) => learn_group::<I, Narrow16>(merges, cache, words, rest),
+                    (false, true) => learn_group::<I, Wide8>(merges, cache, words, rest),
+                    (false, false) => learn_group::<I, Wide16>(merges, cache, words, rest),
+                }
+            };
+            rest = &rest[merged..];
+        }
     }
 }
 

@@ -5,6 +5,8 @@
 use crate::blocks::{BLOCK_BYTES, word_starts};
 use crate::family::{Cl100k, Family, Gpt2, Llama3, O200k, Rule};
 use crate::scanner::word_end;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::instructions::instructions;
 use crate::simd::{Level, PLACES_WRITTEN, Scalar, Simd};
 use crate::unicode::ClassTable;
 
@@ -71,22 +73,28 @@ pub fn word_ends_of(family: Family, level: Level, text: &str) -> Vec<usize> {
     all
 }
 
-/// # Safety
-/// The machine has the instructions.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn find_ends_avx2<R: Rule>(classes: &ClassTable, text: &[u8], at: usize, ends: &mut Ends) -> usize {
-    // SAFETY: by the contract of this function.
-    unsafe { find_ends::<R, crate::simd::avx2::Avx2>(classes, text, at, ends) }
+instructions! {
+    avx2 compiled
+
+    /// # Safety
+    /// The machine has the instructions.
+    unsafe fn find_ends_avx2<R: Rule>(classes: &ClassTable, text: &[u8], at: usize, ends: &mut Ends) -> usize {
+        // SAFETY: by the contract of this function.
+        unsafe { find_ends::<R, crate::simd::avx2::Avx2>(classes, text, at, ends) }
+    }
 }
 
-/// # Safety
-/// The machine has the instructions.
 #[cfg(all(target_arch = "x86_64", has_avx512))]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512vl,avx512vbmi2")]
-unsafe fn find_ends_avx512<R: Rule>(classes: &ClassTable, text: &[u8], at: usize, ends: &mut Ends) -> usize {
-    // SAFETY: by the contract of this function.
-    unsafe { find_ends::<R, crate::simd::avx512::Avx512>(classes, text, at, ends) }
+instructions! {
+    avx512 compiled
+
+    /// # Safety
+    /// The machine has the instructions.
+    unsafe fn find_ends_avx512<R: Rule>(classes: &ClassTable, text: &[u8], at: usize, ends: &mut Ends) -> usize {
+        // SAFETY: by the contract of this function.
+        unsafe { find_ends::<R, crate::simd::avx512::Avx512>(classes, text, at, ends) }
+    }
 }
 
 /// Finds where words end from `at` on, which is where one begins; returns how many ends it wrote.

@@ -16,9 +16,9 @@ use crate::long_cache::{LongCache, LongKey, SHORT_PER_LONG, SHORT_PER_LONGEST};
 use crate::merge::Merger;
 use crate::model::Model;
 use crate::output::{Full, Output};
-#[cfg(target_arch = "x86_64")]
-use crate::simd::lanes;
 use crate::simd::{Level, PLACES_WRITTEN, Scalar, Simd};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{instructions::instructions, lanes};
 use crate::token_id::TokenId;
 use crate::unicode::ClassTable;
 use crate::word_ends::{BATCH_WORDS, Ends, find_ends};
@@ -109,27 +109,28 @@ impl<I: TokenId> WordEncoder<I> {
         }
     }
 
-    /// # Safety
-    /// The machine has the instructions.
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    unsafe fn encode_avx2<R: Rule>(&mut self, model: &Model, text: &[u8], output: &mut Output<I>) -> Result<(), Full> {
-        // SAFETY: by the contract of this function.
-        unsafe { self.encode_with::<R, crate::simd::avx2::Avx2>(model, text, output) }
+    instructions! {
+        avx2 compiled
+
+        /// # Safety
+        /// The machine has the instructions.
+        unsafe fn encode_avx2<R: Rule>(&mut self, model: &Model, text: &[u8], output: &mut Output<I>) -> Result<(), Full> {
+            // SAFETY: by the contract of this function.
+            unsafe { self.encode_with::<R, crate::simd::avx2::Avx2>(model, text, output) }
+        }
     }
 
-    /// # Safety
-    /// The machine has the instructions.
     #[cfg(all(target_arch = "x86_64", has_avx512))]
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512vl,avx512vbmi2")]
-    unsafe fn encode_avx512<R: Rule>(
-        &mut self,
-        model: &Model,
-        text: &[u8],
-        output: &mut Output<I>,
-    ) -> Result<(), Full> {
-        // SAFETY: by the contract of this function.
-        unsafe { self.encode_with::<R, crate::simd::avx512::Avx512>(model, text, output) }
+    instructions! {
+        avx512 compiled
+
+        /// # Safety
+        /// The machine has the instructions.
+        unsafe fn encode_avx512<R: Rule>(&mut self, model: &Model, text: &[u8], output: &mut Output<I>) -> Result<(), Full> {
+            // SAFETY: by the contract of this function.
+            unsafe { self.encode_with::<R, crate::simd::avx512::Avx512>(model, text, output) }
+        }
     }
 
     /// # Safety

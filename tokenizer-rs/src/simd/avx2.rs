@@ -7,16 +7,13 @@
 )]
 
 use super::Simd;
+use super::instructions::instructions;
 use crate::blocks::{BLOCK_BYTES, Masks};
 use std::arch::x86_64::*;
 
 /// Whether this machine has all that functions for `Avx2` are compiled for.
 pub fn is_available() -> bool {
-    is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("bmi2")
-        && is_x86_feature_detected!("lzcnt")
-        && is_x86_feature_detected!("popcnt")
+    instructions!(avx2 detected)
 }
 
 /// The instructions of [`is_available`].

@@ -10,17 +10,14 @@
     reason = "newer compilers call some of these intrinsics safe, the oldest supported does not"
 )]
 
-use super::{Simd, avx2};
+use super::Simd;
+use super::instructions::instructions;
 use crate::blocks::{BLOCK_BYTES, Masks};
 use std::arch::x86_64::*;
 
 /// Whether this machine has all that functions for `Avx512` are compiled for.
 pub fn is_available() -> bool {
-    avx2::is_available()
-        && is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512vbmi2")
+    instructions!(avx512 detected)
 }
 
 /// The instructions of [`is_available`].

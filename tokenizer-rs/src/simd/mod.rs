@@ -9,6 +9,8 @@ pub mod avx2;
 #[cfg(all(target_arch = "x86_64", has_avx512))]
 pub mod avx512;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod instructions;
+#[cfg(target_arch = "x86_64")]
 pub mod lanes;
 #[cfg(target_arch = "aarch64")]
 pub mod neon;

@@ -7,6 +7,7 @@
     reason = "newer compilers call some of these intrinsics safe, the oldest supported does not"
 )]
 
+use super::instructions::instructions;
 use super::lanes::{equal_lanes, lowest_everywhere, lowest_of};
 use crate::merge_table::{EDGE, MergeTable, NO_ID};
 use std::arch::x86_64::*;
@@ -87,12 +88,23 @@ impl Product for u32 {
     }
 }
 
-/// Merges the ids of a word of 1 to `ROW_BYTES` bytes in place; returns how many are left.
-///
+instructions! {
+    avx2 compiled
+
+    /// Merges the ids of a word of 1 to `ROW_BYTES` bytes in place; returns how many are left.
+    ///
+    /// # Safety
+    /// The machine has the instructions of [`super::avx2::is_available`]; for 16 bits, the table has byte pairs.
+    pub unsafe fn merge_row<P: Product>(table: &MergeTable, ids: &mut [u32]) -> usize {
+        // SAFETY: by the contract of this function.
+        unsafe { merge_in_row::<P>(table, ids) }
+    }
+}
+
 /// # Safety
-/// The machine has the instructions of [`super::avx2::is_available`]; for 16 bits, the table has byte pairs.
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub unsafe fn merge_row<P: Product>(table: &MergeTable, ids: &mut [u32]) -> usize {
+/// As for [`merge_row`].
+#[inline(always)]
+unsafe fn merge_in_row<P: Product>(table: &MergeTable, ids: &mut [u32]) -> usize {
     let count = ids.len();
     let mut symbols = [EDGE; PLACES];
     symbols[1..=count].copy_from_slice(ids);
