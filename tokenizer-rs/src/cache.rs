@@ -11,8 +11,8 @@
 //! bound is fast on text that it has seen and slow on all other (gigatoken, from which the layout of one line a probe is
 //! taken, MIT licence, shows both).
 
-use crate::growth;
-use crate::memory::{Table, Zeroed, prefetch};
+use crate::growth::GrowingTable;
+use crate::memory::{Zeroed, prefetch};
 
 /// The longest word that an entry takes, in bytes: a key is 16 bytes, of which the last is the length.
 pub const WORD_BYTES: usize = 15;
@@ -127,53 +127,43 @@ const LINES_FIRST: usize = 1 << 11;
 
 /// The cache of one thread.
 pub struct Cache {
-    lines: Table<Line>,
+    lines: GrowingTable<Line>,
     /// What of the highest 32 bits of a hash is left is the number of a line.
     shift: u32,
-    lines_max: usize,
-    /// Words that may still come before the cache is too crowded for its size.
-    room: isize,
 }
 
 impl Cache {
     /// `entries`, at most: 0 for none, else a power of two from 2 to `ENTRIES_MAX` (1 counts as 2: a line has two).
     pub fn new(entries: usize) -> Self {
         assert!(entries == 0 || entries.is_power_of_two() && entries <= ENTRIES_MAX);
-        let lines_max = entries.div_ceil(2);
-        Self::with_lines(growth::first(lines_max, LINES_FIRST), lines_max)
-    }
-
-    fn with_lines(lines: usize, lines_max: usize) -> Self {
+        let lines = GrowingTable::new(entries.div_ceil(2), LINES_FIRST);
         Self {
-            lines: Table::new(lines),
-            shift: 32 - lines.max(1).ilog2(),
-            lines_max,
-            // One word a line: by chance more than two words would then share 8 % of the lines.
-            room: if lines < lines_max { lines as isize } else { isize::MAX },
+            shift: shift_of(&lines),
+            lines,
         }
     }
 
     /// Bytes of memory that the cache holds at most, those included that are held only while it grows.
     pub fn bytes_max(&self) -> usize {
-        size_of::<Line>() * growth::most_at_once(self.lines_max, LINES_FIRST)
+        self.lines.bytes_max()
     }
 
     /// Whether it is time to grow.
     #[inline(always)]
     pub fn is_crowded(&self) -> bool {
-        self.room < 0
+        self.lines.is_crowded()
     }
 
     /// Moves to a larger table, within the bound. Places that were worked out before do not hold any more.
     #[cold]
     pub fn grow(&mut self) {
-        let mut grown = Self::with_lines(growth::next(self.lines.len()), self.lines_max);
-        for line in self.lines.iter() {
+        let old = self.lines.grow();
+        self.shift = shift_of(&self.lines);
+        for line in old.iter() {
             for entry in line.entries.iter().rev().filter(|entry| entry.key != Key::default()) {
-                grown.insert(grown.place(entry.key), entry.key, entry.value);
+                self.insert(self.place(entry.key), entry.key, entry.value);
             }
         }
-        *self = grown;
     }
 
     /// Whether nothing can ever be found.
@@ -220,9 +210,13 @@ impl Cache {
             }
             line.entries[1] = line.entries[0];
             line.entries[0] = Entry { key, value };
-            self.room -= 1;
+            self.lines.count_word();
         }
     }
+}
+
+fn shift_of(lines: &[Line]) -> u32 {
+    32 - lines.len().max(1).ilog2()
 }
 
 #[cfg(test)]
@@ -259,7 +253,7 @@ mod tests {
             }
             assert_eq!((sizes[0], sizes.last()), (1 << 10, Some(&(entries / 2))));
             let largest_step = sizes.windows(2).map(|step| step[0] + step[1]).max().unwrap();
-            assert!(cache.bytes_max() == size_of::<Line>() * largest_step && cache.room > 0);
+            assert!(cache.bytes_max() == size_of::<Line>() * largest_step && !cache.is_crowded());
         }
     }
 

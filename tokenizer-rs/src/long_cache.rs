@@ -3,8 +3,8 @@
 //! every third word where letters take two bytes); and of up to 255 (the lines that people draw of `=` and `-`).
 
 use crate::cache::Key;
-use crate::growth;
-use crate::memory::{Table, Zeroed, prefetch};
+use crate::growth::GrowingTable;
+use crate::memory::{Zeroed, prefetch};
 use crate::token_id::TokenId;
 
 /// Entries of the cache for short words on one of up to 63 bytes; each is four times as large.
@@ -73,11 +73,8 @@ type Set<I, const NUMBERS: usize> = [Entry<I, NUMBERS>; 2];
 
 /// The cache of one thread. It grows as its sister does.
 pub struct LongCache<I: TokenId, const NUMBERS: usize> {
-    sets: Table<Set<I, NUMBERS>>,
+    sets: GrowingTable<Set<I, NUMBERS>>,
     mask: usize,
-    sets_max: usize,
-    /// Words that may still come before the cache is too crowded for its size.
-    room: isize,
 }
 
 // SAFETY: numbers, and a block of ids, which says the same of itself.
@@ -91,40 +88,34 @@ impl<I: TokenId, const NUMBERS: usize> LongCache<I, NUMBERS> {
 
     /// `entries`: at most, 0 or a power of two (1 counts as 2).
     pub fn new(entries: usize) -> Self {
-        let sets_max = entries.div_ceil(2);
-        Self::with_sets(growth::first(sets_max, Self::SETS_FIRST), sets_max)
-    }
-
-    fn with_sets(sets: usize, sets_max: usize) -> Self {
+        let sets = GrowingTable::new(entries.div_ceil(2), Self::SETS_FIRST);
         Self {
-            sets: Table::new(sets),
-            mask: sets.max(1) - 1,
-            sets_max,
-            room: if sets < sets_max { sets as isize } else { isize::MAX },
+            mask: sets.len().max(1) - 1,
+            sets,
         }
     }
 
     /// Bytes of memory that the cache holds at most, those included that are held only while it grows.
     pub fn bytes_max(&self) -> usize {
-        Self::SET_BYTES * growth::most_at_once(self.sets_max, Self::SETS_FIRST)
+        self.sets.bytes_max()
     }
 
     /// Whether it is time to grow.
     #[inline(always)]
     pub fn is_crowded(&self) -> bool {
-        self.room < 0
+        self.sets.is_crowded()
     }
 
     /// Moves to a larger table, within the bound.
     #[cold]
     pub fn grow(&mut self) {
-        let mut grown = Self::with_sets(growth::next(self.sets.len()), self.sets_max);
-        for set in self.sets.iter() {
+        let old = self.sets.grow();
+        self.mask = self.sets.len() - 1;
+        for set in old.iter() {
             for entry in set.iter().rev().filter(|entry| entry.key != LongKey::NONE) {
-                grown.push(*entry);
+                self.push(*entry);
             }
         }
-        *self = grown;
     }
 
     /// The ids of a word, behind which the count stands.
@@ -158,7 +149,7 @@ impl<I: TokenId, const NUMBERS: usize> LongCache<I, NUMBERS> {
         if let Some(set) = self.set(entry.key) {
             set[1] = set[0];
             set[0] = entry;
-            self.room -= 1;
+            self.sets.count_word();
         }
     }
 
