@@ -147,26 +147,19 @@ unsafe fn step<L: Lanes>(table: &MergeTable, symbols: &mut Symbols, lanes: &mut 
     }
 }
 
-/// Row i: the lane of place i.
-const ROWS: [[u16; 16]; PLACES] = {
-    let mut rows = [[0; 16]; PLACES];
-    let mut place = 1;
-    while place <= 16 {
-        rows[place][place - 1] = u16::MAX;
-        place += 1;
-    }
-    rows
-};
+const ROWS: [[u16; 16]; PLACES] = rows(0, u16::MAX);
+const WIDE_ROWS: [[u32; 16]; PLACES] = rows(0, u32::MAX);
 
-const WIDE_ROWS: [[u32; 16]; PLACES] = {
-    let mut rows = [[0; 16]; PLACES];
+/// Row i: all ones in the lane of place i, if that has one.
+const fn rows<T: Copy>(zeros: T, ones: T) -> [[T; 16]; PLACES] {
+    let mut rows = [[zeros; 16]; PLACES];
     let mut place = 1;
     while place <= 16 {
-        rows[place][place - 1] = u32::MAX;
+        rows[place][place - 1] = ones;
         place += 1;
     }
     rows
-};
+}
 
 /// Up to 8 bytes, products of 16 bits.
 #[derive(Clone, Copy)]
