@@ -33,7 +33,7 @@ fn main() {
         panic!("three arguments: VOCABULARY TEXTS IDS");
     };
     let read = |path: &String| std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let model = Arc::new(Model::from_json(&read(vocabulary)).unwrap_or_else(|error| panic!("{error:?}")));
+    let model = Arc::new(Model::from_json(&read(vocabulary)).unwrap_or_else(|error| panic!("{error}")));
     let (offsets, bytes) = split(&read(texts));
     let (id_offsets, ids) = split(&read(ids));
     let texts = Texts {

@@ -23,7 +23,7 @@ fn main() {
     };
     let number = |text: &String| text.parse::<usize>().expect("a number");
     let json = std::fs::read(vocabulary).expect("the vocabulary");
-    let model = Arc::new(Model::from_json(&json).unwrap_or_else(|error| panic!("{error:?}")));
+    let model = Arc::new(Model::from_json(&json).unwrap_or_else(|error| panic!("{error}")));
     let (text, offsets) = read_corpus(Path::new(corpus), number(limit) as u64);
     let chunks = cut(&offsets);
     let most = chunks.iter().map(|one| one[one.len() - 1] - one[0]).max().unwrap_or(0);

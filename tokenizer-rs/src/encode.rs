@@ -8,6 +8,7 @@ use crate::simd::Level;
 use crate::special::SpecialTokens;
 use crate::token_id::TokenId;
 use crate::words::WordEncoder;
+use std::fmt;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
@@ -30,6 +31,21 @@ pub enum EncodeError {
         needed: usize,
     },
 }
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Offsets => formatter.write_str(BAD_OFFSETS),
+            Self::Utf8 { position } => write!(formatter, "the text is not UTF-8 at byte {position}"),
+            Self::Capacity { needed } => write!(formatter, "the ids may need room for {needed}"),
+        }
+    }
+}
+
+impl std::error::Error for EncodeError {}
+
+/// Bad offsets in words, whether documents are encoded or learned from.
+pub(crate) const BAD_OFFSETS: &str = "the offsets decrease or lie outside the text, or a document has 4 GiB";
 
 /// A model's ids for one thread: its cache and scratch memory. What a cache has learned from a model is wrong for any
 /// other, so an encoder holds its own.
@@ -136,7 +152,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "65,536 look-ups take it minutes")]
     fn scratch_memory_is_given_back_after_a_long_word_that_had_no_room() {
         let tokens: String = (0..=255).map(rank_line).collect();
-        let model = Model::from_ranks(tokens.as_bytes(), Family::Gpt2, &[]).unwrap_or_else(|error| panic!("{error:?}"));
+        let model = Model::from_ranks(tokens.as_bytes(), Family::Gpt2, &[]).unwrap_or_else(|error| panic!("{error}"));
         let word = vec![b'a'; 1 << 16];
         let mut encoder = Encoder::<u16>::new(&Arc::new(model), 0);
         let mut id_offsets = [MaybeUninit::new(0); 2];

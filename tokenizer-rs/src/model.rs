@@ -6,6 +6,7 @@ use crate::family::Family;
 use crate::merge_table::{EDGE, MergeTable};
 use crate::special::SpecialTokens;
 use std::collections::HashMap;
+use std::fmt;
 use std::mem::MaybeUninit;
 
 /// Why a file was refused.
@@ -16,6 +17,17 @@ pub enum LoadError {
     /// It asks for something that is not implemented.
     Unsupported(String),
 }
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Format(reason) => write!(formatter, "not well formed: {reason}"),
+            Self::Unsupported(what) => write!(formatter, "not supported: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
 
 /// The result of a refusal.
 pub(crate) fn unsupported<T>(what: String) -> Result<T, LoadError> {

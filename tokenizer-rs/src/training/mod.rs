@@ -13,12 +13,13 @@ pub mod merging;
 pub mod word_counts;
 mod written;
 
-use crate::encode::document;
+use crate::encode::{BAD_OFFSETS, document};
 use crate::family::Family;
 use crate::model::{LoadError, check_size, malformed, quoted, unsupported};
 use crate::simd::Level;
 use crate::word_ends::WordEnds;
 use merging::Vocabulary;
+use std::fmt;
 use word_counts::WordCounts;
 
 /// Why a document was not counted.
@@ -34,6 +35,18 @@ pub enum FeedError {
     /// The distinct words need more memory than was granted.
     Memory,
 }
+
+impl fmt::Display for FeedError {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Offsets => formatter.write_str(BAD_OFFSETS),
+            Self::Utf8 { position } => write!(formatter, "the text is not UTF-8 at byte {position}"),
+            Self::Memory => formatter.write_str("the distinct words need more memory than was granted"),
+        }
+    }
+}
+
+impl std::error::Error for FeedError {}
 
 /// What to make of the words.
 pub struct Recipe<'call> {

@@ -3,7 +3,8 @@
 
 use crate::twin::tokenizer_json;
 use pybench_tokenizer::family::{Family, LLAMA3_REGEX};
-use pybench_tokenizer::{LoadError, Model};
+use pybench_tokenizer::training::FeedError;
+use pybench_tokenizer::{EncodeError, LoadError, Model};
 use serde_json::{Value, json};
 
 /// The file that every case here changes in one place; it loads.
@@ -335,4 +336,26 @@ fn special_tokens_outside_the_vocabulary_get_the_next_ids() {
     let model = Model::from_json(file.to_string().as_bytes()).unwrap();
     assert_eq!(model.vocabulary_size(), 260);
     assert_eq!(model.bytes_of(259), Some(&b"<b c>"[..]));
+}
+
+#[test]
+fn every_error_says_what_is_wrong_and_with_what() {
+    let asks_for_more = with("/normalizer", json!({"type": "NFC"}));
+    let refused = Model::from_json(asks_for_more.to_string().as_bytes()).err().unwrap();
+    let cut = Model::from_json(b"{").err().unwrap();
+    let errors: [(Box<dyn std::error::Error + Send + Sync>, &[&str]); 8] = [
+        (refused.into(), &["not supported: ", "normalizer \"NFC\""]),
+        (cut.into(), &["not well formed: ", "line 1 column 1"]),
+        (EncodeError::Offsets.into(), &["offsets"]),
+        (EncodeError::Utf8 { position: 12 }.into(), &["not UTF-8", "byte 12"]),
+        (EncodeError::Capacity { needed: 34 }.into(), &["room for 34"]),
+        (FeedError::Offsets.into(), &["offsets"]),
+        (FeedError::Utf8 { position: 56 }.into(), &["not UTF-8", "byte 56"]),
+        (FeedError::Memory.into(), &["distinct words", "memory"]),
+    ];
+    for (error, parts) in errors {
+        for part in parts {
+            assert!(error.to_string().contains(part), "{error}: {part}");
+        }
+    }
 }
