@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pybench_tokenizer.arguments import integer, integers
 from pybench_tokenizer.errors import ArgumentError, Utf8Error
 from pybench_tokenizer.shared_object import ffi
 
@@ -26,6 +27,7 @@ def chunks(documents: Iterable[str | Text], chunk_bytes: int = STREAM_CHUNK_BYTE
     """A stream by parts of about that much text: characters of a str, items of any other."""
     if isinstance(documents, (str, bytes, bytearray, memoryview)):
         raise ArgumentError("documents is one text; it has to be a stream of them")
+    chunk_bytes = integer("chunk_bytes", chunk_bytes)
     chunk: list[str | Text] = []
     held = 0
     for number, document in enumerate(_iterated(documents, "documents")):
@@ -106,20 +108,20 @@ def utf8_error(position: int, offsets: NDArray[np.uint64], first: int) -> Utf8Er
 
 def checked_offsets(offsets: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Offsets as the shared object reads them: 64-bit, contiguous. It checks itself that they do not decrease."""
-    given = np.asarray(offsets)
-    if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "ui":
-        raise ArgumentError("offsets have to be integers in one dimension, at least one")
+    given = integers("offsets", offsets)
+    if given.size == 0:
+        raise ArgumentError("offsets have to be at least one")
     if given.dtype.kind == "i" and int(given.min()) < 0:
         raise ArgumentError("offsets out of order: a negative one")
     return np.ascontiguousarray(given, np.uint64)
 
 
-def buffer_of(text: object) -> Any:
+def buffer_of(text: object, name: str = "the text") -> Any:
     """The memory of contiguous bytes, which the object that is returned keeps."""
     try:
         return ffi.from_buffer("uint8_t[]", text)
     except (TypeError, ValueError, BufferError) as error:
-        raise ArgumentError(f"the text has to be contiguous bytes: {error}") from error
+        raise ArgumentError(f"{name} has to be contiguous bytes: {error}") from error
 
 
 def pointer(kind: str, array: NDArray[Any]) -> Any:

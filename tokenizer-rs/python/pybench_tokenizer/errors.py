@@ -2,7 +2,8 @@
 """What the tokenizer raises.
 
 TokenizerError
-├── ArgumentError       what is no text, offsets out of order, a buffer that is not contiguous, a number out of range
+├── ArgumentError       what is no text, offsets out of order, a buffer that is not contiguous, a number out of range,
+│                       any other type that the argument, which the message names, cannot have
 ├── FileError           the file cannot be read
 ├── FormatError         the file is not well formed
 ├── UnsupportedError    well formed, but asks for something that is not implemented; the message names it

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pybench_tokenizer.arguments import integer, integers, name_bytes, path_text
 from pybench_tokenizer.documents import (
     STREAM_CHUNK_BYTES,
     Text,
@@ -52,14 +53,15 @@ class Tokenizer:
     at one time, however many threads have come and gone, and what they know stays.
     """
 
-    def __init__(self, json: bytes, *, name: str = "tokenizer.json", cache_entries: int = CACHE_ENTRIES) -> None:
+    def __init__(self, json: Text, *, name: str = "tokenizer.json", cache_entries: int = CACHE_ENTRIES) -> None:
         """`json`: the content of a Hugging Face tokenizer.json. `name`: what errors call it. `cache_entries`: 0, or a
         power of two up to 2^24, of each worker. Raises FormatError, UnsupportedError or ArgumentError."""
-        self._adopt(_load(lambda *result: lib.pbt_model_load(json, len(json), *result), name), cache_entries)
+        buffer = buffer_of(json, "json")
+        self._adopt(_load(lambda *result: lib.pbt_model_load(buffer, len(buffer), *result), name), cache_entries)
 
     def _adopt(self, model: Any, cache_entries: int) -> None:
         self._model = model
-        self._cache_entries = cache_entries
+        self._cache_entries = integer("cache_entries", cache_entries)
         # Taking from a list's end and putting back there are atomic.
         self._idle: list[Any] = []
         self.vocab_size = int(lib.pbt_model_vocab_size(self._model))
@@ -69,7 +71,8 @@ class Tokenizer:
     @classmethod
     def from_file(cls, path: str | PathLike[str], *, cache_entries: int = CACHE_ENTRIES) -> Tokenizer:
         """Loads a tokenizer.json. Raises FileError, FormatError, UnsupportedError or ArgumentError."""
-        return cls(_read(path), name=fspath(path), cache_entries=cache_entries)
+        name = path_text("path", path)
+        return cls(_read(name), name=name, cache_entries=cache_entries)
 
     @classmethod
     def from_ranks(
@@ -86,15 +89,17 @@ class Tokenizer:
         special_tokens: texts that become the given id wherever they occur; without any, text is encoded as by
         tiktoken's `encode_ordinary`. Raises what `from_file` raises.
         """
-        ranks, name = _read(path), family.encode()
-        texts, ends = special_texts(special_tokens or {})
-        ids = _special_ids(special_tokens or {})
+        path, name = path_text("path", path), name_bytes("family", family)
+        specials = {} if special_tokens is None else special_tokens
+        ids = _special_ids(specials)
+        texts, ends = special_texts(specials)
+        ranks = _read(path)
         places = (texts, pointer("uint64_t *", ends), pointer("uint32_t *", ids), len(ids))
         self = cls.__new__(cls)
         self._adopt(
             _load(
                 lambda *result: lib.pbt_model_load_ranks(ranks, len(ranks), name, len(name), *places, *result),
-                fspath(path),
+                path,
             ),
             cache_entries,
         )
@@ -169,11 +174,9 @@ class Tokenizer:
 
     def decode(self, ids: IdArray | Sequence[int]) -> bytes:
         """The bytes that ids stand for, special tokens as their text. Raises IdError with the index of a bad id."""
-        wanted = np.asarray(ids)
+        wanted = integers("ids", ids)
         if wanted.size == 0:
             return b""
-        if wanted.ndim != 1 or wanted.dtype.kind not in "ui":
-            raise ArgumentError("ids have to be integers in one dimension")
         outside = np.flatnonzero((wanted < 0) | (wanted >= self.vocab_size))
         if outside.size:
             index = int(outside[0])
@@ -195,7 +198,7 @@ class Tokenizer:
 
     def token_to_id(self, token: str) -> int:
         """The id of a token as tokenizer.json writes it. Raises IdError when there is none."""
-        data, id_place = utf8(token), ffi.new("uint32_t *")
+        data, id_place = buffer_of(utf8(token), "the token"), ffi.new("uint32_t *")
         status = lib.pbt_model_token_to_id(self._model, data, len(data), id_place)
         if status == ERROR_ID:
             raise IdError(f"{token!r} is not in the vocabulary")
@@ -233,20 +236,25 @@ class Tokenizer:
 
 
 def _special_ids(special_tokens: Mapping[str, int]) -> NDArray[np.uint32]:
+    if not isinstance(special_tokens, Mapping):
+        kind = type(special_tokens).__name__
+        raise ArgumentError(f"special_tokens is of type {kind}; it has to be a mapping from texts to ids")
     for token, number in special_tokens.items():
         if not isinstance(number, (int, np.integer)) or not 0 <= number < 2**32:
             raise ArgumentError(f"special token {token!r} has the id {number!r}; 0 to 2^32 - 1 is possible")
     return np.array(list(special_tokens.values()), np.uint32)
 
 
-def _read(path: str | PathLike[str]) -> bytes:
+def _read(path: str) -> bytes:
     try:
         size = Path(path).stat().st_size
         if size > FILE_BYTES_MAX:
-            raise FileError(f"{fspath(path)}: {size} bytes are too many for a vocabulary")
+            raise FileError(f"{path}: {size} bytes are too many for a vocabulary")
         return Path(path).read_bytes()
     except OSError as error:
-        raise FileError(f"{fspath(path)}: {error.strerror or error}") from error
+        raise FileError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:  # no file can have that name: it holds NUL, or half a surrogate pair
+        raise FileError(f"{path!r}: {error}") from error
 
 
 def _load(load: Callable[..., int], name: str) -> Any:

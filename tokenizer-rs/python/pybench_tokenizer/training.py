@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pybench_tokenizer.arguments import bounded_integer, name_bytes
 from pybench_tokenizer.documents import Text, buffer_of, chunks, joined, pointer, special_texts, utf8_error
-from pybench_tokenizer.errors import ArgumentError, MemoryLimitError
+from pybench_tokenizer.errors import MemoryLimitError
 from pybench_tokenizer.shared_object import (
     ERROR_MEMORY,
     ERROR_UTF8,
@@ -41,17 +42,13 @@ def train(
     Equal to `BpeTrainer(vocab_size, min_frequency, special_tokens, initial_alphabet=ByteLevel.alphabet())`. Raises
     UnsupportedError for a family that a tokenizer.json cannot name and a vocab_size that bytes alone exceed,
     FormatError for special tokens that are empty or given twice, Utf8Error with the number of the document and the
-    position in it, MemoryLimitError, or ArgumentError for a number out of range, one text in place of a sequence and
-    what is no text. What can be refused without the documents is refused before they are read.
+    position in it, MemoryLimitError, or ArgumentError for a number out of range, one text in place of a sequence,
+    what is no text and any other type that an argument cannot have. What can be refused without the documents is
+    refused before they are read.
     """
-    numbers = {
-        "vocab_size": (vocab_size, 32),
-        "min_frequency": (min_frequency, 64),
-        "word_table_bytes": (word_table_bytes, 63),
-    }
-    for name, (value, bits) in numbers.items():
-        if not 0 <= value < 2**bits:
-            raise ArgumentError(f"{name} is {value}; 0 to 2^{bits} - 1 is possible")
+    vocab_size = bounded_integer("vocab_size", vocab_size, 32)
+    min_frequency = bounded_integer("min_frequency", min_frequency, 64)
+    word_table_bytes = bounded_integer("word_table_bytes", word_table_bytes, 63)
     texts, ends = special_texts(special_tokens)
     trainer, json_bytes = _new_trainer(family, word_table_bytes), ffi.new("size_t *")
 
@@ -73,7 +70,7 @@ def train(
 
 
 def _new_trainer(family: str, word_table_bytes: int) -> Any:
-    name, place = family.encode(), ffi.new("pbt_trainer **")
+    name, place = name_bytes("family", family), ffi.new("pbt_trainer **")
     call_explained(lambda *why: lib.pbt_trainer_new(name, len(name), word_table_bytes, place, *why), "training")
     return ffi.gc(place[0], lib.pbt_trainer_free)
 
