@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documents of one file: plain text, JSON lines, either of them compressed. The name alone decides how it is read.
 
-Texts of errors are those of the orchestrator's reader: every path says the same of the same file.
+Texts of errors are those of the orchestrator's reader: every path says the same of the same file. Only why a compressed
+file is none stands there in the words of the library that found out.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pybench.errors import InputError
 FIELD = "text"  # what public corpora call it: C4, The Pile, FineWeb
 LINE_SUFFIXES = (".jsonl", ".ndjson")
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+_CUT_OFF = "it is cut off"
 _READ_BYTES = 1 << 20
 
 
@@ -38,12 +40,11 @@ def documents_of(file: Path, field: str) -> Iterator[tuple[Place, bytes]]:
     # Reading a pipe would block, and a device may never end.
     if file.exists() and not file.is_file():
         raise InputError(f"{file} is not a regular file", hint="a corpus is made of text files")
-    compression = _COMPRESSIONS.get(file.suffix)
-    name = file.stem if compression else file.name
+    compression, holds_lines = _format_of(file.name)
     try:
         if file.stat().st_size == 0:
             return
-        if not name.endswith(LINE_SUFFIXES):
+        if not holds_lines:
             yield Place(file), b"".join(_pieces(file, compression))
             return
         for number, line in enumerate(_lines(_pieces(file, compression)), start=1):
@@ -51,8 +52,6 @@ def documents_of(file: Path, field: str) -> Iterator[tuple[Place, bytes]]:
                 place = Place(file, number)
                 yield place, _field_of(line, field, place)
     except OSError as error:
-        if isinstance(error, gzip.BadGzipFile):
-            raise _broken(file, compression) from error
         raise InputError(f"{file} cannot be read: {(error.strerror or str(error)).lower()}") from error
 
 
@@ -73,6 +72,15 @@ def first_bad_byte(text: bytes) -> int | None:
     return None
 
 
+def _format_of(name: str) -> tuple[str | None, bool]:
+    """How it is compressed, and whether it holds lines. One ending is taken off, whatever stands before it, nothing
+    included (`Path.suffix` sees none in `.gz`)."""
+    for ending, compression in _COMPRESSIONS.items():
+        if name.endswith(ending):
+            return compression, name.removesuffix(ending).endswith(LINE_SUFFIXES)
+    return None, name.endswith(LINE_SUFFIXES)
+
+
 def _pieces(file: Path, compression: str | None) -> Iterator[bytes]:
     """The content of a file, decompressed."""
     if compression == "zstd":
@@ -82,8 +90,10 @@ def _pieces(file: Path, compression: str | None) -> Iterator[bytes]:
         try:
             while piece := stream.read(_READ_BYTES):
                 yield piece
-        except (EOFError, zlib.error) as error:
-            raise _broken(file, compression) from error
+        except EOFError as error:
+            raise _broken(file, "gzip", _CUT_OFF) from error
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise _broken(file, "gzip", str(error)) from error
 
 
 def _zstd_pieces(file: Path) -> Iterator[bytes]:
@@ -100,14 +110,15 @@ def _zstd_pieces(file: Path) -> Iterator[bytes]:
                     piece = frame.unused_data if frame.eof else b""
                     frame = None if frame.eof else frame
         except zstandard.ZstdError as error:
-            raise _broken(file, "zstd") from error
+            raise _broken(file, "zstd", str(error)) from error
     if frame is not None:
-        raise _broken(file, "zstd")
+        raise _broken(file, "zstd", _CUT_OFF)
 
 
-def _broken(file: Path, compression: str | None) -> InputError:
+def _broken(file: Path, compression: str, reason: str) -> InputError:
     return InputError(
-        f"{file} is not a whole {compression} file", hint="compress it again, or drop the ending from its name"
+        f"{file} is not a whole {compression} file: {reason}",
+        hint="compress it again, or drop the ending from its name",
     )
 
 

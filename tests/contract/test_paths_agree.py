@@ -197,12 +197,72 @@ def test_a_file_that_was_cut_off_is_the_same_error_in_python_and_in_go(
     corpus = resolve_corpus(str(file))
     file.write_bytes(whole[: len(whole) // 2])
     with (
-        pytest.raises(InputError, match=f"{name} is not a whole {kind} file"),
+        pytest.raises(InputError, match=f"{name} is not a whole {kind} file: it is cut off") as caught,
         open_batches(path, TOKENIZER, corpus, 1, 2) as stream,
     ):
         list(stream)
-    with pytest.raises(InputError, match=f"{name} is not a whole {kind} file"):
+    assert caught.value.hint
+    with pytest.raises(InputError, match=f"{name} is not a whole {kind} file: it is cut off"):
         resolve_corpus(str(file))
+
+
+def without_header(whole: bytes) -> bytes:
+    return b"words" + whole
+
+
+def with_another_checksum(whole: bytes) -> bytes:
+    return whole[:-5] + bytes([whole[-5] ^ 1]) + whole[-4:]
+
+
+def with_another_middle(whole: bytes) -> bytes:
+    middle = len(whole) // 2
+    return whole[:middle] + bytes(50) + whole[middle + 50 :]
+
+
+REASONS: dict[tuple[str, Callable[[bytes], bytes]], tuple[str, str]] = {
+    ("x.gz", without_header): (r"Not a gzipped file \(b'wo'\)", "gzip: invalid header"),
+    ("x.gz", with_another_checksum): ("CRC check failed", "gzip: invalid checksum"),
+    ("x.gz", with_another_middle): ("Error -3 while decompressing data", "flate: corrupt input"),
+    ("x.zst", without_header): ("zstd decompressor error: Unknown frame descriptor", "invalid input: magic number"),
+}
+
+
+@pytest.mark.parametrize(("name", "damage"), REASONS)
+@pytest.mark.parametrize("path", ["python", "go_rust"])
+def test_of_a_damaged_file_both_say_why_it_is_none(
+    tmp_path: Path, name: str, damage: Callable[[bytes], bytes], path: str
+) -> None:
+    file, words = tmp_path / name, np.random.default_rng(1).integers(0, 10_000, 5_000)
+    whole = PACK[file.suffix](" ".join(map(str, words)).encode())
+    file.write_bytes(whole)
+    corpus = resolve_corpus(str(file))
+    file.write_bytes(damage(whole))
+    reason = REASONS[name, damage][path == "go_rust"]
+    kind = {".gz": "gzip", ".zst": "zstd"}[file.suffix]
+    with (
+        pytest.raises(InputError, match=f"{name} is not a whole {kind} file: {reason}"),
+        open_batches(path, TOKENIZER, corpus, 1, 2) as stream,
+    ):
+        list(stream)
+
+
+NAMES = [".gz", ".zst", "..gz", "x..zst", ".jsonl", ".jsonl.gz", ".ndjson.zst", "x.gz.zst", "x.GZ", "gz"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("path", ["python", "go_rust"])
+def test_a_name_means_the_same_in_python_and_in_go_also_where_it_is_all_ending(
+    tmp_path: Path, name: str, path: str
+) -> None:
+    text = "the words of a document " * 20
+    ending = next((ending for ending in (".gz", ".zst") if name.endswith(ending)), "")
+    lines = name.removesuffix(ending).endswith((".jsonl", ".ndjson"))
+    file = tmp_path / name
+    file.write_bytes(PACK[ending]((json.dumps({"text": text}) if lines else text).encode()))
+    with open_batches(path, TOKENIZER, resolve_corpus(str(file)), 1, 8) as stream:
+        got = np.concatenate([ids.ravel() for ids in stream])
+    expected = flat([text])
+    assert got.tolist() == expected[: len(expected) // 8 * 8]
 
 
 def test_the_orchestrator_finds_folders_and_reads_standard_input_by_itself(tmp_path: Path) -> None:

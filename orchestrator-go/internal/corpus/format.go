@@ -21,7 +21,7 @@ type format struct {
 	lines       bool
 }
 
-// formatOf takes one ending off, the last, as Python does: what x.gz.zst holds is opened once.
+// formatOf takes one ending off, the last, whatever stands before it, as Python does: what x.gz.zst holds is opened once.
 func formatOf(name string) format {
 	found := format{}
 	if inner, is := strings.CutSuffix(name, ".gz"); is {
@@ -88,7 +88,12 @@ func (f File) broken(err error) error {
 	if _, is := errors.AsType[*os.PathError](err); is || f.format.compression == "" {
 		return fault.Unreadable(f.Path, err)
 	}
-	return fault.New(fault.Input, "compress it again, or drop the ending from its name", "%s is not a whole %s file", f.Path, f.format.compression)
+	reason := err.Error()
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		reason = "it is cut off"
+	}
+	return fault.New(fault.Input, "compress it again, or drop the ending from its name", "%s is not a whole %s file: %s",
+		f.Path, f.format.compression, reason)
 }
 
 // appendAll adds the whole stream to text, up to the size that a document may have.
