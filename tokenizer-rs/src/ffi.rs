@@ -12,7 +12,7 @@
 )]
 
 mod crossing;
-mod training;
+pub mod training;
 
 use self::crossing::{Failure, Outcome, explained, family_of, input, output, shared, single, special_texts, status_of};
 use crate::cache::ENTRIES_MAX;

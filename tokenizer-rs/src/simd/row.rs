@@ -26,10 +26,10 @@ pub trait Product: Copy + PartialEq {
     /// `product` fits, or is `NO_ID`.
     fn of(product: u32) -> Self;
 
-    /// The lowest of the first `count` products, and the first place that has it.
+    /// The lowest of the first `count` products, at most `PLACES`, and the first place that has it.
     ///
     /// # Safety
-    /// The machine has the instructions of [`super::avx2::is_available`].
+    /// The machine has the instructions of [`super::avx2::is_available`]; the row has `count` places.
     unsafe fn lowest(row: &[Self; PLACES], count: usize) -> (u32, usize);
 }
 
@@ -44,9 +44,11 @@ impl Product for u16 {
     #[inline(always)]
     unsafe fn lowest(row: &[Self; PLACES], count: usize) -> (u32, usize) {
         let mut lowest = u32::MAX;
-        for (chunk, place) in row[..count].chunks(8).zip((0..).step_by(8)) {
-            // SAFETY: `PLACES` is a multiple of 8, so that every chunk of the row that begins there is whole.
-            lowest = lowest.min(unsafe { lowest_of(_mm_loadu_si128(chunk.as_ptr().cast())) } + place);
+        for place in (0..count).step_by(8) {
+            // SAFETY: `place` is a multiple of 8 below `count`, and `PLACES` one that is no less, so that eight lie there. The
+            // pointer is the row's: that of a part that ends at `count` may not read what lies behind it.
+            let found = unsafe { lowest_of(_mm_loadu_si128(row.as_ptr().add(place).cast())) };
+            lowest = lowest.min(found + place as u32);
         }
         let product = lowest >> 16;
         (
@@ -66,16 +68,16 @@ impl Product for u32 {
 
     #[inline(always)]
     unsafe fn lowest(row: &[Self; PLACES], count: usize) -> (u32, usize) {
-        // SAFETY: `PLACES` is a multiple of 8, so that every chunk of the row that begins there is whole.
+        // SAFETY: as above.
         unsafe {
-            let load = |chunk: &[u32]| _mm256_loadu_si256(chunk.as_ptr().cast());
+            let load = |place: usize| _mm256_loadu_si256(row.as_ptr().add(place).cast());
             let mut lowest = _mm256_set1_epi32(-1);
-            for chunk in row[..count].chunks(8) {
-                lowest = _mm256_min_epu32(lowest, load(chunk));
+            for place in (0..count).step_by(8) {
+                lowest = _mm256_min_epu32(lowest, load(place));
             }
             let lowest = lowest_everywhere(lowest);
-            for (chunk, place) in row[..count].chunks(8).zip((0..).step_by(8)) {
-                let equal = equal_lanes(load(chunk), lowest);
+            for place in (0..count).step_by(8) {
+                let equal = equal_lanes(load(place), lowest);
                 if equal != 0 {
                     return (
                         _mm256_extract_epi32::<0>(lowest) as u32,
@@ -116,7 +118,7 @@ unsafe fn merge_in_row<P: Product>(table: &MergeTable, ids: &mut [u32]) -> usize
         previous[place + 1] = place as u8;
     }
     loop {
-        // SAFETY: by the contract of this function.
+        // SAFETY: by the contract of this function; `symbols[1..=count]` was there, so the row has `count + 1` places.
         let (product, place) = unsafe { P::lowest(&row, count + 1) };
         if product == NO_ID {
             break;

@@ -189,7 +189,7 @@ fn a_token_too_long_to_be_checked_is_named() {
     assert!(unsupported(&file).contains("of 5000 bytes"));
 }
 
-fn ranks_of(tokens: &[&str]) -> Vec<u8> {
+pub fn ranks_of(tokens: &[&str]) -> Vec<u8> {
     let bytes = (0..=255).map(|byte: u8| (base64(&[byte]), usize::from(byte)));
     let more = tokens.iter().map(|token| base64(token.as_bytes())).zip(256..);
     bytes
