@@ -58,8 +58,8 @@ lint: setup ## formatting, lint, types, import layers
 native-test: setup ## the C++ tests: plain, and under the address, undefined-behaviour and thread sanitizers
 	@.ci/native-test
 
-rust-test: setup ## the tokenizer's own tests
-	@cd tokenizer-rs && cargo test --locked --release --quiet
+rust-test: setup ## the tokenizer's own tests: plain, and under the address sanitizer
+	@.ci/rust-test
 
 go-test: setup ## the orchestrator's own tests, against the installed tokenizer
 	@cd orchestrator-go && PYBENCH_TOKENIZER_OBJECT=$$($(BIN)/python -P -c 'import pybench_tokenizer; print(pybench_tokenizer.object_path())') \

@@ -182,7 +182,8 @@ mod tests {
         // Products beyond 16 bits spare Miri a table of all pairs of bytes.
         let first_id = if cfg!(miri) { 70_000 } else { 256 };
         for count in if cfg!(miri) {
-            &[1, 3, 100][..]
+            // 3 take a million tries, because 4 places keep pairs apart or not whatever the displacement; 100 take 520.
+            &[1, 2, 100][..]
         } else {
             &[0, 1, 2, 3, 100, 5_000, 70_000]
         } {
@@ -194,7 +195,7 @@ mod tests {
                 assert_eq!(table.product(left, right), product);
             }
             let known: std::collections::HashSet<_> = merges.iter().map(|&(left, right, _)| (left, right)).collect();
-            let side = if cfg!(miri) { 40 } else { 300 };
+            let side = if cfg!(miri) { 20 } else { 300 };
             for left in 0..side {
                 for right in 0..side {
                     assert_eq!(table.product(left, right) != NO_ID, known.contains(&(left, right)));

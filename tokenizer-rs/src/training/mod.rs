@@ -13,7 +13,7 @@ pub mod merging;
 pub mod word_counts;
 mod written;
 
-use crate::encode::{BAD_OFFSETS, document};
+use crate::encode::{BAD_OFFSETS, checked_utf8, document};
 use crate::family::Family;
 use crate::model::{LoadError, check_size, malformed, quoted, unsupported};
 use crate::simd::Level;
@@ -86,8 +86,8 @@ impl Trainer {
     pub fn feed(&mut self, text: &[u8], offsets: &[u64]) -> Result<(), FeedError> {
         for pair in offsets.windows(2) {
             let (start, document) = document(text, pair).ok_or(FeedError::Offsets)?;
-            let document = simdutf8::compat::from_utf8(document).map_err(|error| FeedError::Utf8 {
-                position: start + error.valid_up_to(),
+            let document = checked_utf8(document).map_err(|valid| FeedError::Utf8 {
+                position: start + valid,
             })?;
             self.count(document).ok_or(FeedError::Memory)?;
         }

@@ -105,7 +105,7 @@ fn round_trip<I: Copy + Default>(end_id: u32, id_bytes: u32) {
         "cab abc cab, it's 12<|a|>; {} {line} {longest}<|end|>été 漢字 {line}",
         "cabc".repeat(9)
     );
-    for cache_entries in [0, 2, 1 << 8] {
+    for &cache_entries in if cfg!(miri) { &[2][..] } else { &[0, 2, 1 << 8] } {
         let mut worker = null_mut();
         // SAFETY: a live model.
         assert_eq!(unsafe { pbt_worker_new(model, cache_entries, &mut worker) }, OK);
