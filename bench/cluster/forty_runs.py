@@ -15,6 +15,7 @@ slurmctld, slurmd, slurm-client and munge.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
@@ -38,6 +39,7 @@ LIMIT_S = 480
 
 
 def show() -> int:
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     why_not = missing()
     if why_not:
         print(f"no Slurm here: {why_not}", file=sys.stderr)

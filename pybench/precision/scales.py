@@ -34,6 +34,10 @@ FURTHEST_RAISED = {"fp8": 2.0**10, "int8": 2.0**3}
 LARGEST = {"int8": 127.0, "fp8": 448.0}
 CODES = {"int8": np.dtype(np.int8), "fp8": np.dtype(ml_dtypes.float8_e4m3fn)}
 _FLOATING = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+_LARGEST_FLOATING = {
+    name: np.float32(ml_dtypes.finfo(kind).max)  # type: ignore[no-untyped-call]
+    for name, kind in _FLOATING.items()
+}
 
 Reals = npt.NDArray[np.float32]
 
@@ -57,15 +61,15 @@ class Codes:
         scale that undoes them. What is all 0 gets the scale 1, and what is too large for the floating type that type's
         largest: it overflows there before it is encoded.
         """
-        kind = _FLOATING[self.floating]
+        kind, largest = _FLOATING[self.floating], _LARGEST_FLOATING[self.floating]
         exact = np.where(magnitudes > 0, magnitudes / np.float32(LARGEST[self.kind]), np.float32(1)).astype(np.float32)
         if self.kind == "fp8":
             return self._powers_of_two(exact, other)
         if other is not None and self.floating in LEAST_PRODUCT:
             exact = self._raised(exact, other)
-        exact = np.minimum(exact, np.float32(ml_dtypes.finfo(kind).max))  # type: ignore[no-untyped-call]
+        exact = np.minimum(exact, largest)
         nearest = exact.astype(kind)
-        above = np.nextafter(nearest, ml_dtypes.finfo(kind).max)  # type: ignore[no-untyped-call]
+        above = np.nextafter(nearest, kind.type(largest))
         rounded: Reals = np.where(nearest.astype(np.float32) < exact, above, nearest).astype(np.float32)
         return np.maximum(rounded, np.float32(2.0**-126))
 
@@ -83,7 +87,7 @@ class Codes:
         powers = np.ldexp(np.float32(1), np.where(fraction == 0.5, exponent - 1, exponent))
         least = LEAST_PRODUCT.get(self.floating, 2.0**-126)
         raised = np.minimum(least / other, powers * FURTHEST_RAISED[self.kind]) if other is not None else least
-        largest = 2.0 ** (ml_dtypes.finfo(_FLOATING[self.floating]).maxexp - 1)  # type: ignore[no-untyped-call]
+        largest = np.ldexp(np.float32(1), np.frexp(_LARGEST_FLOATING[self.floating])[1] - 1)  # a power of two, too
         scales: Reals = np.clip(np.maximum(powers, raised), least, largest).astype(np.float32)
         return scales
 
