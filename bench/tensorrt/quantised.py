@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What quantising is worth: engines of ResNet-50 that differ in their precision alone, timed side by side.
+"""What quantising is worth: engines of one model that differ in their precision alone, timed side by side.
 
-    python3 -P -m bench.tensorrt.quantised OUT [--batch 32] [--only NAME ...] [--rounds 5] [--seconds 600]
+    python3 -P -m bench.tensorrt.quantised OUT [--model resnet50] [--batch 32] [--only NAME ...] [--rounds 5]
 
 Every one is built (timing cache in OUT), captured and timed in alternating rounds; printed: median latency, its
 ratio to FP16, layers of the engine by kind, and the layers that only move or reformat. OUT gets the inspector's JSON of
@@ -17,8 +17,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -33,6 +35,7 @@ from pybench.precision.placement import Quantisation, calibrated_tensors
 from pybench.precision.qdq import insert_qdq
 from pybench.runtimes.tensorrt.building import BuildOptions, build_engine
 from pybench.runtimes.tensorrt.session import TensorRtSession, open_session
+from pybench.workloads.inputs import random_arrays
 
 RANGE = 4.0  # of every activation
 ROUND_S, WARMUP_S = 0.3, 0.1
@@ -40,10 +43,11 @@ ROUND_S, WARMUP_S = 0.3, 0.1
 
 @dataclass(frozen=True)
 class Variant:
-    """`floating`: the type around; `quantisation` None: not quantised."""
+    """`floating`: the type around; `quantisation` None: not quantised; `without`: a rule of its that is left out."""
 
     floating: str
     quantisation: Quantisation | None = None
+    without: str | None = None
 
 
 def variants() -> dict[str, Variant]:
@@ -53,19 +57,16 @@ def variants() -> dict[str, Variant]:
         for kind in ("int8", "fp8")
         for floating in ("fp16", "fp32")
     }
-    return {"fp16": Variant("fp16"), **quantised}
-
-
-def export(path: Path) -> None:
-    """ResNet-50 in FP32; its batch-norm statistics leave a bias in every convolution."""
-    export_onnx(build("resnet50"), BUILT_IN["resnet50"], path, {})
+    pooled = Variant("fp16", Quantisation("fp8", "fp16"), without="slices_pools")
+    return {"fp16": Variant("fp16"), **quantised, "fp8+fp16 with MaxPool": pooled}
 
 
 def write(source: Path, variant: Variant, path: Path) -> None:
     network: Network = open_network(source)
     if variant.quantisation is not None:
         ranges = dict.fromkeys(calibrated_tensors(network), RANGE)
-        insert_qdq(network, ranges, variant.quantisation)
+        with patch.object(Quantisation, variant.without, False) if variant.without else nullcontext():
+            insert_qdq(network, ranges, variant.quantisation)
     if variant.floating != "fp32":
         convert(network, variant.floating)
     network.save(path, {})
@@ -103,6 +104,9 @@ def describe(path: Path) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
+    parser.add_argument(
+        "--model", default="resnet50", choices=[name for name, each in BUILT_IN.items() if not each.takes_ids]
+    )
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--only", nargs="*", help="these precisions, in place of all")
     parser.add_argument("--rounds", type=int, default=5)
@@ -110,8 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     begin = time.monotonic()
     (options.out / "work").mkdir(parents=True, exist_ok=True)
-    source = options.out / "work" / "resnet50.onnx"
-    export(source)
+    source = options.out / "work" / f"{options.model}.onnx"
+    export_onnx(build(options.model), BUILT_IN[options.model], source, {})  # batch norms leave a bias in convolutions
     chosen = {name: each for name, each in variants().items() if not options.only or name in options.only}
     sessions: dict[str, TensorRtSession] = {}
     for name, variant in chosen.items():
@@ -120,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             break
         attempt(lambda name=name, variant=variant: sessions.update(  # type: ignore[misc]
             {name: built(name, variant, source, options.out, options.batch)}), name)  # fmt: skip
-    report(sessions, options.out, options.rounds, options.batch)
+    report(sessions, options)
 
 
 def attempt(work: Callable[[], None], name: str) -> None:
@@ -131,19 +135,18 @@ def attempt(work: Callable[[], None], name: str) -> None:
         print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
 
-def report(sessions: dict[str, TensorRtSession], out: Path, rounds: int, batch: int) -> None:
-    images = np.random.default_rng(0).standard_normal((batch, 3, 224, 224), dtype=np.float32)
-    replayers = {
-        name: session.bind_replay({session.inputs[0].name: images}, transfers=False)
-        for name, session in sessions.items()
-    }
-    latencies = timed(replayers, rounds)
+def report(sessions: dict[str, TensorRtSession], options: argparse.Namespace) -> None:
+    replayers = {}
+    for name, session in sessions.items():
+        inputs = random_arrays(session.inputs, options.model, options.batch, 0, 0)
+        replayers[name] = session.bind_replay(inputs, transfers=False)
+    latencies = timed(replayers, options.rounds)
     reference = latencies.get("fp16", float("nan"))
     print(f"\n{'variant':28} {'ms':>8} {'of fp16':>8}  layers")
     for name, latency_ms in latencies.items():
-        layers = describe(out / f"{name.replace(' ', '-')}.json")
+        layers = describe(options.out / f"{name.replace(' ', '-')}.json")
         print(f"{name:28} {latency_ms:8.4f} {latency_ms / reference:8.3f}  {layers}")
-    (out / "latencies.json").write_text(json.dumps(latencies, indent=1))
+    (options.out / "latencies.json").write_text(json.dumps(latencies, indent=1))
 
 
 if __name__ == "__main__":

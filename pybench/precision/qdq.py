@@ -27,6 +27,7 @@ from pybench.precision.placement import (
     place,
     weight_position,
 )
+from pybench.precision.pooling import sliced
 from pybench.precision.scales import Codes, Reals, magnitudes
 
 OPSET = 19  # the first with FP8, and with scales in FP16 and BF16
@@ -50,6 +51,7 @@ class _Writing:
 
     def __init__(self, network: Network, ranges: Mapping[str, float], quantisation: Quantisation) -> None:
         self._network, self._ranges = network, ranges
+        self._ranges_of: dict[str, str] = {}
         self._scales_whole = quantisation.scales_convolutions_whole
         self._codes = Codes(quantisation.kind, quantisation.floating)
         self._written: list[onnx.NodeProto] = []
@@ -58,6 +60,7 @@ class _Writing:
 
     def write(self, placement: Placement) -> None:
         chosen = set(placement.quantised)
+        self._ranges_of = placement.ranges_of
         pairs = {
             entry.name: self._activation(entry.name)
             for entry in self._network.graph.input
@@ -73,7 +76,7 @@ class _Writing:
                         node.input[position] = pairs[name]
             if node.name in chosen:
                 self._quantise_weight(original, node)
-            self._written.append(node)
+            self._written += sliced(self._network, node) if node.name in placement.sliced else [node]
             pairs |= {name: self._activation(name) for name in original.output if name in placement.readers}
         self._network.replace_nodes(self._written)
 
@@ -82,6 +85,7 @@ class _Writing:
 
     def _scale(self, name: str) -> Reals:
         """Of an activation."""
+        name = self._ranges_of.get(name, name)
         if name not in self._ranges:
             raise InputError(f"the calibration has no range for {name}", hint="calibrate this very graph")
         return self._codes.scales(np.array(self._ranges[name], np.float32))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -109,3 +110,21 @@ def images(shape: Sequence[int], seed: int = 0) -> dict[str, np.ndarray]:
 def saved(made: onnx.ModelProto, path: Path) -> Path:
     onnx.save(made, path)
     return path
+
+
+def pooled(window: int, size: int, *, outputs: Sequence[str] = ("y",), **attributes: Any) -> onnx.ModelProto:
+    """x -> first -> relu a -> MaxPool p -> second -> y, for images of `size`; windows side by side unless told."""
+    generator = np.random.default_rng(0)
+    weights = {
+        f"{name}.weight": (generator.standard_normal((CHANNELS, CHANNELS, 1, 1)) / CHANNELS**0.5).astype(np.float32)
+        for name in ("first", "second")
+    }
+    given = {"kernel_shape": [window] * 2, "strides": [window] * 2, "auto_pad": "NOTSET"} | attributes
+    nodes = [
+        helper.make_node("Conv", ["x", "first.weight"], ["first_out"], "first"),
+        helper.make_node("Relu", ["first_out"], ["a"], "relu"),
+        helper.make_node("MaxPool", ["a"], ["p"], "pool", **given),
+        helper.make_node("Conv", ["p", "second.weight"], ["y"], "second"),
+    ]
+    shapes = {"y": ["n", CHANNELS, "rows", "columns"], "a": ["n", CHANNELS, size, size]}
+    return model(nodes, {"x": shapes["a"]}, {name: shapes[name] for name in outputs}, weights)

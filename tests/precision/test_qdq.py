@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -31,7 +32,10 @@ def ranges_of(made: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict[str, f
     network = as_network(made)
     names = [name for name in calibrated_tensors(network) if name not in feed]
     exposed.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
-    values = dict(zip(names, open_model(exposed.SerializeToString()).run(feed)[1:], strict=True)) | feed
+    values = (
+        dict(zip(names, open_model(exposed.SerializeToString()).run(feed)[len(made.graph.output) :], strict=True))
+        | feed
+    )
     return {name: float(np.abs(values[name]).max()) for name in calibrated_tensors(network)}
 
 
@@ -232,6 +236,41 @@ def test_a_tied_weight_is_quantised_behind_its_transposition() -> None:
     weight = network.producer(network.nodes[-1].input[1])
     assert weight is not None
     assert (weight.op_type, network.constant(weight.input[1]).shape) == ("DequantizeLinear", (5,))
+
+
+@pytest.mark.parametrize(("window", "size"), [(2, 8), (2, 9), (3, 9), (3, 11)])
+def test_fp8_pools_by_slices_and_its_numbers_are_those_of_the_pooling(
+    window: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, shape = graphs.pooled(window, size), (2, graphs.CHANNELS, size, size)
+    network, placement = quantised(made, Quantisation("fp8", "fp16"), shape)
+    kinds = [node.op_type for node in network.nodes]
+    assert (kinds.count("MaxPool"), kinds.count("Slice"), kinds.count("Max")) == (0, window**2, 1)
+    assert placement.readers["a"] is None
+    monkeypatch.setattr(Quantisation, "slices_pools", False)
+    plain, _ = quantised(made, Quantisation("fp8", "fp16"), shape)
+    assert [node.op_type for node in plain.nodes].count("MaxPool") == 1
+    feed = graphs.images(shape)
+    ours, theirs = (open_model(each.model.SerializeToString(), passes=False).run(feed)[0] for each in (network, plain))
+    assert np.array_equal(ours, theirs)
+    assert np.abs(ours).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [("int8", {}), ("fp8", {"strides": [1, 1]}), ("fp8", {"pads": [1] * 4}), ("fp8", {"ceil_mode": 1})],
+)
+def test_pooling_that_is_not_side_by_side_and_all_of_int8_stays(kind: str, attributes: dict[str, Any]) -> None:
+    network, _ = quantised(graphs.pooled(2, 9, **attributes), Quantisation(kind), (2, graphs.CHANNELS, 9, 9))
+    kinds = [node.op_type for node in network.nodes]
+    assert (kinds.count("MaxPool"), kinds.count("Slice")) == (1, 0)
+
+
+def test_a_tensor_that_is_also_read_unpooled_is_not_rounded_before_its_pooling() -> None:
+    read_twice = graphs.pooled(2, 8, outputs=("y", "a"))
+    network, placement = quantised(read_twice, Quantisation("fp8"), (2, graphs.CHANNELS, 8, 8))
+    assert "Slice" in [node.op_type for node in network.nodes]
+    assert "a" not in placement.readers
 
 
 def test_a_missing_range_is_named() -> None:
