@@ -10,6 +10,8 @@
   summand gets a pair (a block's input has it already, the down-sampling convolution's output gets its own). In FP8,
   where TensorRT fuses no Add, both summands get one.
 - Mean over all positions: its input gets a pair where a convolution is behind it, which then writes 8 bits too.
+- Clip in FP8: what multiplies before one never writes 8 bits behind it (`Quantisation.keeps_bounds`): the mean's input
+  gets no pair there, and of two products with a Clip between them the first is left alone.
 - MaxPool in FP8: written as slices (`pooling`); where a convolution computes its input for it alone, that has its
   output's pair as well, which changes nothing, for rounding commutes with taking the largest.
 
@@ -59,6 +61,16 @@ class Quantisation:
         return self.kind == "fp8"
 
     @property
+    def keeps_bounds(self) -> bool:
+        """Whether Clip's upper bound holds in a kernel that multiplies, clips and quantises.
+
+        TensorRT 10.6's FP8 convolution takes Clip for Relu and ends at FP8's largest number, 7 where the bound is 6
+        and the scale 2^-6: a MobileNet-v2's outputs were 6 % too large. Written in FP16, or by another kernel than the
+        one that multiplies, they are right.
+        """
+        return self.kind != "fp8"
+
+    @property
     def scales_convolutions_whole(self) -> bool:
         """Whether a convolution's weight has one scale.
 
@@ -93,6 +105,10 @@ def place(network: Network, quantisation: Quantisation) -> Placement:
             placement.quantised.append(node.name)
         else:
             placement.kept[node.name] = reason
+    if not quantisation.keeps_bounds:
+        lost = _losing_bounds(network, set(placement.quantised))
+        placement.kept |= dict.fromkeys(lost, "fp8_kernel_loses_bound")
+        placement.quantised = [name for name in placement.quantised if name not in lost]
     chosen = set(placement.quantised)
     convolutions = _convolution_outputs([node for node in network.nodes if node.name in chosen])
     readers: dict[str, set[str]] = {}
@@ -102,7 +118,7 @@ def place(network: Network, quantisation: Quantisation) -> Placement:
                 readers.setdefault(name, set()).add(node.name)
     shared = {name for name in readers if any(node.op_type in CONVOLUTIONS for node in network.consumers(name))}
     shared |= set(_summands(network, convolutions, quantisation.quantises_both_summands))
-    shared |= set(_averaged(network, convolutions))
+    shared |= set(_averaged(network, convolutions, quantisation.keeps_bounds))
     if quantisation.slices_pools:
         paired = shared | set(readers)
         pools = [node for node in network.nodes if node.output[0] in paired and is_sliceable(network, node)]
@@ -119,7 +135,7 @@ def calibrated_tensors(network: Network) -> list[str]:
     convolutions = _convolution_outputs(multiplying)
     found = [name for node in multiplying for name in node.input[:2] if is_activation(network, name)]
     found += [name for node in _fusing_adds(network, convolutions) for name in node.input]
-    found += _averaged(network, convolutions)
+    found += _averaged(network, convolutions, through_clip=True)
     return list(dict.fromkeys(found))
 
 
@@ -210,12 +226,27 @@ def _depths(network: Network) -> dict[str, int]:
     return depth
 
 
-def _averaged(network: Network, convolutions: set[str]) -> list[str]:
+def _losing_bounds(network: Network, chosen: set[str]) -> list[str]:
+    """Of the nodes chosen for FP8 those whose output is clipped and then read by a chosen one.
+
+    From the last to the first: for a node that is left alone its own input need not be quantised, so of a row of them
+    every second one stays.
+    """
+    left = set(chosen)
+    for node in reversed(network.nodes):
+        clips = [reader for reader in network.consumers(node.output[0]) if reader.op_type == "Clip"]
+        readers = [reader for clip in clips for reader in network.consumers(clip.output[0])]
+        if node.name in left and any(reader.name in left for reader in readers):
+            left.discard(node.name)
+    return sorted(chosen - left)
+
+
+def _averaged(network: Network, convolutions: set[str], through_clip: bool) -> list[str]:
     """Inputs of means that a convolution computes, behind an Add or an activation function at most."""
     return [
         node.input[0]
         for node in network.nodes
-        if is_mean_over_positions(network, node) and _is_convolved(network, node.input[0], convolutions)
+        if is_mean_over_positions(network, node) and _is_convolved(network, node.input[0], convolutions, through_clip)
     ]
 
 
@@ -226,16 +257,16 @@ def _pooled(network: Network, pools: list[onnx.NodeProto], convolutions: set[str
         for node in pools
         if len(network.consumers(node.input[0])) == 1
         and not network.is_output(node.input[0])
-        and _is_convolved(network, node.input[0], convolutions)
+        and _is_convolved(network, node.input[0], convolutions, through_clip=False)
     }
 
 
-def _is_convolved(network: Network, name: str, convolutions: set[str]) -> bool:
+def _is_convolved(network: Network, name: str, convolutions: set[str], through_clip: bool) -> bool:
     for _ in range(3):
         if name in convolutions:
             return True
         node = network.producer(name)
-        if node is None or node.op_type not in ("Relu", "Clip", "Add"):
+        if node is None or node.op_type not in ("Relu", "Add", *(["Clip"] if through_clip else [])):
             return False
         name = next((entry for entry in node.input if entry in convolutions), node.input[0])
     return False

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -13,8 +14,14 @@ pytest.importorskip("tensorrt")
 
 from pybench.case import Case  # noqa: E402
 from pybench.errors import InputError  # noqa: E402
+from pybench.precision.conversion import convert  # noqa: E402
+from pybench.precision.execution import compare, outputs_of  # noqa: E402
+from pybench.precision.network import as_network  # noqa: E402
+from pybench.precision.placement import Quantisation  # noqa: E402
+from pybench.precision.qdq import insert_qdq  # noqa: E402
 from pybench.runtimes.tensorrt.session import open_session  # noqa: E402
 from tests.making import artefacts_of, run  # noqa: E402
+from tests.precision import graphs  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")]
 
@@ -88,3 +95,33 @@ def test_a_warm_timing_cache_gives_the_same_kernels_again(tmp_path: Path) -> Non
     layers = [open_session(tmp_path / f"{name}.engine", launch="enqueue", device="auto").layer_information()
               for name in ("first", "second")]  # fmt: skip
     assert layers[0] == layers[1]
+
+
+@pytest.mark.parametrize("kind", ["int8", "fp8"])
+@pytest.mark.parametrize(
+    ("made", "size"),
+    [(graphs.residual_block(), 8), (graphs.clipped(1), 4), (graphs.clipped(3), 4), (graphs.pooled(2, 9), 9)],
+    ids=["residual", "clipped", "clipped thrice", "pooled"],
+)
+def test_an_engine_computes_what_its_quantised_file_says(
+    made: onnx.ModelProto, size: int, kind: str, tmp_path: Path
+) -> None:
+    """What TensorRT fuses must not change the numbers: adds, clips and poolings around quantised convolutions."""
+    from pybench.runtimes.tensorrt.building import BuildOptions, build_engine
+
+    network = as_network(made)
+    channels = network.shape_of("x")[1]
+    feed = graphs.images((8, channels, size, size))
+    insert_qdq(network, graphs.ranges_of(made, feed), Quantisation(kind, "fp16"))
+    convert(network, "fp16")
+    network.save(tmp_path / "model.onnx", {})
+    options = BuildOptions(tf32=False, batch=8, tokens=0, timing_cache=tmp_path / "a.timing")
+    build_engine(tmp_path / "model.onnx", tmp_path / "model.engine", options)
+    found = open_session(tmp_path / "model.engine", launch="enqueue", device="auto").run(feed)[0]
+    onnx.save(made, tmp_path / "origin.onnx")
+    reference, _ = outputs_of(tmp_path / "origin.onnx", "fp32", [feed])
+    expected, _ = outputs_of(tmp_path / "model.onnx", f"{kind}+fp16", [feed])
+    of_file, apart = compare(reference, expected).relative_error, compare(expected, found).relative_error
+    assert of_file is not None
+    assert apart is not None
+    assert apart < of_file + 0.01

@@ -11,6 +11,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from pybench.precision.execution import open_model
+from pybench.precision.network import as_network
+from pybench.precision.placement import calibrated_tensors
+
 CHANNELS = 32
 
 
@@ -128,3 +132,39 @@ def pooled(window: int, size: int, *, outputs: Sequence[str] = ("y",), **attribu
     ]
     shapes = {"y": ["n", CHANNELS, "rows", "columns"], "a": ["n", CHANNELS, size, size]}
     return model(nodes, {"x": shapes["a"]}, {name: shapes[name] for name in outputs}, weights)
+
+
+def clipped(convolutions: int, size: int = 4) -> onnx.ModelProto:
+    """x -> (conv1, clip to 0..6) -> (conv2, clip) ... -> mean -> flat -> head; much of it is above 6 unclipped."""
+    generator = np.random.default_rng(0)
+    constants = {"low": np.array(0, np.float32), "high": np.array(6, np.float32), "axes": np.array([2, 3])}
+    constants["shape"] = np.array([-1, CHANNELS])
+    constants["head.weight"] = (generator.standard_normal((CHANNELS, 10)) / CHANNELS**0.5).astype(np.float32)
+    nodes, source = [], "x"
+    for number in range(1, convolutions + 1):
+        weight = 16 * generator.standard_normal((CHANNELS, CHANNELS, 3, 3)) / (9 * CHANNELS) ** 0.5
+        constants[f"conv{number}.weight"] = weight.astype(np.float32)
+        inputs, clipping = [source, f"conv{number}.weight"], [f"conv{number}_out", "low", "high"]
+        nodes.append(helper.make_node("Conv", inputs, clipping[:1], f"conv{number}", pads=[1] * 4))
+        source = f"c{number}"
+        nodes.append(helper.make_node("Clip", clipping, [source], f"clip{number}"))
+    nodes += [
+        helper.make_node("ReduceMean", [source, "axes"], ["mean"], "mean"),
+        helper.make_node("Reshape", ["mean", "shape"], ["flat"], "flat"),
+        helper.make_node("MatMul", ["flat", "head.weight"], ["y"], "head"),
+    ]
+    return model(nodes, {"x": ["n", CHANNELS, size, size]}, {"y": ["n", 10]}, constants)
+
+
+def ranges_of(made: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict[str, float]:
+    """Largest magnitudes, by asking onnxruntime for every tensor."""
+    exposed = onnx.ModelProto()
+    exposed.CopyFrom(made)
+    network = as_network(made)
+    names = [name for name in calibrated_tensors(network) if name not in feed]
+    exposed.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
+    values = (
+        dict(zip(names, open_model(exposed.SerializeToString()).run(feed)[len(made.graph.output) :], strict=True))
+        | feed
+    )
+    return {name: float(np.abs(values[name]).max()) for name in calibrated_tensors(network)}

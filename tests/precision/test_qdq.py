@@ -25,23 +25,9 @@ from tests.precision import graphs
 BATCH = (4, 3, 8, 8)
 
 
-def ranges_of(made: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict[str, float]:
-    """Largest magnitudes, by asking onnxruntime for every tensor."""
-    exposed = onnx.ModelProto()
-    exposed.CopyFrom(made)
-    network = as_network(made)
-    names = [name for name in calibrated_tensors(network) if name not in feed]
-    exposed.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
-    values = (
-        dict(zip(names, open_model(exposed.SerializeToString()).run(feed)[len(made.graph.output) :], strict=True))
-        | feed
-    )
-    return {name: float(np.abs(values[name]).max()) for name in calibrated_tensors(network)}
-
-
 def quantised(made: onnx.ModelProto, quantisation: Quantisation, shape: tuple[int, ...]) -> tuple[Network, Placement]:
     network = as_network(made)
-    placement = insert_qdq(network, ranges_of(made, graphs.images(shape)), quantisation)
+    placement = insert_qdq(network, graphs.ranges_of(made, graphs.images(shape)), quantisation)
     if quantisation.floating != "fp32":
         convert(network, quantisation.floating, quantisation.keep_fp32)
     onnx.checker.check_model(network.model, full_check=True)
@@ -271,6 +257,21 @@ def test_a_tensor_that_is_also_read_unpooled_is_not_rounded_before_its_pooling()
     network, placement = quantised(read_twice, Quantisation("fp8"), (2, graphs.CHANNELS, 8, 8))
     assert "Slice" in [node.op_type for node in network.nodes]
     assert "a" not in placement.readers
+
+
+def test_no_fp8_product_writes_8_bits_behind_a_clip() -> None:
+    shape = (2, graphs.CHANNELS, 4, 4)
+    network, placement = quantised(graphs.clipped(4), Quantisation("fp8", "fp16"), shape)
+    assert placement.quantised == ["conv2", "conv4", "head"], "every second one, for FP16 clips what the next one reads"
+    assert placement.kept == dict.fromkeys(["conv1", "conv3"], "fp8_kernel_loses_bound")
+    assert set(placement.readers) == {"c1", "c3", "flat"}, "the mean reads what was clipped in FP16"
+    assert origin(network, next(node for node in network.nodes if node.name == "conv2").input[0]) == "c1"
+
+
+def test_int8_writes_8_bits_behind_a_clip() -> None:
+    _, placement = quantised(graphs.clipped(3), Quantisation("int8", "fp16"), (2, graphs.CHANNELS, 4, 4))
+    assert (len(placement.quantised), placement.kept) == (4, {})
+    assert set(placement.readers) == {"x", "c1", "c2", "c3", "flat"}
 
 
 def test_a_missing_range_is_named() -> None:

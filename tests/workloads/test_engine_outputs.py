@@ -70,6 +70,23 @@ def test_an_engine_that_computes_something_else_is_refuted_whatever_its_kernels_
     assert found.facts["outputs"]["engine_against_graph_relative_error"] > outputs["allowed_relative_error"]
 
 
+def test_an_engine_that_rounds_less_than_its_graph_agrees_however_far_from_it_it_is() -> None:
+    origin, graph = files_of("int8+fp16")
+
+    def further(inputs: dict[str, Any], times: float) -> list[Any]:
+        """As far from FP32's outputs as the graph's, on the other side, and so many times."""
+        exact, rounded = outputs_of(origin, "fp32", [inputs])[0], outputs_of(graph, "int8+fp16", [inputs])[0]
+        return [exact - times * (rounded - exact)]
+
+    order = order_of(origin, "int8+fp16", "digits-cnn", "digits")
+    mirrored = judge_outputs(lambda inputs: further(inputs, 1.0), order, graph, 20, 0)
+    assert mirrored["engine_against_graph_relative_error"] > mirrored["allowed_relative_error"]
+    assert mirrored["agree"] is True
+    worse = judge_outputs(lambda inputs: further(inputs, 3.0), order, graph, 20, 0)
+    assert worse["engine_against_fp32_relative_error"] > worse["allowed_relative_error"]
+    assert worse["agree"] is False
+
+
 def test_outputs_that_are_no_numbers_are_refuted() -> None:
     assert judged("fp32", factor=float("nan"))["agree"] is False
 

@@ -4,7 +4,9 @@
 The same inputs (images, where the model has some, else seeded random ones, as in a calibration) go through the engine,
 through its ONNX file on a CPU, rounded as its types say, and through the FP32 graph that the file was made of. An
 engine may differ from its file by what the file differs from FP32, give or take what another order of sums does; one
-that differs more computes something else, whatever its kernels are called.
+that differs more computes something else, whatever its kernels are called, unless it is no further from FP32 than the
+file may be: kernels that round less than the file says come out so (a DistilBERT in INT8 was 0.040 from its file,
+which is 0.029 from FP32, and itself 0.024 from FP32).
 """
 
 from __future__ import annotations
@@ -75,5 +77,5 @@ def _judged(reference: npt.NDArray[Any], expected: npt.NDArray[Any], engine: npt
     if of_graph.relative_error is None:
         return found | {"agree": None, "reason": of_graph.reason}
     allowed = of_graph.relative_error + ALLOWED_MORE
-    agree = apart is not None and apart <= allowed
+    agree = any(error is not None and error <= allowed for error in (apart, of_engine.relative_error))
     return found | {"agree": agree, "reason": None, "allowed_relative_error": allowed}
