@@ -12,8 +12,8 @@
 - Mean over all positions: its input gets a pair where a convolution is behind it, which then writes 8 bits too.
 - Clip in FP8: what multiplies before one never writes 8 bits behind it (`Quantisation.keeps_bounds`): the mean's input
   gets no pair there, and of two products with a Clip between them the first is left alone.
-- MaxPool in FP8: written as slices (`pooling`); where a convolution computes its input for it alone, that has its
-  output's pair as well, which changes nothing, for rounding commutes with taking the largest.
+- MaxPool in FP8, and over three dimensions: written as slices (`pooling`); where a convolution computes its input for
+  it alone, that has its output's pair as well, which changes nothing, for rounding commutes with taking the largest.
 
 Softmax, norms, GELU and element-wise operators are computed in the floating type. Writes nothing: `qdq` does.
 """
@@ -53,12 +53,13 @@ class Quantisation:
         """
         return self.kind == "fp8"
 
-    @property
-    def slices_pools(self) -> bool:
-        """Whether MaxPool becomes the largest of slices (`pooling`): VGG16 at batch 32 on an H200 takes 1.49 ms so, and
-        1.95 ms with MaxPool (FP16: 1.93). TensorRT's INT8 kernels pool.
+    def slices_pool(self, dimensions: int) -> bool:
+        """Whether a MaxPool over so many dimensions becomes the largest of slices (`pooling`).
+
+        In FP8, for which TensorRT has no pooling: VGG16 at batch 32 on an H200 takes 1.49 ms so, and 1.95 ms with
+        MaxPool (FP16: 1.93). In INT8 only over three dimensions, where 10.6 builds no engine of a MaxPool.
         """
-        return self.kind == "fp8"
+        return self.kind == "fp8" or dimensions > 2
 
     @property
     def keeps_bounds(self) -> bool:
@@ -119,12 +120,16 @@ def place(network: Network, quantisation: Quantisation) -> Placement:
     shared = {name for name in readers if any(node.op_type in CONVOLUTIONS for node in network.consumers(name))}
     shared |= set(_summands(network, convolutions, quantisation.quantises_both_summands))
     shared |= set(_averaged(network, convolutions, quantisation.keeps_bounds))
-    if quantisation.slices_pools:
-        paired = shared | set(readers)
-        pools = [node for node in network.nodes if node.output[0] in paired and is_sliceable(network, node)]
-        placement.sliced = {node.name for node in pools}
-        placement.ranges_of = _pooled(network, pools, convolutions)
-        shared |= set(placement.ranges_of)
+    pools = [
+        node
+        for node in network.nodes
+        if node.output[0] in shared | set(readers)
+        and is_sliceable(network, node)
+        and quantisation.slices_pool(len(network.shape_of(node.output[0]) or ()) - 2)
+    ]
+    placement.sliced = {node.name for node in pools}
+    placement.ranges_of = _pooled(network, pools, convolutions)
+    shared |= set(placement.ranges_of)
     placement.readers = {name: None if name in shared else readers[name] for name in sorted(shared | set(readers))}
     return placement
 

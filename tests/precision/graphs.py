@@ -116,21 +116,26 @@ def saved(made: onnx.ModelProto, path: Path) -> Path:
     return path
 
 
-def pooled(window: int, size: int, *, outputs: Sequence[str] = ("y",), **attributes: Any) -> onnx.ModelProto:
+def pooled(
+    window: int, size: int, *, dimensions: int = 2, outputs: Sequence[str] = ("y",), **attributes: Any
+) -> onnx.ModelProto:
     """x -> first -> relu a -> MaxPool p -> second -> y, for images of `size`; windows side by side unless told."""
     generator = np.random.default_rng(0)
     weights = {
-        f"{name}.weight": (generator.standard_normal((CHANNELS, CHANNELS, 1, 1)) / CHANNELS**0.5).astype(np.float32)
+        f"{name}.weight": (generator.standard_normal((CHANNELS, CHANNELS, *[1] * dimensions)) / CHANNELS**0.5).astype(
+            np.float32
+        )
         for name in ("first", "second")
     }
-    given = {"kernel_shape": [window] * 2, "strides": [window] * 2, "auto_pad": "NOTSET"} | attributes
+    given = {"kernel_shape": [window] * dimensions, "strides": [window] * dimensions, "auto_pad": "NOTSET"} | attributes
     nodes = [
         helper.make_node("Conv", ["x", "first.weight"], ["first_out"], "first"),
         helper.make_node("Relu", ["first_out"], ["a"], "relu"),
         helper.make_node("MaxPool", ["a"], ["p"], "pool", **given),
         helper.make_node("Conv", ["p", "second.weight"], ["y"], "second"),
     ]
-    shapes = {"y": ["n", CHANNELS, "rows", "columns"], "a": ["n", CHANNELS, size, size]}
+    free = ["depth", "rows", "columns"][-dimensions:]
+    shapes = {"y": ["n", CHANNELS, *free], "a": ["n", CHANNELS, *[size] * dimensions]}
     return model(nodes, {"x": shapes["a"]}, {name: shapes[name] for name in outputs}, weights)
 
 

@@ -233,7 +233,7 @@ def test_fp8_pools_by_slices_and_its_numbers_are_those_of_the_pooling(
     kinds = [node.op_type for node in network.nodes]
     assert (kinds.count("MaxPool"), kinds.count("Slice"), kinds.count("Max")) == (0, window**2, 1)
     assert placement.readers["a"] is None
-    monkeypatch.setattr(Quantisation, "slices_pools", False)
+    monkeypatch.setattr(Quantisation, "slices_pool", lambda *_: False)
     plain, _ = quantised(made, Quantisation("fp8", "fp16"), shape)
     assert [node.op_type for node in plain.nodes].count("MaxPool") == 1
     feed = graphs.images(shape)
@@ -250,6 +250,13 @@ def test_pooling_that_is_not_side_by_side_and_all_of_int8_stays(kind: str, attri
     network, _ = quantised(graphs.pooled(2, 9, **attributes), Quantisation(kind), (2, graphs.CHANNELS, 9, 9))
     kinds = [node.op_type for node in network.nodes]
     assert (kinds.count("MaxPool"), kinds.count("Slice")) == (1, 0)
+
+
+@pytest.mark.parametrize("kind", ["int8", "fp8"])
+def test_pooling_over_three_dimensions_is_sliced_in_both(kind: str) -> None:
+    network, _ = quantised(graphs.pooled(2, 4, dimensions=3), Quantisation(kind), (2, graphs.CHANNELS, 4, 4, 4))
+    kinds = [node.op_type for node in network.nodes]
+    assert (kinds.count("MaxPool"), kinds.count("Slice")) == (0, 8)
 
 
 def test_a_tensor_that_is_also_read_unpooled_is_not_rounded_before_its_pooling() -> None:
