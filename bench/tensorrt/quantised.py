@@ -72,15 +72,17 @@ def write(source: Path, variant: Variant, path: Path) -> None:
     network.save(path, {})
 
 
-def built(name: str, variant: Variant, source: Path, out: Path, batch: int) -> TensorRtSession:
+def built(name: str, variant: Variant, source: Path, options: argparse.Namespace) -> TensorRtSession:
     stem = name.replace(" ", "-")
-    graph, engine = out / "work" / f"{stem}.onnx", out / "work" / f"{stem}.engine"
+    graph, engine = source.with_name(f"{stem}.onnx"), source.with_name(f"{stem}.engine")
     write(source, variant, graph)
-    options = BuildOptions(tf32=False, batch=batch, tokens=0, timing_cache=out / "work" / "timing.cache")
+    cache = source.with_name("timing.cache")
     begin = time.monotonic()
-    build_engine(graph, engine, options)
+    build_engine(
+        graph, engine, BuildOptions(tf32=False, batch=options.batch, tokens=options.tokens, timing_cache=cache)
+    )
     session = open_session(engine, launch="graph", device="auto")
-    (out / f"{stem}.json").write_text(session.layer_information())
+    (options.out / f"{stem}.json").write_text(session.layer_information())
     print(f"built {name} in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
     return session
 
@@ -104,10 +106,9 @@ def describe(path: Path) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument(
-        "--model", default="resnet50", choices=[name for name, each in BUILT_IN.items() if not each.takes_ids]
-    )
+    parser.add_argument("--model", default="resnet50", choices=list(BUILT_IN))
     parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--tokens", type=int, default=128, help="of a sequence, where the model takes ids")
     parser.add_argument("--only", nargs="*", help="these precisions, in place of all")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=600.0, help="build nothing more after so many")
@@ -123,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"out of time before {name}", file=sys.stderr)
             break
         attempt(lambda name=name, variant=variant: sessions.update(  # type: ignore[misc]
-            {name: built(name, variant, source, options.out, options.batch)}), name)  # fmt: skip
+            {name: built(name, variant, source, options)}), name)  # fmt: skip
     report(sessions, options)
 
 
@@ -138,7 +139,7 @@ def attempt(work: Callable[[], None], name: str) -> None:
 def report(sessions: dict[str, TensorRtSession], options: argparse.Namespace) -> None:
     replayers = {}
     for name, session in sessions.items():
-        inputs = random_arrays(session.inputs, options.model, options.batch, 0, 0)
+        inputs = random_arrays(session.inputs, options.model, options.batch, options.tokens, 0)
         replayers[name] = session.bind_replay(inputs, transfers=False)
     latencies = timed(replayers, options.rounds)
     reference = latencies.get("fp16", float("nan"))

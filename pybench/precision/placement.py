@@ -10,8 +10,8 @@
   summand gets a pair (a block's input has it already, the down-sampling convolution's output gets its own). In FP8,
   where TensorRT fuses no Add, both summands get one.
 - Mean over all positions: its input gets a pair where a convolution is behind it, which then writes 8 bits too.
-- Clip in FP8: what multiplies before one never writes 8 bits behind it (`Quantisation.keeps_bounds`): the mean's input
-  gets no pair there, and of two products with a Clip between them the first is left alone.
+- Clip in FP8: nothing that multiplies writes 8 bits behind one (`Quantisation.keeps_bounds`): the mean's input gets no
+  pair there, and where another reader needs one, what multiplies before the Clip is left alone.
 - MaxPool in FP8, and over three dimensions: written as slices (`pooling`); where a convolution computes its input for
   it alone, that has its output's pair as well, which changes nothing, for rounding commutes with taking the largest.
 
@@ -83,12 +83,15 @@ class Quantisation:
 
 @dataclass(slots=True)
 class Placement:
-    """What the rules chose. `quantised`: nodes whose factors are all quantised; `kept`: multiplying node -> why it is
-    not; `readers`: activation -> names of the nodes that read it quantised, None: all of them; `sliced`: MaxPools that
-    become slices; `ranges_of`: activation -> the one whose range it has, where that is not its own."""
+    """What the rules chose.
 
-    quantised: list[str] = field(default_factory=list)
-    kept: dict[str, str] = field(default_factory=dict)
+    `quantised`: nodes whose factors are all quantised; `kept`: multiplying node -> why it is not; `readers`:
+    activation -> names of the nodes that read it quantised, None: all of them; `sliced`: MaxPools that become slices;
+    `ranges_of`: activation -> the one whose range it has, where that is not its own.
+    """
+
+    quantised: list[str]
+    kept: dict[str, str]
     readers: dict[str, set[str] | None] = field(default_factory=dict)
     sliced: set[str] = field(default_factory=set)
     ranges_of: dict[str, str] = field(default_factory=dict)
@@ -96,20 +99,28 @@ class Placement:
 
 def place(network: Network, quantisation: Quantisation) -> Placement:
     """Applies the rules. Raises InputError for a keep-list that matches nothing."""
-    placement = Placement()
     named = matching_nodes(network, quantisation.keep_fp32)
+    quantised, kept = [], {}
     for node in network.nodes:
         if not is_multiplying(network, node):
             continue
         reason = "keep_fp32" if node.name in named else unfit(network, node, quantisation)
         if reason is None:
-            placement.quantised.append(node.name)
+            quantised.append(node.name)
         else:
-            placement.kept[node.name] = reason
-    if not quantisation.keeps_bounds:
-        lost = _losing_bounds(network, set(placement.quantised))
-        placement.kept |= dict.fromkeys(lost, "fp8_kernel_loses_bound")
-        placement.quantised = [name for name in placement.quantised if name not in lost]
+            kept[node.name] = reason
+    while True:
+        placement = Placement(quantised, kept)
+        _place_pairs(network, quantisation, placement)
+        lost = None if quantisation.keeps_bounds else _losing_its_bound(network, placement)
+        if lost is None:
+            return placement
+        quantised.remove(lost)
+        kept[lost] = "fp8_kernel_loses_bound"
+
+
+def _place_pairs(network: Network, quantisation: Quantisation, placement: Placement) -> None:
+    """Fills in which tensors get a pair, for the nodes that are quantised."""
     chosen = set(placement.quantised)
     convolutions = _convolution_outputs([node for node in network.nodes if node.name in chosen])
     readers: dict[str, set[str]] = {}
@@ -131,7 +142,6 @@ def place(network: Network, quantisation: Quantisation) -> Placement:
     placement.ranges_of = _pooled(network, pools, convolutions)
     shared |= set(placement.ranges_of)
     placement.readers = {name: None if name in shared else readers[name] for name in sorted(shared | set(readers))}
-    return placement
 
 
 def calibrated_tensors(network: Network) -> list[str]:
@@ -231,19 +241,18 @@ def _depths(network: Network) -> dict[str, int]:
     return depth
 
 
-def _losing_bounds(network: Network, chosen: set[str]) -> list[str]:
-    """Of the nodes chosen for FP8 those whose output is clipped and then read by a chosen one.
+def _losing_its_bound(network: Network, placement: Placement) -> str | None:
+    """The last quantised node behind which a Clip's output has a pair; None: there is none.
 
-    From the last to the first: for a node that is left alone its own input need not be quantised, so of a row of them
-    every second one stays.
+    The last first: for a node that is left alone its own input need not be quantised, so of a row every second stays.
     """
-    left = set(chosen)
+    chosen = set(placement.quantised)
     for node in reversed(network.nodes):
-        clips = [reader for reader in network.consumers(node.output[0]) if reader.op_type == "Clip"]
-        readers = [reader for clip in clips for reader in network.consumers(clip.output[0])]
-        if node.name in left and any(reader.name in left for reader in readers):
-            left.discard(node.name)
-    return sorted(chosen - left)
+        if node.name in chosen:
+            clips = [reader for reader in network.consumers(node.output[0]) if reader.op_type == "Clip"]
+            if any(clip.output[0] in placement.readers for clip in clips):
+                return node.name
+    return None
 
 
 def _averaged(network: Network, convolutions: set[str], through_clip: bool) -> list[str]:

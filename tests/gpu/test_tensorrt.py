@@ -100,8 +100,14 @@ def test_a_warm_timing_cache_gives_the_same_kernels_again(tmp_path: Path) -> Non
 @pytest.mark.parametrize("kind", ["int8", "fp8"])
 @pytest.mark.parametrize(
     ("made", "size"),
-    [(graphs.residual_block(), 8), (graphs.clipped(1), 4), (graphs.clipped(3), 4), (graphs.pooled(2, 9), 9)],
-    ids=["residual", "clipped", "clipped thrice", "pooled"],
+    [
+        (graphs.residual_block(), 8),
+        (graphs.clipped(1), 4),
+        (graphs.clipped(3), 4),
+        (graphs.clipped_summand(), 4),
+        (graphs.pooled(2, 9), 9),
+    ],
+    ids=["residual", "clipped", "clipped thrice", "clipped summand", "pooled"],
 )
 def test_an_engine_computes_what_its_quantised_file_says(
     made: onnx.ModelProto, size: int, kind: str, tmp_path: Path

@@ -161,6 +161,23 @@ def clipped(convolutions: int, size: int = 4) -> onnx.ModelProto:
     return model(nodes, {"x": ["n", CHANNELS, size, size]}, {"y": ["n", 10]}, constants)
 
 
+def clipped_summand(size: int = 4) -> onnx.ModelProto:
+    """x -> first -> clip a -> second; a + second -> y."""
+    generator = np.random.default_rng(0)
+    constants = {"low": np.array(0, np.float32), "high": np.array(6, np.float32)}
+    for name in ("first", "second"):
+        weight = 4 * generator.standard_normal((CHANNELS, CHANNELS, 1, 1)) / CHANNELS**0.5
+        constants[f"{name}.weight"] = weight.astype(np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "first.weight"], ["first_out"], "first"),
+        helper.make_node("Clip", ["first_out", "low", "high"], ["a"], "clip"),
+        helper.make_node("Conv", ["a", "second.weight"], ["second_out"], "second"),
+        helper.make_node("Add", ["second_out", "a"], ["y"], "add"),
+    ]
+    shape = ["n", CHANNELS, size, size]
+    return model(nodes, {"x": shape}, {"y": shape}, constants)
+
+
 def ranges_of(made: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict[str, float]:
     """Largest magnitudes, by asking onnxruntime for every tensor."""
     exposed = onnx.ModelProto()

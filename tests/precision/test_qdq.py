@@ -275,6 +275,12 @@ def test_no_fp8_product_writes_8_bits_behind_a_clip() -> None:
     assert origin(network, next(node for node in network.nodes if node.name == "conv2").input[0]) == "c1"
 
 
+def test_what_is_clipped_and_then_added_is_multiplied_in_floating_numbers() -> None:
+    _, placement = quantised(graphs.clipped_summand(), Quantisation("fp8", "fp16"), (2, graphs.CHANNELS, 4, 4))
+    assert placement.kept == {"first": "fp8_kernel_loses_bound"}
+    assert {"a", "second_out"} <= set(placement.readers), "both summands are read in 8 bits"
+
+
 def test_int8_writes_8_bits_behind_a_clip() -> None:
     _, placement = quantised(graphs.clipped(3), Quantisation("int8", "fp16"), (2, graphs.CHANNELS, 4, 4))
     assert (len(placement.quantised), placement.kept) == (4, {})
