@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a GPU feels its preprocessing: TinyLM fed by a path and by ids that cost nothing, in turn in one process.
 
-    python3 -P -m bench.tokenizer.fed [--path go_rust] [--model tinylm-small ...] [--pairs 60] [--seconds 0.25]
+    python3 -P -m bench.tokenizer.fed [--path go_rust] [--model tinylm-small ...] [--blocks 40] [--rounds 25]
 
-An iteration is a run's own (`pybench.workloads.feeding`): the batch is taken, brought to the device, run, waited for.
-Both streams are open from begin to end and feed one model; segments of so many seconds alternate in the order ABBA
-BAAB, so that what the machine does to eager launches for seconds on end meets both. Printed: of each model the ratio
-of the throughputs, path over none, its median over pairs with a 95 % interval, and the part of the path's time that
-was spent waiting for batches. A copy of the path `none` in the path's place shows what the procedure itself reads.
-Needs torch, and a GPU unless --device cpu.
+An iteration is a run's own (`pybench.workloads.feeding`): the batch in hand is launched, the next one fetched, the
+launch waited for. Both streams are open from begin to end and feed one model, each with a batch of its own in hand.
+They alternate every few iterations in the order ABBA BAAB, in which a drift that is straight or a parabola meets both
+alike: what the machine does to eager launches for tenths of a second on end cancels. A block is many rounds of these
+eight turns; its ratio is the time of none's iterations over that of the path's: path over none, as throughput.
+Printed: the geometric mean over blocks with Student's 95 % interval, and what taking a batch costs each side. A copy of
+the path `none` in the path's place shows what the procedure itself reads: its interval has to hold 1.
+
+In turn with another, a path has twice the time for its batches. Whether it keeps up by itself is measured before and
+after: `alone` is the path with nothing beside it. A path that does not keep up has a greater `wait_share` there.
+
+The defaults are 16,000 iterations of each side a model. Needs torch, and a GPU unless --device cpu.
 """
 
 from __future__ import annotations
@@ -17,90 +23,157 @@ import argparse
 import contextlib
 import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from typing import Any
 
-from bench.tokenizer.side_by_side import ratio
+import numpy as np
+from scipy.stats import t as student
+
 from pybench.case import Case
+from pybench.measure.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.preprocess.batches import PATHS
 from pybench.workloads.feeding import TokenFeed, feeding
 from pybench.workloads.opening import open_model
 from pybench.workloads.result import Request
 
-ORDER = (0, 1, 1, 0, 1, 0, 0, 1)  # which of the two, segment by segment, over and over
+ORDER = (0, 1, 1, 0, 1, 0, 0, 1)  # which of the two, turn by turn
+WARM_UP_S = 1.0
 CHECKED = 8  # iterations between two looks at the clock
+CONFIDENCE = 0.95
 
 
 @dataclass
-class Fed:
-    """One source of batches: iterations a second of each of its segments, and the share of them that was waiting."""
+class Spent:
+    """Iterations, the time they took, and how much of it was taking batches."""
+
+    iterations: int = 0
+    ns: int = 0
+    waited_ns: float = 0.0
+
+    def add(self, iterations: int, ns: int, waited_ns: float) -> None:
+        self.iterations += iterations
+        self.ns += ns
+        self.waited_ns += waited_ns
+
+    def facts(self) -> dict[str, float]:
+        return {
+            "ms_an_iteration": round(self.ns / self.iterations / 1e6, 4),
+            "take_us": round(self.waited_ns / self.iterations / 1e3, 2),
+            "wait_share": round(self.waited_ns / self.ns, 5),
+        }
+
+
+@dataclass(frozen=True)
+class Side:
+    """One source of batches, and the iteration that it feeds."""
 
     feed: TokenFeed
     iterate: Callable[[], object]
-    rates: list[float]
-    waited_s: float = 0.0
-    spent_s: float = 0.0
 
-    def segment(self, seconds: float) -> None:
-        count, waited_s, begin_s = 0, self.feed.wait_s, time.perf_counter()
-        while (spent_s := time.perf_counter() - begin_s) < seconds:
-            for _ in range(CHECKED):
-                self.iterate()
-            count += CHECKED
-        self.rates.append(count / spent_s)
-        self.waited_s += self.feed.wait_s - waited_s
-        self.spent_s += spent_s
+    def turn(self, iterations: int, into: Spent) -> int:
+        """Runs some iterations; returns their time in ns."""
+        iterate, waited_s, begin_ns = self.iterate, self.feed.wait_s, monotonic_ns()
+        for _ in range(iterations):
+            iterate()
+        ns = monotonic_ns() - begin_ns
+        into.add(iterations, ns, (self.feed.wait_s - waited_s) * NANOSECONDS_PER_SECOND)
+        return ns
+
+    def stretch(self, seconds: float) -> Spent:
+        """Runs for so long with nothing beside it."""
+        spent = Spent()
+        while spent.ns < seconds * NANOSECONDS_PER_SECOND:
+            self.turn(CHECKED, spent)
+        return spent
 
 
-def measure(model: str, paths: Sequence[str], options: argparse.Namespace) -> dict[str, object]:
+def measure(model: str, paths: Sequence[str], options: argparse.Namespace) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
-        sides: list[Fed] = []
-        opened = None
-        for path in paths:
-            case = Case(workload="infer", model=model, runtime=options.runtime, path=path, fed=path == "none",
-                        batch=options.batch, seq_len=options.seq_len, corpus_limit_bytes=options.corpus_limit_bytes,
-                        threads=options.threads, device=options.device)  # fmt: skip
-            request = Request(case, block=1, attempt=1, seed=1, artefacts={}, files={})
-            feed = stack.enter_context(TokenFeed(request))
-            opened = opened or open_model(request, vocabulary=feed.vocabulary)
-            sides.append(Fed(feed, feeding(feed, opened, case), []))
-        for side in sides * 2:
-            side.segment(1.0)
+        sides = open_sides(model, paths, options, stack)
         for side in sides:
-            side.rates.clear()
-            side.waited_s = side.spent_s = 0.0
-        while len(sides[1].rates) < options.pairs:
-            for index in ORDER:
-                sides[index].segment(options.seconds)
-    none, path = sides
+            side.stretch(WARM_UP_S)
+        before = sides[1].stretch(options.alone)
+        spent = [Spent(), Spent()]
+        ratios = [block(sides, spent, options) for _ in range(options.blocks)]
+        after = sides[1].stretch(options.alone)
     return {
         "model": model,
         "path": paths[1],
-        "pairs": len(path.rates),
-        "ms_an_iteration": [round(1e3 / median(side.rates), 4) for side in (path, none)],
-        "throughput_over_none": ratio(path.rates, none.rates),
-        "wait_share": round(path.waited_s / path.spent_s, 5),
+        "blocks": options.blocks,
+        "turns": options.blocks * options.rounds * len(ORDER),
+        "iterations_a_turn": options.turn,
+        "throughput_over_none": interval(ratios),
+        "none": spent[0].facts(),
+        "in_turn": spent[1].facts(),
+        "alone": [before.facts(), after.facts()],
     }
 
 
-def main() -> None:
+def open_sides(
+    model: str, paths: Sequence[str], options: argparse.Namespace, stack: contextlib.ExitStack
+) -> list[Side]:
+    """A stream of each path, open as long as `stack`, and one model behind both."""
+    sides: list[Side] = []
+    opened = None
+    for path in paths:
+        case = Case(workload="infer", model=model, runtime=options.runtime, path=path, fed=path == "none",
+                    batch=options.batch, seq_len=options.seq_len, corpus_limit_bytes=options.corpus_limit_bytes,
+                    threads=options.threads, device=options.device)  # fmt: skip
+        request = Request(case, block=1, attempt=1, seed=1, artefacts={}, files={})
+        feed = stack.enter_context(TokenFeed(request))
+        opened = opened or open_model(request, vocabulary=feed.vocabulary)
+        sides.append(Side(feed, feeding(feed, opened, case)))
+    return sides
+
+
+def block(sides: Sequence[Side], spent: Sequence[Spent], options: argparse.Namespace) -> float:
+    """The ratio of throughputs, second side over first, of some rounds of turns."""
+    ns = [0, 0]
+    for _ in range(options.rounds):
+        for index in ORDER:
+            ns[index] += sides[index].turn(options.turn, spent[index])
+    return ns[0] / ns[1]
+
+
+def interval(ratios: Sequence[float]) -> list[float]:
+    """Geometric mean and its 95 % interval, by Student's t on logarithms."""
+    logs = np.log(ratios)
+    half = student.ppf((1 + CONFIDENCE) / 2, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
+    return [round(float(np.exp(logs.mean() + side * half)), 4) for side in (0, -1, 1)]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--path", choices=PATHS, nargs="+", default=["go_rust", "none"])
+    parser.add_argument(
+        "--path", choices=PATHS, nargs="+", default=["go_rust", "none"], help="none: the copy of itself"
+    )
     parser.add_argument("--model", nargs="+", default=["tinylm-small", "tinylm-large"])
     parser.add_argument("--runtime", default="torch")
-    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--device", default="cuda", help="cuda or cpu")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--seq-len", type=int, default=128)
-    parser.add_argument("--threads", type=int, default=4, help="workers of go_rust")
+    parser.add_argument("--threads", type=int, default=4, help="workers of go_rust; threads of the model on a CPU")
     parser.add_argument("--corpus-limit-bytes", type=int, default=8_000_000)
-    parser.add_argument("--pairs", type=int, default=60)
-    parser.add_argument("--seconds", type=float, default=0.25, help="of a segment")
-    options = parser.parse_args()
+    parser.add_argument("--blocks", type=at_least(2), default=40, help="ratios, over which the interval is")
+    parser.add_argument("--rounds", type=at_least(1), default=25, help="of eight turns each, in a block")
+    parser.add_argument("--turn", type=at_least(1), default=4, help="iterations before the other side's turn")
+    parser.add_argument("--alone", type=at_least(0.1), default=2.0, help="seconds of the path alone, before and after")
+    options = parser.parse_args(arguments)
     for model in options.model:
         for path in options.path:
             print(json.dumps(measure(model, ("none", path), options)), flush=True)
+
+
+def at_least(least: float) -> Callable[[str], float]:
+    """A number of the type of `least`, not below it."""
+
+    def number(text: str) -> float:
+        if (value := type(least)(text)) < least:
+            raise argparse.ArgumentTypeError(f"at least {least}")
+        return value
+
+    return number
 
 
 if __name__ == "__main__":

@@ -9,14 +9,17 @@
     session.inputs                       # (TensorSpec(name, dtype, shape with None where free), ...)
     session.run({"images": array})       # list of float32/int64 arrays on the host
     iterate = session.bind({"images": array}, transfers=False)     # a callable for the timing loop; it keeps the inputs
-    work = session.bind_replay({"images": array}, transfers=False) # the same as a measure.Replayer: from C++ where it
-    can feed = session.bind_feed()           # feed({"ids": array}): copies in, runs, waits; outputs stay where they are
+    work = session.bind_replay({"images": array}, transfers=False) # the same as a measure.Replayer, from C++ if it can
+    launch = session.bind_feed()         # wait = launch({"ids": array}): copies in and starts; outputs stay there
+    wait()                               # until that pass has ended; before it, the next batch can be fetched
     session.device                       # "cpu" or the GPU's UUID; session.device_uuid is None on the CPU
     session.labels, session.model_bytes
     session.compile_s                    # spent so far to make the model ready; None: nothing of that kind is done
 
-An iteration ends when its outputs exist: on a GPU the callable waits for the device. Opening raises UnsupportedError
-for what a runtime does not do (never something else in its place), InputError for a user's file that cannot be run,
-and DeviceMemoryError when memory ran out. This package knows no built-in model: workloads hand over a module or a
-path.
+An iteration ends when its outputs exist: on a GPU the callable waits for the device. A pass that is fed is waited for
+apart from its launch, once each and before the next launch; where running is synchronous, waiting does nothing.
+
+Opening raises UnsupportedError for what a runtime does not do (never something else in its place), InputError for a
+user's file that cannot be run, and DeviceMemoryError when memory ran out. This package knows no built-in model:
+workloads hand over a module or a path.
 """

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from pybench.errors import InputError, UnsupportedError
 from pybench.runtimes import providers
 from pybench.runtimes.device import VISIBLE, chosen, narrow
 from pybench.runtimes.memory import memory_errors, memory_evidence
-from pybench.runtimes.session import Arrays, Iterate, TensorSpec
+from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
 
 NAME = "onnxruntime"
 NS_PER_S = 1e9
@@ -133,14 +133,15 @@ class OnnxRuntimeSession:
     def bind_replay(self, inputs: Arrays, *, transfers: bool) -> measure.Replayer:
         return measure.CallReplayer(self.bind(inputs, transfers=transfers))
 
-    def bind_feed(self) -> Callable[[Arrays], None]:
+    def bind_feed(self) -> Launch:
         """On the CPU the arrays are read where they lie; outputs are allocated anew, for shapes may change."""
         session, names, plain = self._session, self._outputs, self._plain
 
-        def feed(inputs: Arrays) -> None:
+        def launch(inputs: Arrays) -> Wait:
             session.run(names, dict(inputs), plain)
+            return ended
 
-        return feed
+        return launch
 
     def _output_values(self, inputs: Arrays) -> dict[str, onnxruntime.OrtValue]:
         """Outputs allocated once on the device: one run tells their shapes."""

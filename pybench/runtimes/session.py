@@ -15,6 +15,12 @@ from pybench.measure import Replayer
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Iterate = Callable[[], None]
+Wait = Callable[[], None]  # returns when what was launched has ended
+Launch = Callable[[Arrays], Wait]  # each launch is waited for before the next
+
+
+def ended() -> None:
+    """The `Wait` of a pass that had ended when its launch returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +74,4 @@ class Session(Protocol):
 
     def bind_replay(self, inputs: Arrays, *, transfers: bool) -> Replayer: ...
 
-    def bind_feed(self) -> Callable[[Arrays], None]: ...
+    def bind_feed(self) -> Launch: ...

@@ -20,7 +20,7 @@ from pybench import measure
 from pybench.errors import UnsupportedError
 from pybench.factors import quantised_type
 from pybench.runtimes.device import chosen, narrow
-from pybench.runtimes.session import Arrays, Iterate, TensorSpec
+from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
 
 Forward = Callable[[Tensor], Tensor]
 
@@ -92,14 +92,16 @@ class TorchSession:
     def bind_replay(self, inputs: Arrays, *, transfers: bool) -> measure.Replayer:
         return measure.CallReplayer(self.bind(inputs, transfers=transfers))
 
-    def bind_feed(self) -> Callable[[Arrays], None]:
+    def bind_feed(self) -> Launch:
+        mark = end_marker(self.kind)
+
         @torch.inference_mode()
-        def feed(inputs: Arrays) -> None:
+        def launch(inputs: Arrays) -> Wait:
             held = self._to_device(host_tensor(self._only(inputs)))
             self._forward(held)(held)
-            self._wait()
+            return mark()
 
-        return feed
+        return launch
 
     def _forward(self, held: Tensor) -> Forward:
         """A forward pass for inputs of the shape of `held`. Compilers compile here, before anything is timed."""
@@ -205,6 +207,22 @@ def _cudnn(operation: str) -> Any:
 def gpu_uuid() -> str:
     """`GPU-...` of the current device, as NVML writes it."""
     return f"GPU-{torch.cuda.get_device_properties(torch.cuda.current_device()).uuid}"
+
+
+def end_marker(kind: str) -> Callable[[], Wait]:
+    """On `cuda` a call marks what has been launched so far, and gives what waits for that and for nothing behind it.
+
+    One event serves every mark, so each has to be waited for before the next. On `cpu` there is nothing to wait for.
+    """
+    if kind == "cpu":
+        return lambda: ended
+    event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+
+    def mark() -> Wait:
+        event.record()
+        return event.synchronize
+
+    return mark
 
 
 def host_tensor(array: npt.NDArray[Any] | Tensor) -> Tensor:

@@ -10,7 +10,6 @@ Does not compile or fuse.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 
 from pybench import measure
 from pybench.errors import UnsupportedError
-from pybench.runtimes.session import Arrays, Iterate, TensorSpec
+from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec
 from pybench.runtimes.torch import TorchSession, host_tensor, prepare
 
 NAME = "torch-graph"
@@ -68,11 +67,8 @@ class TorchGraphSession(TorchSession):
             captured.graph.raw_cuda_graph_exec(), captured.stream.cuda_stream, keep=(captured, self.module)
         )
 
-    def bind_feed(self) -> Callable[[Arrays], None]:
-        def feed(inputs: Arrays) -> None:
-            self._replay(inputs).stream.synchronize()
-
-        return feed
+    def bind_feed(self) -> Launch:
+        return lambda inputs: self._replay(inputs).stream.synchronize
 
     def _replay(self, inputs: Arrays) -> Captured:
         """Copies the input to where the graph reads it, and replays; does not wait."""

@@ -5,6 +5,9 @@ The corpus repeats without an end, so that a window has as many batches as it as
 The first batches of a stream are kept and hashed after the measurement: hashing while measuring would be a visible
 share of a fast tokenizer's time, a copy of 4 bytes an id is not. How many are hashed depends on their shape alone,
 never on how long a case measures, so that a slow path with few iterations has the hash of a fast one with many.
+
+An iteration launches the batch in hand, takes the next one and enqueues its copy, and only then waits for its own end:
+a GPU computes while the host fetches, and feels of a path only what takes longer than its own work.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from pybench import preprocess
 from pybench.case import Case
 from pybench.cautions import Caution, CautionCode
 from pybench.preprocess import Corpus, SlotStream
+from pybench.runtimes.session import Wait
 from pybench.workloads.doubts import allowed_threads
 from pybench.workloads.recording import TIMING, Amounts, Recorder
 from pybench.workloads.result import Measured, Request, Result
@@ -32,6 +36,9 @@ if TYPE_CHECKING:
 
 # Ids that the hash covers, in whole batches: about 450 kB of text, a second of the slowest path.
 HASHED_IDS = 1 << 17
+
+# What an iteration is timed from and to, for results.
+PERIOD = "from the launch of its batch until its end, with the fetching of the next batch inside"
 
 # Their sessions take a tensor that is on the device already; the others take arrays.
 TAKES_TENSORS = ("torch", "torch-compile")
@@ -136,12 +143,28 @@ class TokenFeed:
 
 
 def feeding(feed: TokenFeed, opened: Opened, case: Case) -> Callable[[], None]:
-    """An iteration that takes a batch and runs it; where a session can, the batch is brought to its device first."""
+    """Iterations of an opened model; where its session can, batches are brought to its device ahead of it."""
     session = opened.session
     if case.runtime in TAKES_TENSORS:
         feed.bring_to("cpu" if session.device_uuid is None else "cuda")
-    consume, name = session.bind_feed(), session.inputs[0].name
-    return lambda: consume({name: feed.next()})
+    launch, name = session.bind_feed(), session.inputs[0].name
+    return ahead(feed, lambda batch: launch({name: batch}))
+
+
+def ahead(feed: TokenFeed, launch: Callable[[Any], Wait]) -> Callable[[], None]:
+    """An iteration that launches the batch in hand, fetches the next and waits for what was launched; takes the first.
+
+    `launch`: starts the work on a batch and gives what waits for it, and for nothing that is enqueued behind it.
+    """
+    batch = feed.next()
+
+    def iterate() -> None:
+        nonlocal batch
+        wait = launch(batch)
+        batch = feed.next()
+        wait()
+
+    return iterate
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +179,11 @@ class Fed:
 def record_fed(
     request: Request, feed: TokenFeed, iterate: Callable[[], object], amounts: Amounts, device_uuid: str | None
 ) -> Fed:
-    """All steps of a measurement whose iterations take batches of `feed`; adds how long they waited, and doubts."""
+    """All steps of a measurement whose iterations take batches of `feed`; adds how long they waited, and doubts.
+
+    With a batch in hand, an iteration takes the batch after its own: as many are taken in a window as are run in it,
+    so what was waited for and read there belongs to that many batches, one place further on in the stream.
+    """
     with Recorder(request.case, device_uuid, sensors=request.sensors, seed=request.seed) as recorder:
         recorder.warm_up(iterate)
         text_before, waited_before_s = feed.text_bytes, feed.wait_s

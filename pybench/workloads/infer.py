@@ -2,14 +2,14 @@
 """Inference: one forward pass an iteration, on seeded random inputs, or on tokenized text where a path is given.
 
 Language models run prefill: a batch of whole sequences in, the logits of the next token out. Where a path is given, an
-iteration also fetches its batch; so it does where `fed` asks for it with synthetic ids, which is what a path is to be
-compared with. Outputs are not judged: `accuracy` does that.
+iteration also fetches the next batch; so it does where `fed` asks for it with synthetic ids, which is what a path is to
+be compared with. Outputs are not judged: `accuracy` does that.
 """
 
 from __future__ import annotations
 
 from pybench.models.catalogue import is_language
-from pybench.workloads.feeding import TokenFeed, feeding, record_fed
+from pybench.workloads.feeding import PERIOD, TokenFeed, feeding, record_fed
 from pybench.workloads.inputs import random_arrays
 from pybench.workloads.opening import Opened, conclude, open_model
 from pybench.workloads.recording import Amounts, record
@@ -45,6 +45,7 @@ def _run_fed(request: Request) -> Result:
         ).result
         if case.path != "none":
             result.labels |= feed.labels(case)
-    source = "synthetic ids" if case.path == "none" else "tokenized text"
-    result.labels["inputs"] = f"{source}; an iteration fetches its batch and runs it"
-    return conclude(result, opened, case)
+    result.labels["inputs"] = "synthetic ids" if case.path == "none" else "tokenized text"
+    result = conclude(result, opened, case)
+    result.labels["iteration"] = f"one forward pass, {PERIOD}"  # not the session's own, which fetches nothing
+    return result

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pybench.cautions import CautionCode
 from pybench.units import MEGA
 from pybench.workloads.doubts import allowed_threads
-from pybench.workloads.feeding import TokenFeed, feeding, record_fed
+from pybench.workloads.feeding import PERIOD, TokenFeed, feeding, record_fed
 from pybench.workloads.opening import conclude, open_model
 from pybench.workloads.recording import TIMING, Amounts
 from pybench.workloads.result import Measured, Request, Result
@@ -33,7 +33,11 @@ def run(request: Request) -> Result:
         result.cautions = [caution for caution in result.cautions if caution.code is not CautionCode.OUTLIERS]
     result.labels |= {"device": "cpu", "threads": allowed_threads(case)}
     result.labels["inputs"] = "drained" if opened is None else f"fed to {opened.name}"
-    return result if opened is None else conclude(result, opened, case)
+    if opened is None:
+        return result
+    result = conclude(result, opened, case)
+    result.labels["iteration"] = f"one forward pass, {PERIOD}"
+    return result
 
 
 def _text_rate(text_bytes: int, timed_s: float) -> Measured:

@@ -20,8 +20,9 @@ from pybench.models.catalogue import POSITIONS, VOCABULARY, is_language
 from pybench.models.tinylm import TinyLm
 from pybench.precision.audit import audit_parameters
 from pybench.runtimes import torch as runtime
+from pybench.runtimes.session import Wait
 from pybench.workloads.doubts import allowed_threads
-from pybench.workloads.feeding import TokenFeed, record_fed
+from pybench.workloads.feeding import PERIOD, TokenFeed, ahead, record_fed
 from pybench.workloads.recording import TIMING, Amounts
 from pybench.workloads.result import Measured, Request, Result, Verdict
 
@@ -46,7 +47,7 @@ def run(request: Request) -> Result:
         feed.bring_to(kind)
         uuid = runtime.gpu_uuid() if kind == "cuda" else None
         amounts = Amounts(samples=case.batch, tokens=case.batch * case.seq_len)
-        result = record_fed(request, feed, lambda: trainer.step(feed.next()), amounts, uuid).result
+        result = record_fed(request, feed, ahead(feed, trainer.launch), amounts, uuid).result
         if case.path != "none":
             result.labels |= feed.labels(case)
     trainer.describe(result)
@@ -70,8 +71,9 @@ class Trainer:
         self.autocast = AUTOCAST.get(case.precision)
         self.scaler = torch.amp.GradScaler(kind, enabled=case.precision == "amp-fp16")
         self.losses: list[Tensor] = []
+        self._mark = runtime.end_marker(kind)
 
-    def step(self, tokens: Tensor) -> None:
+    def launch(self, tokens: Tensor) -> Wait:
         """One optimiser step on int64 [N, T] on the device; the first T - 1 tokens predict the last T - 1."""
         with torch.autocast(self.kind, self.autocast, enabled=self.autocast is not None):
             logits = self.model.every_position(tokens[:, :-1])  # [N, T-1, V]
@@ -81,8 +83,7 @@ class Trainer:
         self.scaler.step(self.optimiser)
         self.scaler.update()
         self.losses.append(loss.detach())
-        if self.kind == "cuda":
-            torch.cuda.current_stream().synchronize()
+        return self._mark()
 
     def describe(self, result: Result) -> None:
         """Adds losses, size, precision and what a step is."""
@@ -101,7 +102,7 @@ class Trainer:
             "runtime_version": torch.__version__,
             "precision_realised": found.realised,
             "precision_facts": found.facts,
-            "iteration": "one optimiser step, from the copy of its ids until the device is idle",
+            "iteration": f"one optimiser step, {PERIOD}",
             "optimiser": f"AdamW, lr {LEARNING_RATE}, betas {BETAS}, weight decay {WEIGHT_DECAY}",
         }
 

@@ -12,6 +12,7 @@ from pybench.case import Case  # noqa: E402
 from pybench.errors import PybenchError  # noqa: E402
 from pybench.preprocess import find_tokenizer, open_batches, resolve_corpus  # noqa: E402
 from pybench.preprocess.tensors import PageLocked, TensorBatches  # noqa: E402
+from pybench.runtimes.torch import end_marker  # noqa: E402
 from tests.making import run  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")]
@@ -67,6 +68,21 @@ def test_a_slow_gpu_never_sees_a_slot_that_is_written_over(path: str) -> None:
             got.append(batches.next())
         batches.close()
     np.testing.assert_array_equal(torch.stack(got).cpu().numpy(), expected)
+
+
+def test_a_pass_is_waited_for_and_nothing_that_is_enqueued_behind_it() -> None:
+    stream, mark = torch.cuda.current_stream(), end_marker("cuda")
+    for _ in range(3):  # one event serves all marks
+        torch.cuda._sleep(2_000_000)
+        wait = mark()
+        assert not stream.query()
+        wait()
+        assert stream.query()
+    wait = mark()
+    torch.cuda._sleep(400_000_000)  # some 0.2 s
+    wait()
+    assert not stream.query()
+    stream.synchronize()
 
 
 @pytest.mark.parametrize("path", ["none", "rust", "go_rust"])

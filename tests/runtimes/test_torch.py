@@ -83,7 +83,7 @@ def test_a_batch_that_may_only_be_read_is_fed_all_the_same() -> None:
     session = open_cpu("fp32")
     fixed = PIXELS.copy()
     fixed.flags.writeable = False
-    session.bind_feed()({"images": fixed})
+    session.bind_feed()({"images": fixed})()
     session.bind({"images": PIXELS}, transfers=False)()
 
 

@@ -64,7 +64,7 @@ def test_compiling_is_counted_apart_and_before_the_first_timed_call() -> None:
     iterate()
     assert session.compile_s == compiled_s
     assert np.allclose(session.run({"values": PIXELS})[0], np.maximum(2 * PIXELS, 0) + 1)
-    session.bind_feed()({"values": PIXELS[:2]})  # another shape is compiled for itself, and counted
+    session.bind_feed()({"values": PIXELS[:2]})()  # another shape is compiled for itself, and counted
     assert session.compile_s > compiled_s
 
 

@@ -64,7 +64,7 @@ def test_a_module_is_exported_and_compiled_once_a_shape(launch: str) -> None:
     with torch.inference_mode():
         expected = session.module(torch.from_numpy(VALUES)).numpy()
     assert np.allclose(session.run({"values": VALUES})[0], expected)
-    session.bind_feed()({"values": VALUES[:1]})
+    session.bind_feed()({"values": VALUES[:1]})()
     assert calls == [launch == "graph", ((2, 4), True), ((1, 4), True)]
     assert session.compile_s is not None
 

@@ -20,7 +20,7 @@ from pybench import measure
 from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError
 from pybench.runtimes import cuda
 from pybench.runtimes.device import chosen, narrow
-from pybench.runtimes.session import Arrays, Iterate, TensorSpec
+from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait
 from pybench.runtimes.tensorrt import inspection, library
 
 NAME = "tensorrt"
@@ -90,13 +90,13 @@ class TensorRtSession:
             return measure.CallReplayer(iterate)
         return measure.GraphReplayer(self.graph.handle, self._stream.handle, keep=(self.graph, self))
 
-    def bind_feed(self) -> Callable[[Arrays], None]:
-        def feed(inputs: Arrays) -> None:
+    def bind_feed(self) -> Launch:
+        def launch(inputs: Arrays) -> Wait:
             self._write(inputs)
             self._enqueue()
-            self._stream.synchronize()
+            return self._stream.synchronize
 
-        return feed
+        return launch
 
     def layer_information(self) -> str:
         """The inspector's JSON."""
