@@ -107,9 +107,10 @@ class TensorBatches:
         self._look = look
         self._is_cuda = device != "cpu"
         # One slot always stays with whoever fills it.
-        self._ledger = SlotLedger(stream.give_back, max(1, stream.slots - 1))
+        self._ledger = SlotLedger(self._free, max(1, stream.slots - 1))
         self._locked = PageLocked(stream.memory) if self._is_cuda else None
-        self._events: dict[int, Any] = {}  # of a slot, used again each time it is
+        self._events: dict[int, Any] = {}  # of the slots that are out
+        self._spare: list[Any] = []  # events of slots that came back: a few serve a ring of hundreds
         self._views: dict[int, Tensor] = {}
 
     def next(self) -> Tensor:
@@ -125,12 +126,15 @@ class TensorBatches:
         view = self._views.get(slot.index)
         if view is None:
             view = self._views[slot.index] = torch.from_numpy(slot.ids.view(_signed(slot.ids)))
-            self._events[slot.index] = torch.cuda.Event()  # type: ignore[no-untyped-call]
         held = view.to("cuda", non_blocking=True)
-        event = self._events[slot.index]
+        event = self._events[slot.index] = self._spare.pop() if self._spare else torch.cuda.Event()  # type: ignore[no-untyped-call]
         event.record()
         self._ledger.lend(slot.index, event)
         return widened(held)
+
+    def _free(self, index: int) -> None:
+        self._spare.append(self._events.pop(index))
+        self._stream.give_back(index)
 
     def close(self) -> None:
         """Waits until the device has read everything, and lets the memory go."""
