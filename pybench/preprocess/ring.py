@@ -8,7 +8,6 @@ of processes, tokenizers or files: `go_rust` does.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import mmap
 import os
@@ -40,10 +39,6 @@ SLOTS_MAX = 4096
 READERS_MAX = 256
 SLOT_TOKENS_MAX = 1 << 28
 _ID_BYTES_AT = 12
-# Batches that are looked at together, where so many wait. Whoever computes between two finds this code out of the
-# processor's caches, so that one at a time costs twice as much. More gain little, and one iteration bears it all: some
-# 50 us of 16.
-LOOK_AHEAD = 16
 
 IdBatch = NDArray[np.uint16] | NDArray[np.uint32]
 
@@ -243,8 +238,7 @@ class RingReader:
         self._filled, self._free = fds.filled, fds.free
         self._is_open = True
         self._views: dict[int, IdBatch] = {}
-        self._messages: deque[int] = deque()  # read from the pipe
-        self._announced: deque[FilledSlot] = deque()  # checked, and not taken yet
+        self._messages: deque[int] = deque()
         self._sequence = number
         self._own = layout.slots_of(number)
         # Worked out once: the layout's properties call each other, and were a quarter of the time of `next`.
@@ -268,8 +262,7 @@ class RingReader:
 
     def wait_ready(self) -> None:
         """Waits until the producer has loaded everything, then checks the header that it has completed."""
-        self._await_message()
-        if (message := self._messages.popleft()) != READY:
+        if (message := self._next_message()) != READY:
             raise RingError(f"the producer began with message {message:#x} instead of `ready`")
         expected = self.layout.header()
         header = self._memory[: HEADER.size]
@@ -292,24 +285,9 @@ class RingReader:
 
         Raises ProducerGoneError when the producer is gone, RingError when it broke the rules.
         """
-        if not self._announced:
-            self._await_message()
-            if self._messages[0] == END:
-                return None
-            self._check_waiting()
-        return self._announced.popleft()
-
-    def _check_waiting(self) -> None:
-        """Checks the first batch that waits and some behind it, up to a faulty one: its turn to be first will come."""
-        self._announced.append(self._checked(self._messages[0]))
-        self._messages.popleft()
-        with contextlib.suppress(RingError):
-            while self._messages and self._messages[0] != END and len(self._announced) < LOOK_AHEAD:
-                self._announced.append(self._checked(self._messages[0]))
-                self._messages.popleft()
-
-    def _checked(self, message: int) -> FilledSlot:
-        """The slot of a message, from now on lent. Raises RingError, and has then changed nothing."""
+        message = self._next_message()
+        if message == END:
+            return None
         if message not in self._views or message in self._lent:
             raise RingError(f"the producer announced slot {message} of {self.layout.slots}, which it did not hold")
         header = SLOT_HEADER.unpack_from(self._memory, self._header_at[message])
@@ -319,12 +297,11 @@ class RingReader:
             raise RingError(
                 f"slot {message} holds batch {sequence} of {tokens} ids, expected batch {self._sequence} of {full}"
             )
-        ids, offsets = self._views[message], None
-        if self._ragged:
-            ids, offsets = ids[:tokens], self._offsets(message, rows)
         self._sequence += self._step
         self._lent.add(message)
-        return FilledSlot(message, ids, text_bytes, documents, offsets)
+        if not self._ragged:
+            return FilledSlot(message, self._views[message], text_bytes, documents)
+        return FilledSlot(message, self._views[message][:tokens], text_bytes, documents, self._offsets(message, rows))
 
     def _offsets(self, index: int, rows: int) -> NDArray[np.uint64]:
         if rows > self.layout.batch:
@@ -348,8 +325,8 @@ class RingReader:
         except BrokenPipeError:
             return  # its death shows, with its reason, where the next batch is awaited
 
-    def _await_message(self) -> None:
-        """Waits until there is a message; several are fetched with one read where several wait."""
+    def _next_message(self) -> int:
+        """One message; several are fetched with one read where several wait."""
         if not self._messages:
             self._send_credits()
             before = monotonic_ns()
@@ -360,6 +337,7 @@ class RingReader:
             if len(data) % MESSAGE.size:
                 raise RingError(f"the producer sent {len(data)} bytes, not whole messages of {MESSAGE.size}")
             self._messages.extend(message for (message,) in MESSAGE.iter_unpack(data))
+        return self._messages.popleft()
 
     @property
     def wait_s(self) -> float:

@@ -20,7 +20,7 @@ import pytest
 
 from pybench.errors import UsageError
 from pybench.measure.clock import monotonic_ns
-from pybench.preprocess.ring import END, LOOK_AHEAD, READY, ProducerGoneError, Ring, RingError, RingLayout
+from pybench.preprocess.ring import END, READY, ProducerGoneError, Ring, RingError, RingLayout
 
 BATCH, SEQ_LEN = 3, 5
 SLOT_BYTES = 128  # 64 + 15 * 4, in whole lines of 64
@@ -237,44 +237,6 @@ def test_a_slot_announced_while_the_consumer_holds_it_is_refused(ring: Ring, pro
     producer.write(0, 1, ids_of(1))
     with pytest.raises(RingError, match="announced slot 0"):
         ring.reader().next()
-
-
-def test_a_fault_is_told_after_the_batches_before_it(ring: Ring, producer: Producer) -> None:
-    """Though all of it is read, and looked at, at once."""
-    producer.ready()
-    reader = ring.reader()
-    reader.wait_ready()
-    producer.write(0, 0, ids_of(0))
-    producer.write(1, 2, ids_of(2))
-    slot = reader.next()
-    assert slot is not None
-    np.testing.assert_array_equal(slot.ids.flatten(), ids_of(0))
-    reader.give_back(slot.index)
-    for _ in range(2):  # nothing comes behind it
-        with pytest.raises(RingError, match="holds batch 2 of 15 ids, expected batch 1 of 15"):
-            reader.next()
-
-
-def test_many_that_wait_come_in_order_and_then_the_end() -> None:
-    slots = 3 * LOOK_AHEAD + 1
-    with Ring(RingLayout(BATCH, SEQ_LEN, slots)) as ring:
-        producer = Producer(ring)
-        producer.ready()
-        for number in range(slots):
-            producer.write(number, number, ids_of(number))
-        producer.send(END)
-        reader = ring.reader()
-        reader.wait_ready()
-        for number in range(slots):
-            slot = reader.next()
-            assert slot is not None
-            assert (slot.index, slot.documents) == (number, number)
-            np.testing.assert_array_equal(slot.ids.flatten(), ids_of(number))
-            if number % 2:
-                reader.give_back(slot.index)
-        assert reader.next() is None
-        assert reader.next() is None
-        producer.close()
 
 
 def test_half_a_message_is_refused(ring: Ring, producer: Producer) -> None:
