@@ -23,7 +23,7 @@ from pybench.workloads.result import Verdict
 
 # Share of the allowed CPUs' time that other processes may take before it shows in the numbers.
 BUSY_SHARE = 0.1
-# Below this median, reading the clock (about 50 ns a call) is a visible part of what is timed.
+# Below this, reading the clock (about 50 ns a call) is a visible part of what is timed.
 SHORTEST_ITERATION_S = 1e-6
 # Fewer calibration samples than this leave the ranges to chance.
 ENOUGH_CALIBRATION_SAMPLES = 100
@@ -92,9 +92,9 @@ def images_identity(name: str | None, sha256: str | None) -> str | None:
     return sha256 or name
 
 
-def judge_timing(median_s: float) -> Verdict:
-    """Whether the iterations are long enough for the clock."""
-    return Verdict(True) if median_s >= SHORTEST_ITERATION_S else Verdict(False, ("below_clock_resolution",))
+def judge_timing(iteration_s: float) -> Verdict:
+    """Whether iterations of that length, the median's unless it says nothing, are long enough for the clock."""
+    return Verdict(True) if iteration_s >= SHORTEST_ITERATION_S else Verdict(False, ("below_clock_resolution",))
 
 
 def judge_energy(quantities: Iterable[Quantity], on_gpu: bool) -> Verdict:

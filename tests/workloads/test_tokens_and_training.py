@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from pybench.case import Case
 from pybench.errors import InputError, PybenchError, UnsupportedError
 from pybench.preprocess import packing, vocabulary
-from pybench.workloads import tokenize
+from pybench.workloads import doubts, tokenize
+from pybench.workloads.doubts import judge_timing
+from pybench.workloads.feeding import TokenFeed
 from tests.making import codes, run
 
 TEXT = Case(workload="tokenize", path="rust", batch=2, seq_len=32, threads=1, iterations=30, corpus="text")
@@ -61,6 +64,16 @@ def test_draining_reports_tokens_text_and_waiting(corpus: Path) -> None:
     assert 0 < result.metrics["wait_share_ratio"].value <= 1
     assert result.labels["inputs"] == "drained"
     assert "outliers" not in codes(result)
+
+
+def test_batches_that_come_in_bursts_are_timed_together(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, skip = count(), TokenFeed.skip
+    monkeypatch.setattr(TokenFeed, "skip", lambda feed: skip(feed) if next(calls) % 16 == 0 else None)
+    result = run(TEXT.with_factors(iterations=320), {"corpus": corpus})
+    assert result.metrics["latency_p50_ms"].value < result.metrics["latency_mean_ms"].value / 2
+    monkeypatch.setattr(doubts, "SHORTEST_ITERATION_S", result.metrics["latency_p50_ms"].value * 1e-3 * 1.5)
+    assert judge_timing(result.metrics["latency_p50_ms"].value * 1e-3).value is False
+    assert run(TEXT.with_factors(iterations=320), {"corpus": corpus}).valid["timing"].value is True
 
 
 def test_a_corpus_that_is_read_again_raises_a_caution(corpus: Path) -> None:
