@@ -39,6 +39,7 @@ SLOTS_MAX = 4096
 READERS_MAX = 256
 SLOT_TOKENS_MAX = 1 << 28
 _ID_BYTES_AT = 12
+_read_header = SLOT_HEADER.unpack_from
 
 IdBatch = NDArray[np.uint16] | NDArray[np.uint32]
 
@@ -120,18 +121,19 @@ def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FilledSlot:
-    """One batch in place, valid until the slot is given back. `ids`: uint16 or uint32 [batch, seq_len].
+    """One batch in place, it and all that is said of it valid until the slot is given back.
 
-    Of a ragged batch `ids` is [n], and `offsets` uint64 [rows + 1] says where each row begins. `text_bytes` and
-    `documents` count, from the beginning, the documents that have ended by the end of this batch.
+    `ids`: uint16 or uint32 [batch, seq_len]. Of a ragged batch `ids` is [n], and `offsets` uint64 [rows + 1] says where
+    each row begins. `text_bytes` and `documents` count, from the beginning, the documents that have ended by the end of
+    this batch.
     """
 
     index: int
     ids: IdBatch
-    text_bytes: int
-    documents: int
+    text_bytes: int = 0
+    documents: int = 0
     offsets: NDArray[np.uint64] | None = None
 
 
@@ -229,6 +231,9 @@ class RingReader:
     """One reader: its batches, and whose turn each slot is. It owns its pipe ends and leaves the memory's open.
 
     The memory stays mapped for as long as any array that was given out lives, so no stale view can crash the process.
+
+    `next` and `give_back` run cold, once in the launches of a whole model, where Python takes several times as long as
+    in a loop of its own: a slot's object is therefore made once, and the layout's properties are asked once.
     """
 
     def __init__(self, layout: RingLayout, number: int, fds: ReaderFds) -> None:
@@ -237,14 +242,14 @@ class RingReader:
         self._memory = mmap.mmap(fds.memory, layout.memory_bytes)
         self._filled, self._free = fds.filled, fds.free
         self._is_open = True
-        self._views: dict[int, IdBatch] = {}
         self._messages: deque[int] = deque()
         self._sequence = number
         self._own = layout.slots_of(number)
-        # Worked out once: the layout's properties call each other, and were a quarter of the time of `next`.
         self._tokens, self._step, self._ragged = layout.tokens, layout.readers, layout.ragged
         self._header_at = {index: layout.slot_at(index) for index in self._own}
-        self._lent: set[int] = set()
+        self._room: dict[int, IdBatch] = {}  # a ragged slot's, all of it
+        self._with_producer: dict[int, FilledSlot] = {}
+        self._lent: dict[int, FilledSlot] = {}
         self._credits: list[int] = []
         # Each write wakes the producer. For batches of 1,024 ids one wake a batch cost this side 6 us of processor time
         # a batch, one for a quarter of the slots 4 us; one for half of them starved the producer.
@@ -262,7 +267,8 @@ class RingReader:
 
     def wait_ready(self) -> None:
         """Waits until the producer has loaded everything, then checks the header that it has completed."""
-        if (message := self._next_message()) != READY:
+        self._await_messages()
+        if (message := self._messages.popleft()) != READY:
             raise RingError(f"the producer began with message {message:#x} instead of `ready`")
         expected = self.layout.header()
         header = self._memory[: HEADER.size]
@@ -272,7 +278,8 @@ class RingReader:
             raise RingError(
                 f"the ring's header is malformed: {header.hex()}", hint="both sides have to be of the same release"
             )
-        self._views = {index: self._view(index, id_bytes) for index in self._own}
+        self._room = {index: self._view(index, id_bytes) for index in self._own}
+        self._with_producer = {index: FilledSlot(index, ids) for index, ids in self._room.items()}
 
     def _view(self, index: int, id_bytes: int) -> IdBatch:
         kind: Any = np.uint16 if id_bytes == 2 else np.uint32
@@ -285,23 +292,25 @@ class RingReader:
 
         Raises ProducerGoneError when the producer is gone, RingError when it broke the rules.
         """
-        message = self._next_message()
-        if message == END:
-            return None
-        if message not in self._views or message in self._lent:
+        if not self._messages:
+            self._await_messages()
+        message = self._messages.popleft()
+        slot = self._with_producer.get(message)
+        if slot is None:
+            if message == END:
+                return None
             raise RingError(f"the producer announced slot {message} of {self.layout.slots}, which it did not hold")
-        header = SLOT_HEADER.unpack_from(self._memory, self._header_at[message])
-        sequence, tokens, text_bytes, documents, rows = header
-        full = self._tokens
-        if sequence != self._sequence or tokens > full or (tokens != full and not self._ragged):
+        sequence, tokens, slot.text_bytes, slot.documents, rows = _read_header(self._memory, self._header_at[message])
+        if sequence != self._sequence or (tokens != self._tokens and (tokens > self._tokens or not self._ragged)):
             raise RingError(
-                f"slot {message} holds batch {sequence} of {tokens} ids, expected batch {self._sequence} of {full}"
+                f"slot {message} holds batch {sequence} of {tokens} ids, "
+                f"expected batch {self._sequence} of {self._tokens}"
             )
         self._sequence += self._step
-        self._lent.add(message)
-        if not self._ragged:
-            return FilledSlot(message, self._views[message], text_bytes, documents)
-        return FilledSlot(message, self._views[message][:tokens], text_bytes, documents, self._offsets(message, rows))
+        self._lent[message] = self._with_producer.pop(message)
+        if self._ragged:
+            slot.ids, slot.offsets = self._room[message][:tokens], self._offsets(message, rows)
+        return slot
 
     def _offsets(self, index: int, rows: int) -> NDArray[np.uint64]:
         if rows > self.layout.batch:
@@ -310,7 +319,7 @@ class RingReader:
 
     def give_back(self, index: int) -> None:
         """Lets the producer overwrite a slot: at once, or soon with others, and always before waiting for the next."""
-        self._lent.remove(index)
+        self._with_producer[index] = self._lent.pop(index)
         self._credits.append(index)
         if len(self._credits) >= self._credits_together:
             self._send_credits()
@@ -325,19 +334,17 @@ class RingReader:
         except BrokenPipeError:
             return  # its death shows, with its reason, where the next batch is awaited
 
-    def _next_message(self) -> int:
-        """One message; several are fetched with one read where several wait."""
-        if not self._messages:
-            self._send_credits()
-            before = monotonic_ns()
-            data = os.read(self._filled, MESSAGE.size * (self.layout.slots + 2))
-            self.wait_ns += monotonic_ns() - before
-            if not data:
-                raise ProducerGoneError("the producer closed the ring before the end of the corpus")
-            if len(data) % MESSAGE.size:
-                raise RingError(f"the producer sent {len(data)} bytes, not whole messages of {MESSAGE.size}")
-            self._messages.extend(message for (message,) in MESSAGE.iter_unpack(data))
-        return self._messages.popleft()
+    def _await_messages(self) -> None:
+        """At least one message; several are fetched with one read where several wait."""
+        self._send_credits()
+        before = monotonic_ns()
+        data = os.read(self._filled, MESSAGE.size * (self.layout.slots + 2))
+        self.wait_ns += monotonic_ns() - before
+        if not data:
+            raise ProducerGoneError("the producer closed the ring before the end of the corpus")
+        if len(data) % MESSAGE.size:
+            raise RingError(f"the producer sent {len(data)} bytes, not whole messages of {MESSAGE.size}")
+        self._messages.extend(message for (message,) in MESSAGE.iter_unpack(data))
 
     @property
     def wait_s(self) -> float:
@@ -350,4 +357,4 @@ class RingReader:
             self._is_open = False
             os.close(self._filled)
             os.close(self._free)
-            self._views = {}
+            self._room, self._with_producer, self._lent = {}, {}, {}
