@@ -18,7 +18,7 @@ from pybench.case import Case
 from pybench.factors import ENGINE_FACTORS, FACTORS, QAT, SYNTHETIC, TOKEN_MODELS, floating_type, quantised_type
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
-RECIPE_VERSION = 7
+RECIPE_VERSION = 8
 
 ONNX_FILE = "model.onnx"
 CHECKPOINT_FILE = "weights.pt"

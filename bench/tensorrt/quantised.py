@@ -32,7 +32,7 @@ from pybench.precision.conversion import convert
 from pybench.precision.engine_layers import read_layers
 from pybench.precision.network import Network, open_network
 from pybench.precision.placement import Quantisation, calibrated_tensors
-from pybench.precision.qdq import insert_qdq
+from pybench.precision.qdq import quantise
 from pybench.runtimes.tensorrt.building import BuildOptions, build_engine
 from pybench.runtimes.tensorrt.session import TensorRtSession, open_session
 from pybench.workloads.inputs import random_arrays
@@ -43,7 +43,7 @@ ROUND_S, WARMUP_S = 0.3, 0.1
 
 @dataclass(frozen=True)
 class Variant:
-    """`floating`: the type around; `quantisation` None: not quantised; `pools`: MaxPool stays what it is."""
+    """`floating`: the type around; `quantisation`, None: not quantised; `pools`: MaxPool stays what it is."""
 
     floating: str
     quantisation: Quantisation | None = None
@@ -66,8 +66,8 @@ def write(source: Path, variant: Variant, path: Path) -> None:
     if variant.quantisation is not None:
         ranges = dict.fromkeys(calibrated_tensors(network), RANGE)
         with patch.object(Quantisation, "slices_pool", lambda *_: False) if variant.pools else nullcontext():
-            insert_qdq(network, ranges, variant.quantisation)
-    if variant.floating != "fp32":
+            quantise(network, ranges, variant.quantisation)
+    elif variant.floating != "fp32":
         convert(network, variant.floating)
     network.save(path, {})
 

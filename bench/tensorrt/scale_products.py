@@ -31,12 +31,11 @@ from pybench.models.catalogue import BUILT_IN
 from pybench.models.export import export_onnx
 from pybench.precision import scales
 from pybench.precision.calibration import Ranges, find_ranges
-from pybench.precision.conversion import convert
 from pybench.precision.emulation import emulate
 from pybench.precision.execution import Feed, Values, open_model, outputs_of
 from pybench.precision.network import Network, open_network
 from pybench.precision.placement import CONVOLUTIONS, PRODUCTS, Quantisation
-from pybench.precision.qdq import insert_qdq
+from pybench.precision.qdq import quantise
 from pybench.runtimes import onnxruntime
 from pybench.workloads.inputs import random_arrays
 
@@ -102,8 +101,7 @@ def write(source: Path, ranges: Ranges, path: Path, *, raised: bool) -> None:
     furthest = scales.FURTHEST_RAISED["int8"] if raised else 1.0
     network = open_network(source)
     with patch.dict(scales.FURTHEST_RAISED, {"int8": furthest}):
-        insert_qdq(network, ranges.amax, Quantisation("int8", "fp16"))
-    convert(network, "fp16")
+        quantise(network, ranges.amax, Quantisation("int8", "fp16"))
     network.save(path, {})
 
 

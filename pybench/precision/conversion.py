@@ -11,7 +11,7 @@ Own code: what else exists was tried (docs/log.md). Does not look at accuracy or
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import ml_dtypes
@@ -34,22 +34,26 @@ FP32: int = TensorProto.FLOAT
 
 @dataclass(slots=True)
 class Conversion:
-    """What was done. `kept`: node -> why it computes in FP32 (`keep_fp32`, or `no_operator`); `clipped`: finite
-    constants that were too large for the type and became its largest number; `vanished`: constants that became 0."""
+    """What was done. `kept`: node -> why it computes in FP32 (`keep_fp32`, `no_operator`, or the caller's word);
+    `clipped`: finite constants that were too large for the type and became its largest number; `vanished`: constants
+    that became 0."""
 
     kept: dict[str, str] = field(default_factory=dict)
     clipped: int = 0
     vanished: int = 0
 
 
-def convert(network: Network, floating: str, keep_fp32: str | None = None) -> Conversion:
-    """Rewrites a network to `fp16` or `bf16`. `keep_fp32`: a regular expression on whole names of nodes.
+def convert(
+    network: Network, floating: str, keep_fp32: str | None = None, in_fp32: Mapping[str, str] | None = None
+) -> Conversion:
+    """Rewrites a network to `fp16` or `bf16`. `keep_fp32`: a regular expression on whole names of nodes; `in_fp32`:
+    more nodes that stay in FP32 -> why.
 
     Raises InputError when it matches no node, for then a plan would claim what is not so.
     """
     network.raise_opset(OPSETS[floating])
     rewriting = _Rewriting(network, TYPES[floating])
-    rewriting.done.kept = _kept(network, TYPES[floating], keep_fp32)
+    rewriting.done.kept = _kept(network, TYPES[floating], keep_fp32) | dict(in_fp32 or {})
     network.replace_nodes(rewriting.nodes())
     network.infer()
     return rewriting.done

@@ -3,7 +3,7 @@
 
 Weights: one scale a channel of the output (one for all where the operator mixes channels, and in FP8's convolutions),
 found from the weights themselves; activations: one scale a tensor. Zero points are 0, scales are `scales`'. Does not
-find the ranges (`calibration` does) nor change the floating type (`conversion` does, afterwards).
+find the ranges (`calibration` does); what is around the pairs changes its type in `conversion`, afterwards.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import onnx
 from onnx import helper
 
 from pybench.errors import InputError
+from pybench.precision.conversion import convert
 from pybench.precision.network import Network
 from pybench.precision.placement import (
     CONVOLUTIONS,
@@ -31,6 +32,20 @@ from pybench.precision.pooling import sliced
 from pybench.precision.scales import Codes, Reals, magnitudes
 
 OPSET = 19  # the first with FP8, and with scales in FP16 and BF16
+
+
+def quantise(
+    network: Network, ranges: Mapping[str, float], quantisation: Quantisation
+) -> tuple[Placement, dict[str, str]]:
+    """`insert_qdq`, and everything else in the floating type. Returns also: node -> why it is not quantised or lowered.
+
+    Raises InputError as `insert_qdq` does.
+    """
+    placement = insert_qdq(network, ranges, quantisation)
+    kept = dict(placement.kept)
+    if quantisation.floating != "fp32":
+        kept |= convert(network, quantisation.floating, quantisation.keep_fp32, placement.in_fp32).kept
+    return placement, kept
 
 
 def insert_qdq(network: Network, ranges: Mapping[str, float], quantisation: Quantisation) -> Placement:

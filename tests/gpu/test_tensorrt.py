@@ -14,11 +14,10 @@ pytest.importorskip("tensorrt")
 
 from pybench.case import Case  # noqa: E402
 from pybench.errors import InputError  # noqa: E402
-from pybench.precision.conversion import convert  # noqa: E402
 from pybench.precision.execution import compare, outputs_of  # noqa: E402
 from pybench.precision.network import as_network  # noqa: E402
 from pybench.precision.placement import Quantisation  # noqa: E402
-from pybench.precision.qdq import insert_qdq  # noqa: E402
+from pybench.precision.qdq import quantise  # noqa: E402
 from pybench.runtimes.tensorrt.session import open_session  # noqa: E402
 from tests.making import artefacts_of, run  # noqa: E402
 from tests.precision import graphs  # noqa: E402
@@ -105,9 +104,10 @@ def test_a_warm_timing_cache_gives_the_same_kernels_again(tmp_path: Path) -> Non
         (graphs.clipped(1), 4),
         (graphs.clipped(3), 4),
         (graphs.clipped_summand(), 4),
+        (graphs.clipped_depthwise(), 4),
         (graphs.pooled(2, 9), 9),
     ],
-    ids=["residual", "clipped", "clipped thrice", "clipped summand", "pooled"],
+    ids=["residual", "clipped", "clipped thrice", "clipped summand", "clipped depthwise", "pooled"],
 )
 def test_an_engine_computes_what_its_quantised_file_says(
     made: onnx.ModelProto, size: int, kind: str, tmp_path: Path
@@ -118,8 +118,7 @@ def test_an_engine_computes_what_its_quantised_file_says(
     network = as_network(made)
     channels = network.shape_of("x")[1]
     feed = graphs.images((8, channels, size, size))
-    insert_qdq(network, graphs.ranges_of(made, feed), Quantisation(kind, "fp16"))
-    convert(network, "fp16")
+    quantise(network, graphs.ranges_of(made, feed), Quantisation(kind, "fp16"))
     network.save(tmp_path / "model.onnx", {})
     options = BuildOptions(tf32=False, batch=8, tokens=0, timing_cache=tmp_path / "a.timing")
     build_engine(tmp_path / "model.onnx", tmp_path / "model.engine", options)

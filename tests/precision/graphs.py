@@ -178,6 +178,23 @@ def clipped_summand(size: int = 4) -> onnx.ModelProto:
     return model(nodes, {"x": shape}, {"y": shape}, constants)
 
 
+def clipped_depthwise(size: int = 4) -> onnx.ModelProto:
+    """x -> (depthwise, clip to 0..6) -> projection -> y, as in a MobileNet; much of it is above 6 unclipped."""
+    generator = np.random.default_rng(0)
+    constants = {"low": np.array(0, np.float32), "high": np.array(6, np.float32)}
+    weights = {"depthwise": 16 * generator.standard_normal((CHANNELS, 1, 3, 3)) / 3}
+    weights["projection"] = generator.standard_normal((CHANNELS, CHANNELS, 1, 1)) / CHANNELS**0.5
+    constants |= {f"{name}.weight": weight.astype(np.float32) for name, weight in weights.items()}
+    depthwise = {"pads": [1] * 4, "group": CHANNELS}
+    nodes = [
+        helper.make_node("Conv", ["x", "depthwise.weight"], ["depthwise_out"], "depthwise", **depthwise),
+        helper.make_node("Clip", ["depthwise_out", "low", "high"], ["c"], "clip"),
+        helper.make_node("Conv", ["c", "projection.weight"], ["y"], "projection"),
+    ]
+    shape = ["n", CHANNELS, size, size]
+    return model(nodes, {"x": shape}, {"y": shape}, constants)
+
+
 def ranges_of(made: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict[str, float]:
     """Largest magnitudes, by asking onnxruntime for every tensor."""
     exposed = onnx.ModelProto()

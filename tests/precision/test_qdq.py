@@ -13,12 +13,11 @@ from onnx import TensorProto, helper
 
 from pybench.errors import InputError
 from pybench.precision.audit import audit_onnx
-from pybench.precision.conversion import convert
 from pybench.precision.execution import compare, compare_files, open_model
 from pybench.precision.network import Network, as_network
 from pybench.precision.notes import KEPT_KEY
 from pybench.precision.placement import Placement, Quantisation, calibrated_tensors
-from pybench.precision.qdq import insert_qdq
+from pybench.precision.qdq import insert_qdq, quantise
 from pybench.precision.scales import Codes, magnitudes
 from tests.precision import graphs
 
@@ -27,9 +26,7 @@ BATCH = (4, 3, 8, 8)
 
 def quantised(made: onnx.ModelProto, quantisation: Quantisation, shape: tuple[int, ...]) -> tuple[Network, Placement]:
     network = as_network(made)
-    placement = insert_qdq(network, graphs.ranges_of(made, graphs.images(shape)), quantisation)
-    if quantisation.floating != "fp32":
-        convert(network, quantisation.floating, quantisation.keep_fp32)
+    placement, _ = quantise(network, graphs.ranges_of(made, graphs.images(shape)), quantisation)
     onnx.checker.check_model(network.model, full_check=True)
     return network, placement
 
@@ -266,25 +263,42 @@ def test_a_tensor_that_is_also_read_unpooled_is_not_rounded_before_its_pooling()
     assert "a" not in placement.readers
 
 
-def test_no_fp8_product_writes_8_bits_behind_a_clip() -> None:
-    shape = (2, graphs.CHANNELS, 4, 4)
-    network, placement = quantised(graphs.clipped(4), Quantisation("fp8", "fp16"), shape)
-    assert placement.quantised == ["conv2", "conv4", "head"], "every second one, for FP16 clips what the next one reads"
-    assert placement.kept == dict.fromkeys(["conv1", "conv3"], "fp8_kernel_loses_bound")
-    assert set(placement.readers) == {"c1", "c3", "flat"}, "the mean reads what was clipped in FP16"
-    assert origin(network, next(node for node in network.nodes if node.name == "conv2").input[0]) == "c1"
+CLIPPED = (2, graphs.CHANNELS, 4, 4)
 
 
-def test_what_is_clipped_and_then_added_is_multiplied_in_floating_numbers() -> None:
-    _, placement = quantised(graphs.clipped_summand(), Quantisation("fp8", "fp16"), (2, graphs.CHANNELS, 4, 4))
-    assert placement.kept == {"first": "fp8_kernel_loses_bound"}
-    assert {"a", "second_out"} <= set(placement.readers), "both summands are read in 8 bits"
+@pytest.mark.parametrize(
+    ("made", "keep_fp32", "kept"),
+    [
+        (graphs.clipped_depthwise(), None, {"depthwise": "no_fp8_kernel_groups"}),
+        (graphs.clipped_summand(), "first", {"first": "keep_fp32"}),
+    ],
+)
+def test_fp8_clips_in_fp32_between_casts_what_no_fp8_convolution_computes(
+    made: onnx.ModelProto, keep_fp32: str | None, kept: dict[str, str]
+) -> None:
+    network, placement = quantised(made, Quantisation("fp8", "fp16", keep_fp32), CLIPPED)
+    assert placement.kept == kept
+    assert placement.in_fp32 == {"clip": "fp8_kernel_loses_bound"}
+    clip = next(node for node in network.nodes if node.name == "clip")
+    assert {network.type_of(name) for name in [*clip.input, *clip.output]} == {onnx.TensorProto.FLOAT}
+    (cast,) = network.consumers(clip.output[0])
+    assert (cast.op_type, network.type_of(cast.output[0])) == ("Cast", onnx.TensorProto.FLOAT16)
+    (pair,) = network.consumers(cast.output[0])
+    assert pair.op_type == "QuantizeLinear"
 
 
-def test_int8_writes_8_bits_behind_a_clip() -> None:
-    _, placement = quantised(graphs.clipped(3), Quantisation("int8", "fp16"), (2, graphs.CHANNELS, 4, 4))
-    assert (len(placement.quantised), placement.kept) == (4, {})
+@pytest.mark.parametrize("kind", ["int8", "fp8"])
+def test_convolutions_that_clip_what_they_write_are_quantised_and_so_is_their_mean(kind: str) -> None:
+    network, placement = quantised(graphs.clipped(3), Quantisation(kind, "fp16"), CLIPPED)
+    assert (len(placement.quantised), placement.kept, placement.in_fp32) == (4, {}, {})
     assert set(placement.readers) == {"x", "c1", "c2", "c3", "flat"}
+    clips = [node for node in network.nodes if node.op_type == "Clip"]
+    assert {network.type_of(node.output[0]) for node in clips} == {onnx.TensorProto.FLOAT16}
+
+
+def test_int8_clips_in_the_type_around() -> None:
+    _, placement = quantised(graphs.clipped_summand(), Quantisation("int8", "fp16", "first"), CLIPPED)
+    assert placement.in_fp32 == {}
 
 
 def test_a_missing_range_is_named() -> None:

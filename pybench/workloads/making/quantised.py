@@ -48,19 +48,15 @@ def make(order: Order, path: Path) -> Result:
 def _by_pybench(
     order: Order, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    from pybench.precision.conversion import convert
     from pybench.precision.network import open_network
     from pybench.precision.placement import Quantisation
-    from pybench.precision.qdq import insert_qdq
+    from pybench.precision.qdq import quantise
 
     parameters = order.parameters
     stored = json.loads(order.needed("calibration").read_text())
     kind, floating = quantised_type(parameters["precision"]), floating_type(parameters["precision"])
     network = open_network(source)
-    placement = insert_qdq(network, stored["amax"], Quantisation(str(kind), floating, parameters["keep_fp32"]))
-    kept = dict(placement.kept)
-    if floating != "fp32":
-        kept |= convert(network, floating, parameters["keep_fp32"]).kept
+    placement, kept = quantise(network, stored["amax"], Quantisation(str(kind), floating, parameters["keep_fp32"]))
     network.save(path, _metadata(stored["calibration"], kept))
     return stored["calibration"], {"kept": kept, "activations_quantised": len(placement.readers)}
 
