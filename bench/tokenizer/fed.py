@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a GPU feels its preprocessing: TinyLM fed by a path and by ids that cost nothing, in turn in one process.
 
-    python3 -P -m bench.tokenizer.fed [--path go_rust] [--model tinylm-small ...] [--blocks 40] [--rounds 25]
+    python3 -P -m bench.tokenizer.fed [--path go_rust] [--model tinylm-small ...] [--blocks 20] [--rounds 25]
 
 An iteration is a run's own (`pybench.workloads.feeding`): the batch in hand is launched, the next one fetched, the
 launch waited for. Both streams are open from begin to end and feed one model, each with a batch of its own in hand.
 They alternate every few iterations in the order ABBA BAAB, in which a drift that is straight or a parabola meets both
 alike: what the machine does to eager launches for tenths of a second on end cancels. A block is many rounds of these
 eight turns; its ratio is the time of none's iterations over that of the path's: path over none, as throughput.
-Printed: the geometric mean over blocks with Student's 95 % interval, and what taking a batch costs each side. A copy of
-the path `none` in the path's place shows what the procedure itself reads: its interval has to hold 1.
+Which side was opened second matters by some thousandths, so all of it is done twice, the other side first.
 
-In turn with another, a path has twice the time for its batches. Whether it keeps up by itself is measured before and
-after: `alone` is the path with nothing beside it. A path that does not keep up has a greater `wait_share` there.
+Printed: the geometric mean with Student's 95 % interval over as many ratios as blocks, each of one block of either
+opening; the means of both openings; and what taking a batch costs each side. A copy of the path `none` in the path's
+place shows what the procedure itself reads: its interval has to hold 1.
+
+In turn with another, a path has twice the time for its batches. Whether it keeps up by itself is measured after each
+opening: `alone` is the path with nothing beside it. A path that does not keep up has a greater `wait_share` there.
 
 The defaults are 16,000 iterations of each side a model. Needs torch, and a GPU unless --device cpu.
 """
@@ -89,42 +92,46 @@ class Side:
 
 
 def measure(model: str, paths: Sequence[str], options: argparse.Namespace) -> dict[str, Any]:
-    with contextlib.ExitStack() as stack:
-        sides = open_sides(model, paths, options, stack)
-        for side in sides:
-            side.stretch(WARM_UP_S)
-        before = sides[1].stretch(options.alone)
-        spent = [Spent(), Spent()]
-        ratios = [block(sides, spent, options) for _ in range(options.blocks)]
-        after = sides[1].stretch(options.alone)
+    spent = [Spent(), Spent()]
+    alone: list[Spent] = []
+    ratios: list[list[float]] = []
+    for first in (0, 1):
+        with contextlib.ExitStack() as stack:
+            sides = open_sides(model, paths, first, options, stack)
+            for side in sides:
+                side.stretch(WARM_UP_S)
+            ratios.append([block(sides, spent, options) for _ in range(options.blocks)])
+            alone.append(sides[1].stretch(options.alone))
     return {
         "model": model,
         "path": paths[1],
         "blocks": options.blocks,
-        "turns": options.blocks * options.rounds * len(ORDER),
+        "turns": 2 * options.blocks * options.rounds * len(ORDER),
         "iterations_a_turn": options.turn,
-        "throughput_over_none": interval(ratios),
+        "throughput_over_none": interval([float(np.sqrt(a * b)) for a, b in zip(*ratios, strict=True)]),
+        "path_opened_second_first": [round(float(np.exp(np.log(each).mean())), 4) for each in ratios],
         "none": spent[0].facts(),
         "in_turn": spent[1].facts(),
-        "alone": [before.facts(), after.facts()],
+        "alone": [each.facts() for each in alone],
     }
 
 
 def open_sides(
-    model: str, paths: Sequence[str], options: argparse.Namespace, stack: contextlib.ExitStack
+    model: str, paths: Sequence[str], first: int, options: argparse.Namespace, stack: contextlib.ExitStack
 ) -> list[Side]:
-    """A stream of each path, open as long as `stack`, and one model behind both."""
-    sides: list[Side] = []
+    """A stream of each path, open as long as `stack`, and one model behind both; `first`: which is opened first."""
+    sides: dict[int, Side] = {}
     opened = None
-    for path in paths:
+    for index in (first, 1 - first):
+        path = paths[index]
         case = Case(workload="infer", model=model, runtime=options.runtime, path=path, fed=path == "none",
                     batch=options.batch, seq_len=options.seq_len, corpus_limit_bytes=options.corpus_limit_bytes,
                     threads=options.threads, device=options.device)  # fmt: skip
         request = Request(case, block=1, attempt=1, seed=1, artefacts={}, files={})
         feed = stack.enter_context(TokenFeed(request))
         opened = opened or open_model(request, vocabulary=feed.vocabulary)
-        sides.append(Side(feed, feeding(feed, opened, case)))
-    return sides
+        sides[index] = Side(feed, feeding(feed, opened, case))
+    return [sides[0], sides[1]]
 
 
 def block(sides: Sequence[Side], spent: Sequence[Spent], options: argparse.Namespace) -> float:
@@ -155,10 +162,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seq-len", type=int, default=128)
     parser.add_argument("--threads", type=int, default=4, help="workers of go_rust; threads of the model on a CPU")
     parser.add_argument("--corpus-limit-bytes", type=int, default=8_000_000)
-    parser.add_argument("--blocks", type=at_least(2), default=40, help="ratios, over which the interval is")
+    parser.add_argument(
+        "--blocks", type=at_least(2), default=20, help="of each opening: the interval is over as many ratios"
+    )
     parser.add_argument("--rounds", type=at_least(1), default=25, help="of eight turns each, in a block")
     parser.add_argument("--turn", type=at_least(1), default=4, help="iterations before the other side's turn")
-    parser.add_argument("--alone", type=at_least(0.1), default=2.0, help="seconds of the path alone, before and after")
+    parser.add_argument(
+        "--alone", type=at_least(0.1), default=2.0, help="seconds of the path alone, after each opening"
+    )
     options = parser.parse_args(arguments)
     for model in options.model:
         for path in options.path:

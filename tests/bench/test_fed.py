@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import time
 from types import SimpleNamespace
@@ -34,10 +35,22 @@ def test_a_path_and_a_copy_of_none_are_compared_with_none(
     for row in rows:
         ratio, lower, upper = row["throughput_over_none"]
         assert lower <= ratio <= upper
-        assert row["turns"] == 3 * 8
+        assert row["turns"] == 2 * 3 * 8
+        second, first = row["path_opened_second_first"]
+        assert ratio == pytest.approx((second * first) ** 0.5, rel=1e-3)
         for spent in (row["none"], row["in_turn"], *row["alone"]):
             assert 0 < spent["wait_share"] < 0.5
             assert spent["take_us"] == pytest.approx(1e3 * spent["ms_an_iteration"] * spent["wait_share"], rel=0.1)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_whichever_side_is_opened_first_none_is_the_first_side(first: int) -> None:
+    options = argparse.Namespace(
+        runtime="torch", device="cpu", batch=1, seq_len=32, threads=1, corpus_limit_bytes=300_000
+    )
+    with contextlib.ExitStack() as stack:
+        sides = fed.open_sides("tinylm-small", ("none", "go_rust"), first, options, stack)
+        assert [side.feed.corpus.total_bytes > 0 for side in sides] == [False, True]
 
 
 def test_a_path_that_takes_twice_as_long_has_half_the_throughput() -> None:
