@@ -32,6 +32,7 @@ from pybench.precision.conversion import convert
 from pybench.precision.engine_layers import read_layers
 from pybench.precision.network import Network, open_network
 from pybench.precision.placement import Quantisation, calibrated_tensors
+from pybench.precision.pooling import is_sliceable
 from pybench.precision.qdq import quantise
 from pybench.runtimes.tensorrt.building import BuildOptions, build_engine
 from pybench.runtimes.tensorrt.session import TensorRtSession, open_session
@@ -109,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", default="resnet50", choices=list(BUILT_IN))
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=128, help="of a sequence, where the model takes ids")
-    parser.add_argument("--only", nargs="*", help="these precisions, in place of all")
+    parser.add_argument("--only", nargs="*", choices=list(variants()), help="these precisions, in place of all")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=600.0, help="build nothing more after so many")
     options = parser.parse_args(arguments)
@@ -117,7 +118,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     (options.out / "work").mkdir(parents=True, exist_ok=True)
     source = options.out / "work" / f"{options.model}.onnx"
     export_onnx(build(options.model), BUILT_IN[options.model], source, {})  # batch norms leave a bias in convolutions
-    chosen = {name: each for name, each in variants().items() if not options.only or name in options.only}
+    network = open_network(source)
+    has_pools = any(is_sliceable(network, node) for node in network.nodes)
+    chosen = {
+        name: each
+        for name, each in variants().items()
+        if (not options.only or name in options.only) and (has_pools or not each.pools)
+    }
     sessions: dict[str, TensorRtSession] = {}
     for name, variant in chosen.items():
         if time.monotonic() - begin > options.seconds:
