@@ -181,6 +181,15 @@ def test_images_are_idle_in_infer_and_never_in_accuracy() -> None:
     assert "images" not in idle_factors(accuracy())
 
 
+def test_capturing_is_idle_where_onnxruntime_cannot_be_on_cuda() -> None:
+    """Without a provider CUDA's is taken where there is a GPU: a plan's `launch: enqueue` must not become `graph`."""
+    served = infer(runtime="onnxruntime", device="cuda", launch="enqueue")
+    assert "launch" not in idle_factors(served)
+    assert "launch" not in idle_factors(served.with_factors(provider="cuda"))
+    assert "launch" in idle_factors(served.with_factors(provider="tensorrt"))
+    assert "launch" in idle_factors(served.with_factors(device="cpu"))
+
+
 def test_training_with_rounding_finds_its_ranges_by_itself() -> None:
     trained = infer(model="digits-cnn", precision="int8", quantiser="qat")
     assert {"calibration", "calibration_images", "images"} <= idle_factors(trained)

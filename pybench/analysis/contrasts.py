@@ -57,18 +57,29 @@ class PairEffect:
 
 @dataclass(frozen=True, slots=True)
 class PairFinding:
-    """A case against its baseline. `devices`: what each side ran on; `same_device` is None when a side does not say."""
+    """A case against its baseline. `devices`: what each side ran on; `same_device` is None when a side does not say.
+
+    `latencies`: what each side's runs call their latency: between the GPU's events, or as the host sees it.
+    """
 
     pair: Pair
     effects: Mapping[str, PairEffect]
     candidate_devices: frozenset[str]
     baseline_devices: frozenset[str]
+    candidate_latencies: frozenset[str]
+    baseline_latencies: frozenset[str]
 
     @property
     def same_device(self) -> bool | None:
         if not self.candidate_devices or not self.baseline_devices:
             return None
         return self.candidate_devices == self.baseline_devices and len(self.candidate_devices) == 1
+
+    @property
+    def same_latency(self) -> bool | None:
+        if not self.candidate_latencies or not self.baseline_latencies:
+            return None
+        return self.candidate_latencies == self.baseline_latencies
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -78,6 +89,8 @@ class PairFinding:
             "baseline_title": self.pair.baseline.title(),
             "same_device": self.same_device,
             "devices": {"case": sorted(self.candidate_devices), "baseline": sorted(self.baseline_devices)},
+            "same_latency": self.same_latency,
+            "latencies": {"case": sorted(self.candidate_latencies), "baseline": sorted(self.baseline_latencies)},
             "effects": {name: effect.as_json() for name, effect in self.effects.items()},
         }
 
@@ -94,12 +107,12 @@ def compare_contrasts(
     dataset: Dataset, measurements: Measurements, images: Images, contrasts: Sequence[Contrast]
 ) -> tuple[ContrastFinding, ...]:
     """Every pair of every contrast, with p values adjusted over all that was declared."""
-    devices = _devices(dataset)
+    told = _devices(dataset), _latencies(dataset)
     found = [
         ContrastFinding(
             contrast,
             tuple(
-                _compare_pair(pair, contrast, dataset.plan.seed, measurements, images, devices)
+                _compare_pair(pair, contrast, dataset.plan.seed, measurements, images, told)
                 for pair in pairs(dataset.plan.cases, contrast)
             ),
         )
@@ -114,7 +127,7 @@ def _compare_pair(
     seed: int,
     measurements: Measurements,
     images: Images,
-    devices: Mapping[str, frozenset[str]],
+    told: Sequence[Mapping[str, frozenset[str]]],
 ) -> PairFinding:
     possible = metrics_of(pair.case)
     declared = {criterion.metric for criterion in contrast.accept} & possible
@@ -126,7 +139,7 @@ def _compare_pair(
         for name in METRICS
         if name in shown
     }
-    sides = (devices.get(case.id, frozenset()) for case in (pair.case, pair.baseline))
+    sides = (words.get(case.id, frozenset()) for words in told for case in (pair.case, pair.baseline))
     return PairFinding(pair, effects, *sides)
 
 
@@ -207,6 +220,14 @@ def _devices(dataset: Dataset) -> dict[str, frozenset[str]]:
         if device is not None:
             found.setdefault(case_id, set()).add(device)
     return {case_id: frozenset(names) for case_id, names in found.items()}
+
+
+def _latencies(dataset: Dataset) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for (case_id, _), labels in dataset.labels.items():
+        if labels.get("latency") is not None:
+            found.setdefault(case_id, set()).add(str(labels["latency"]))
+    return {case_id: frozenset(words) for case_id, words in found.items()}
 
 
 def _side(case: Case, pair: Pair) -> str:

@@ -57,7 +57,8 @@ def _idle_in_runtime(case: Case) -> set[str]:
     """Factors of other runtimes than the case's, or of other providers of it."""
     idle = set() if case.runtime == "tensorrt" else set(ENGINE_FACTORS)
     graphs = case.runtime in ("tensorrt", "torch-tensorrt")
-    if not graphs and (case.runtime, case.provider) != ("onnxruntime", "cuda"):
+    captures = case.runtime == "onnxruntime" and case.provider in (None, "cuda") and case.device != "cpu"  # None may be
+    if not graphs and not captures:
         idle.add("launch")
     idle |= {name for name, runtime in RUNTIME_FACTORS.items() if case.runtime != runtime}
     return idle

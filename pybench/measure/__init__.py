@@ -74,6 +74,7 @@ from pybench.measure.board_settings import BoardSettings
 from pybench.measure.build import NATIVE_BUILD_ID
 from pybench.measure.clock import ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns, time_calls
 from pybench.measure.cpu_energy import cpu_energy_source
+from pybench.measure.cuda import visible_gpus
 from pybench.measure.gpu_load import GpuLoad, LoadRun
 from pybench.measure.gpu_sampler import Gpu, Gpus, gpus
 from pybench.measure.integration import METHODS, WindowEnergies, integrate
@@ -145,4 +146,5 @@ __all__ = [
     "sleep_until_ns",
     "summarise_latency",
     "time_calls",
+    "visible_gpus",
 ]

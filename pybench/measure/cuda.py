@@ -49,6 +49,16 @@ def find_device(driver: _native.CudaDriver, uuid: str) -> _native.CudaDevice:
     )
 
 
+def visible_gpus() -> tuple[str, ...]:
+    """UUIDs of the GPUs that CUDA shows to this process, in its order; none without a driver that works."""
+    try:
+        driver = open_driver()
+    except UnsupportedError:
+        return ()
+    with driver_errors():
+        return tuple(device.uuid for device in driver.devices())
+
+
 @contextmanager
 def driver_errors() -> Iterator[None]:
     """Turns an error of the driver into DeviceMemoryError where that is what it says, else into PybenchError."""

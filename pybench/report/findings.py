@@ -179,7 +179,7 @@ def _case_sentences(analysis: Analysis) -> list[Sentence]:
 
 def _doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Sentence]:
     """Loudest first: wrong tokens, other devices, gaps, invalid runs, one repetition, cautions."""
-    found = [*_token_doubts(analysis), *_device_doubts(analysis)]
+    found = [*_token_doubts(analysis), *_device_doubts(analysis), *_latency_doubts(analysis)]
     if coverage.is_full:
         states = _listed([f"{count} {state}" for state, count in coverage.states.items()])
         found.append(Sentence("Coverage is complete", f"{coverage.planned} planned runs: {states}.", "good"))
@@ -245,6 +245,19 @@ def _device_doubts(analysis: Analysis) -> list[Sentence]:
     devices = sorted({device for pair in pairs.values() for device in pair.candidate_devices | pair.baseline_devices})
     text = f"{len(pairs)} comparisons are between different devices ({', '.join(devices)}): they compare hardware, too."
     return [Sentence("Different devices", text, "bad")]
+
+
+def _latency_doubts(analysis: Analysis) -> list[Sentence]:
+    found = [pair for contrast in analysis.contrasts for pair in contrast.pairs if pair.same_latency is False]
+    if not found:
+        return []
+    latencies = sorted({words for pair in found for words in pair.candidate_latencies | pair.baseline_latencies})
+    text = (
+        f"{len({pair.pair.case.id for pair in found})} comparisons are between latencies that are not one thing "
+        f"({'; '.join(latencies)}): their ratios compare what is timed, too. Compare energy, or the p50 latency alone "
+        "of the replayed side with the p50 latency of the other."
+    )
+    return [Sentence("Different latencies", text, "bad")]
 
 
 def _listed(parts: Sequence[str]) -> str:

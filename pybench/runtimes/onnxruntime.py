@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as errors
 from pybench import measure
 from pybench.errors import InputError, UnsupportedError
 from pybench.runtimes import providers
-from pybench.runtimes.device import VISIBLE, chosen, narrow
+from pybench.runtimes.device import chosen, narrow
 from pybench.runtimes.memory import memory_errors, memory_evidence
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
 
@@ -52,6 +53,8 @@ _MALFORMED = (
     errors.NoModel,
     errors.Fail,
 )
+# Of a status that says FAIL, which is a user's file or a GPU: words of CUDA's libraries and of TensorRT's provider.
+_GPU_FAILED = re.compile(r"\bCU[A-Z_]* failure \d|TensorRT")
 _LOG_ERRORS = 3  # of onnxruntime's severities: below are notes about graph passes
 
 
@@ -113,6 +116,8 @@ class OnnxRuntimeSession:
             for value in outputs.values():
                 value.numpy()
 
+        if transfers:
+            self.labels["transfers"] = "copies to and from the device in each iteration, in pageable memory of the host"
         if self.kind == "cuda" and self.compile_s is not None:
             iterate()  # the first runs build what depends on shapes, and capture
             self.compile_s += (measure.monotonic_ns() - begin_ns) / NS_PER_S
@@ -167,11 +172,11 @@ def open_session(
     if kind == "cuda":
         providers.set_tf32(precision)
         _load_cuda_libraries()
-    started = _start(path, provider, precision, threads, graph=provider == "cuda" and launch == "graph")
+    with _open_errors(path, provider):
+        started = _start(path, provider, precision, threads, graph=provider == "cuda" and launch == "graph")
     used = started.session.get_providers()
     if providers.NAMES[provider] not in used:
-        raise UnsupportedError(f"onnxruntime could not start its provider {provider}", code="no_gpu",
-                               hint="its log says which library is missing")  # fmt: skip
+        raise _not_started(provider)
     labels = {
         "runtime_version": onnxruntime.__version__,
         "provider": provider,
@@ -179,7 +184,7 @@ def open_session(
         "provider_options": {name: started.session.get_provider_options()[name] for name in used},
         "partitions": _partitions(started.session),
         "iteration": "one run with bound inputs and outputs, until it returns",
-        "device_uuid": _gpu_uuid() if kind == "cuda" else None,
+        "device_uuid": measure.visible_gpus()[0] if kind == "cuda" else None,  # providers are given device_id 0
     }
     if kind == "cuda":
         labels["launch"] = "graph, replayed inside the run" if started.graph else "enqueue"
@@ -193,7 +198,7 @@ def write_optimised(path: Path, destination: Path, *, threads: int) -> None:
     """Writes the graph that the CPU provider would execute: after all of its passes, fused and with integer kernels."""
     options = _options(threads)
     options.optimized_model_filepath = str(destination)
-    with _open_errors(path):
+    with _open_errors(path, "cpu"):
         onnxruntime.InferenceSession(path, options, providers=[providers.CPU])
 
 
@@ -209,21 +214,23 @@ def _options(threads: int) -> onnxruntime.SessionOptions:
 
 
 def _start(path: Path, provider: str, precision: str, threads: int, *, graph: bool) -> Started:
-    """A session; without captured graphs where the provider refuses to capture this model."""
+    """A session; without captured graphs where the provider refuses to capture this model.
+
+    Without a fallback: onnxruntime's Python layer would else open the file on the CPU where a provider fails, and go on
+    there, too, where one fails in a run.
+    """
     begin_ns = measure.monotonic_ns()
     options = _options(threads)
     if provider == "tensorrt":  # the engine is built from the file as it is
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    chain = providers.options_of(provider, precision, graph=graph)
     try:
-        with _open_errors(path):
-            session = onnxruntime.InferenceSession(
-                path, options, providers=providers.options_of(provider, precision, graph=graph)
-            )
-    except InputError as error:
+        session = onnxruntime.InferenceSession(path, options, providers=chain, enable_fallback=0)
+    except errors.Fail as error:
         if not graph or "graph capture" not in str(error):
             raise
         plain = _start(path, provider, precision, threads, graph=False)
-        return Started(plain.session, plain.seconds, graph=False, why_not=error.message)
+        return Started(plain.session, plain.seconds, graph=False, why_not=_short(error))
     return Started(session, (measure.monotonic_ns() - begin_ns) / NS_PER_S, graph)
 
 
@@ -266,19 +273,17 @@ def _kind(device: str, provider: str | None) -> str:
 
 
 def _gpu_present(device: str, provider: str) -> bool:
-    """Whether the build has the provider and the driver shows a GPU; opening then proves it."""
+    """Whether the build has the provider and CUDA shows this process a GPU; opening then proves it."""
     if device == "cpu" or provider not in onnxruntime.get_available_providers():
         return False
-    uuids = [gpu.uuid for gpu in measure.gpus().gpus]
-    if uuids and VISIBLE not in os.environ:
-        os.environ[VISIBLE] = uuids[0]  # the provider does not tell which GPU it took, so it is shown one only
-    return bool(uuids)
+    return bool(measure.visible_gpus())
 
 
-def _gpu_uuid() -> str | None:
-    """The UUID of the GPU in use, where the environment names GPUs by UUID."""
-    first = os.environ.get(VISIBLE, "").split(",")[0]
-    return first if first.startswith("GPU-") else None
+def _not_started(provider: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"onnxruntime could not start its provider {provider}", code=f"no_{provider}_provider",
+        hint="its log says which library is missing",
+    )  # fmt: skip
 
 
 def _spec(value: Any, path: Path) -> TensorSpec:
@@ -289,7 +294,7 @@ def _spec(value: Any, path: Path) -> TensorSpec:
 
 
 @contextmanager
-def _open_errors(path: Path) -> Iterator[None]:
+def _open_errors(path: Path, provider: str) -> Iterator[None]:
     try:
         with memory_errors():
             yield
@@ -297,7 +302,13 @@ def _open_errors(path: Path) -> Iterator[None]:
         raise UnsupportedError(
             f"{path}: onnxruntime has no kernel for an operator ({_short(error)})", code="no_kernel"
         ) from error
+    except RuntimeError as error:  # not of a status: what TensorRT's provider throws before there is a session
+        if "install" not in str(error):
+            raise
+        raise _not_started(provider) from error
     except _MALFORMED as error:
+        if _GPU_FAILED.search(str(error)):
+            raise
         hint = "check it with onnx.checker.check_model; a file of external weights must lie beside it"
         raise InputError(f"{path} is not a runnable ONNX model ({_short(error)})", hint=hint) from error
 
@@ -307,7 +318,7 @@ def _run_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (errors.InvalidArgument, errors.Fail, errors.RuntimeException) as error:
-        if memory_evidence(error) is not None:
+        if memory_evidence(error) is not None or _GPU_FAILED.search(str(error)):
             raise
         raise InputError(f"{path} does not run on these inputs ({_short(error)})") from error
 

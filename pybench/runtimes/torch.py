@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pybench import measure
-from pybench.errors import UnsupportedError
+from pybench.errors import PybenchError, UnsupportedError
 from pybench.factors import quantised_type
 from pybench.runtimes.device import chosen, narrow
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
@@ -169,12 +169,20 @@ def allow_tf32(allowed: bool) -> None:
     """Sets TF32 for matrix products, convolutions and recurrent layers, on every backend.
 
     First by the old interface, then by that of torch >= 2.9: after the new one alone, torch's own code that still reads
-    the old one (its exporter and compiler do) raises, because the two disagree.
+    the old one (its exporter and compiler do) raises, because the two disagree. What such code would be told of the old
+    one's end, once a process, is told here.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the old interface announces its end
+        warnings.simplefilter("ignore")
         torch.backends.cuda.matmul.allow_tf32 = allowed
         torch.backends.cudnn.allow_tf32 = allowed
+        _set_by_new_interface(allowed)
+        old = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    if old != (allowed, allowed):
+        raise PybenchError(f"torch did not set TF32 to {allowed}: it says {old} of matrix products and convolutions")
+
+
+def _set_by_new_interface(allowed: bool) -> None:
     if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
         return
     word = "tf32" if allowed else "ieee"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +33,9 @@ NAME = "torch-compile"
 WITH_CUDA_GRAPHS = ("reduce-overhead", "max-autotune")
 CALLS_BEFORE_TIMING = 3  # one compiles, one records a CUDA graph where the mode has them, one replays it
 NS_PER_S = 1e9
+TF32_ADVICE = (
+    "TensorFloat32 tensor cores"  # Inductor advises whoever multiplies in FP32 to allow TF32: fp32 means not to
+)
 
 _MISSING = {  # words of Inductor and Triton -> what is not there
     "InvalidCxxCompiler": "no C++ compiler",
@@ -70,7 +74,8 @@ class TorchCompileSession(TorchSession):
 
     def _compile(self, held: Tensor) -> None:
         calls_s: list[float] = []
-        with torch.inference_mode(), _compile_errors():
+        with torch.inference_mode(), _compile_errors(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", TF32_ADVICE)
             for _ in range(CALLS_BEFORE_TIMING):
                 begin_ns = measure.monotonic_ns()
                 self._call(held)

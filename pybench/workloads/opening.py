@@ -20,7 +20,7 @@ from pybench.factors import RUNTIMES
 from pybench.models.catalogue import BUILT_IN, VOCABULARY, Description, is_language
 from pybench.precision.audit import Audit, audit_kernels, audit_onnx, audit_parameters
 from pybench.recipe import RUN_FROM_ONNX, TRAINED_ON
-from pybench.runtimes.providers import is_whole
+from pybench.runtimes.providers import CUDA, is_whole
 from pybench.runtimes.session import Session, TensorSpec
 from pybench.workloads.doubts import allowed_threads, calibration_cautions, output_cautions
 from pybench.workloads.result import Measured, Request, Result, Verdict
@@ -148,7 +148,8 @@ def _open_onnx(request: Request) -> Opened:
         # An accuracy is of the graph's numbers: kernels that compute a pair of Q/DQ in FP32 change the time alone.
         if case.precision == "int8" and session.kind == "cpu" and case.workload != "accuracy":
             return _audit_int8(path, threads)
-        return audit_onnx(path, case.precision)  # of a provider on a GPU, the graph alone is known
+        found = audit_onnx(path, case.precision)  # of a provider on a GPU, the graph alone is known, and its switch
+        return with_tf32(found, case.precision, session.labels["provider_options"])
 
     return Opened(session, str(name), description, language, audit, session.metadata)
 
@@ -175,6 +176,21 @@ def _open_engine(request: Request) -> Opened:
 
     language = session.inputs[0].dtype.kind == "i"
     return Opened(session, str(case.model), BUILT_IN.get(case.model or ""), language, audit, graph["metadata"])
+
+
+def with_tf32(found: Audit, precision: str, options: Mapping[str, Mapping[str, str]]) -> Audit:
+    """A graph's audit and what onnxruntime's CUDA provider says of TF32, where it is in the session."""
+    told = options.get(CUDA, {}).get("use_tf32")
+    if told is None:
+        return found
+    facts = {**found.facts, "use_tf32": told}
+    realised = found.realised
+    if precision in ("fp32", "tf32"):
+        realised += f", TF32 {'on' if told == '1' else 'off'}"
+    if told == ("1" if precision == "tf32" else "0"):
+        return replace(found, realised=realised, facts=facts)
+    reasons = (*found.reasons, "tf32_switches_differ")
+    return replace(found, realised=realised, valid=False, reasons=reasons, facts=facts)
 
 
 def with_outputs(found: Audit, outputs: Mapping[str, Any]) -> Audit:

@@ -230,6 +230,16 @@ def test_sides_on_different_devices_are_flagged(tmp_path: Path) -> None:
     assert analyse(load(builder.path)).contrasts[0].pairs[0].same_device is False
 
 
+def test_sides_whose_latency_is_not_one_thing_are_flagged(tmp_path: Path) -> None:
+    builder = _pair(tmp_path, blocks=2)
+    for block in (1, 2):
+        builder.run(INFER, block, {"latency_mean_ms": 2.0}, labels={"latency": "as the host sees it"})
+        builder.run(INT8, block, {"latency_mean_ms": 1.0}, labels={"latency": "between GPU events"})
+    pair = analyse(load(builder.path)).contrasts[0].pairs[0]
+    assert pair.same_latency is False
+    assert pair.as_json()["latencies"] == {"case": ["between GPU events"], "baseline": ["as the host sees it"]}
+
+
 def test_a_value_of_zero_gives_no_ratio_and_says_so(tmp_path: Path) -> None:
     builder = _pair(tmp_path, blocks=2)
     for block in (1, 2):

@@ -192,6 +192,7 @@ def test_doubts_are_loud(tmp_path: Path) -> None:
             rate = {"throughput_tokens_per_s": 1e6 + block}
             valid = {"timing": Verdict(False, ("not_steady",))} if case.path == "rust" else {}
             labels = {"ids_sha256": f"{case.path}-{block}", "device": "cpu" if case.path == "hf" else "GPU-1"}
+            labels["latency"] = "of the call" if case.path == "hf" else "between events"
             builder.run(
                 case, block, rate, labels=labels, valid=valid, cautions=[Caution(CautionCode.BUSY_MACHINE, "load 3.1")]
             )
@@ -201,6 +202,8 @@ def test_doubts_are_loud(tmp_path: Path) -> None:
         "TOKENIZER PATHS DISAGREE",
         "DIFFERENT IDS",
         "Different devices",
+        "Different latencies",
+        "(between events; of the call)",
         "Invalid values",
         "busy machine",
         "timing (required)",

@@ -28,6 +28,18 @@ def test_a_gpus_exhausted_memory_is_told_by_its_type() -> None:
     assert caught.value.evidence.endswith("OutOfMemoryError")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "CUDA failure 2: out of memory ; GPU=0 ; expr=cudaStreamCreateWithFlags(&stream)",  # onnxruntime
+        "CUDA error: out of memory",  # torch, but for its allocator
+    ],
+)
+def test_memory_that_cuda_itself_has_not_is_told_by_its_words(said: str) -> None:
+    with pytest.raises(DeviceMemoryError), memory_errors():
+        raise RuntimeError(said)
+
+
 def test_numpy_without_memory_is_told_by_its_type() -> None:
     with pytest.raises(DeviceMemoryError) as caught, memory_errors():
         np.empty(TOO_MUCH, np.uint8)

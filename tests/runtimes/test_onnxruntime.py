@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from pybench.errors import InputError, UnsupportedError
+from pybench.errors import DeviceMemoryError, InputError, UnsupportedError
 from pybench.runtimes import onnxruntime
 from pybench.runtimes.onnxruntime import OnnxRuntimeSession
 from tests.making import write_classifier
+from tests.measure.simulated_cuda import SimulatedDriver
+
+PIXELS = np.zeros((1, 1, 8, 8), np.float32)
+Fails = Callable[[Exception], None]
 
 
 def open_cpu(path: Path, precision: str = "fp32") -> OnnxRuntimeSession:
@@ -94,7 +100,7 @@ def test_a_graph_that_cannot_be_captured_is_enqueued_and_says_why(
     path = write_classifier(tmp_path / "mine.onnx")
     real, asked = onnxruntime.onnxruntime.InferenceSession, []
 
-    def start(file: Path, options: object, providers: list[tuple[str, dict[str, str]]]) -> object:
+    def start(file: Path, options: object, providers: list[tuple[str, dict[str, str]]], **_: int) -> object:
         asked.append(providers[0][1]["enable_cuda_graph"])
         if asked[-1] == "1":
             raise onnxruntime.errors.Fail("This session cannot use the graph capture feature as requested by the user")
@@ -105,7 +111,119 @@ def test_a_graph_that_cannot_be_captured_is_enqueued_and_says_why(
     assert asked == ["1", "0"]
     assert not started.graph
     assert started.why_not is not None
-    assert "graph capture" in started.why_not
+    assert started.why_not.startswith("This session cannot use the graph capture")  # and nothing of a malformed file
+
+
+@pytest.fixture
+def a_gpu_build(monkeypatch: pytest.MonkeyPatch, simulated: SimulatedDriver) -> Fails:
+    """A build with every provider on a machine whose driver shows a GPU. Called: opening a session raises that."""
+    monkeypatch.setenv(onnxruntime.providers.TF32_OVERRIDE, "to be undone")
+    monkeypatch.setattr(onnxruntime, "_load_cuda_libraries", lambda: None)
+    names = list(onnxruntime.providers.NAMES.values())
+    monkeypatch.setattr(onnxruntime.onnxruntime, "get_available_providers", lambda: names)
+
+    def fail(error: Exception) -> None:
+        def start(*_: object, **options: Any) -> object:
+            assert options["enable_fallback"] == 0
+            raise error
+
+        monkeypatch.setattr(onnxruntime.onnxruntime, "InferenceSession", start)
+
+    return fail
+
+
+def open_gpu(path: Path, provider: str) -> OnnxRuntimeSession:
+    return onnxruntime.open_session(path, precision="fp32", threads=1, device="cuda", provider=provider)
+
+
+def test_a_provider_that_does_not_start_is_refused_and_the_cpu_does_not_take_over(
+    tmp_path: Path, a_gpu_build: Fails
+) -> None:
+    """The CPU's build of onnxruntime, asked for CUDA's provider: it opens the file on the CPU, with a warning."""
+    path = write_classifier(tmp_path / "mine.onnx")
+    with (
+        pytest.warns(UserWarning, match="is not in available provider names"),
+        pytest.raises(UnsupportedError) as caught,
+    ):
+        open_gpu(path, "cuda")
+    assert caught.value.code == "no_cuda_provider"
+
+
+def test_tensorrts_libraries_that_are_not_there_are_unsupported(tmp_path: Path, a_gpu_build: Fails) -> None:
+    """In the words of onnxruntime 1.31's provider, which says it before there is a session."""
+    a_gpu_build(RuntimeError("Please install TensorRT libraries as mentioned in the GPU requirements page"))
+    with pytest.raises(UnsupportedError) as caught:
+        open_gpu(write_classifier(tmp_path / "mine.onnx"), "tensorrt")
+    assert caught.value.code == "no_tensorrt_provider"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError(
+            'Failed to parse provider option "device_id": CUDA failure 100: no CUDA-capable device is detected'
+        ),
+        onnxruntime.errors.Fail("[ONNXRuntimeError] : 1 : FAIL : CUDA failure 700: an illegal memory access"),
+        onnxruntime.errors.Fail("[ONNXRuntimeError] : 1 : FAIL : CUDNN_FE failure 11: CUDNN_BACKEND_API_FAILED"),
+        onnxruntime.errors.EPFail(
+            "[ONNXRuntimeError] : 11 : EP_FAIL : TensorRT EP failed to create engine from network"
+        ),
+    ],
+    ids=lambda error: str(error)[-40:],
+)
+def test_a_gpu_that_fails_is_not_a_users_malformed_file(tmp_path: Path, a_gpu_build: Fails, error: Exception) -> None:
+    """An InputError would end the campaign; this is a crash of the one run."""
+    a_gpu_build(error)
+    with pytest.raises(type(error)) as caught:
+        open_gpu(write_classifier(tmp_path / "mine.onnx"), "cuda")
+    assert caught.value is error
+
+
+def test_memory_that_ran_out_while_a_provider_starts_is_told(tmp_path: Path, a_gpu_build: Fails) -> None:
+    a_gpu_build(RuntimeError("CUDA failure 2: out of memory ; GPU=0 ; expr=cudaStreamCreateWithFlags(&stream_)"))
+    with pytest.raises(DeviceMemoryError):
+        open_gpu(write_classifier(tmp_path / "mine.onnx"), "cuda")
+
+
+def test_a_gpu_that_fails_in_a_run_is_not_replaced_by_the_cpu_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """onnxruntime's Python layer goes on with the CPU provider after EP_FAIL, and prints it."""
+    session = open_cpu(write_classifier(tmp_path / "mine.onnx"))
+
+    class Failing:
+        def run(self, *_: object) -> object:
+            raise onnxruntime.errors.EPFail("[ONNXRuntimeError] : 11 : EP_FAIL : CUDA graph launch error")
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+    real = session._session._sess
+    monkeypatch.setattr(session._session, "_sess", Failing())
+    with pytest.raises(onnxruntime.errors.EPFail):
+        session.run({"pictures": PIXELS})
+
+
+@pytest.mark.parametrize("shown", [None, "0"])
+def test_a_gpu_is_known_by_its_uuid_however_the_environment_names_it(
+    tmp_path: Path, a_gpu_build: Fails, simulated: SimulatedDriver,
+    monkeypatch: pytest.MonkeyPatch, shown: str | None,
+) -> None:  # fmt: skip
+    """Slurm shows GPUs by number; without a UUID the run's energy would not be measured. A CPU session stands in."""
+    if shown is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+    path = write_classifier(tmp_path / "mine.onnx")
+    started = onnxruntime._start(path, "cpu", "fp32", 1, graph=False)
+    monkeypatch.setattr(onnxruntime, "_start", lambda *_, **__: started)
+    monkeypatch.setattr(started.session, "get_providers", lambda: list(onnxruntime.providers.NAMES.values()))
+    monkeypatch.setattr(
+        started.session, "get_provider_options", lambda: dict.fromkeys(onnxruntime.providers.NAMES.values())
+    )
+    session = open_gpu(path, "cuda")
+    assert session.device == session.device_uuid == onnxruntime.measure.visible_gpus()[0]
+    assert session.device.startswith("GPU-")
 
 
 def test_a_file_that_is_not_onnx_is_named(tmp_path: Path) -> None:

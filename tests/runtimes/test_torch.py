@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -59,6 +61,29 @@ def test_the_old_interface_serves_where_the_new_one_is_absent(monkeypatch: pytes
     runtime.allow_tf32(False)
     assert (Old.allow_tf32, OldCudnn.allow_tf32) == (False, False)
     assert set(runtime.flags().values()) == {"ieee"}
+
+
+def test_what_torch_says_once_of_the_old_interface_is_said_while_tf32_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch 2.9 warns whoever first reads it; else that is Inductor while it compiles. Warnings are errors here."""
+
+    class Matmul:
+        fp32_precision = "none"
+        said = False
+
+        def _read(self) -> bool:
+            if not self.said:
+                self.said = True
+                warnings.warn("Please use the new API settings to control TF32 behavior", UserWarning, stacklevel=2)
+            return self.fp32_precision == "tf32"
+
+        def _write(self, allowed: bool) -> None:
+            self.fp32_precision = "tf32" if allowed else "ieee"
+
+        allow_tf32 = property(_read, _write)
+
+    monkeypatch.setattr(torch.backends.cuda, "matmul", Matmul())
+    runtime.allow_tf32(False)
+    assert torch.backends.cuda.matmul.allow_tf32 is False
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -51,6 +52,20 @@ def open_cpu(module: nn.Module, mode: str = "default") -> TorchCompileSession:
     kind = eager.set_up("fp32", threads=1, device="cpu")
     spec = eager.spec_of("values", (None, 4), language=False)
     return torch_compile.open_session(module, spec, precision="fp32", kind=kind, mode=mode, threads=1)
+
+
+def test_inductors_advice_to_allow_tf32_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gives it for FP32 on a GPU, as a warning up to some release; warnings are errors here."""
+
+    def advise(*_: object, **__: object) -> object:
+        def forward(values: Tensor) -> Tensor:
+            warnings.warn("TensorFloat32 tensor cores for float32 matrix multiplication available", stacklevel=1)
+            return values
+
+        return forward
+
+    monkeypatch.setattr(torch, "compile", advise)
+    open_cpu(Doubling()).bind({"values": PIXELS}, transfers=False)
 
 
 def test_compiling_is_counted_apart_and_before_the_first_timed_call() -> None:

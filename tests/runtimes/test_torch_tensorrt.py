@@ -69,6 +69,20 @@ def test_a_module_is_exported_and_compiled_once_a_shape(launch: str) -> None:
     assert session.compile_s is not None
 
 
+@pytest.mark.parametrize(
+    "error", ["OSError('libnvinfer.so.10')", "AttributeError('FP4')", "RuntimeError('TensorRT 10.6')"]
+)
+def test_a_package_for_another_tensorrt_is_unsupported_whatever_it_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str
+) -> None:
+    (tmp_path / "torch_tensorrt.py").write_text(f"raise {error}\n")
+    monkeypatch.delitem(sys.modules, "torch_tensorrt", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UnsupportedError, match=error.partition("(")[0]) as caught:
+        torch_tensorrt.open_session(nn.Linear(4, 3), SPEC, precision="fp32", kind="cuda", launch="graph")
+    assert caught.value.code == "no_torch_tensorrt"
+
+
 def test_without_the_package_or_a_gpu_it_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch_tensorrt", None)
     for kind, code in (("cpu", "no_gpu"), ("cuda", "no_torch_tensorrt")):

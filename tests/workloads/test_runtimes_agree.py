@@ -20,8 +20,9 @@ import pytest
 from pybench.case import Case
 from pybench.cautions import CautionCode
 from pybench.models.images import read_digits
+from pybench.precision.audit import Audit
 from pybench.workloads.inputs import random_arrays
-from pybench.workloads.opening import COMPILING, Opened, open_model, partition_cautions
+from pybench.workloads.opening import COMPILING, Opened, open_model, partition_cautions, with_tf32
 from tests.making import request_of, run
 
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="torch", device="cpu", threads=1, batch=64)
@@ -90,6 +91,25 @@ def test_compiling_and_memory_are_told_of_each_runtime_apart(runtime: str) -> No
         assert compiling.method == COMPILING[runtime]
     assert result.metrics["peak_host_bytes"].value > 50e6
     assert result.valid["precision"].value is True
+
+
+@pytest.mark.parametrize(
+    ("precision", "told", "realised", "valid"),
+    [
+        ("fp32", "0", "a graph, TF32 off", True),
+        ("tf32", "1", "a graph, TF32 on", True),
+        ("fp32", "1", "a graph, TF32 on", False),
+        ("tf32", "0", "a graph, TF32 off", False),
+        ("fp16", "0", "a graph", True),
+    ],
+)
+def test_what_a_provider_says_of_tf32_is_held_against_the_precision(
+    precision: str, told: str, realised: str, valid: bool
+) -> None:
+    found = with_tf32(Audit("a graph", True), precision, {"CUDAExecutionProvider": {"use_tf32": told}})
+    assert (found.realised, found.valid) == (realised, valid)
+    assert found.reasons == (() if valid else ("tf32_switches_differ",))
+    assert with_tf32(Audit("a graph", True), "fp32", {"CPUExecutionProvider": {}}) == Audit("a graph", True)
 
 
 def test_a_graph_that_its_provider_did_not_take_whole_raises_a_caution() -> None:
