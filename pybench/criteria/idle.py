@@ -57,7 +57,8 @@ def _idle_in_runtime(case: Case) -> set[str]:
     """Factors of other runtimes than the case's, or of other providers of it."""
     idle = set() if case.runtime == "tensorrt" else set(ENGINE_FACTORS)
     graphs = case.runtime in ("tensorrt", "torch-tensorrt")
-    captures = case.runtime == "onnxruntime" and case.provider in (None, "cuda") and case.device != "cpu"  # None may be
+    # Without a provider onnxruntime takes CUDA's where there is a GPU, which is not known here.
+    captures = case.runtime == "onnxruntime" and case.provider in (None, "cuda") and case.device != "cpu"
     if not graphs and not captures:
         idle.add("launch")
     idle |= {name for name, runtime in RUNTIME_FACTORS.items() if case.runtime != runtime}

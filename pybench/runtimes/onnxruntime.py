@@ -54,7 +54,7 @@ _MALFORMED = (
     errors.Fail,
 )
 # Of a status that says FAIL, which is a user's file or a GPU: words of CUDA's libraries and of TensorRT's provider.
-_GPU_FAILED = re.compile(r"\bCU[A-Z_]* failure \d|TensorRT")
+_GPU_FAILED = re.compile(r"\bCU[A-Z_]* failure \d|TensorRT (EP|input|output)")
 _LOG_ERRORS = 3  # of onnxruntime's severities: below are notes about graph passes
 
 
@@ -92,7 +92,7 @@ class OnnxRuntimeSession:
         return "cpu" if self.kind == "cpu" else (self.device_uuid or "cuda")
 
     def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]:
-        with _run_errors(self.path):
+        with _run_errors(self.path, self.kind):
             outputs: list[npt.NDArray[Any]] = self._session.run(self._outputs, dict(inputs), self._plain)
         return outputs
 
@@ -295,6 +295,7 @@ def _spec(value: Any, path: Path) -> TensorSpec:
 
 @contextmanager
 def _open_errors(path: Path, provider: str) -> Iterator[None]:
+    """A file that cannot be run, or a provider that is not whole; a GPU that fails is neither, and passes."""
     try:
         with memory_errors():
             yield
@@ -314,11 +315,15 @@ def _open_errors(path: Path, provider: str) -> Iterator[None]:
 
 
 @contextmanager
-def _run_errors(path: Path) -> Iterator[None]:
+def _run_errors(path: Path, kind: str) -> Iterator[None]:
+    """Inputs that a file refuses. On a GPU whatever is not said of an argument may be the GPU's failing: it passes."""
+    of_inputs = (
+        (errors.InvalidArgument,) if kind == "cuda" else (errors.InvalidArgument, errors.Fail, errors.RuntimeException)
+    )
     try:
         yield
-    except (errors.InvalidArgument, errors.Fail, errors.RuntimeException) as error:
-        if memory_evidence(error) is not None or _GPU_FAILED.search(str(error)):
+    except of_inputs as error:
+        if memory_evidence(error) is not None:
             raise
         raise InputError(f"{path} does not run on these inputs ({_short(error)})") from error
 

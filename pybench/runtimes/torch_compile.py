@@ -33,9 +33,8 @@ NAME = "torch-compile"
 WITH_CUDA_GRAPHS = ("reduce-overhead", "max-autotune")
 CALLS_BEFORE_TIMING = 3  # one compiles, one records a CUDA graph where the mode has them, one replays it
 NS_PER_S = 1e9
-TF32_ADVICE = (
-    "TensorFloat32 tensor cores"  # Inductor advises whoever multiplies in FP32 to allow TF32: fp32 means not to
-)
+# Begins what Inductor advises whoever multiplies in FP32: to allow TF32, which `fp32` promises not to.
+TF32_ADVICE = "TensorFloat32 tensor cores"
 
 _MISSING = {  # words of Inductor and Triton -> what is not there
     "InvalidCxxCompiler": "no C++ compiler",

@@ -204,6 +204,20 @@ def test_a_gpu_that_fails_in_a_run_is_not_replaced_by_the_cpu_either(
         session.run({"pictures": PIXELS})
 
 
+def test_a_gpu_that_fails_in_a_run_is_not_the_inputs_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = open_cpu(write_classifier(tmp_path / "mine.onnx"))
+    session.kind = "cuda"  # what a session on a GPU does with an error of its graph
+    failure = onnxruntime.errors.RuntimeException("Non-zero status code returned while running Conv node: CUDNN_FE")
+
+    def fail(*_: object) -> object:
+        raise failure
+
+    monkeypatch.setattr(session._session, "run", fail)
+    with pytest.raises(onnxruntime.errors.RuntimeException) as caught:
+        session.run({"pictures": PIXELS})
+    assert caught.value is failure
+
+
 @pytest.mark.parametrize("shown", [None, "0"])
 def test_a_gpu_is_known_by_its_uuid_however_the_environment_names_it(
     tmp_path: Path, a_gpu_build: Fails, simulated: SimulatedDriver,
