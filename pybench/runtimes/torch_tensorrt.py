@@ -100,9 +100,7 @@ def open_session(
                                hint="use runtime: torch, or a GPU")  # fmt: skip
     try:
         import torch_tensorrt as library
-    except (
-        Exception
-    ) as error:  # it loads TensorRT's libraries and takes names from them: with another version's, anything
+    except Exception as error:  # it takes names from TensorRT's libraries: with another version's, anything
         raise UnsupportedError(
             f"torch-tensorrt cannot be imported here ({type(error).__name__}: {error})", code="no_torch_tensorrt",
             hint=f"install the torch-tensorrt of torch {torch.__version__}, with the TensorRT that it pins",
