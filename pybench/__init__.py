@@ -18,7 +18,7 @@ __all__ = ["__version__", "load"]
 
 
 def load(directory: str | PathLike[str]) -> polars.DataFrame:
-    """All runs of a campaign as one tidy polars frame: one row a (run, metric).
+    """All runs that a campaign's plan asks for as one tidy polars frame: one row a (run, metric).
 
     Columns: every factor of the case, `case_id`, `block`, `attempt`, `outcome`, `valid_*`, `metric`, `unit`, `window`,
     `value`, `u_standard`, `u_absolute`, `lower`, `upper`, `samples`, `method`, `reason`. A run without metrics

@@ -39,10 +39,12 @@ class CaseCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The whole plan. `orphans`: case id -> number of runs of cases that the plan does not hold (any more)."""
+    """The whole plan. `orphans`: case id -> number of runs of cases that the plan does not hold (any more); `beyond`:
+    number of runs in blocks beyond its repetitions. Neither count anywhere."""
 
     cases: tuple[CaseCoverage, ...]
     orphans: Mapping[str, int]
+    beyond: int
 
     @property
     def planned(self) -> int:
@@ -82,18 +84,19 @@ class Coverage:
                 for entry in self.cases
             ],
             "orphans": dict(self.orphans),
+            "beyond_repetitions": self.beyond,
         }
 
 
 def measure(dataset: Dataset) -> Coverage:
-    """Compares what the plan asks with what ran. Blocks beyond the plan's repetitions neither help nor hurt."""
+    """Compares what the plan asks with what ran."""
     runs: dict[str, dict[int, tuple[str, str | None]]] = {}
     for case_id, block, outcome, reason in dataset.runs.select("case_id", "block", "outcome", "reason").iter_rows():
         runs.setdefault(case_id, {})[block] = (outcome, reason)
-    planned = {case.id for case in dataset.plan.cases}
     return Coverage(
         cases=tuple(_measure_case(case, runs.get(case.id, {}), dataset) for case in dataset.plan.cases),
-        orphans={case_id: len(blocks) for case_id, blocks in runs.items() if case_id not in planned},
+        orphans=dataset.orphans,
+        beyond=dataset.beyond,
     )
 
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign as tidy tables: what `pybench.rundir` reads, in polars frames, with nothing dropped and nothing judged.
+"""A campaign as tidy tables: what `pybench.rundir` reads, in polars frames, with no run of the plan dropped and nothing
+judged.
 
 One row a (run, metric); a run without metrics keeps one row whose metric is null, so that a failed run is never
-invisible. The attempt that counts is the latest complete one (docs/rundir.md). Every corrupt run is named, at once.
+invisible. The attempt that counts is the latest complete one (docs/rundir.md). Runs that the plan does not ask for (any
+more) are read, counted and left out: a plan cut short would else be analysed with runs that `run` says do not count.
+Every corrupt run is named, at once.
 
 This module computes no statistic and decides nothing about validity: that is `pybench.analysis`.
 """
@@ -11,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -116,13 +120,15 @@ class Artefact:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Everything that a campaign's directory holds, read once.
+    """Everything that a campaign's directory holds of its plan, read once.
 
     `frame`: one row a (run, metric), columns as in `pybench.load`. `runs`: one row a run; `folder` is relative to the
     campaign. `predictions`: one row an (accuracy run, image); a run whose file repeats an earlier one of the same case
     byte for byte is left out and counted in `prediction_runs` (case id -> {file's sha256: blocks}).
     `unfinished`: (case id, block) that has a folder but no complete attempt. `labels`: (case id, block) -> labels.
     `energies`: (case id, block) -> what the run stored of its GPU board's energy, where it sampled one.
+    `orphans`: case id -> complete runs of a case that the plan does not hold; `beyond`: complete runs of its cases in
+    blocks beyond its repetitions. Neither are in the tables.
     """
 
     campaign: CampaignDirectory
@@ -139,6 +145,8 @@ class Dataset:
     environments: tuple[Environment, ...]
     artefacts: tuple[Artefact, ...]
     unfinished: frozenset[tuple[str, int]]
+    orphans: Mapping[str, int]
+    beyond: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +165,17 @@ def load(directory: str | PathLike[str]) -> Dataset:
     """Reads a campaign. Raises `UsageError` when `directory` is none, `CorruptError` naming every unreadable run."""
     campaign = open_campaign(directory)
     plan = read_resolved_plan(campaign)
-    runs = _read_runs(campaign)
+    planned = {case.id: case for case in plan.cases}
+    found = _read_runs(campaign)
+    asked = [run for run in found if run.directory.case_id in planned]
+    runs = [run for run in asked if run.directory.block <= plan.repetitions]
     predictions, prediction_runs = _read_predictions(runs)
     started = set(campaign.started())
     return Dataset(
         campaign=campaign,
         plan=plan,
         plan_text=campaign.read_plan_text(),
-        cases={case.id: case for case in (*plan.cases, *(run.case for run in runs))},
+        cases=planned,
         frame=_frame(runs),
         runs=pl.DataFrame([_run_row(run, campaign) for run in runs], schema=_RUNS_SCHEMA, orient="row"),
         cautions=pl.DataFrame(_caution_rows(runs), schema=_CAUTION_SCHEMA, orient="row"),
@@ -174,7 +185,9 @@ def load(directory: str | PathLike[str]) -> Dataset:
         energies={_key(run): run.energy for run in runs if run.energy is not None},
         environments=_environments(runs),
         artefacts=tuple(_read_artefact(making) for making in campaign.made()),
-        unfinished=frozenset(started - {_key(run) for run in runs}),
+        unfinished=frozenset(started - {_key(run) for run in found}),
+        orphans=Counter(run.directory.case_id for run in found if run.directory.case_id not in planned),
+        beyond=len(asked) - len(runs),
     )
 
 

@@ -64,3 +64,12 @@ def test_blocks_beyond_the_plan_neither_help_nor_hurt(tmp_path: Path) -> None:
     builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
     builder.run(INFER, 2, {"latency_mean_ms": 1.0})
     assert measure(load(builder.path)).states == {"missing": 1}
+
+
+def test_runs_beyond_the_repetitions_are_counted_apart(tmp_path: Path) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=2)
+    for block in (1, 2, 3, 4):
+        builder.run(INFER, block, {"latency_mean_ms": 1.0})
+    coverage = measure(load(builder.path))
+    assert (coverage.planned, coverage.covered, coverage.beyond) == (2, 2, 2)
+    assert coverage.as_json()["beyond_repetitions"] == 2

@@ -66,6 +66,21 @@ def test_the_latest_complete_attempt_counts(tmp_path: Path) -> None:
     assert rows == [(2, "ok", 5.0)]
 
 
+def test_runs_that_the_plan_does_not_ask_for_are_no_part_of_the_tables(tmp_path: Path) -> None:
+    """A plan cut from three repetitions to two, and a case taken out of it: `run` says that those runs do not count."""
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=2)
+    caution = Caution(CautionCode.OUTLIERS, "3 of 100", "latency_mean_ms")
+    for block in (1, 2, 3):
+        builder.run(INFER, block, {"latency_mean_ms": float(block)}, cautions=[caution] if block == 3 else [])
+    builder.run(INFER.with_factors(batch=8), 1, {"latency_mean_ms": 9.0})
+    dataset = load(builder.path)
+    assert dataset.frame["value"].to_list() == [1.0, 2.0]
+    assert (dataset.runs.height, dataset.cautions.height, set(dataset.cases)) == (2, 0, {INFER.id})
+    assert sum(environment.runs for environment in dataset.environments) == 2
+    assert (dataset.beyond, dict(dataset.orphans)) == (1, {INFER.with_factors(batch=8).id: 1})
+    assert dataset.unfinished == frozenset()
+
+
 def test_a_run_without_complete_counts_as_unfinished(tmp_path: Path) -> None:
     builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
     builder.run(INFER, 1, {"latency_mean_ms": 5.0}, complete=False)

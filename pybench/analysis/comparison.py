@@ -68,7 +68,7 @@ class MetricChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All changes, and the cases that only one side has (in its plan or among its runs)."""
+    """All changes, and the cases that only one side's plan has."""
 
     changes: tuple[MetricChange, ...]
     only_before: tuple[Case, ...]

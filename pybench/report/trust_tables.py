@@ -41,9 +41,10 @@ def coverage_table(coverage: Coverage) -> Table:
         rows.append((text_cell(entry.case.title()), covered, *counts, text_cell(reasons)))
     notes = [f"{coverage.covered} of {coverage.planned} planned runs are covered; {', '.join(sorted(COVERING))} cover."]
     if coverage.orphans:
-        notes.append(
-            f"{sum(coverage.orphans.values())} runs are of {len(coverage.orphans)} cases that the plan does not hold."
-        )
+        runs, cases = sum(coverage.orphans.values()), len(coverage.orphans)
+        notes.append(f"{runs} runs are of {cases} cases that the plan does not hold; they do not count.")
+    if coverage.beyond:
+        notes.append(f"{coverage.beyond} runs are in blocks beyond the plan's repetitions; they do not count.")
     return Table("coverage", "Coverage of the plan", columns, tuple(rows), tuple(notes))
 
 
