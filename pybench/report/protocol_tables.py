@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from pybench.analysis.paired import ALPHA
 from pybench.analysis.protocol import Duel, ProtocolFinding, SampleFinding, Scenario, Setting
+from pybench.analysis.unpaired import NO_SPREAD
 from pybench.case import Case
 from pybench.factors import FACTORS
 from pybench.report.labels import METRIC_LABELS, case_text, metric_title, varying_factors
@@ -206,7 +207,7 @@ def _variance_cells(scenario: Scenario) -> tuple[Cell, ...]:
     tukey = Cell(f"{apart} of {len(p_values)}", number=float(apart), csv=(str(apart), str(len(p_values))))
     return (
         _p_cell(found.residuals.p_value, found.residuals.why_none),
-        _p_cell(found.brown_forsythe_p, "a sample has no spread"),
+        _p_cell(found.brown_forsythe_p, NO_SPREAD),
         _number(found.f_statistic, why_none),
         _p_cell(found.p_value, why_none),
         tukey if done else Cell(DASH, note=why_none, csv=("", "")),

@@ -4,6 +4,7 @@ by data that make it go the other way."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 
@@ -65,6 +66,21 @@ def test_one_skewed_sample_turns_the_pair_to_mann_whitney(skewed: int, named: st
     judge = stats.mannwhitneyu(*sides, alternative="two-sided")
     assert (found.statistic, found.p_value) == (pytest.approx(judge.statistic), pytest.approx(judge.pvalue))
     assert (found.statistic, found.effect) == pytest.approx(slow.wins(*map(list, sides)))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([3.0] * 3, [1.0] * 3), ([1.0, 2.0, 2.0, 5.0], [2.0, 3.0, 3.0]), ([1.0, 2.0], [2.0, 2.0])],
+)
+def test_few_values_with_ties_are_counted_arrangement_by_arrangement(first: list[float], second: list[float]) -> None:
+    together = first + second
+    wins = []
+    for chosen in itertools.combinations(range(len(together)), len(first)):
+        rest = [together[index] for index in range(len(together)) if index not in chosen]
+        wins.append(slow.wins([together[index] for index in chosen], rest)[0])
+    here = slow.wins(first, second)[0]
+    tails = sum(one >= here for one in wins), sum(one <= here for one in wins)
+    assert compared(first, second).p_value == pytest.approx(min(1.0, 2 * min(tails) / len(wins)))
 
 
 def test_the_line_between_them_is_shapiro_wilks_p_at_five_percent() -> None:
@@ -231,6 +247,19 @@ def test_a_sample_without_spread_leaves_anova_out() -> None:
     samples = [Sample.of(NORMAL), Sample.of(NORMAL), Sample.of([5.0] * 30)]
     assert brown_forsythe(samples) is None
     assert "variances: a sample has no spread" in str(analyse_variance(samples).why_omitted)
+
+
+def test_two_values_have_no_spread_that_brown_forsythe_could_judge() -> None:
+    # Both are as far from their median, so its F would be something over nothing: p = 0 whatever the samples.
+    samples = [Sample.of([1.0, 2.0]), Sample.of([1.0, 2.5]), Sample.of([3.0, 4.0])]
+    found = analyse_variance(samples)
+    assert found.brown_forsythe_p is None
+    assert "fewer than 3 values" in str(found.why_omitted)
+
+
+def test_residuals_of_equal_values_are_not_what_rounding_leaves() -> None:
+    found = analyse_variance([Sample.of([value] * 3) for value in (0.1, 0.3, 0.7)])
+    assert (found.residuals.p_value, found.residuals.why_none) == (None, "all values are equal")
 
 
 def test_two_samples_need_no_anova() -> None:
