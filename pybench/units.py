@@ -45,8 +45,18 @@ _LIST = (
         "99th percentile of replays alone, from the launch until the host sees the end",
     ),
     Metric("enqueue_p50_ms", "ms", "lower", "median time of the host's call that launches one replay"),
-    Metric("throughput_samples_per_s", "1/s", "higher", "samples finished in the timing window, over its length"),
-    Metric("throughput_tokens_per_s", "1/s", "higher", "tokens finished in the timing window, over its length"),
+    Metric(
+        "throughput_samples_per_s",
+        "1/s",
+        "higher",
+        "timed samples, over the time from the first one's begin to the last one's end",
+    ),
+    Metric(
+        "throughput_tokens_per_s",
+        "1/s",
+        "higher",
+        "timed tokens, over the time from the first one's begin to the last one's end",
+    ),
     Metric(
         "text_mb_per_s", "MB/s", "higher", "bytes of text turned into ids, over the timing window (1 MB = 10^6 bytes)"
     ),

@@ -69,16 +69,25 @@ class CautionFinding:
 
 @dataclass(frozen=True, slots=True)
 class CaseFinding:
-    """One case with everything that its runs say. `outcomes`: outcome -> runs; `reasons`: why runs failed -> runs;
+    """One case with everything that its runs say. `outcomes`: outcome -> runs; `failures`: (outcome, why) of runs that
+    are not ok -> runs;
     `folders`: block -> run directory, relative to the campaign."""
 
     case: Case
     outcomes: Mapping[str, int]
-    reasons: Mapping[str, int]
+    failures: Mapping[tuple[str, str], int]
     devices: frozenset[str]
     folders: Mapping[int, str]
     metrics: Mapping[str, MetricFinding]
     cautions: tuple[CautionFinding, ...]
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Why runs are not ok -> runs, whatever the outcome."""
+        found: Counter[str] = Counter()
+        for (_, why), runs in self.failures.items():
+            found[why] += runs
+        return dict(found)
 
     def cautions_about(self, metric: str | None) -> tuple[str, ...]:
         """Codes of the doubts that concern one metric, or (None) the runs as a whole."""
@@ -90,7 +99,7 @@ class CaseFinding:
             "title": self.case.title(),
             "factors": self.case.factors(),
             "outcomes": dict(self.outcomes),
-            "reasons": dict(self.reasons),
+            "reasons": self.reasons,
             "devices": sorted(self.devices),
             "metrics": {name: finding.as_json() for name, finding in self.metrics.items()},
             "cautions": [{"code": one.code, "metric": one.metric, "runs": one.runs} for one in self.cautions],
@@ -127,7 +136,7 @@ def _describe_case(
     return CaseFinding(
         case=case,
         outcomes=Counter(row["outcome"] for row in rows),
-        reasons=Counter(_why_failed(row) for row in rows if row["outcome"] != "ok"),
+        failures=Counter((row["outcome"], _why_failed(row)) for row in rows if row["outcome"] != "ok"),
         devices=frozenset(row["device"] for row in rows if row["outcome"] == "ok" and row["device"] is not None),
         folders={row["block"]: row["folder"] for row in rows},
         metrics=metrics,

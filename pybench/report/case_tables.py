@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
+from pybench.analysis.estimate import WILSON
 from pybench.case import Case
 from pybench.criteria import idle_factors
 from pybench.report.labels import (
@@ -96,13 +97,13 @@ def _cases_table(name: str, title: str, metrics: Sequence[str], cases: Sequence[
     for metric in shown:
         fields = absolute_fields(metric) if metric in absolute else estimate_fields(metric)
         columns.append(Column(metric_title(metric, units[metric]), fields, numeric=True))
-    columns += [Column("n", ("n",), numeric=True), Column("Runs", ("runs",))]
+    columns += [Column("n", ("n",), numeric=True), Column("Runs", ("runs", "case_id"))]
     rows = []
     for case in cases:
         cells = [_factor_cell(name, case.case) for name in factors]
         cells += [_metric_cell(case, name, units[name], name in absolute) for name in shown]
         rows.append((*cells, _count_cell(case, shown), _runs_cell(case, run_link)))
-    notes = _notes(cases[0].case.workload, plain, shown)
+    notes = _notes(cases, shown)
     return Table(name, title, tuple(columns), tuple(rows), (*notes, ABSOLUTE_NOTE) if absolute else tuple(notes))
 
 
@@ -181,11 +182,11 @@ def failures_table(analysis: Analysis, run_link: str) -> Table:
     """Cases with runs that are not ok."""
     rows = []
     for case in analysis.cases:
-        for reason, runs in case.reasons.items():
+        for (outcome, reason), runs in case.failures.items():
             rows.append(
                 (
                     text_cell(case.case.title(), href=f"{run_link}/{case.case.id}/" if case.folders else None),
-                    text_cell(", ".join(name for name in case.outcomes if name != "ok")),
+                    text_cell(outcome),
                     text_cell(reason),
                     number_cell(runs),
                 )
@@ -268,12 +269,12 @@ def _count_cell(case: CaseFinding, shown: Sequence[str]) -> Cell:
 
 def _runs_cell(case: CaseFinding, run_link: str) -> Cell:
     if not case.outcomes:
-        return text_cell("did not run", tone="bad")
+        return Cell("did not run", tone="bad", csv=("did not run", case.case.id))
     text = ", ".join(f"{count} {outcome}" for outcome, count in case.outcomes.items())
     tones = {OUTCOME_TONES.get(outcome, "bad") for outcome in case.outcomes}
     tone = next(tone for tone in ("bad", "neutral", "good") if tone in tones)
     reasons = "; ".join(case.reasons) or None
-    cell = text_cell(text, tone=tone, note=reasons, href=f"{run_link}/{case.case.id}/")
+    cell = Cell(text, tone=tone, note=reasons, href=f"{run_link}/{case.case.id}/", csv=(text, case.case.id))
     return _doubted(cell, case.cautions_about(None))
 
 
@@ -306,15 +307,25 @@ def _is_numeric(name: str, cases: Sequence[Case]) -> bool:
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
-def _notes(workload: str, cases: Sequence[Case], shown: Sequence[str]) -> list[str]:
-    same = ", ".join(f"{name} {value}" for name, value in _readable(constant_factors(cases)).items())
+def _notes(cases: Sequence[CaseFinding], shown: Sequence[str]) -> list[str]:
+    constant = _readable(constant_factors([case.case for case in cases]))
+    same = ", ".join(f"{name} {value}" for name, value in constant.items())
     notes = [f"In all rows: {same}."] if same else []
-    if workload == "accuracy":
-        return [*notes, "Shares with 95 % score intervals over images."]
+    if cases[0].case.workload == "accuracy":
+        return [*notes, _images_note(cases), "n is the number of runs, not of images."]
     notes.append("Geometric means over repetitions with 95 % intervals; n is the number of repetitions.")
     if any(name.endswith("_estimate_j") for name in shown):
         notes.append("Bounds hold the CPU's energy if its power bounds do; they are no measurement.")
     return notes
+
+
+def _images_note(cases: Sequence[CaseFinding]) -> str:
+    """What the intervals of an accuracy are over; without stored predictions that is the runs."""
+    shares = [case.metrics["top1_percent"].estimate for case in cases if "top1_percent" in case.metrics]
+    counts = sorted({share.n for share in shares if share is not None and share.method == WILSON})
+    if not counts:
+        return "Means over runs with 95 % intervals, which miss the choice of images: no predictions are stored."
+    return f"Shares with 95 % score intervals over the {' or '.join(map(str, counts))} images of one run."
 
 
 def _readable(factors: Mapping[str, object]) -> dict[str, object]:

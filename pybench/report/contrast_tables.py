@@ -10,9 +10,18 @@ from pybench.analysis.contrasts import ContrastFinding, PairEffect, PairFinding
 from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.criteria import Criterion, Pair
 from pybench.factors import FACTORS
-from pybench.report.labels import METRIC_LABELS, bound_text, case_text, criterion_label, pair_texts, varying_factors
-from pybench.report.numbers import format_p, percent_text
+from pybench.report.labels import (
+    METRIC_LABELS,
+    bound_text,
+    case_text,
+    criterion_label,
+    metric_title,
+    pair_texts,
+    varying_factors,
+)
+from pybench.report.numbers import DisplayUnit, factor_above_one, format_p
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
+from pybench.units import METRICS
 
 TONES = {Verdict.ACCEPTED: "good", Verdict.REJECTED: "bad", Verdict.UNDECIDED: "neutral"}
 
@@ -60,10 +69,12 @@ def _verdict_table(number: int, contrast: ContrastFinding, verdicts: Sequence[Ca
             *_head_cells(verdict.subject, contrast, subjects(verdicts)),
             *(_judged_cell(one, verdict.judgements) for one in criteria),
         ]
-        text = "not judged" if verdict.verdict is None else verdict.verdict.value
-        rows.append((*cells, text_cell(text, tone=None if verdict.verdict is None else TONES[verdict.verdict])))
+        rows.append(
+            (*cells, text_cell(_verdict_text(verdict), tone=TONES[verdict.verdict] if verdict.verdict else None))
+        )
     notes = (
         "Accepted: every interval keeps its bound whole. Rejected: one breaks it whole. Undecided: neither.",
+        "Not measured: there is no number to judge.",
         "Speeds are paired within blocks, accuracies over images.",
     )
     return Table(
@@ -73,6 +84,13 @@ def _verdict_table(number: int, contrast: ContrastFinding, verdicts: Sequence[Ca
         tuple(rows),
         notes,
     )
+
+
+def _verdict_text(verdict: CaseVerdict) -> str:
+    """In the words of the report's first sentence, which counts what could not be measured apart."""
+    if verdict.verdict is None:
+        return "not judged"
+    return verdict.verdict.value if verdict.is_measured else "not measured"
 
 
 def _judged_cell(criterion: Criterion, judgements: Sequence[Judgement]) -> Cell:
@@ -106,8 +124,8 @@ def _effect_table(number: int, contrast: ContrastFinding) -> Table:
     notes = [
         "Ratios; differences (marked Δ) where a ratio has no sense; pp: percentage points. Only full pairs are used.",
         "p: no effect. Holm: adjusted over everything that the plan declares.",
-        "Not equivalent: small when the effect is within ±5 % (two one-sided tests).",
-        "Detectable: the smallest effect that these repetitions would show with a probability of 80 %.",
+        "Not equivalent: small when the effect is within a factor of 1.05, a Δ within 0.05 (two one-sided tests).",
+        "Detectable: the smallest effect, up or down, that these repetitions would show with a probability of 80 %.",
     ]
     if any(name.startswith("gpu_") for pair in contrast.pairs for name in pair.effects):
         notes.append(
@@ -129,7 +147,8 @@ def _effect_row(pair: PairFinding, found: PairEffect, contrast: ContrastFinding)
             *[number_cell(None)] * 4,
         )
     if effect.scale == "difference":
-        label = f"Δ {label} (pp)" if found.metric.endswith("_percent") else f"Δ {label}"
+        unit = METRICS[found.metric].unit
+        label = f"Δ {metric_title(found.metric, DisplayUnit(1.0, 'pp' if unit == '%' else unit))}"
     pairs_text = f"{len(effect.pairing.blocks)} blocks" if found.images is None else f"{found.images.pairs.n} images"
     lost = effect.pairing.only_candidate + effect.pairing.only_baseline
     note = f"{lost} runs have no partner in their block" if lost else None
@@ -201,4 +220,4 @@ def _p_cell(value: float | None) -> Cell:
 def _detectable_cell(value: float | None, scale: str) -> Cell:
     if value is None:
         return number_cell(None)
-    return number_cell(value, text=f"±{percent_text(value)}" if scale == "ratio" else f"±{value:.2g}")
+    return number_cell(value, text=f"{factor_above_one(value)}×" if scale == "ratio" else f"±{value:.2g}")

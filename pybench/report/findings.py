@@ -21,7 +21,7 @@ from pybench.coverage import Coverage
 from pybench.dataset import Dataset
 from pybench.report.contrast_tables import TONES, context_factors, subjects
 from pybench.report.labels import METRIC_LABELS, bound_text, case_text, criterion_label, pair_texts, varying_factors
-from pybench.report.numbers import display_unit, format_estimate, format_p, percent_text
+from pybench.report.numbers import display_unit, factor_above_one, format_estimate, format_p
 from pybench.units import METRICS
 
 
@@ -140,9 +140,9 @@ def _effect_text(pair: PairFinding) -> str:
     seen = (
         ""
         if effect.detectable is None or not ratio
-        else f"; an effect of {percent_text(effect.detectable)} would have been seen"
+        else f"; a factor of {factor_above_one(effect.detectable)} up or down would have been seen four times in five"
     )
-    equal = f", equivalent within ±5 % (p {format_p(effect.p_equivalence)})" if effect.is_equivalent else ""
+    equal = f", equivalent within a factor of 1.05 (p {format_p(effect.p_equivalence)})" if effect.is_equivalent else ""
     return f"{text}: no difference shown{equal}{seen}." + _device_text(pair)
 
 
@@ -212,9 +212,13 @@ def _doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Se
         text = f"{title} gave {versions} different sets of predictions; intervals over images miss that."
         found.append(Sentence("Predictions vary", text, "bad"))
     if dataset.cautions.height:
-        codes = dataset.cautions["code"].value_counts(sort=True).iter_rows()
-        listed = ", ".join(f"{code.replace('_', ' ')} ({count})" for code, count in codes)
-        found.append(Sentence("Cautions", f"{listed}.", "neutral"))
+        codes = (
+            dataset.cautions.unique(["case_id", "block", "code"])["code"]
+            .value_counts()
+            .sort("count", "code", descending=[True, False])
+        )
+        listed = ", ".join(f"{code.replace('_', ' ')} ({count})" for code, count in codes.iter_rows())
+        found.append(Sentence("Cautions, with the runs that carry them", f"{listed}.", "neutral"))
     return found
 
 

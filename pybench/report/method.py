@@ -9,7 +9,8 @@ from pybench.dataset import Dataset
 
 _TEXT = """\
 The repetition is the unit: every run is a process of its own, and its iterations are nested in it. The plan asks for
-{repetitions} repetitions; each is a block in which all cases run once, in an order drawn from the seed {seed}.
+{repetitions} repetitions; each is a block in which all cases run once, in an order drawn from the seed {seed};
+accuracies run in the first two at most, as predictions do not vary.
 
 Times, rates, sizes and energies are averaged geometrically, other numbers arithmetically. A mean over repetitions has
 a BCa bootstrap interval ({resamples} resamples) from {minimum} values on, and Student's t

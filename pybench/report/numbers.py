@@ -16,6 +16,7 @@ from pybench.analysis.estimate import Estimate
 DASH = "—"
 _UNSURE_DIGITS = 2  # significant digits of the half-width
 _PLAIN_DIGITS = 4  # significant digits of a number without a width
+_LARGE = 1000.0  # factors from here on tell nobody more
 
 # unit -> (scale, name) from large to small; the first in which the smallest value of a column is at least `_SMALLEST`.
 _SMALLEST = 0.1
@@ -107,10 +108,14 @@ def format_p(p_value: float | None) -> str:
     return "< 0.001" if p_value < 0.001 else f"{p_value:.2g}" if p_value < 0.995 else "1.0"
 
 
-def percent_text(ratio: float) -> str:
-    """How far a ratio above 1 is from it: `3.3 %`, `220 %`."""
-    percent = (ratio - 1) * 100
-    return f"{percent:.2g} %" if percent < 99.5 else f"{percent:,.0f} %"
+def factor_above_one(ratio: float) -> str:
+    """A factor above 1, with two significant digits of what it is above: `1.033`, `1.00032`, `3.2`.
+
+    Not in percent: a factor of 3 up or down is no ±200 %.
+    """
+    if ratio >= _LARGE:
+        return f"> {_LARGE:.0f}"
+    return format_fixed(ratio, max(decimals_for(ratio - 1), 0)) if ratio > 1 else "1"
 
 
 def format_bounds(bounds: tuple[float, float]) -> str:

@@ -44,11 +44,13 @@ def protocol_sections(analysis: Analysis) -> list[ProtocolSection]:
 
 
 def _sentences(finding: ProtocolFinding) -> Iterator[Sentence]:
+    several = sum(bool(rows) for rows in finding.trade_offs) > 1
     for contrast, rows in zip(finding.contrasts, finding.trade_offs, strict=True):
         for label, line in lines_of(contrast, rows) if rows else ():
             text, standing = standing_text(line)
             if line[0].case != line[0].baseline:
-                yield Sentence(label, f"{_figures_text(line)}.", STANDING_TONES[standing] or "neutral", text)
+                lead = f"{label} ({contrast.title()})" if several else label  # one case may stand in both
+                yield Sentence(lead, f"{_figures_text(line)}.", STANDING_TONES[standing] or "neutral", text)
     if not finding.duels:
         yield Sentence("Pairs", "no two cases have values of a metric that this protocol tests.", "neutral")
         return

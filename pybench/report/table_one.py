@@ -216,7 +216,7 @@ def _full_table(name: str, contrast: Contrast, rows: Sequence[TradeOff]) -> Tabl
     heads = {metric: metric_title(metric, units[metric]) for metric in shown}
     heads |= {"model_bytes": f"{_engine(rows)} ({units['model_bytes'].name})"} if "model_bytes" in units else {}
     columns = (
-        Column(_head(contrast), ("case",)),
+        Column(_head(contrast), ("case", "case_id")),
         Column("Batch", ("batch",), numeric=True),
         *(Column(heads[metric], estimate_fields(metric), numeric=True) for metric in shown),
         Column("Speed-up", ("speedup",), numeric=True),
@@ -229,11 +229,12 @@ def _full_table(name: str, contrast: Contrast, rows: Sequence[TradeOff]) -> Tabl
     cells = []
     for row in rows:
         figures = [_mean_cell(row.figures[metric], metric, units[metric]) for metric in shown]
-        cells.append((text_cell(factor_label(row.case, names)), number_cell(row.case.batch), *figures, *_verdicts(row)))
+        label = factor_label(row.case, names)
+        cells.append((Cell(label, csv=(label, row.case.id)), number_cell(row.case.batch), *figures, *_verdicts(row)))
     notes = (
         *_notes(contrast, rows, ()),
         "±: half of Student's 95 % interval over repetitions; brackets: 95 % score intervals over images.",
-        "By intervals: the same bounds by whole intervals of the paired comparison (table of verdicts).",
+        "By intervals: the bounds set by the plan, by whole intervals of the paired comparison (table of verdicts).",
     )
     title = f"Trade-offs at each batch: {contrast.title()}"
     return Table(name, title, columns, tuple(cells), notes, prints_notes=True)
@@ -256,9 +257,9 @@ def _verdicts(row: TradeOff) -> tuple[Cell, ...]:
     return (
         _figure_cell(row.speedup, 2),
         _figure_cell(row.energy_reduction_percent, 1),
-        estimate_cell(row.top1_delta_pp.estimate, signed=True, why_none=row.top1_delta_pp.why_none)
-        if row.standing is not Standing.BASELINE
-        else number_cell(0.0, text="0.00"),
+        number_cell(0.0, text="0.00")  # by definition, so without an interval
+        if row.standing is Standing.BASELINE and row.top1_delta_pp.estimate is not None
+        else estimate_cell(row.top1_delta_pp.estimate, signed=True, why_none=row.top1_delta_pp.why_none),
         text_cell(row.standing.value, tone=STANDING_TONES[row.standing], note=row.why_not_judged),
         beside,
     )

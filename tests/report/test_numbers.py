@@ -10,13 +10,13 @@ from pybench.factors import WORKLOADS
 from pybench.report.labels import METRIC_LABELS, WORKLOAD_LABELS
 from pybench.report.numbers import (
     display_unit,
+    factor_above_one,
     format_bounds,
     format_duration,
     format_estimate,
     format_fixed,
     format_p,
     format_plain,
-    percent_text,
 )
 from pybench.units import METRICS
 
@@ -97,6 +97,17 @@ def test_every_metric_and_workload_has_a_label() -> None:
     assert set(WORKLOAD_LABELS) == set(WORKLOADS)
 
 
-@pytest.mark.parametrize(("ratio", "text"), [(1.0333, "3.3 %"), (1.00032, "0.032 %"), (3.2, "220 %"), (2.0, "100 %")])
-def test_a_ratio_in_percent(ratio: float, text: str) -> None:
-    assert percent_text(ratio) == text
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (1.0333, "1.033"),
+        (1.00032, "1.00032"),
+        (1.96, "1.96"),
+        (3.24, "3.2"),
+        (26.3, "26"),
+        (1e30, "> 1000"),
+        (1.0, "1"),
+    ],
+)
+def test_a_factor_shows_what_it_is_above_one(ratio: float, text: str) -> None:
+    assert factor_above_one(ratio) == text

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from pybench.analysis import analyse
 from pybench.analysis.trade_offs import Bounded, Figure, Standing, TradeOff
 from pybench.case import Case
 from pybench.criteria import Criterion
 from pybench.dataset import load
 from pybench.protocols import PROTOCOLS
 from pybench.report import write_report
+from pybench.report.protocol_section import protocol_sections
 from pybench.report.table_one import standing_text
 from tests.campaigns import CampaignBuilder, build_typical
 from tests.precision_campaign import INFER, build_precisions
@@ -263,3 +265,26 @@ def test_the_second_papers_protocol_has_no_table_1(tmp_path: Path) -> None:
     assert {"bootstrap-mann-whitney-samples", "bootstrap-mann-whitney-pairs"} <= tables
     assert "table1" not in tables
     assert "bootstrap-mann-whitney-anova" not in tables
+
+
+# --- what a referee would misread ------------------------------------------------------------------------------------
+
+
+def test_a_case_in_two_comparisons_says_against_what(tmp_path: Path) -> None:
+    torch = INFER.with_factors(runtime="torch")
+    cases = [INFER, INFER.with_factors(precision="bf16"), torch, torch.with_factors(precision="bf16")]
+    declared = [{"name": "a", "baseline": {"precision": "fp32"}}, {"name": "b", "baseline": {"runtime": "tensorrt"}}]
+    builder = CampaignBuilder(tmp_path / "c", cases, repetitions=3, declared=declared, protocols=[NAME])
+    for block in (1, 2, 3):
+        for number, case in enumerate(cases, start=1):
+            builder.run(case, block, {"latency_mean_ms": number + block / 10})
+    finding = protocol_sections(analyse(load(builder.path)))[0]
+    leads = [sentence.lead for sentence in finding.sentences if sentence.verdict]
+    assert leads == ["BF16, tensorrt (a)", "BF16, torch (a)", "FP32, torch (b)", "BF16, torch (b)"]
+
+
+def test_a_baseline_without_an_accuracy_has_a_dash_for_its_difference(tmp_path: Path) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER, INFER.with_factors(precision="bf16")], protocols=[NAME])
+    for case in builder.cases:
+        builder.run(case, 1, {"latency_mean_ms": 1.0})
+    assert [row["top1_delta_pp"] for row in rows(write_report(load(builder.path)), "table1-by-batch")] == ["", ""]
