@@ -294,7 +294,7 @@ class RingReader:
         """
         if not self._messages:
             self._await_messages()
-        message = self._messages.popleft()
+        message = self._messages[0]  # stays first until it is taken: an end, and a fault, are told each time
         slot = self._with_producer.get(message)
         if slot is None:
             if message == END:
@@ -306,10 +306,11 @@ class RingReader:
                 f"slot {message} holds batch {sequence} of {tokens} ids, "
                 f"expected batch {self._sequence} of {self._tokens}"
             )
-        self._sequence += self._step
-        self._lent[message] = self._with_producer.pop(message)
         if self._ragged:
             slot.ids, slot.offsets = self._room[message][:tokens], self._offsets(message, rows)
+        self._messages.popleft()
+        self._sequence += self._step
+        self._lent[message] = self._with_producer.pop(message)
         return slot
 
     def _offsets(self, index: int, rows: int) -> NDArray[np.uint64]:

@@ -127,8 +127,9 @@ class TensorBatches:
         if view is None:
             view = self._views[slot.index] = torch.from_numpy(slot.ids.view(_signed(slot.ids)))
         held = view.to("cuda", non_blocking=True)
-        event = self._events[slot.index] = self._spare.pop() if self._spare else torch.cuda.Event()  # type: ignore[no-untyped-call]
+        event = self._spare.pop() if self._spare else torch.cuda.Event()  # type: ignore[no-untyped-call]
         event.record()
+        self._events[slot.index] = event
         self._ledger.lend(slot.index, event)
         return widened(held)
 

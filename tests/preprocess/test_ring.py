@@ -239,6 +239,43 @@ def test_a_slot_announced_while_the_consumer_holds_it_is_refused(ring: Ring, pro
         ring.reader().next()
 
 
+def test_a_fault_is_told_after_the_batches_before_it_and_each_time(ring: Ring, producer: Producer) -> None:
+    producer.ready()
+    reader = ring.reader()
+    reader.wait_ready()
+    producer.write(0, 0, ids_of(0))
+    producer.write(1, 2, ids_of(2))
+    slot = reader.next()
+    assert slot is not None
+    np.testing.assert_array_equal(slot.ids.flatten(), ids_of(0))
+    reader.give_back(slot.index)
+    for _ in range(2):  # nothing comes behind it
+        with pytest.raises(RingError, match="holds batch 2 of 15 ids, expected batch 1 of 15"):
+            reader.next()
+
+
+def test_many_that_wait_come_in_order_and_then_the_end_each_time() -> None:
+    slots = 49
+    with Ring(RingLayout(BATCH, SEQ_LEN, slots)) as ring:
+        producer = Producer(ring)
+        producer.ready()
+        for number in range(slots):
+            producer.write(number, number, ids_of(number))
+        producer.send(END)
+        reader = ring.reader()
+        reader.wait_ready()
+        for number in range(slots):
+            slot = reader.next()
+            assert slot is not None
+            assert (slot.index, slot.documents) == (number, number)
+            np.testing.assert_array_equal(slot.ids.flatten(), ids_of(number))
+            if number % 2:
+                reader.give_back(slot.index)
+        assert reader.next() is None
+        assert reader.next() is None
+        producer.close()
+
+
 def test_half_a_message_is_refused(ring: Ring, producer: Producer) -> None:
     producer.ready()
     ring.reader().wait_ready()
