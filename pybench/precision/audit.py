@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,23 @@ def audit_kernels(path: Path) -> Audit:
     floating = sum(node.op in MULTIPLYING for node in nodes)
     facts = {"integer_kernels": integer, "floating_kernels": floating}
     return _judge_share(integer, integer + floating, "int8 kernels", "no_integer_kernels", facts)
+
+
+def audit_executed(path: Path, optimised: Path, precision: str) -> Audit:
+    """A file that is what it claims (`audit_onnx`), in the graph that onnxruntime executes of it: around an operator
+    without a kernel in its type it puts Casts, and computes in FP32. As many may be in another type as the file keeps
+    there; fused operators have names of their own, so they are counted. Code: `kernels_in_another_type`."""
+    declared = audit_onnx(path, precision)
+    claimed = floating_type(precision)
+    asked, executed = (
+        Counter(kind for kind, _ in _multiplied(read_graph(each)).values()) for each in (path, optimised)
+    )
+    facts = {**declared.facts, "executed_types": dict(sorted(executed.items()))}
+    others = executed.total() - executed[claimed]
+    if not declared.valid or others <= asked.total() - asked[claimed]:
+        return replace(declared, facts=facts)
+    realised = f"{claimed} in the graph, in kernels {', '.join(f'{kind}: {n}' for kind, n in executed.most_common())}"
+    return Audit(realised, False, ("kernels_in_another_type",), facts)
 
 
 def audit_parameters(dtypes: Iterable[str], precision: str, flags: Mapping[str, Any]) -> Audit:

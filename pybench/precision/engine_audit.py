@@ -18,7 +18,7 @@ from typing import Any
 
 from pybench.factors import floating_type, quantised_type
 from pybench.precision.audit import Audit
-from pybench.precision.engine_layers import FLOAT_TYPES, FLOATING, Layer, read_layers
+from pybench.precision.engine_layers import FLOAT_TYPES, FLOATING, Layer, launched_layer, read_layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,41 @@ def audit_engine(
     if not layers:
         return Audit("not known: the engine tells no layers", False, ("no_layer_information",))
     products = _products(layers, node_flops, keep)
+    return _judge(layers, products, precision, layer_times_ms, node_flops)
+
+
+def audit_launched(kernels: Sequence[tuple[str, float]], precision: str, *, kept: int = 0) -> Audit:
+    """The kernels (name, ms) that one run of a model launched, against a claimed precision: what there is to ask where
+    the engine is inside another runtime and tells nothing. `kept`: how many nodes its graph leaves in a higher type on
+    purpose; kernels are not known by their nodes, so as many of a higher type are let pass.
+
+    Codes: `no_kernels_recorded`, and those of `audit_engine` but `nodes_without_layer`.
+    """
+    if not kernels:
+        return Audit("not known: no kernels were recorded", False, ("no_kernels_recorded",))
+    layers = [launched_layer(f"{place} {name}", name) for place, (name, _) in enumerate(kernels)]
+    times = {layer.name: time_ms for layer, (_, time_ms) in zip(layers, kernels, strict=True)}
+    products = _products(layers, None, ())
+    higher = [each for each in products if each.type in _around(precision)]
+    if len(higher) <= kept:
+        products = [replace(each, kept=each in higher) for each in products]
+    return _judge(layers, products, precision, times, None)
+
+
+def _judge(
+    layers: Sequence[Layer],
+    products: Sequence[Product],
+    precision: str,
+    times_ms: Mapping[str, float] | None,
+    node_flops: Mapping[str, int] | None,
+) -> Audit:
     if not products:
         return Audit("nothing multiplies", False, ("no_multiplying_layers",), {"layers": len(layers)})
     refused = [each for each in products if not each.kept and each.type not in _claimed(precision)]
     missing = sorted(set(node_flops or ()) - {node for each in products for node in each.nodes})
     facts = {
         **_counts(layers, products),
-        "time_share_ratio": _time_shares(layers, products, layer_times_ms),
+        "time_share_ratio": _time_shares(layers, products, times_ms),
         "flop_share_ratio": _flop_shares(products, node_flops),
         "refused": [_named(each) for each in refused],
         "kept": [_named(each) for each in products if each.kept],
@@ -84,6 +112,11 @@ def _claimed(precision: str) -> frozenset[str]:
     if precision == "tf32":
         return FLOAT_TYPES
     return frozenset({quantised_type(precision) or floating_type(precision)})
+
+
+def _around(precision: str) -> frozenset[str]:
+    """The types that nodes are kept in where they do not compute as claimed."""
+    return (FLOAT_TYPES | {floating_type(precision)}) - _claimed(precision)
 
 
 def _products(layers: Sequence[Layer], node_flops: Mapping[str, int] | None, keep: Collection[str]) -> list[Product]:

@@ -43,11 +43,14 @@ _WORD = "(" + "|".join(_KERNEL_TYPES) + ")"
 _FOUR = re.compile(f"_{_WORD}{_WORD}_{_WORD}{_WORD}_{_WORD}(?=_|$)")
 # sm80_xmma_fprop_wngd_f32f32_f32_f32_...: the third word is the accumulator, and it multiplies what it reads.
 _THREE = re.compile(f"_{_WORD}{_WORD}_{_WORD}_{_WORD}(?=_|$)")
-_ANY = re.compile(f"(?<![a-z]){_WORD}(?![0-9])|{_WORD}gemm")
+_ANY = re.compile(f"(?<![a-z]){_WORD}(?![0-9])|{_WORD}gemm", re.IGNORECASE)
+_HASH = re.compile("0x[0-9a-f]+")  # of generated code: its digits may look like a type
 
 # Layer types and kernels' names of convolutions and matrix products; `Fc` is Myelin's word for one in generated code.
 _MULTIPLYING_TYPE = re.compile(r"conv|correlation|gemm|matrixmultiply|matmul|mha", re.IGNORECASE)
-_MULTIPLYING_KERNEL = re.compile(r"gemm|gemv|_mha_|_fmha|fprop|dgrad|cudnn|^__myl_\w*?Fc(?=[A-Z_])")
+_MULTIPLYING_KERNEL = re.compile(
+    r"gemm|gemv|_mha_|_fmha|fprop|dgrad|cudnn|xmma_(?:convolution|deconv|cublas)|^__myl_\w*?Fc(?=[A-Z_])"
+)
 _NOTHING = frozenset({"Constant", "NoOp", "signal", "wait", "shape_call", "Barrier"})
 _MOVING_TYPES = frozenset({"Reformat", "Shuffle", "Cast", "Copy", "Concat", "Slice"})
 # Generated kernels are named after their operations, cut to three or four letters: __myl_MulMinMaxRouCas_0x...
@@ -82,6 +85,13 @@ def read_layers(inspector_json: str) -> list[Layer]:
     return [_layer(entry) for entry in entries if isinstance(entry, dict) and "LayerType" in entry]
 
 
+def launched_layer(name: str, kernel: str) -> Layer:
+    """A layer of which no more is known than its kernel's name, as a profiler records it."""
+    kind = _kind("", kernel, set())
+    multiplies, accumulates = kernel_types(kernel) if kind == "multiplying" else (None, None)
+    return Layer(name, "", kernel, (), (), (), kind, multiplies, accumulates, None)
+
+
 def element_type(text: str) -> str | None:
     """`int8` of "Channel major INT8 format where channel % 16 == 0"; None for words that name no type."""
     return next((name for name, words in _TENSOR_TYPES if re.search(words, text, re.IGNORECASE)), None)
@@ -89,6 +99,7 @@ def element_type(text: str) -> str | None:
 
 def kernel_types(tactic: str) -> tuple[str | None, str | None]:
     """What a kernel multiplies in and what it accumulates in, by its name; None where the name does not say."""
+    tactic = _HASH.sub("", tactic)
     for pattern, multiplied, accumulated in ((_FOUR, 3, 4), (_THREE, 1, 3)):
         found = pattern.search(tactic)
         if found is not None:
@@ -96,7 +107,7 @@ def kernel_types(tactic: str) -> tuple[str | None, str | None]:
     if "tf32" in tactic:  # cutlass_80_tensorop_s1688tf32gemm_f32_...: reads f32 too
         return "tf32", None
     found = _ANY.search(tactic)
-    return (_KERNEL_TYPES[found[1] or found[2]] if found else None), None
+    return (_KERNEL_TYPES[(found[1] or found[2]).lower()] if found else None), None
 
 
 def _layer(entry: Mapping[str, Any]) -> Layer:

@@ -14,7 +14,7 @@ import itertools
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,10 @@ from pybench import measure
 from pybench.errors import InputError, UnsupportedError
 from pybench.runtimes import providers
 from pybench.runtimes.device import chosen, narrow
+from pybench.runtimes.launched import Kernels, kernels_of
 from pybench.runtimes.memory import memory_errors, memory_evidence
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
+from pybench.runtimes.tensorrt import library
 
 NAME = "onnxruntime"
 NS_PER_S = 1e9
@@ -55,6 +57,8 @@ _MALFORMED = (
 )
 # Of a status that says FAIL, which is a user's file or a GPU: words of CUDA's libraries and of TensorRT's provider.
 _GPU_FAILED = re.compile(r"\bCU[A-Z_]* failure \d|TensorRT (EP|input|output)")
+# How a provider without a kernel for a node's type may end, where it took the nodes around it (1.31, bf16 MaxPool).
+_UNPLACED = re.compile(r"Provider type for (\S+) node with name '([^']+)' is not set")
 _LOG_ERRORS = 3  # of onnxruntime's severities: below are notes about graph passes
 
 
@@ -86,6 +90,7 @@ class OnnxRuntimeSession:
         self._graphs = itertools.count(1)
         self._plain = _run_options(NOT_CAPTURED) if started.graph else None
         self._outputs = [value.name for value in session.get_outputs()]
+        self._last: Iterate = ended  # what ran last, to be run again when the kernels are asked for
 
     @property
     def device(self) -> str:
@@ -94,7 +99,12 @@ class OnnxRuntimeSession:
     def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]:
         with _run_errors(self.path, self.kind):
             outputs: list[npt.NDArray[Any]] = self._session.run(self._outputs, dict(inputs), self._plain)
+        self._remember(inputs)
         return outputs
+
+    def kernels(self) -> Kernels:
+        """Those of a GPU that what was bound or run last launches, once more; nothing is measured after it."""
+        return kernels_of(self._last)
 
     def bind(self, inputs: Arrays, *, transfers: bool) -> Iterate:
         if transfers and self.kind == "cpu":
@@ -121,6 +131,7 @@ class OnnxRuntimeSession:
         if self.kind == "cuda" and self.compile_s is not None:
             iterate()  # the first runs build what depends on shapes, and capture
             self.compile_s += (measure.monotonic_ns() - begin_ns) / NS_PER_S
+        self._last = iterate
         return iterate_with_copies if transfers else iterate
 
     def _iterate(self, binding: Any) -> Iterate:
@@ -144,9 +155,14 @@ class OnnxRuntimeSession:
 
         def launch(inputs: Arrays) -> Wait:
             session.run(names, dict(inputs), plain)
+            if self._last is ended:  # a copy, for what is fed is lent
+                self._remember({name: array.copy() for name, array in inputs.items()})
             return ended
 
         return launch
+
+    def _remember(self, inputs: Arrays) -> None:
+        self._last = lambda: self._session.run(self._outputs, dict(inputs), self._plain)
 
     def _output_values(self, inputs: Arrays) -> dict[str, onnxruntime.OrtValue]:
         """Outputs allocated once on the device: one run tells their shapes."""
@@ -171,7 +187,7 @@ def open_session(
     providers.refuse(provider, precision)
     if kind == "cuda":
         providers.set_tf32(precision)
-        _load_cuda_libraries()
+        _load_libraries(provider)
     with _open_errors(path, provider):
         started = _start(path, provider, precision, threads, graph=provider == "cuda" and launch == "graph")
     used = started.session.get_providers()
@@ -194,12 +210,16 @@ def open_session(
     return OnnxRuntimeSession(started, path, kind, labels)
 
 
-def write_optimised(path: Path, destination: Path, *, threads: int) -> None:
-    """Writes the graph that the CPU provider would execute: after all of its passes, fused and with integer kernels."""
+def write_optimised(
+    path: Path, destination: Path, *, threads: int, provider: str = "cpu", precision: str = "fp32"
+) -> None:
+    """Writes the graph that a provider, `cpu` or `cuda`, would execute: after all passes, fused, with integer kernels,
+    and with the Casts that onnxruntime puts around an operator that has no kernel in its type."""
     options = _options(threads)
     options.optimized_model_filepath = str(destination)
-    with _open_errors(path, "cpu"):
-        onnxruntime.InferenceSession(path, options, providers=[providers.CPU])
+    chain = providers.options_of(provider, precision, graph=False)
+    with _open_errors(path, provider):
+        onnxruntime.InferenceSession(path, options, providers=chain, enable_fallback=0)
 
 
 def _options(threads: int) -> onnxruntime.SessionOptions:
@@ -241,10 +261,14 @@ def _partitions(session: onnxruntime.InferenceSession) -> dict[str, int] | None:
     return providers.partitions_of(session.get_provider_graph_assignment_info())
 
 
-def _load_cuda_libraries() -> None:
-    """CUDA's and cuDNN's, which pip puts where the loader does not look; those that are nowhere it prints."""
+def _load_libraries(provider: str) -> None:
+    """CUDA's and cuDNN's, which pip puts where the loader does not look; those that are nowhere it prints. TensorRT's
+    are found by the loader once its own module has loaded them, if it is installed."""
     if hasattr(onnxruntime, "preload_dlls"):
         onnxruntime.preload_dlls()
+    if provider == "tensorrt":
+        with suppress(UnsupportedError):
+            library.load()
 
 
 def _run_options(graph: int) -> onnxruntime.RunOptions:
@@ -308,6 +332,11 @@ def _open_errors(path: Path, provider: str) -> Iterator[None]:
             raise
         raise _not_started(provider) from error
     except _MALFORMED as error:
+        if unplaced := _UNPLACED.search(str(error)):
+            raise UnsupportedError(
+                f"onnxruntime's provider {provider} has no kernel for {unplaced[2]} ({unplaced[1]}) in its type",
+                code="no_kernel", hint="keep that node in FP32 with keep_fp32",
+            ) from error  # fmt: skip
         if _GPU_FAILED.search(str(error)):
             raise
         hint = "check it with onnx.checker.check_model; a file of external weights must lie beside it"

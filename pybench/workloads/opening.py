@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a request to an opened model: which file or module, in which runtime, and how its precision will be audited.
+"""From a request to an opened model: which file or module, and in which runtime.
 
-The audit is a callable: it runs after the windows, so that what it reads is in no measurement.
+Its audit (`auditing`) is a callable: it runs after the windows, so that what it reads is in no measurement.
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
@@ -18,10 +16,11 @@ from pybench.cautions import Caution, CautionCode
 from pybench.errors import InputError, UnsupportedError
 from pybench.factors import RUNTIMES
 from pybench.models.catalogue import BUILT_IN, VOCABULARY, Description, is_language
-from pybench.precision.audit import Audit, audit_kernels, audit_onnx, audit_parameters
+from pybench.precision.audit import Audit
 from pybench.recipe import RUN_FROM_ONNX, TRAINED_ON
-from pybench.runtimes.providers import CUDA, is_whole
+from pybench.runtimes.providers import is_whole
 from pybench.runtimes.session import Session, TensorSpec
+from pybench.workloads import auditing
 from pybench.workloads.doubts import allowed_threads, calibration_cautions, output_cautions
 from pybench.workloads.result import Measured, Request, Result, Verdict
 
@@ -145,18 +144,13 @@ def _open_onnx(request: Request) -> Opened:
     name = case.model if description is not None else str(path)
 
     def audit() -> Audit:
-        # An accuracy is of the graph's numbers: kernels that compute a pair of Q/DQ in FP32 change the time alone.
-        if case.precision == "int8" and session.kind == "cpu" and case.workload != "accuracy":
-            return _audit_int8(path, threads)
-        found = audit_onnx(path, case.precision)  # of a provider on a GPU, the graph alone is known, and its switch
-        return with_tf32(found, case.precision, session.labels["provider_options"])
+        return auditing.of_onnxruntime(session, path, case)
 
     return Opened(session, str(name), description, language, audit, session.metadata)
 
 
 def _open_engine(request: Request) -> Opened:
     """An engine, audited by its inspector and the time of each layer, with what its making noted of the graph."""
-    from pybench.precision.engine_audit import audit_engine
     from pybench.runtimes.tensorrt.session import open_session
 
     case, path = request.case, request.artefacts["engine"]
@@ -164,54 +158,10 @@ def _open_engine(request: Request) -> Opened:
     graph = json.loads((path.parent / GRAPH_FILE).read_text())
 
     def audit() -> Audit:
-        found = audit_engine(
-            session.layer_information(),
-            case.precision,
-            layer_times_ms=session.layer_times_ms(),
-            node_flops=graph["node_flops"],
-            keep=graph["kept"],
-            tf32=case.precision == "tf32",
-        )
-        return with_outputs(found, graph["outputs"])
+        return auditing.of_engine(session, graph, case.precision)
 
     language = session.inputs[0].dtype.kind == "i"
     return Opened(session, str(case.model), BUILT_IN.get(case.model or ""), language, audit, graph["metadata"])
-
-
-def with_tf32(found: Audit, precision: str, options: Mapping[str, Mapping[str, str]]) -> Audit:
-    """A graph's audit and what onnxruntime's CUDA provider says of TF32, where it is in the session."""
-    told = options.get(CUDA, {}).get("use_tf32")
-    if told is None:
-        return found
-    facts = {**found.facts, "use_tf32": told}
-    realised = found.realised
-    if precision in ("fp32", "tf32"):
-        realised += f", TF32 {'on' if told == '1' else 'off'}"
-    if told == ("1" if precision == "tf32" else "0"):
-        return replace(found, realised=realised, facts=facts)
-    reasons = (*found.reasons, "tf32_switches_differ")
-    return replace(found, realised=realised, valid=False, reasons=reasons, facts=facts)
-
-
-def with_outputs(found: Audit, outputs: Mapping[str, Any]) -> Audit:
-    """An engine's audit and what was found when its outputs were compared with its graph's (`agree` None: unknown)."""
-    facts = {**found.facts, "outputs": dict(outputs)}
-    if outputs["agree"] is not False:
-        return replace(found, facts=facts)
-    return replace(found, valid=False, reasons=(*found.reasons, "outputs_differ"), facts=facts)
-
-
-def _audit_int8(path: Path, threads: int) -> Audit:
-    """First the graph, then the kernels that onnxruntime makes of it on this machine: the weaker of the two counts."""
-    from pybench.runtimes import onnxruntime
-
-    claimed = audit_onnx(path, "int8")
-    if not claimed.valid:
-        return claimed
-    with tempfile.TemporaryDirectory(prefix="pybench-audit-") as folder:
-        optimised = Path(folder) / "optimised.onnx"
-        onnxruntime.write_optimised(path, optimised, threads=threads)
-        return audit_kernels(optimised)
 
 
 def _open_torch(request: Request, vocabulary: int, deterministic: bool) -> Opened:
@@ -234,8 +184,7 @@ def _open_torch(request: Request, vocabulary: int, deterministic: bool) -> Opene
     session = _torch_session(case, module, spec, {"kind": kind, "deterministic": deterministic})
 
     def audit() -> Audit:
-        dtypes = (str(parameter.dtype).removeprefix("torch.") for parameter in session.module.parameters())
-        return audit_parameters(dtypes, case.precision, torch.flags())
+        return auditing.of_module(session.module, case.precision, torch.flags())
 
     return Opened(session, description.name, description, language, audit, {})
 

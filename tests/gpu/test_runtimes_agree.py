@@ -3,8 +3,9 @@
 
 The judge is eager torch in the same precision; what is not installed is skipped and says so. Tolerances are relative
 errors of all outputs together (l2). FP32's is below half a unit of TF32's mantissa (5e-4), so that a runtime which
-quietly used TF32 fails; the lower bound of the others fails one that quietly used FP32. Every case has a process of
-its own, as in a campaign: what is set of TF32 in the environment is read once by CUDA's libraries.
+quietly used TF32 fails; the lower bound of the others fails one that quietly used FP32. Where only weights and inputs
+are rounded, outputs differ as much, so the audit has to find the precision, too. Every case has a process of its own,
+as in a campaign: what is set of TF32 in the environment is read once by CUDA's libraries.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ torch = pytest.importorskip("torch")
 
 from pybench.case import Case  # noqa: E402
 from pybench.errors import UnsupportedError  # noqa: E402
+from pybench.precision.audit import Audit  # noqa: E402
 from pybench.workloads.inputs import random_arrays  # noqa: E402
 from pybench.workloads.opening import open_model  # noqa: E402
 from pybench.workloads.result import Request  # noqa: E402
@@ -44,6 +46,7 @@ TOLERANCE = {"fp32": 2e-4, "tf32": 5e-3, "fp16": 1e-2, "bf16": 5e-2}
 LEAST = {"tf32": 5e-5, "fp16": 1e-4, "bf16": 1e-3}  # by which a precision has to differ from FP32
 
 Outputs = npt.NDArray[Any]
+Found = tuple[Outputs, Audit]
 
 
 @pytest.fixture(autouse=True)
@@ -53,28 +56,29 @@ def environment() -> Iterator[None]:
 
 
 @cache
-def outputs_of(case: Case) -> Outputs:
-    """What is computed once its iterations are bound and have run, in a process that did nothing before."""
+def found_of(case: Case) -> Found:
+    """What is computed once its iterations are bound and have run, and what the audit says then, in a process that did
+    nothing before."""
     try:
         request = request_of(case)
     except (UnsupportedError, ImportError) as error:
         pytest.skip(f"{case.title()}: {error}")
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        found = pool.submit(outputs_of_request, request).result()
+        found = pool.submit(found_of_request, request).result()
     if isinstance(found, str):
         pytest.skip(f"{case.title()}: {found}")
     return found
 
 
-def outputs_of_request(request: Request) -> Outputs | str:
-    """The outputs, or why there are none. Runs in the other process; pybench's errors do not travel."""
+def found_of_request(request: Request) -> Found | str:
+    """Outputs and audit, or why there are none. Runs in the other process; pybench's errors do not travel."""
     try:
         model = open_model(request, deterministic=True)
     except (UnsupportedError, ImportError) as error:
         return str(error)
     inputs = random_arrays(model.session.inputs, "resnet50", request.case.batch, 0, seed=1)
     model.session.bind(inputs, transfers=False)()
-    return model.session.run(inputs)[0]
+    return model.session.run(inputs)[0], model.audit()
 
 
 def relative_error(outputs: Outputs, expected: Outputs) -> float:
@@ -85,11 +89,12 @@ def relative_error(outputs: Outputs, expected: Outputs) -> float:
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("precision", TOLERANCE)
 def test_equal_inputs_give_equal_outputs(runtime: str, precision: str) -> None:
-    found = outputs_of(RESNET.with_factors(precision=precision, **RUNTIMES[runtime]))
-    assert np.isfinite(found).all()
-    assert relative_error(found, outputs_of(RESNET.with_factors(precision=precision))) < TOLERANCE[precision]
-    from_fp32 = relative_error(found, outputs_of(RESNET))
+    outputs, audit = found_of(RESNET.with_factors(precision=precision, **RUNTIMES[runtime]))
+    assert np.isfinite(outputs).all()
+    assert relative_error(outputs, found_of(RESNET.with_factors(precision=precision))[0]) < TOLERANCE[precision]
+    from_fp32 = relative_error(outputs, found_of(RESNET)[0])
     assert LEAST.get(precision, 0) <= from_fp32 < TOLERANCE[precision]
+    assert audit.valid, audit
 
 
 @pytest.mark.timeout(600)
@@ -97,7 +102,7 @@ def test_equal_inputs_give_equal_outputs(runtime: str, precision: str) -> None:
 def test_each_mode_compiles_before_it_is_timed(mode: str) -> None:
     """Nothing is compiled or recorded any more in the timed iterations, in modes with CUDA graphs too."""
     case = RESNET.with_factors(runtime="torch-compile", precision="fp16", compile_mode=mode, batch=1)
-    outputs_of(case)
+    found_of(case)
     result = run(case.with_factors(idle_window_s=0.0))
     assert result.labels["compile_cache_hits"] == 0
     compile_ms = 1e3 * result.metrics["compile_s"].value

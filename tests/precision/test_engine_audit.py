@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pybench.precision.audit import Audit
-from pybench.precision.engine_audit import audit_engine
-from pybench.precision.engine_layers import element_type, kernel_types, read_layers
+from pybench.precision.engine_audit import audit_engine, audit_launched
+from pybench.precision.engine_layers import element_type, kernel_types, launched_layer, read_layers
 
 DATA = Path(__file__).parent / "data" / "inspector"
 
@@ -244,3 +244,58 @@ def test_a_kernels_name_tells_what_it_multiplies_and_accumulates_in(
 )
 def test_a_datatype_is_found_in_a_formats_name(text: str, kind: str | None) -> None:
     assert element_type(text) == kind
+
+
+def launched(name: str) -> list[tuple[str, float]]:
+    """The kernels of a recorded engine, by name alone, as a profiler would see them."""
+    layers = read_layers(recorded(name))
+    return [(each.tactic, 0.01) for each in layers if each.kind != "nothing" and each.tactic]
+
+
+@pytest.mark.parametrize("name", ["fp32", "tf32", "fp16", "bf16", "int8"])
+def test_kernels_tell_by_their_names_alone_what_the_engine_tells(name: str) -> None:
+    found = audit_launched(launched(name), name)
+    assert (found.valid, found.reasons) == (True, ())
+    # The classifier of the INT8 engine is generated code, whose name has no type: it is not seen to multiply.
+    assert found.facts["multiplying_layers"] == {name: PRODUCTS - (name == "int8")}
+    assert found.facts["time_share_ratio"].keys() >= {name}
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "reason"),
+    [
+        ("fp32", "fp16", "not_in_claimed_type"),  # an FP16 file that the provider runs in FP32
+        ("tf32", "fp32", "tf32_kernels"),
+        ("fp32", "tf32", "no_tf32_kernels"),
+        ("fp16", "int8+fp16", "not_in_claimed_type"),
+    ],
+)
+def test_kernels_of_another_type_are_caught(name: str, precision: str, reason: str) -> None:
+    assert reason in audit_launched(launched(name), precision).reasons
+
+
+def test_as_many_kernels_may_be_in_a_higher_type_as_the_graph_keeps_there() -> None:
+    kernels = [("sm90_xmma_fprop_i8i8_i8i32_f32_a", 1.0), ("sm90_xmma_fprop_f16f16_f16f32_f16_b", 1.0)]
+    assert audit_launched(kernels, "int8+fp16").reasons == ("not_in_claimed_type",)
+    kept = audit_launched(kernels, "int8+fp16", kept=1)
+    assert kept.valid
+    assert [each["type"] for each in kept.facts["kept"]] == ["fp16"]
+    assert not audit_launched([*kernels, kernels[1]], "int8+fp16", kept=1).valid
+
+
+def test_no_kernels_prove_nothing() -> None:
+    assert audit_launched([], "fp16").reasons == ("no_kernels_recorded",)
+    assert audit_launched([("nchwToNhwcKernel", 1.0)], "fp16").reasons == ("no_multiplying_layers",)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "multiplies"),
+    [
+        ("sm50_xmma_convolution_depthwiseHMMA_FP16NHWCx8_TR3_TS3_STRIDEH1_STRIDEW1", "fp16"),
+        ("sm50_xmma_convolution_trt_depthwiseFP32NHWC4_fp32nhwcx4_fp32nhwcx4_fp32kcrs", "fp32"),
+        ("_gemm_mha_v2_0x3f8e07092222be2e44f8cb7b8278e8c2", None),  # a hash may spell a type
+    ],
+)
+def test_a_kernels_name_tells_its_type_or_does_not(kernel: str, multiplies: str | None) -> None:
+    assert launched_layer("a layer", kernel).kind == "multiplying"
+    assert kernel_types(kernel)[0] == multiplies

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,18 @@ from onnx import helper, numpy_helper
 from pybench.case import Case
 from pybench.errors import InputError
 from pybench.precision import int8
-from pybench.precision.audit import MULTIPLYING, audit_kernels, audit_onnx, audit_parameters, quantised_nodes
+from pybench.precision.audit import (
+    MULTIPLYING,
+    audit_executed,
+    audit_kernels,
+    audit_onnx,
+    audit_parameters,
+    quantised_nodes,
+)
+from pybench.precision.conversion import convert
 from pybench.precision.execution import Agreement, compare
+from pybench.precision.network import open_network
+from pybench.precision.notes import KEPT_KEY
 from pybench.precision.onnx_graph import read_graph
 from pybench.runtimes import onnxruntime
 from tests.making import artefacts_of, write_classifier
@@ -129,6 +140,31 @@ def test_an_fp32_graph_that_claims_int8_is_invalid(exported: Path, tmp_path: Pat
 
 def test_an_int8_graph_that_claims_fp32_is_invalid(quantised: Path) -> None:
     assert audit_onnx(quantised, "fp32").reasons == ("quantised_nodes",)
+
+
+def test_half_precision_that_a_provider_executes_in_fp32_is_caught(exported: Path, tmp_path: Path) -> None:
+    """onnxruntime's CPU provider has no FP16 kernels: it puts Casts around them. CUDA's does so with some of BF16."""
+    half, executed = tmp_path / "half.onnx", tmp_path / "executed.onnx"
+    network = open_network(exported)
+    convert(network, "fp16")
+    network.save(half, {})
+    assert audit_executed(half, half, "fp16").valid
+    onnxruntime.write_optimised(half, executed, threads=1)
+    found = audit_executed(half, executed, "fp16")
+    assert (found.valid, found.reasons) == (False, ("kernels_in_another_type",))
+    products = found.facts["multiplying_nodes"]
+    assert (found.facts["multiplying_types"], found.facts["executed_types"]) == ({"fp16": products}, {"fp32": products})
+    assert found.realised == f"fp16 in the graph, in kernels fp32: {products}"
+
+
+def test_nodes_that_a_file_keeps_in_fp32_may_be_executed_so(exported: Path, tmp_path: Path) -> None:
+    half = tmp_path / "half.onnx"
+    network = open_network(exported)
+    (first, *_) = (node.name for node in network.nodes if node.op_type == "Conv")
+    kept = convert(network, "fp16", first).kept
+    network.save(half, {KEPT_KEY: json.dumps(kept)})
+    assert audit_executed(half, half, "fp16").valid
+    assert audit_executed(exported, exported, "fp32").valid
 
 
 def test_half_precision_weights_that_claim_fp32_are_invalid(exported: Path, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_graph_that_cannot_be_captured_is_enqueued_and_says_why(
 def a_gpu_build(monkeypatch: pytest.MonkeyPatch, simulated: SimulatedDriver) -> Fails:
     """A build with every provider on a machine whose driver shows a GPU. Called: opening a session raises that."""
     monkeypatch.setenv(onnxruntime.providers.TF32_OVERRIDE, "to be undone")
-    monkeypatch.setattr(onnxruntime, "_load_cuda_libraries", lambda: None)
+    monkeypatch.setattr(onnxruntime, "_load_libraries", lambda provider: None)
     names = list(onnxruntime.providers.NAMES.values())
     monkeypatch.setattr(onnxruntime.onnxruntime, "get_available_providers", lambda: names)
 
@@ -177,6 +177,20 @@ def test_a_gpu_that_fails_is_not_a_users_malformed_file(tmp_path: Path, a_gpu_bu
     with pytest.raises(type(error)) as caught:
         open_gpu(write_classifier(tmp_path / "mine.onnx"), "cuda")
     assert caught.value is error
+
+
+def test_a_node_that_a_provider_has_no_kernel_for_is_named(tmp_path: Path, a_gpu_build: Fails) -> None:
+    """In the words of onnxruntime 1.31, of a BF16 MaxPool between convolutions that CUDA's provider took."""
+    a_gpu_build(
+        onnxruntime.errors.Fail(
+            "[ONNXRuntimeError] : 1 : FAIL : Exception during initialization: transformer_memcpy.cc:253 "
+            "!node_provider_type.empty() was false. Provider type for MaxPool node with name 'maxpool/MaxPool' is not "
+            "set."
+        )
+    )
+    with pytest.raises(UnsupportedError, match=r"no kernel for maxpool/MaxPool \(MaxPool\)") as caught:
+        open_gpu(write_classifier(tmp_path / "mine.onnx"), "cuda")
+    assert caught.value.code == "no_kernel"
 
 
 def test_memory_that_ran_out_while_a_provider_starts_is_told(tmp_path: Path, a_gpu_build: Fails) -> None:

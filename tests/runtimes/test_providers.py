@@ -21,15 +21,17 @@ def test_cuda_computes_in_tf32_where_the_case_says_so_and_nowhere_else(precision
     assert (name, fallback) == (CUDA, CPU)
     assert options["use_tf32"] == allowed
     assert options["cudnn_conv_algo_search"] == "EXHAUSTIVE"
+    assert options["prefer_nhwc"] == ("0" if precision == "fp32" else "1")
 
 
 @pytest.mark.parametrize("precision", providers.PRECISIONS["tensorrt"])
-def test_tensorrt_takes_its_precision_from_the_file(precision: str) -> None:
+def test_tensorrt_is_allowed_the_types_in_the_precisions_name_and_no_other(precision: str) -> None:
     chain = providers.options_of("tensorrt", precision, graph=True)
     assert [name for name, _ in chain] == [TENSORRT, CUDA, CPU]
     options = chain[0][1]
-    assert {options[f"trt_{kind}_enable"] for kind in ("fp16", "bf16", "int8")} == {"0"}
-    assert options["trt_engine_cache_enable"] == options["trt_timing_cache_enable"] == "0"
+    allowed = {kind for kind in ("fp16", "bf16", "int8") if options[f"trt_{kind}_enable"] == "True"}
+    assert allowed == set(precision.split("+")) - {"fp32", "tf32"}
+    assert options["trt_engine_cache_enable"] == options["trt_timing_cache_enable"] == "False"
     assert options["trt_auxiliary_streams"] == "0"
     assert chain[1][1]["enable_cuda_graph"] == "0"  # what falls to CUDA there is never captured
 

@@ -12,9 +12,9 @@ import pytest
 from pybench.case import Case
 from pybench.precision.audit import Audit
 from pybench.precision.execution import outputs_of
+from pybench.workloads.auditing import with_outputs
 from pybench.workloads.making.engine_outputs import SAMPLES, judge_outputs
 from pybench.workloads.making.order import Order
-from pybench.workloads.opening import with_outputs
 from tests.making import artefacts_of, write_classifier, write_images
 
 pytest.importorskip("torch")

@@ -21,8 +21,9 @@ from pybench.case import Case
 from pybench.cautions import CautionCode
 from pybench.models.images import read_digits
 from pybench.precision.audit import Audit
+from pybench.workloads.auditing import of_onnxruntime, with_tf32
 from pybench.workloads.inputs import random_arrays
-from pybench.workloads.opening import COMPILING, Opened, open_model, partition_cautions, with_tf32
+from pybench.workloads.opening import COMPILING, Opened, open_model, partition_cautions
 from tests.making import request_of, run
 
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="torch", device="cpu", threads=1, batch=64)
@@ -110,6 +111,32 @@ def test_what_a_provider_says_of_tf32_is_held_against_the_precision(
     assert (found.realised, found.valid) == (realised, valid)
     assert found.reasons == (() if valid else ("tf32_switches_differ",))
     assert with_tf32(Audit("a graph", True), "fp32", {"CPUExecutionProvider": {}}) == Audit("a graph", True)
+
+
+class Told:
+    """A session of onnxruntime on a GPU: what it says of itself, and the kernels that it is seen to launch."""
+
+    def __init__(self, kernels: list[tuple[str, float]]) -> None:
+        self.labels = {"provider": "tensorrt", "provider_options": {"CUDAExecutionProvider": {"use_tf32": "0"}}}
+        self.kernels = lambda: kernels
+
+
+def test_tensorrt_inside_onnxruntime_is_judged_by_the_kernels_that_it_launches() -> None:
+    case = DIGITS.with_factors(runtime="onnxruntime", precision="fp32")
+    path = request_of(case).artefacts["model"]
+    single = [("sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckcrs_nhwc", 1.0)]
+    found = of_onnxruntime(Told(single), path, case)
+    assert found.valid
+    assert found.realised.startswith("fp32: 1 of 1 convolutions and matrix products (100 % of time)")
+    assert found.realised.endswith(", TF32 off")
+    tf32 = [("sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc", 1.0)]
+    assert of_onnxruntime(Told(tf32), path, case).reasons == ("not_in_claimed_type", "tf32_kernels")
+    assert of_onnxruntime(Told([]), path, case).reasons == ("no_kernels_recorded",)
+    # A file that is not what it claims is told so, whatever runs of it.
+    assert of_onnxruntime(Told(single), path, case.with_factors(precision="fp16")).reasons == (
+        "outside_keep_list",
+        "floating_type_differs",
+    )
 
 
 def test_a_graph_that_its_provider_did_not_take_whole_raises_a_caution() -> None:
