@@ -8,6 +8,7 @@ memory are no kernels. Does not judge: `pybench.precision` does.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
 Kernels = Sequence[tuple[str, float]]  # (name, ms) in the order of their launches
@@ -27,7 +28,8 @@ def kernels_of(call: Callable[[], object]) -> Kernels:
     if not torch.cuda.is_available():
         return []
     call()
-    with profile(activities=[ProfilerActivity.CUDA]) as recorded:
+    with warnings.catch_warnings(), profile(activities=[ProfilerActivity.CUDA]) as recorded:
+        warnings.filterwarnings("ignore", "Profiler clears events")
         call()
     events = sorted(recorded.events(), key=lambda event: event.time_range.start)
     return [

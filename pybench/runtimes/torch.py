@@ -32,7 +32,10 @@ FP16_ON_CPU = "half precision on a CPU is emulated for most operators, and would
 
 
 class TorchSession:
-    """An opened module. `module` stays reachable for the audit of its precision."""
+    """An opened module. `module` stays reachable for the audit of its precision; `compiles_engines`: what runs is made
+    of it elsewhere, and its parameters tell nothing of that."""
+
+    compiles_engines = False
 
     def __init__(self, module: nn.Module, spec: TensorSpec, precision: str, kind: str) -> None:
         self.module = module

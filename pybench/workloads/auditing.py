@@ -2,9 +2,9 @@
 """The precision that ran, asked of each runtime in the way that it can be asked. Audits run after the windows.
 
 An engine of ours tells its layers, and their times are measured. onnxruntime's CPU and CUDA providers compute in the
-types of the graph that is left after their passes, so that graph is read. Its TensorRT provider tells nothing of its
-engine, and builds it weakly typed in some releases, whatever the file says: the kernels that it launches are recorded.
-A torch module is asked for its parameters and switches.
+types of the graph that is left after their passes, so that graph is read. Its TensorRT provider, which builds weakly
+typed engines in some releases, and Torch-TensorRT tell nothing of an engine: the kernels that they launch are recorded.
+Any other torch module is asked for its parameters and switches.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.precision.audit import Audit, audit_executed, audit_kernels, audit_onnx, audit_parameters
+from pybench.precision.engine_audit import audit_engine, audit_launched
 from pybench.runtimes.providers import CUDA
 from pybench.workloads.doubts import allowed_threads
 
@@ -28,7 +29,7 @@ def of_onnxruntime(session: Any, path: Path, case: Case) -> Audit:
         return declared
     provider = session.labels["provider"]
     if provider == "tensorrt":
-        found = _launched(session, declared, case.precision)
+        found = audit_launched(session.kernels(), case.precision, kept=len(declared.facts.get("kept_nodes", {})))
     elif provider == "cuda":
         found = _optimised(path, case, "cuda")
     elif case.precision == "int8" and case.workload != "accuracy":
@@ -40,8 +41,6 @@ def of_onnxruntime(session: Any, path: Path, case: Case) -> Audit:
 
 def of_engine(session: Any, graph: Mapping[str, Any], precision: str) -> Audit:
     """An engine by its inspector and the time of each layer, with what its making noted of the graph."""
-    from pybench.precision.engine_audit import audit_engine
-
     found = audit_engine(
         session.layer_information(),
         precision,
@@ -53,9 +52,11 @@ def of_engine(session: Any, graph: Mapping[str, Any], precision: str) -> Audit:
     return with_outputs(found, graph["outputs"])
 
 
-def of_module(module: Any, precision: str, flags: Mapping[str, Any]) -> Audit:
-    """A torch module's parameters, and torch's switches."""
-    dtypes = (str(parameter.dtype).removeprefix("torch.") for parameter in module.parameters())
+def of_torch(session: Any, precision: str, flags: Mapping[str, Any]) -> Audit:
+    """A torch module's parameters and torch's switches, or the kernels of what was compiled of it into engines."""
+    if session.compiles_engines:
+        return audit_launched(session.kernels(), precision)
+    dtypes = (str(parameter.dtype).removeprefix("torch.") for parameter in session.module.parameters())
     return audit_parameters(dtypes, precision, flags)
 
 
@@ -80,12 +81,6 @@ def with_outputs(found: Audit, outputs: Mapping[str, Any]) -> Audit:
     if outputs["agree"] is not False:
         return replace(found, facts=facts)
     return replace(found, valid=False, reasons=(*found.reasons, "outputs_differ"), facts=facts)
-
-
-def _launched(session: Any, declared: Audit, precision: str) -> Audit:
-    from pybench.precision.engine_audit import audit_launched
-
-    return audit_launched(session.kernels(), precision, kept=len(declared.facts.get("kept_nodes", {})))
 
 
 def _optimised(path: Path, case: Case, provider: str) -> Audit:

@@ -184,7 +184,7 @@ def _open_torch(request: Request, vocabulary: int, deterministic: bool) -> Opene
     session = _torch_session(case, module, spec, {"kind": kind, "deterministic": deterministic})
 
     def audit() -> Audit:
-        return auditing.of_module(session.module, case.precision, torch.flags())
+        return auditing.of_torch(session, case.precision, torch.flags())
 
     return Opened(session, description.name, description, language, audit, {})
 

@@ -274,6 +274,28 @@ def test_kernels_of_another_type_are_caught(name: str, precision: str, reason: s
     assert reason in audit_launched(launched(name), precision).reasons
 
 
+def ran(precision: str) -> list[tuple[str, float]]:
+    """What onnxruntime's TensorRT provider launched, recorded."""
+    text = gzip.decompress((DATA.parent / "launched" / f"onnxruntime-tensorrt-{precision}.json.gz").read_bytes())
+    return [(name, time_ms) for name, time_ms in json.loads(text)]
+
+
+def test_recorded_kernels_are_of_the_precision_that_was_asked_for() -> None:
+    half = audit_launched(ran("fp16"), "fp16")
+    assert half.realised == (
+        "fp16: 54 of 54 convolutions and matrix products (94.8 % of time); "
+        "1 of 58 kernels only move data (0.108 % of time)"
+    )
+    assert half.valid
+    assert audit_launched(ran("tf32"), "tf32").valid
+
+
+def test_recorded_kernels_show_that_a_bf16_file_ran_in_fp32() -> None:
+    found = audit_launched(ran("bf16"), "bf16")
+    assert (found.valid, found.reasons) == (False, ("not_in_claimed_type",))
+    assert found.realised.startswith("fp32: 63 of 63 convolutions and matrix products")
+
+
 def test_as_many_kernels_may_be_in_a_higher_type_as_the_graph_keeps_there() -> None:
     kernels = [("sm90_xmma_fprop_i8i8_i8i32_f32_a", 1.0), ("sm90_xmma_fprop_f16f16_f16f32_f16_b", 1.0)]
     assert audit_launched(kernels, "int8+fp16").reasons == ("not_in_claimed_type",)

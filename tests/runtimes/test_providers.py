@@ -21,7 +21,7 @@ def test_cuda_computes_in_tf32_where_the_case_says_so_and_nowhere_else(precision
     assert (name, fallback) == (CUDA, CPU)
     assert options["use_tf32"] == allowed
     assert options["cudnn_conv_algo_search"] == "EXHAUSTIVE"
-    assert options["prefer_nhwc"] == ("0" if precision == "fp32" else "1")
+    assert options["prefer_nhwc"] == ("1" if precision in ("tf32", "fp16") else "0")
 
 
 @pytest.mark.parametrize("precision", providers.PRECISIONS["tensorrt"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch-tensorrt is told, by a stand-in: the package installs on no machine of ours, and needs a GPU.
+"""What torch-tensorrt is told, by a stand-in: the package needs a GPU (`tests/gpu/test_runtimes_agree.py` runs it).
 
 This holds the arguments and the order of the calls, by the documented signatures of 2.11 to 2.14, and proves nothing
 about what the package makes of them.
