@@ -217,6 +217,8 @@ def write_optimised(
     and with the Casts that onnxruntime puts around an operator that has no kernel in its type."""
     options = _options(threads)
     options.optimized_model_filepath = str(destination)
+    # Beside it, for a file of protobuf holds no more than 2 GB.
+    options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights.bin")
     chain = providers.options_of(provider, precision, graph=False)
     with _open_errors(path, provider):
         onnxruntime.InferenceSession(path, options, providers=chain, enable_fallback=0)

@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
-from pybench.precision.audit import Audit, audit_executed, audit_kernels, audit_onnx, audit_parameters
+from pybench.precision.audit import (
+    Audit,
+    audit_executed,
+    audit_kernels,
+    audit_onnx,
+    audit_parameters,
+    left_higher,
+)
 from pybench.precision.engine_audit import audit_engine, audit_launched
 from pybench.runtimes.providers import CUDA
 from pybench.workloads.doubts import allowed_threads
@@ -29,7 +36,7 @@ def of_onnxruntime(session: Any, path: Path, case: Case) -> Audit:
         return declared
     provider = session.labels["provider"]
     if provider == "tensorrt":
-        found = audit_launched(session.kernels(), case.precision, kept=len(declared.facts.get("kept_nodes", {})))
+        found = audit_launched(session.kernels(), case.precision, kept=left_higher(declared, case.precision))
     elif provider == "cuda":
         found = _optimised(path, case, "cuda")
     elif case.precision == "int8" and case.workload != "accuracy":

@@ -18,6 +18,7 @@ from pybench.precision.audit import (
     audit_kernels,
     audit_onnx,
     audit_parameters,
+    left_higher,
     quantised_nodes,
 )
 from pybench.precision.conversion import convert
@@ -163,7 +164,10 @@ def test_nodes_that_a_file_keeps_in_fp32_may_be_executed_so(exported: Path, tmp_
     (first, *_) = (node.name for node in network.nodes if node.op_type == "Conv")
     kept = convert(network, "fp16", first).kept
     network.save(half, {KEPT_KEY: json.dumps(kept)})
-    assert audit_executed(half, half, "fp16").valid
+    found = audit_executed(half, half, "fp16")
+    assert found.valid
+    assert found.facts["executed_types"]["fp32"] == 1 == left_higher(found, "fp16")
+    assert not audit_executed(half, exported, "fp16").valid
     assert audit_executed(exported, exported, "fp32").valid
 
 
