@@ -45,12 +45,23 @@ _FOUR = re.compile(f"_{_WORD}{_WORD}_{_WORD}{_WORD}_{_WORD}(?=_|$)")
 _THREE = re.compile(f"_{_WORD}{_WORD}_{_WORD}_{_WORD}(?=_|$)")
 _ANY = re.compile(f"(?<![a-z]){_WORD}(?![0-9])|{_WORD}gemm", re.IGNORECASE)
 _HASH = re.compile("0x[0-9a-f]+")  # of generated code: its digits may look like a type
+# cuBLAS's, cuDNN's and cutlass's own: volta_fp32_icudnn_int8x4_... writes fp32 and multiplies int8, the word after the
+# letter; cutlass_80_simt_sgemm_128x64_..., turing_h1688gemm_... have the letter alone.
+_LETTER = re.compile("_([shi])([0-9]*)(?:gemm|cudnn)(?=_)")
+_NVJET = re.compile(r"\bnvjet_(?:sm[0-9]+_)?(hs|ts)[a-z]_")  # cuBLAS, from Hopper on: factors, accumulator, output
+_NVJETS = {"hs": "fp16", "ts": "bf16"}
 
 # Layer types and kernels' names of convolutions and matrix products; `Fc` is Myelin's word for one in generated code.
 _MULTIPLYING_TYPE = re.compile(r"conv|correlation|gemm|matrixmultiply|matmul|mha", re.IGNORECASE)
 _MULTIPLYING_KERNEL = re.compile(
-    r"gemm|gemv|_mha_|_fmha|fprop|dgrad|cudnn|xmma_(?:convolution|deconv|cublas)|^__myl_\w*?Fc(?=[A-Z_])"
+    r"gemm|gemv|nvjet|_mha_|fmha|flash_fwd|fprop|dgrad|cudnn|xmma_(?:convolution|deconv|cublas)"
+    r"|conv_depthwise|depthwiseConv|conv[123]d_|^__myl_\w*?Fc(?=[A-Z_])"
 )
+# Named like a product, and none: the second kernel of one that was cut along its sum, which adds the parts; what cuDNN
+# has beside convolutions.
+_BESIDE_PRODUCTS = re.compile("execute_split_k_kernel|^void cudnn::(?:ops::|bn_|pooling)")
+# Of TensorRT, cuTENSOR and cuDNN: other layouts, and conversions on the way.
+_MOVING_KERNEL = re.compile(r"nchwToNhwc|nhwcToNchw|permutationKernel|genericReformat::")
 _NOTHING = frozenset({"Constant", "NoOp", "signal", "wait", "shape_call", "Barrier"})
 _MOVING_TYPES = frozenset({"Reformat", "Shuffle", "Cast", "Copy", "Concat", "Slice"})
 # Generated kernels are named after their operations, cut to three or four letters: __myl_MulMinMaxRouCas_0x...
@@ -106,8 +117,25 @@ def kernel_types(tactic: str) -> tuple[str | None, str | None]:
             return _KERNEL_TYPES[found[multiplied]], _KERNEL_TYPES[found[accumulated]]
     if "tf32" in tactic:  # cutlass_80_tensorop_s1688tf32gemm_f32_...: reads f32 too
         return "tf32", None
-    found = _ANY.search(tactic)
-    return (_KERNEL_TYPES[(found[1] or found[2]).lower()] if found else None), None
+    return _loose_type(tactic), None
+
+
+def _loose_type(tactic: str) -> str | None:
+    """Of names without a group of types: the first word that is one, after the letter of a product where there is
+    one; else what the letter says."""
+    if jet := _NVJET.search(tactic):
+        return _NVJETS[jet[1]]
+    letter = _LETTER.search(tactic)
+    found = None if letter is None else _ANY.search(tactic, letter.end())
+    if found is None and (letter is None or letter[1] != "i"):
+        found = _ANY.search(tactic)
+    if found is not None:
+        return _KERNEL_TYPES[(found[1] or found[2]).lower()]
+    if letter is None or letter[1] == "i":
+        return None
+    if letter[1] == "h":
+        return "fp16"
+    return None if letter[2] else "fp32"  # with a shape of tensor cores, `s` is the accumulator's
 
 
 def _layer(entry: Mapping[str, Any]) -> Layer:
@@ -128,9 +156,10 @@ def _kind(layer_type: str, tactic: str, types: set[str | None]) -> Kind:
     if layer_type in _NOTHING:
         return "nothing"
     generated = _GENERATED.match(tactic)
-    if _MULTIPLYING_KERNEL.search(tactic) or (_MULTIPLYING_TYPE.search(layer_type) and generated is None):
+    product = _MULTIPLYING_KERNEL.search(tactic) and not _BESIDE_PRODUCTS.search(tactic)
+    if product or (_MULTIPLYING_TYPE.search(layer_type) and generated is None):
         return "multiplying"
-    if layer_type in _MOVING_TYPES:
+    if layer_type in _MOVING_TYPES or _MOVING_KERNEL.search(tactic):
         return "moving"
     if generated is None:
         return "other"
