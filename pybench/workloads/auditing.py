@@ -10,7 +10,8 @@ Any other torch module is asked for its parameters and switches.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,20 @@ from pybench.precision.audit import (
 from pybench.precision.engine_audit import audit_engine, audit_launched
 from pybench.runtimes.providers import CUDA
 from pybench.workloads.doubts import allowed_threads
+
+_LONGEST_ERROR = 500  # characters of a failed audit's message that are kept
+
+
+def proven(audit: Callable[[], Audit]) -> Audit:
+    """What an audit finds. One that fails (a profiler that is refused, a GPU without room for a second session) proves
+    nothing, and costs no window: those were measured before it. Code: `audit_failed`."""
+    try:
+        return audit()
+    except Exception as error:  # whatever a framework throws: the traceback is in the log
+        traceback.print_exc()
+        kind = type(error).__name__
+        facts = {"error": f"{kind}: {' '.join(str(error).split())[:_LONGEST_ERROR]}"}
+        return Audit(f"not known: the audit failed ({kind})", False, ("audit_failed",), facts)
 
 
 def of_onnxruntime(session: Any, path: Path, case: Case) -> Audit:

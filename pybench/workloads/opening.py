@@ -71,7 +71,7 @@ def open_model(request: Request, *, vocabulary: int = VOCABULARY, deterministic:
 
 def conclude(result: Result, opened: Opened, case: Case) -> Result:
     """Adds to a result what the opened model says: size, labels, the audit's verdict, doubts."""
-    found = opened.audit()
+    found = auditing.proven(opened.audit)
     method = _SIZES.get(case.runtime or "", "parameters and buffers in memory")
     result.metrics["model_bytes"] = Measured(value=float(opened.session.model_bytes), method=method)
     if opened.session.compile_s is not None:

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pybench.case import Case
+from pybench.errors import DeviceMemoryError, InputError
+from pybench.workloads import auditing
+from tests.making import run
+
+DIGITS = Case(
+    workload="infer", model="digits-cnn", runtime="onnxruntime", batch=4, threads=1, iterations=20, device="cpu"
+)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DeviceMemoryError("no room for a second session", evidence="cuda failure 2:"),
+        InputError("mine.onnx is not a runnable ONNX model (the disk is full)"),
+        RuntimeError("CUPTI_ERROR_NOT_INITIALIZED\nin the profiler"),
+    ],
+)
+def test_an_audit_that_fails_proves_nothing_and_costs_no_window(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any) -> auditing.Audit:
+        raise error
+
+    monkeypatch.setattr(auditing, "of_onnxruntime", fail)
+    result = run(DIGITS)
+    assert result.metrics["latency_mean_ms"].value > 0
+    assert result.valid["timing"].value is True
+    assert (result.valid["precision"].value, result.valid["precision"].reasons) == (False, ("audit_failed",))
+    kind = type(error).__name__
+    assert result.labels["precision_realised"] == f"not known: the audit failed ({kind})"
+    assert result.labels["precision_facts"]["error"] == f"{kind}: {' '.join(str(error).split())}"
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupted_audit_interrupts_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> auditing.Audit:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(auditing, "of_onnxruntime", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run(DIGITS)
