@@ -162,7 +162,8 @@ class OnnxRuntimeSession:
         return launch
 
     def _remember(self, inputs: Arrays) -> None:
-        self._last = lambda: self._session.run(self._outputs, dict(inputs), self._plain)
+        session, names, plain = self._session, self._outputs, self._plain  # not self: a cycle would hold a GPU's memory
+        self._last = lambda: session.run(names, dict(inputs), plain)
 
     def _output_values(self, inputs: Arrays) -> dict[str, onnxruntime.OrtValue]:
         """Outputs allocated once on the device: one run tells their shapes."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -272,6 +274,36 @@ def test_inputs_that_the_model_refuses_are_an_input_error(tmp_path: Path) -> Non
     session = open_cpu(write_classifier(tmp_path / "mine.onnx"))
     with pytest.raises(InputError, match="does not run on these inputs"):
         session.run({"pictures": np.zeros((1, 1, 9, 9), np.float32)})
+
+
+def test_kernels_are_those_of_what_ran_last_or_was_fed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recorder is replaced by one that calls: what it is given has to run without what was lent for the feed."""
+    monkeypatch.setattr(onnxruntime, "kernels_of", lambda call: call())
+    session = open_cpu(write_classifier(tmp_path / "mine.onnx"))
+    fed = PIXELS.copy()
+    launch = session.bind_feed()
+    launch({"pictures": fed})()
+    expected = session._session.run(None, {"pictures": PIXELS})[0]
+    fed[...] = np.nan
+    launch({"pictures": fed})()
+    assert np.array_equal(session.kernels()[0], expected)
+    assert np.isnan(session.run({"pictures": fed})[0]).all()
+    assert np.isnan(session.kernels()[0]).all()
+
+
+def test_a_session_goes_when_it_is_let_go(tmp_path: Path) -> None:
+    """It holds a GPU's memory, and what comes next may need it before Python looks for cycles."""
+    session = open_cpu(write_classifier(tmp_path / "mine.onnx"))
+    session.run({"pictures": PIXELS})
+    session.bind({"pictures": PIXELS}, transfers=False)()
+    session.run({"pictures": PIXELS})
+    held = weakref.ref(session)
+    gc.disable()
+    try:
+        del session
+        assert held() is None
+    finally:
+        gc.enable()
 
 
 def test_a_fixed_batch_must_be_the_cases(tmp_path: Path) -> None:
