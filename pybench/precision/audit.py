@@ -9,7 +9,7 @@ are. Does not look at accuracy.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,17 @@ INTEGER_KERNELS = frozenset(
         "MatMulInteger",
         "MatMulIntegerToFloat",
         "DynamicQuantizeMatMul",
+    }
+)
+# What onnxruntime's passes, or its tools for transformers, make of several, or of one in another layout.
+FUSED = frozenset(
+    {
+        "NhwcConv",
+        "NhwcFusedConv",
+        "FusedMatMulActivation",
+        "Attention",
+        "MultiHeadAttention",
+        "GroupQueryAttention",
     }
 )
 _WORDS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
@@ -107,11 +118,14 @@ def audit_kernels(path: Path) -> Audit:
 def audit_executed(path: Path, optimised: Path, precision: str) -> Audit:
     """A file that is what it claims (`audit_onnx`), in the graph that onnxruntime executes of it: around an operator
     without a kernel in its type it puts Casts, and computes in FP32. As many may be in another type as the file keeps
-    there; fused operators have names of their own, so they are counted. Code: `kernels_in_another_type`."""
+    there; fused operators have names of their own, so they are counted. Codes: `kernels_in_another_type`,
+    `no_multiplying_nodes`."""
     declared = audit_onnx(path, precision)
     claimed = floating_type(precision)
-    executed = Counter(kind for kind, _ in _multiplied(read_graph(optimised)).values())
+    executed = Counter(kind for kind, _ in _multiplied(read_graph(optimised), MULTIPLYING | FUSED).values())
     facts = {**declared.facts, "executed_types": dict(sorted(executed.items()))}
+    if declared.valid and declared.facts["multiplying_nodes"] and not executed:
+        return Audit("not known: nothing multiplies in the executed graph", False, ("no_multiplying_nodes",), facts)
     others = executed.total() - executed[claimed]
     if not declared.valid or others <= left_higher(declared, precision):
         return replace(declared, facts=facts)
@@ -196,14 +210,14 @@ def _judge_fp32(graph: Graph, counts: Mapping[str, int], facts: dict[str, Any]) 
     return Audit(realised, not reasons, tuple(reasons), facts)
 
 
-def _multiplied(graph: Graph) -> dict[str, tuple[str, str]]:
+def _multiplied(graph: Graph, operators: Set[str] = MULTIPLYING) -> dict[str, tuple[str, str]]:
     """Multiplying node -> what it multiplies and what it writes (`_computed_in`)."""
     types = _tensor_types(graph)
     sources = {output: node for node in graph.nodes for output in node.outputs}
     return {
         node_name(node.name, node.outputs[0]): _computed_in(node, sources, types)
         for node in graph.nodes
-        if node.op in MULTIPLYING
+        if node.op in operators
     }
 
 

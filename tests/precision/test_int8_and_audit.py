@@ -13,6 +13,7 @@ from pybench.case import Case
 from pybench.errors import InputError
 from pybench.precision import int8
 from pybench.precision.audit import (
+    FUSED,
     MULTIPLYING,
     audit_executed,
     audit_kernels,
@@ -169,6 +170,35 @@ def test_nodes_that_a_file_keeps_in_fp32_may_be_executed_so(exported: Path, tmp_
     assert found.facts["executed_types"]["fp32"] == 1 == left_higher(found, "fp16")
     assert not audit_executed(half, exported, "fp16").valid
     assert audit_executed(exported, exported, "fp32").valid
+
+
+@pytest.mark.parametrize("operator", sorted(FUSED))
+def test_products_are_found_under_the_names_that_a_runtime_gives_them(
+    exported: Path, tmp_path: Path, operator: str
+) -> None:
+    """The CPU's provider fuses none of these here, so a graph that it executes in FP32 is given their names."""
+    half, executed = tmp_path / "half.onnx", tmp_path / "executed.onnx"
+    network = open_network(exported)
+    convert(network, "fp16")
+    network.save(half, {})
+    onnxruntime.write_optimised(half, executed, threads=1)
+    model = onnx.load(executed)
+    for node in model.graph.node:
+        if node.op_type in MULTIPLYING:
+            node.op_type = operator
+    onnx.save(model, tmp_path / "fused.onnx", save_as_external_data=True, location="fused.bin")
+    found = audit_executed(half, tmp_path / "fused.onnx", "fp16")
+    assert found.reasons == ("kernels_in_another_type",)
+    assert found.facts["executed_types"] == {"fp32": found.facts["multiplying_nodes"]}
+
+
+def test_an_executed_graph_without_products_proves_nothing(exported: Path, tmp_path: Path) -> None:
+    model = onnx.load(exported)
+    for node in model.graph.node:
+        node.op_type = "Unheard" if node.op_type in MULTIPLYING else node.op_type
+    onnx.save(model, tmp_path / "unheard.onnx")
+    found = audit_executed(exported, tmp_path / "unheard.onnx", "fp32")
+    assert (found.valid, found.reasons) == (False, ("no_multiplying_nodes",))
 
 
 def test_half_precision_weights_that_claim_fp32_are_invalid(exported: Path, tmp_path: Path) -> None:
