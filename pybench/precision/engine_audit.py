@@ -20,6 +20,8 @@ from pybench.factors import floating_type, quantised_type
 from pybench.precision.audit import Audit
 from pybench.precision.engine_layers import FLOAT_TYPES, FLOATING, Layer, launched_layer, read_layers
 
+SHARE_SEEN = 0.5  # of a graph's products, that kernels have to be seen of before they speak for the rest
+
 
 @dataclass(frozen=True, slots=True)
 class Product:
@@ -62,12 +64,16 @@ def audit_engine(
     return _judge(layers, products, precision, layer_times_ms, node_flops)
 
 
-def audit_launched(kernels: Sequence[tuple[str, float]], precision: str, *, kept: int = 0) -> Audit:
+def audit_launched(
+    kernels: Sequence[tuple[str, float]], precision: str, *, kept: int = 0, written: int | None = None
+) -> Audit:
     """The kernels (name, ms) that one run of a model launched, against a claimed precision: what there is to ask where
     the engine is inside another runtime and tells nothing. `kept`: how many nodes its graph leaves in a higher type on
-    purpose; kernels are not known by their nodes, so as many of a higher type are let pass.
+    purpose; kernels are not known by their nodes, so as many of a higher type are let pass. `written`: how many
+    products its graph has, None: not known; generated code does not always tell that it multiplies, and fused attention
+    is one kernel for several, so fewer may be seen, but less than half would prove nothing of the rest.
 
-    Codes: `no_kernels_recorded`, and those of `audit_engine` but `nodes_without_layer`.
+    Codes: `no_kernels_recorded`, `products_not_seen`, and those of `audit_engine` but `nodes_without_layer`.
     """
     if not kernels:
         return Audit("not known: no kernels were recorded", False, ("no_kernels_recorded",))
@@ -77,7 +83,22 @@ def audit_launched(kernels: Sequence[tuple[str, float]], precision: str, *, kept
     higher = [each for each in products if each.type in _around(precision)]
     if len(higher) <= kept:
         products = [replace(each, kept=each in higher) for each in products]
-    return _judge(layers, products, precision, times, None)
+    return _with_unseen(_judge(layers, products, precision, times, None), len(products), written)
+
+
+def _with_unseen(found: Audit, seen: int, written: int | None) -> Audit:
+    """An audit of kernels, and how many products of the graph are in none that is seen to multiply."""
+    if written is None or not seen:
+        return found
+    unseen = max(written - seen, 0)
+    facts = {**found.facts, "unseen_products": unseen}
+    if not unseen:
+        return replace(found, facts=facts)
+    realised = f"{found.realised}; not seen to multiply: {unseen} of the graph's {written} products"
+    if seen >= SHARE_SEEN * written:
+        return replace(found, realised=realised, facts=facts)
+    reasons = (*found.reasons, "products_not_seen")
+    return Audit(realised, False, reasons, facts)
 
 
 def _judge(

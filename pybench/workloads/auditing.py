@@ -51,7 +51,12 @@ def of_onnxruntime(session: Any, path: Path, case: Case) -> Audit:
         return declared
     provider = session.labels["provider"]
     if provider == "tensorrt":
-        found = audit_launched(session.kernels(), case.precision, kept=left_higher(declared, case.precision))
+        found = audit_launched(
+            session.kernels(),
+            case.precision,
+            kept=left_higher(declared, case.precision),
+            written=declared.facts["multiplying_nodes"],
+        )
     elif provider == "cuda":
         found = _optimised(path, case, "cuda")
     elif case.precision == "int8" and case.workload != "accuracy":

@@ -350,6 +350,19 @@ def test_as_many_kernels_may_be_in_a_higher_type_as_the_graph_keeps_there() -> N
     assert not audit_launched([*kernels, kernels[1]], "int8+fp16", kept=1).valid
 
 
+def test_products_that_no_kernel_shows_are_told_and_most_of_them_must_be_shown() -> None:
+    kernels = launched("int8")
+    whole = audit_launched(kernels, "int8", written=PRODUCTS - 1)
+    assert (whole.valid, whole.facts["unseen_products"]) == (True, 0)
+    assert whole.realised == audit_launched(kernels, "int8").realised
+    one = audit_launched(kernels, "int8", written=PRODUCTS)  # the classifier is in generated code
+    assert (one.valid, one.facts["unseen_products"]) == (True, 1)
+    assert one.realised.endswith("; not seen to multiply: 1 of the graph's 54 products")
+    assert audit_launched(kernels, "int8", written=2 * (PRODUCTS - 1)).valid
+    assert audit_launched(kernels, "int8", written=2 * PRODUCTS).reasons == ("products_not_seen",)
+    assert "unseen_products" not in audit_launched(kernels, "int8").facts
+
+
 def test_no_kernels_prove_nothing() -> None:
     assert audit_launched([], "fp16").reasons == ("no_kernels_recorded",)
     assert audit_launched([("nchwToNhwcKernel", 1.0)], "fp16").reasons == ("no_multiplying_layers",)

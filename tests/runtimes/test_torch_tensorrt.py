@@ -69,6 +69,33 @@ def test_a_module_is_exported_and_compiled_once_a_shape(launch: str) -> None:
     assert session.compile_s is not None
 
 
+def test_the_kernels_asked_for_are_those_of_the_shape_that_ran_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recorder is replaced by one that calls: it records on a GPU only."""
+    ran: list[tuple[int, ...]] = []
+
+    def compile_program(program: Any, **_: Any) -> Any:
+        def compiled(held: torch.Tensor) -> torch.Tensor:
+            ran.append(tuple(held.shape))
+            return program.module()(held)
+
+        return compiled
+
+    library = SimpleNamespace(
+        __version__="2.14.0",
+        runtime=SimpleNamespace(set_cudagraphs_mode=lambda _: None),
+        dynamo=SimpleNamespace(compile=compile_program),
+    )
+    session = TorchTensorRtSession(nn.Linear(4, 3).eval(), SPEC, "fp32", "cpu", "enqueue", library)
+    monkeypatch.setattr(torch_tensorrt, "kernels_of", lambda call: [("recorded", 1.0)] if call() is None else [])
+    assert session.kernels() == []  # nothing ran
+    assert ran == []
+    session.bind_feed()({"values": VALUES[:1]})()
+    session.run({"values": VALUES})
+    ran.clear()
+    assert session.kernels() == [("recorded", 1.0)]
+    assert ran == [(2, 4)]
+
+
 @pytest.mark.parametrize(
     "error", ["OSError('libnvinfer.so.10')", "AttributeError('FP4')", "RuntimeError('TensorRT 10.6')"]
 )

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from torch import nn
 
 from pybench.case import Case
 from pybench.errors import DeviceMemoryError, InputError
+from pybench.runtimes import torch
 from pybench.workloads import auditing
 from tests.making import run
 
@@ -38,6 +41,16 @@ def test_an_audit_that_fails_proves_nothing_and_costs_no_window(
     assert result.labels["precision_realised"] == f"not known: the audit failed ({kind})"
     assert result.labels["precision_facts"]["error"] == f"{kind}: {' '.join(str(error).split())}"
     assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("compiles", "reasons"), [(True, ("not_in_claimed_type",)), (False, ())])
+def test_a_module_compiled_into_engines_is_judged_by_its_kernels_and_not_by_its_parameters(
+    compiles: bool, reasons: tuple[str, ...]
+) -> None:
+    single = ("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize64x64x8_stage3_ffma_execute_kernel_trt", 1.0)
+    module = nn.Linear(4, 3).half()
+    session = SimpleNamespace(compiles_engines=compiles, module=module, kernels=lambda: [single])
+    assert auditing.of_torch(session, "fp16", torch.flags()).reasons == reasons
 
 
 def test_an_interrupted_audit_interrupts_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

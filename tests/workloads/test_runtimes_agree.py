@@ -124,12 +124,13 @@ class Told:
 def test_tensorrt_inside_onnxruntime_is_judged_by_the_kernels_that_it_launches() -> None:
     case = DIGITS.with_factors(runtime="onnxruntime", precision="fp32")
     path = request_of(case).artefacts["model"]
-    single = [("sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckcrs_nhwc", 1.0)]
+    single = 4 * [("sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckcrs_nhwc", 1.0)]
     found = of_onnxruntime(Told(single), path, case)
     assert found.valid
-    assert found.realised.startswith("fp32: 1 of 1 convolutions and matrix products (100 % of time)")
+    assert found.realised.startswith("fp32: 4 of 4 convolutions and matrix products (100 % of time)")
+    assert of_onnxruntime(Told(single[:1]), path, case).reasons == ("products_not_seen",)
     assert found.realised.endswith(", TF32 off")
-    tf32 = [("sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc", 1.0)]
+    tf32 = 4 * [("sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc", 1.0)]
     assert of_onnxruntime(Told(tf32), path, case).reasons == ("not_in_claimed_type", "tf32_kernels")
     assert of_onnxruntime(Told([]), path, case).reasons == ("no_kernels_recorded",)
     # A file that is not what it claims is told so, whatever runs of it.
