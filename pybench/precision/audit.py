@@ -248,7 +248,7 @@ def _tensor_types(graph: Graph) -> dict[str, str]:
         elif node.op == DEQUANTISE:
             kind = inputs[1]
         elif node.op == "Cast":
-            kind = ""  # it states its type in an attribute, which is not read
+            kind = node.to
         else:
             kind = next((entry for entry in inputs if entry in _WORDS), "")
         for output in node.outputs:

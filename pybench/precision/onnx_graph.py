@@ -23,7 +23,8 @@ _GRAPH_NODE, _GRAPH_INITIALIZER = 1, 5
 _GRAPH_VALUES = (11, 12, 13)  # inputs, outputs, what lies between
 _VALUE_NAME, _VALUE_TYPE = 1, 2
 _TYPE_TENSOR, _TENSOR_ELEMENT = 1, 1
-_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OP = 1, 2, 3, 4
+_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OP, _NODE_ATTRIBUTE = 1, 2, 3, 4, 5
+_ATTRIBUTE_NAME, _ATTRIBUTE_INT = 1, 3
 _TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_NAME = 1, 2, 8
 # TensorProto.DataType
 _TYPES = {
@@ -39,12 +40,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operator of the graph, with the names of what it reads and writes."""
+    """One operator of the graph, with the names of what it reads and writes. `to`: the type that a Cast writes."""
 
     op: str
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    to: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +135,25 @@ def _value(content: Buffer) -> tuple[str, str]:
 
 def _node(content: Buffer) -> Node:
     texts: dict[int, list[str]] = {_NODE_INPUT: [], _NODE_OUTPUT: [], _NODE_NAME: [""], _NODE_OP: [""]}
+    attributes = []
     for number, value in _messages(content):
         if number in texts:
             texts[number].append(str(value, "utf-8"))
-    return Node(texts[_NODE_OP][-1], texts[_NODE_NAME][-1], tuple(texts[_NODE_INPUT]), tuple(texts[_NODE_OUTPUT]))
+        elif number == _NODE_ATTRIBUTE:
+            attributes.append(value)
+    op = texts[_NODE_OP][-1]
+    to = _cast_type(attributes) if op == "Cast" else ""
+    return Node(op, texts[_NODE_NAME][-1], tuple(texts[_NODE_INPUT]), tuple(texts[_NODE_OUTPUT]), to)
+
+
+def _cast_type(attributes: list[Buffer]) -> str:
+    """The type that a Cast's attribute `to` states; empty without one."""
+    for attribute in attributes:
+        found = {number: value for number, _, value in _fields(attribute)}
+        name, kind = found.get(_ATTRIBUTE_NAME), found.get(_ATTRIBUTE_INT)
+        if isinstance(name, memoryview) and bytes(name) == b"to" and isinstance(kind, int):
+            return _TYPES.get(kind, f"type {kind}")
+    return ""
 
 
 def _tensor(content: Buffer) -> tuple[str, str, int]:

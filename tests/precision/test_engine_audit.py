@@ -308,7 +308,7 @@ def test_recorded_kernels_show_that_a_bf16_file_ran_in_fp32() -> None:
 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16", "tf32"])
-def test_each_product_is_counted_once_though_it_be_cut_along_its_sum(precision: str) -> None:
+def test_a_product_that_is_cut_along_its_sum_is_counted_once(precision: str) -> None:
     """The second kernel of such a product adds the parts, and has the name of the first."""
     cut = sum("execute_split_k_kernel" in name for name, _ in ran(precision))
     assert cut == {"fp16": 0, "bf16": 9, "tf32": 1}[precision]

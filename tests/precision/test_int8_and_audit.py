@@ -172,6 +172,21 @@ def test_nodes_that_a_file_keeps_in_fp32_may_be_executed_so(exported: Path, tmp_
     assert audit_executed(exported, exported, "fp32").valid
 
 
+@pytest.mark.parametrize(("to", "kind"), [("FLOAT", "fp32"), ("FLOAT16", "fp16"), ("BFLOAT16", "bf16")])
+def test_a_product_between_casts_is_in_the_type_that_they_state(tmp_path: Path, to: str, kind: str) -> None:
+    """As onnxruntime writes attention whose operators have no kernel: the file states no type of what lies between."""
+    pair = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT16, [2, 2]) for name in ("a", "b")]
+    nodes = [
+        helper.make_node("Cast", ["a"], ["wide_a"], to=getattr(onnx.TensorProto, to)),
+        helper.make_node("Cast", ["b"], ["wide_b"], to=getattr(onnx.TensorProto, to)),
+        helper.make_node("MatMul", ["wide_a", "wide_b"], ["wide"], name="product"),
+        helper.make_node("Cast", ["wide"], ["out"], to=onnx.TensorProto.FLOAT16),
+    ]
+    outputs = [helper.make_tensor_value_info("out", onnx.TensorProto.FLOAT16, [2, 2])]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "pair", pair, outputs)), tmp_path / "pair.onnx")
+    assert audit_onnx(tmp_path / "pair.onnx", "fp16").facts["multiplying_types"] == {kind: 1}
+
+
 @pytest.mark.parametrize("operator", sorted(FUSED))
 def test_products_are_found_under_the_names_that_a_runtime_gives_them(
     exported: Path, tmp_path: Path, operator: str
