@@ -28,9 +28,10 @@ def kernels_of(call: Callable[[], object]) -> Kernels:
     if not torch.cuda.is_available():
         return []
     call()
-    with warnings.catch_warnings(), profile(activities=[ProfilerActivity.CUDA]) as recorded:
-        warnings.filterwarnings("ignore", "Profiler clears events")
-        call()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Warning: Profiler clears events")
+        with profile(activities=[ProfilerActivity.CUDA]) as recorded:
+            call()
     events = sorted(recorded.events(), key=lambda event: event.time_range.start)
     return [
         (event.name, MS_PER_US * event.time_range.elapsed_us())
