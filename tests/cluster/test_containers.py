@@ -26,7 +26,7 @@ def test_a_task_checkpoints_between_runs_in_a_container(
     archive, digest = small_archive
     sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
     rest = f'[image]\npath = "{archive}"\nsha256 = "{sha256}"'
-    one = batch(tmp_path / "contained", cluster, cases=2, idle_s=2.0, rest=rest, job='exclude = "n3"')
+    one = batch(tmp_path / "contained", cluster, cases=2, idle_s=2.0, rest=rest, job='nodelist = "n1"')
     variables = f'[environment]\nCONTAINERS_STORAGE_CONF = "{os.environ["CONTAINERS_STORAGE_CONF"]}"\n'
     one.site.write_text(one.site.read_text().replace("[environment]\n", variables))
     assert one.submit() == 0

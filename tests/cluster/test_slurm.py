@@ -56,6 +56,8 @@ def campaigns(running_cluster: SlurmCluster, tmp_path_factory: pytest.TempPathFa
 def _campaigns(folder: Path, cluster: SlurmCluster, gates: dict[str, Gate]) -> dict[str, Batch]:
     on_n3 = 'exclude = "n1,n2"'
     deaf = 'options = ["--signal=B:CONT@1"]'  # the script knows no such signal, so it is not queued again in time
+    # Queued again it may start on another node, and would do the block that it began from its beginning.
+    there = 'nodelist = "n1"'
     return {
         "timeout": batch(folder / "timeout", cluster, idle_s=LONG_S, job=f"{ELSEWHERE}\n{deaf}"),
         "cancelled": batch(folder / "cancelled", cluster, idle_s=LONG_S, job=ELSEWHERE),
@@ -63,7 +65,7 @@ def _campaigns(folder: Path, cluster: SlurmCluster, gates: dict[str, Gate]) -> d
         "lost": batch(folder / "lost", cluster, idle_s=LONG_S, job=f'{on_n3}\noptions = ["--no-requeue"]'),
         "moved": batch(folder / "moved", cluster, cases=2, job=on_n3, gate=gates["moved"]),
         "oom": batch(folder / "oom", cluster, idle_s=LONG_S, job=ELSEWHERE),
-        "checkpoint": batch(folder / "checkpoint", cluster, cases=3, job=ELSEWHERE, gate=gates["checkpoint"]),
+        "checkpoint": batch(folder / "checkpoint", cluster, cases=3, job=there, gate=gates["checkpoint"]),
         "whole": batch(
             folder / "whole", cluster, repetitions=4, cases=2, job=f"{ELSEWHERE}\narray_max = 3\nthrottle = 2"
         ),
