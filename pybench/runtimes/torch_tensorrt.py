@@ -8,8 +8,9 @@ TF32 is off but for `tf32`. Whole or not at all, for one shape at a time, nothin
 iteration. Each release is bound to one torch and one TensorRT (2.11: TensorRT 10.15, 2.14: 11.1).
 
 Run with 2.11 on an H200, over TensorRT 10.6 instead of the one that it pins: ResNet-50's outputs agree in FP32 and
-FP16. Importing it sets torch's own TF32 switches, which say nothing of an engine: the kernels that it launches are
-recorded instead. Later releases: written to their documentation; a test holds the arguments to those signatures.
+FP16. `torch.export` resets torch's own TF32 switch of convolutions, which says nothing of an engine anyway: the kernels
+that it launches are recorded instead. Later releases: written to their documentation; a test holds the arguments to
+those signatures.
 """
 
 from __future__ import annotations
