@@ -15,8 +15,8 @@ from pybench.case import Case
 from pybench.dataset import load
 from pybench.errors import CorruptError
 from pybench.rundir import ENERGY, POWER_SAMPLES, RunDirectory
-from tests.campaigns import CampaignBuilder
-from tests.energies import ON_A_BOARD, SENSOR, energy_metrics, energy_window, store_energy
+from tests.support.campaigns import CampaignBuilder
+from tests.support.energies import ON_A_BOARD, SENSOR, energy_metrics, energy_window, store_energy
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="torch")
 

@@ -10,7 +10,7 @@ import pytest
 from pybench.case import Case
 from pybench.coverage import measure
 from pybench.dataset import load
-from tests.campaigns import CampaignBuilder, build_typical
+from tests.support.campaigns import CampaignBuilder, build_typical
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 OTHER = INFER.with_factors(batch=8)

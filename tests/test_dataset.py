@@ -20,7 +20,7 @@ from pybench.errors import CorruptError, UsageError
 from pybench.factors import FACTORS
 from pybench.rundir import COMPLETE, ITERATIONS, PREDICTIONS, RUN, SUMMARY
 from pybench.workloads.result import Measured, Verdict
-from tests.campaigns import IMAGES, CampaignBuilder, build_typical, predictions_csv
+from tests.support.campaigns import IMAGES, CampaignBuilder, build_typical, predictions_csv
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 

@@ -8,7 +8,7 @@ import pytest
 from pybench.analysis import Analysis, analyse
 from pybench.analysis.protocol import ProtocolFinding
 from pybench.dataset import Dataset, load
-from tests.precision_campaign import build_precisions
+from tests.support.precision_campaign import build_precisions
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,8 @@ from pybench.analysis.build_variance import BuildVariance, split_variances
 from pybench.analysis.measurements import Cell, Measurements
 from pybench.dataset import load
 from pybench.report import write_report
-from tests.campaigns import CampaignBuilder
-from tests.precision_campaign import INFER
+from tests.support.campaigns import CampaignBuilder
+from tests.support.precision_campaign import INFER
 
 
 def split(values: NDArray[np.float64], metric: str = "latency_mean_ms") -> BuildVariance:

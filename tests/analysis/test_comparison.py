@@ -11,7 +11,7 @@ import pytest
 from pybench.analysis.comparison import Change, Comparison, compare
 from pybench.case import Case
 from pybench.dataset import load
-from tests.campaigns import CampaignBuilder, build_typical, predictions_csv
+from tests.support.campaigns import CampaignBuilder, build_typical, predictions_csv
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 

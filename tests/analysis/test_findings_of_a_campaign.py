@@ -19,7 +19,7 @@ from pybench.errors import CorruptError
 from pybench.units import METRICS
 from pybench.workloads.result import Measured
 from pybench.workloads.result import Verdict as Validity
-from tests.campaigns import (
+from tests.support.campaigns import (
     IMAGES,
     INT8_ONLY_RIGHT,
     INT8_ONLY_WRONG,

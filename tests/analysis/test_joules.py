@@ -14,8 +14,8 @@ from pybench.analysis.joules import JouleFinding
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.workloads.result import Measured
-from tests.campaigns import CampaignBuilder
-from tests.energies import ON_A_BOARD, energy_metrics, energy_window, store_energy
+from tests.support.campaigns import CampaignBuilder
+from tests.support.energies import ON_A_BOARD, energy_metrics, energy_window, store_energy
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="torch")
 

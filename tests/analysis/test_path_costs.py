@@ -13,7 +13,7 @@ from pybench.analysis import Analysis, analyse
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.report import write_report
-from tests.campaigns import CampaignBuilder
+from tests.support.campaigns import CampaignBuilder
 
 MODELS = {"tinylm-small": 80e6, "tinylm-large": 236e6}  # bytes
 # What each path leaves of the throughput without preprocessing, by model.

@@ -18,8 +18,8 @@ from pybench.analysis.protocol import ProtocolFinding
 from pybench.case import Case
 from pybench.dataset import Dataset, load
 from pybench.errors import CorruptError
-from tests.campaigns import CampaignBuilder, build_typical
-from tests.precision_campaign import BATCHES, INFER, PRECISIONS, REPETITIONS, values_of
+from tests.support.campaigns import CampaignBuilder, build_typical
+from tests.support.precision_campaign import BATCHES, INFER, PRECISIONS, REPETITIONS, values_of
 
 WELCH_MW = "welch-mann-whitney"
 

@@ -14,8 +14,8 @@ from pybench.analysis.trade_offs import Standing, TradeOff
 from pybench.analysis.verdicts import Verdict as OwnVerdict
 from pybench.case import Case
 from pybench.dataset import Dataset, load
-from tests.campaigns import CampaignBuilder
-from tests.precision_campaign import BATCHES, INFER, PRECISIONS, values_of
+from tests.support.campaigns import CampaignBuilder
+from tests.support.precision_campaign import BATCHES, INFER, PRECISIONS, values_of
 
 WELCH_MW = "welch-mann-whitney"
 

@@ -20,10 +20,10 @@ from pybench.cli import main
 from pybench.cli.progress import Progress
 from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import PlannedRun
-from tests.gate import gate_here
-from tests.making import write_classifier
-from tests.small_disk import small_disk_of
-from tests.waiting import wait_for
+from tests.support.gate import gate_here
+from tests.support.making import write_classifier
+from tests.support.small_disk import small_disk_of
+from tests.support.waiting import wait_for
 
 PLAN = """\
 schema_version: 1

@@ -18,9 +18,9 @@ from pybench import rundir
 from pybench.cli import main
 from pybench.cluster.site import example_site
 from pybench.rundir import CampaignDirectory
-from tests.gate import gate_here
-from tests.small_disk import small_disk_of
-from tests.waiting import wait_for
+from tests.support.gate import gate_here
+from tests.support.small_disk import small_disk_of
+from tests.support.waiting import wait_for
 
 PLAN = """\
 schema_version: 1

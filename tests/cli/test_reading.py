@@ -19,7 +19,7 @@ from pybench.errors import (
     EXIT_REGRESSION,
     EXIT_USAGE,
 )
-from tests.campaigns import CampaignBuilder, build_typical
+from tests.support.campaigns import CampaignBuilder, build_typical
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 

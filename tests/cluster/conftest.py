@@ -15,7 +15,7 @@ from pybench.cli import main
 from pybench.cluster.submission import Submission, submissions
 from pybench.rundir import CampaignDirectory, RunDirectory
 from tests.cluster.slurm_cluster import SlurmCluster, missing
-from tests.gate import Gate
+from tests.support.gate import Gate
 
 INSTALLED = Path(pybench.__file__).parents[1]  # the pybench that is tested, for jobs that get no environment
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.ports import free_ports
+from tests.support.ports import free_ports
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 SBIN = "/usr/sbin"

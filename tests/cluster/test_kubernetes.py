@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from pybench.cluster.kubernetes import job_name, job_yaml
 from pybench.cluster.site import KubernetesSite
-from tests.waiting import wait_for
+from tests.support.waiting import wait_for
 
 SCHEMA = json.loads((Path(__file__).parent / "kubernetes-job-1.37.schema.json").read_text())
 IMAGE = f"registry.example.org/pybench@sha256:{'0' * 64}"

@@ -15,7 +15,7 @@ import pytest
 
 from pybench.cluster.script import Work, artefacts_script, check_script, chunks_of, ranges, shards_script
 from pybench.cluster.site import Image, Job, Scratch, SlurmSite
-from tests.waiting import wait_for
+from tests.support.waiting import wait_for
 
 WORK = Work(Path("/data/a b/campaign"), "trial", Path("/data/a b/campaign/cluster/submission-01"), 5, ("--no-sensor",))
 

@@ -18,7 +18,7 @@ from pybench import rundir
 from pybench.runner.claims import read_claimant
 from tests.cluster.conftest import Batch, batch
 from tests.cluster.slurm_cluster import MEMORY_CGROUP, SlurmCluster, can_bound_memory
-from tests.gate import Gate
+from tests.support.gate import Gate
 
 pytestmark = pytest.mark.slow
 

@@ -28,7 +28,7 @@ from pybench.preprocess.corpus import Corpus, resolve_corpus
 from pybench.preprocess.orchestrator import Orchestrator, find_orchestrator
 from pybench.preprocess.ring import ProducerGoneError, Ring, RingLayout
 from pybench.preprocess.vocabulary import find_tokenizer
-from tests.waiting import wait_for
+from tests.support.waiting import wait_for
 
 TOKENIZER = find_tokenizer("tok32k")
 FLAGS = ["--tokenizer-object", str(pybench_tokenizer.object_path()), "--tokenizer", str(TOKENIZER)]

@@ -25,7 +25,7 @@ import pytest
 from pybench.preprocess import find_tokenizer, go_rust, open_batches, resolve_corpus
 from pybench.preprocess.orchestrator import Counters, Orchestrator
 from pybench.preprocess.ring import Ring, RingLayout
-from tests.waiting import wait_for
+from tests.support.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 TOKENIZER = find_tokenizer("tok32k")

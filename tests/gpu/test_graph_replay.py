@@ -18,7 +18,7 @@ from pybench.case import Case  # noqa: E402
 from pybench.errors import UnsupportedError  # noqa: E402
 from pybench.measure import GpuLoad, GraphReplayer, fixed, monotonic_ns, summarise_latency  # noqa: E402
 from pybench.models.building import build  # noqa: E402
-from tests.making import run  # noqa: E402
+from tests.support.making import run  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")]
 

@@ -30,7 +30,7 @@ from pybench.precision.audit import Audit  # noqa: E402
 from pybench.workloads.inputs import random_arrays  # noqa: E402
 from pybench.workloads.opening import open_model  # noqa: E402
 from pybench.workloads.result import Request  # noqa: E402
-from tests.making import request_of, run  # noqa: E402
+from tests.support.making import request_of, run  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 

@@ -19,8 +19,8 @@ from pybench.precision.network import as_network  # noqa: E402
 from pybench.precision.placement import Quantisation  # noqa: E402
 from pybench.precision.qdq import quantise  # noqa: E402
 from pybench.runtimes.tensorrt.session import open_session  # noqa: E402
-from tests.making import artefacts_of, run  # noqa: E402
 from tests.precision import graphs  # noqa: E402
+from tests.support.making import artefacts_of, run  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")]
 

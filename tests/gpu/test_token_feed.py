@@ -13,7 +13,7 @@ from pybench.errors import PybenchError  # noqa: E402
 from pybench.preprocess import find_tokenizer, open_batches, resolve_corpus  # noqa: E402
 from pybench.preprocess.tensors import PageLocked, TensorBatches  # noqa: E402
 from pybench.runtimes.torch import end_marker  # noqa: E402
-from tests.making import run  # noqa: E402
+from tests.support.making import run  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")]
 

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from pybench.case import Case  # noqa: E402
 from pybench.errors import DeviceMemoryError  # noqa: E402
-from tests.making import run  # noqa: E402
+from tests.support.making import run  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")]
 

@@ -29,7 +29,7 @@ from tests.launcher.contained_campaign import (
 )
 from tests.runner.conftest import noop_cases, plan_content
 from tests.runner.test_campaign import interrupt_twice
-from tests.waiting import wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.container
 

@@ -17,7 +17,7 @@ from pybench.launcher import open_container
 from pybench.rundir import CampaignDirectory
 from tests.launcher.contained_campaign import containers_of, run_campaign, start_runner, workers_of
 from tests.runner.conftest import noop_cases, plan_content
-from tests.waiting import wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = [
     pytest.mark.container,

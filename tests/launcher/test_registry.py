@@ -13,7 +13,7 @@ import pytest
 from pybench.errors import PybenchError
 from pybench.launcher import Container, open_container
 from pybench.machine import facts
-from tests.registry import serve_registry
+from tests.support.registry import serve_registry
 
 pytestmark = [
     pytest.mark.container,

@@ -18,7 +18,7 @@ from pybench.measure.clock import monotonic_ns
 from pybench.measure.gpu_sampler import GpuSampler, Unavailable, open_gpu
 from pybench.measure.sensor_profile import ASSUMED
 from tests.measure.replay import SECOND_UUID, TRACE, UUID, jump_s
-from tests.waiting import wait_for
+from tests.support.waiting import wait_for
 
 NOT_SUPPORTED = 3
 

@@ -21,7 +21,7 @@ from pybench.measure import BoardSettings
 from pybench.measure.board_claim import boot_id
 from tests.measure.replay import SECOND_UUID, UUID, Boards
 from tests.measure.test_board_settings import CAP, CAPPED_AND_BACK, NOTHING, codes
-from tests.waiting import wait_for
+from tests.support.waiting import wait_for
 
 # --- a run that is killed ---------------------------------------------------------------------------------------------
 

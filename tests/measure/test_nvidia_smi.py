@@ -22,7 +22,7 @@ from pybench.measure.sampler import Unavailable
 from pybench.measure.sensor_profile import ASSUMED
 from pybench.measure.windows import Window
 from tests.measure.replay import UUID as REPLAYED_UUID
-from tests.waiting import wait_for
+from tests.support.waiting import wait_for
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 

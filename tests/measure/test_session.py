@@ -16,7 +16,7 @@ from pybench.errors import UsageError
 from pybench.measure import Quantity, Session
 from pybench.units import METRICS
 from tests.measure.replay import TRACE, UUID
-from tests.waiting import wait_for
+from tests.support.waiting import wait_for
 
 
 def by_name(quantities: list[Quantity]) -> dict[str, Quantity]:

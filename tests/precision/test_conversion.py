@@ -15,8 +15,8 @@ from pybench.precision.conversion import convert
 from pybench.precision.emulation import emulate
 from pybench.precision.execution import compare, open_model
 from pybench.precision.network import Network, as_network, open_network
-from tests.making import artefacts_of
 from tests.precision import graphs
+from tests.support.making import artefacts_of
 
 LOW = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 

@@ -18,7 +18,7 @@ from pybench.models.images import read_digits
 from pybench.precision.audit import audit_onnx
 from pybench.precision.execution import open_model
 from pybench.precision.fake_quantisation import Rounded, RoundedInput, RoundedWeight, freeze, prepare
-from tests.making import artefacts_of
+from tests.support.making import artefacts_of
 
 
 def digits() -> tuple[torch.Tensor, torch.Tensor]:

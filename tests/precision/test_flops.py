@@ -13,7 +13,7 @@ from pybench.errors import InputError
 from pybench.precision.audit import audit_onnx
 from pybench.precision.flops import count_flops
 from pybench.precision.notes import KEPT_KEY
-from tests.making import artefacts_of
+from tests.support.making import artefacts_of
 
 
 def write(path: Path, nodes: list[onnx.NodeProto], shapes: dict[str, list[int | str]], **weights: list[int]) -> Path:

@@ -28,8 +28,8 @@ from pybench.precision.network import open_network
 from pybench.precision.notes import KEPT_KEY
 from pybench.precision.onnx_graph import read_graph
 from pybench.runtimes import onnxruntime
-from tests.making import artefacts_of, write_classifier
 from tests.precision import graphs
+from tests.support.making import artefacts_of, write_classifier
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8")
 IEEE = {"matmul_fp32_precision": "ieee", "conv_fp32_precision": "ieee"}

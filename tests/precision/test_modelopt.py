@@ -12,8 +12,8 @@ from pybench.errors import UnsupportedError
 from pybench.factors import CALIBRATIONS_OF
 from pybench.precision import int8, modelopt
 from pybench.precision.audit import audit_onnx
-from tests.making import artefacts_of
 from tests.precision import graphs
+from tests.support.making import artefacts_of
 
 
 def test_a_plan_knows_what_each_quantiser_can_calibrate() -> None:

@@ -12,7 +12,7 @@ from pybench.case import Case
 from pybench.errors import InputError
 from pybench.precision.notes import KEPT_KEY, read_notes
 from pybench.precision.onnx_graph import read_graph
-from tests.making import artefacts_of, write_classifier
+from tests.support.making import artefacts_of, write_classifier
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])

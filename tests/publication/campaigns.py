@@ -11,7 +11,7 @@ from typing import Any
 from pybench.case import Case
 from pybench.rundir import SCHEMA_VERSION
 from pybench.storage import write_json, write_text
-from tests.campaigns import CampaignBuilder
+from tests.support.campaigns import CampaignBuilder
 
 HOST = "node17.cluster.example.org"
 SHORT_HOST = "vm"

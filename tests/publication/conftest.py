@@ -11,7 +11,7 @@ import pytest
 
 from pybench.publication import Artefact, Package, Wishes, archive, assemble, stage, write_layout
 from tests.publication.campaigns import build_small, render_nothing
-from tests.registry import RunningRegistry, serve_registry
+from tests.support.registry import RunningRegistry, serve_registry
 
 COVERAGE = {"planned": 4, "covered": 4, "full": True, "states": {"ok": 4}}
 

@@ -17,7 +17,7 @@ from pybench.publication.artefact import write_layout
 from tests.publication.campaigns import build_small, render_nothing
 from tests.publication.conftest import COVERAGE, Published
 from tests.publication.tampering import forge, manifest_path, parts_of, rewritten_zip
-from tests.small_disk import small_disk_of
+from tests.support.small_disk import small_disk_of
 
 
 def _fetch(place: object, target: Path, **demands: object) -> Fetched:

@@ -16,9 +16,9 @@ from pybench.publication.contents import select
 from pybench.publication.redaction import Redactor, Rules, plan_redaction, remains
 from pybench.rundir import CampaignDirectory
 from pybench.storage import write_json
-from tests.campaigns import CampaignBuilder
 from tests.publication.campaigns import FP32, HOST, SHORT_HOST, USER, build_small, environment
 from tests.publication.conftest import Published
+from tests.support.campaigns import CampaignBuilder
 
 
 def _planned(campaign: CampaignDirectory, rules: Rules | None = None) -> Redactor:

@@ -32,12 +32,12 @@ from pybench.publication import (
     parse_registry,
     stage,
 )
-from tests.ports import free_ports
 from tests.publication.broken_line import BrokenLine
 from tests.publication.campaigns import render_nothing
 from tests.publication.conftest import COVERAGE, Published
 from tests.publication.token_service import TokenService
-from tests.registry import RunningRegistry, serve_registry
+from tests.support.ports import free_ports
+from tests.support.registry import RunningRegistry, serve_registry
 
 pytestmark = pytest.mark.usefixtures("no_logins")
 needs_skopeo = pytest.mark.skipif(shutil.which("skopeo") is None, reason="skopeo is not installed")

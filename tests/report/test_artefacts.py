@@ -16,7 +16,7 @@ from pybench.report.tables import Table, to_csv
 from pybench.rundir import RECIPE, SCHEMA_VERSION, SUMMARY, VALIDITIES, RunDirectory
 from pybench.storage import write_json
 from pybench.workloads.result import Measured
-from tests.campaigns import CampaignBuilder, typical_cases
+from tests.support.campaigns import CampaignBuilder, typical_cases
 
 ONNX = Recipe("onnx", "model.onnx", (("model", "resnet50"), ("checkpoint_sha256", "f" * 64), ("seed", 0)))
 ENGINE = Recipe(

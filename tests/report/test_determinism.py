@@ -19,8 +19,8 @@ from pybench.case import Case
 from pybench.dataset import load
 from pybench.protocols import PROTOCOLS
 from pybench.report import write_report
-from tests.campaigns import CampaignBuilder, build_typical
-from tests.energies import ON_A_BOARD, energy_metrics, energy_window, store_energy
+from tests.support.campaigns import CampaignBuilder, build_typical
+from tests.support.energies import ON_A_BOARD, energy_metrics, energy_window, store_energy
 
 MATPLOTLIBRC = """
 font.size: 17

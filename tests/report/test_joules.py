@@ -17,11 +17,11 @@ from pybench.case import Case
 from pybench.cli import main
 from pybench.dataset import load
 from pybench.report import write_report
-from tests.campaigns import CampaignBuilder, build_typical
-from tests.energies import ON_A_BOARD, SENSOR, energy_metrics, energy_window, store_energy
 from tests.measure.replay import TRACE, UUID, build_replay_library
 from tests.report.browser import Browser
 from tests.report.test_page_in_chromium import PROGRAMS
+from tests.support.campaigns import CampaignBuilder, build_typical
+from tests.support.energies import ON_A_BOARD, SENSOR, energy_metrics, energy_window, store_energy
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="torch")
 

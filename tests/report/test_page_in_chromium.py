@@ -10,8 +10,8 @@ import pytest
 
 from pybench.dataset import load
 from pybench.report import write_report
-from tests.campaigns import build_typical
 from tests.report.browser import Browser
+from tests.support.campaigns import build_typical
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 COLUMN = """

@@ -20,8 +20,8 @@ from pybench.protocols import PROTOCOLS
 from pybench.report import write_report
 from pybench.report.protocol_section import protocol_sections
 from pybench.report.table_one import standing_text
-from tests.campaigns import CampaignBuilder, build_typical
-from tests.precision_campaign import INFER, build_precisions
+from tests.support.campaigns import CampaignBuilder, build_typical
+from tests.support.precision_campaign import INFER, build_precisions
 
 NAME = "welch-mann-whitney"
 TABLES = ("table1", "table1-by-batch", f"{NAME}-samples", f"{NAME}-pairs", f"{NAME}-anova")

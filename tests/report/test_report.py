@@ -17,7 +17,7 @@ from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
 from pybench.report import write_report
 from pybench.workloads.result import Verdict
-from tests.campaigns import CampaignBuilder, build_typical
+from tests.support.campaigns import CampaignBuilder, build_typical
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 INT8 = INFER.with_factors(precision="int8")

@@ -22,7 +22,7 @@ from pybench.rundir import CampaignDirectory
 from tests.measure.replay import UUID, Boards, build_replay_library, play_boards
 from tests.runner.conftest import Run, plan_content
 from tests.runner.test_campaign import interrupt_twice, start_runner, worker_pids
-from tests.waiting import wait_for
+from tests.support.waiting import wait_for
 
 CAPPED_AND_BACK = ["power_limit_mw 300000", "power_limit_mw 700000"]
 

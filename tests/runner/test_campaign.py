@@ -19,9 +19,9 @@ from pybench import rundir, runner, storage
 from pybench.case import Case
 from pybench.errors import CorruptError, UsageError
 from pybench.rundir import CampaignDirectory
-from tests.gate import Gate, gate_here
 from tests.runner.conftest import Run, noop_cases, plan_content
-from tests.waiting import wait_for
+from tests.support.gate import Gate, gate_here
+from tests.support.waiting import wait_for
 
 
 def attempts(campaign: CampaignDirectory, case: Case, block: int = 1) -> list[str]:

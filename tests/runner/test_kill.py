@@ -15,7 +15,7 @@ from pybench import rundir, runner
 from pybench.rundir import CampaignDirectory
 from tests.runner.conftest import noop_cases, plan_content
 from tests.runner.test_campaign import start_runner, worker_pids
-from tests.waiting import wait_for
+from tests.support.waiting import wait_for
 
 KILLS = 50
 BLOCKS = 30

@@ -11,7 +11,7 @@ import torch
 
 from pybench.errors import DeviceMemoryError, InputError
 from pybench.runtimes.memory import memory_errors
-from tests.making import write_classifier
+from tests.support.making import write_classifier
 
 TOO_MUCH = 1 << 50  # bytes: no machine has a petabyte
 

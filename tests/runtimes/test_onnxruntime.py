@@ -13,8 +13,8 @@ import pytest
 from pybench.errors import DeviceMemoryError, InputError, UnsupportedError
 from pybench.runtimes import onnxruntime
 from pybench.runtimes.onnxruntime import OnnxRuntimeSession
-from tests.making import write_classifier
 from tests.measure.simulated_cuda import SimulatedDriver
+from tests.support.making import write_classifier
 
 PIXELS = np.zeros((1, 1, 8, 8), np.float32)
 Fails = Callable[[Exception], None]

@@ -12,7 +12,7 @@ import pytest
 from pybench.errors import UnsupportedError
 from pybench.runtimes import providers
 from pybench.runtimes.providers import CPU, CUDA, TENSORRT
-from tests.making import write_classifier
+from tests.support.making import write_classifier
 
 
 @pytest.mark.parametrize(("precision", "allowed"), [("fp32", "0"), ("fp16", "0"), ("bf16", "0"), ("tf32", "1")])

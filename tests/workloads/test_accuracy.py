@@ -10,7 +10,7 @@ from pybench import workloads
 from pybench.case import Case
 from pybench.errors import InputError, UnsupportedError
 from pybench.recipe import recipes_of
-from tests.making import codes, run, write_classifier, write_images
+from tests.support.making import codes, run, write_classifier, write_images
 
 DIGITS = Case(workload="accuracy", model="digits-cnn", runtime="onnxruntime", batch=64, threads=1)
 MINE = Case(workload="accuracy", model="mine.onnx", runtime="onnxruntime", batch=4, threads=1, images="pictures")

@@ -15,7 +15,7 @@ from pybench.case import Case, case_to_json
 from pybench.errors import InputError
 from pybench.recipe import Recipe, recipes_of
 from pybench.workloads.doubts import CALIBRATION_KEY
-from tests.making import artefacts_of, codes, request_of, write_classifier, write_images
+from tests.support.making import artefacts_of, codes, request_of, write_classifier, write_images
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8", threads=1, iterations=5)
 HEAVY = ("torch", "onnx", "onnxruntime", "sklearn", "scipy", "polars", "matplotlib", "pydantic", "typer", "PIL")

@@ -11,7 +11,7 @@ from pybench.case import Case
 from pybench.errors import DeviceMemoryError, InputError
 from pybench.runtimes import torch
 from pybench.workloads import auditing
-from tests.making import run
+from tests.support.making import run
 
 DIGITS = Case(
     workload="infer", model="digits-cnn", runtime="onnxruntime", batch=4, threads=1, iterations=20, device="cpu"

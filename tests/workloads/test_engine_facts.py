@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from pybench.runtimes.tensorrt.building import BuildOptions
 from pybench.workloads.making.engine import _graph_facts
-from tests.making import write_classifier
+from tests.support.making import write_classifier
 
 
 def test_operations_are_noted_by_node_and_unknown_shapes_as_not_known(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pybench.precision.execution import outputs_of
 from pybench.workloads.auditing import with_outputs
 from pybench.workloads.making.engine_outputs import SAMPLES, judge_outputs
 from pybench.workloads.making.order import Order
-from tests.making import artefacts_of, write_classifier, write_images
+from tests.support.making import artefacts_of, write_classifier, write_images
 
 pytest.importorskip("torch")
 

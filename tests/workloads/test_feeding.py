@@ -16,7 +16,7 @@ from pybench.errors import InputError  # noqa: E402
 from pybench.preprocess import find_tokenizer, open_batches, resolve_corpus  # noqa: E402
 from pybench.workloads.feeding import TokenFeed, ahead  # noqa: E402
 from pybench.workloads.result import Request  # noqa: E402
-from tests.making import run  # noqa: E402
+from tests.support.making import run  # noqa: E402
 
 CASE = Case(workload="infer", model="tinylm-small", runtime="torch", batch=2, seq_len=16, threads=1, iterations=4)
 PATHS = ("none", "rust", "go_rust")

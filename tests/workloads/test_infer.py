@@ -11,7 +11,7 @@ from pybench.case import Case
 from pybench.errors import DeviceMemoryError, InputError, UnsupportedError
 from pybench.runtimes.session import TensorSpec
 from pybench.workloads.inputs import random_arrays
-from tests.making import codes, run, write_classifier
+from tests.support.making import codes, run, write_classifier
 
 DIGITS = Case(
     workload="infer", model="digits-cnn", runtime="onnxruntime", batch=4, threads=1, iterations=20, device="cpu"
@@ -92,7 +92,7 @@ def test_a_users_file_that_is_missing_or_no_model_is_named(tmp_path: Path) -> No
 
 
 def test_a_users_quantised_file_that_claims_fp32_is_invalid() -> None:
-    from tests.making import artefacts_of
+    from tests.support.making import artefacts_of
 
     quantised = artefacts_of(DIGITS.with_factors(precision="int8"))["model"]
     result = run(DIGITS.with_factors(model="mine.onnx"), {"model": quantised})

@@ -9,8 +9,8 @@ import pytest
 
 from pybench.case import Case
 from pybench.errors import UnsupportedError
-from tests.making import run
 from tests.measure.replay import TRACE, UUID, build_replay_library
+from tests.support.making import run
 
 NOOP = Case(workload="noop", iterations=10)
 

@@ -23,8 +23,8 @@ from pybench.precision.notes import read_notes
 from pybench.recipe import in_making_order, recipes_of
 from pybench.workloads.doubts import LOST_KEY
 from pybench.workloads.result import Result
-from tests.making import artefacts_of, codes, run, store, write_classifier
 from tests.precision import graphs
+from tests.support.making import artefacts_of, codes, run, store, write_classifier
 
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", quantiser="pybench")
 

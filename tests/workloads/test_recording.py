@@ -20,9 +20,9 @@ from pybench.units import METRICS
 from pybench.workloads.doubts import BusyWatch, judge_energy, judge_timing
 from pybench.workloads.recording import Amounts, measured, record
 from pybench.workloads.result import Result
-from tests.making import codes
 from tests.measure.replay import TRACE, UUID, build_replay_library
 from tests.measure.simulated_cuda import GRAPH, SimulatedDriver
+from tests.support.making import codes
 
 NOOP = Case(workload="noop", warmup_iterations=0)
 

@@ -24,7 +24,7 @@ from pybench.precision.audit import Audit
 from pybench.workloads.auditing import of_onnxruntime, with_tf32
 from pybench.workloads.inputs import random_arrays
 from pybench.workloads.opening import COMPILING, Opened, open_model, partition_cautions
-from tests.making import request_of, run
+from tests.support.making import request_of, run
 
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="torch", device="cpu", threads=1, batch=64)
 RESNET = DIGITS.with_factors(model="resnet50", batch=1)

@@ -14,7 +14,7 @@ from pybench.preprocess import packing, vocabulary
 from pybench.workloads import doubts, tokenize
 from pybench.workloads.doubts import judge_timing
 from pybench.workloads.feeding import TokenFeed
-from tests.making import codes, run
+from tests.support.making import codes, run
 
 TEXT = Case(workload="tokenize", path="rust", batch=2, seq_len=32, threads=1, iterations=30, corpus="text")
 TRAIN = Case(workload="train", model="tinylm-small", runtime="torch", batch=2, seq_len=16, threads=1, iterations=6)

@@ -12,8 +12,8 @@ from pybench.errors import InputError
 from pybench.models.images.collection import TOGETHER
 from pybench.models.images.digits import read_digits
 from pybench.models.images.folder import read_folder, read_image
-from tests.making import write_images
-from tests.waiting import wait_for
+from tests.support.making import write_images
+from tests.support.waiting import wait_for
 
 
 def test_a_limit_keeps_all_classes(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from PIL import Image
 from pybench.errors import InputError
 from pybench.models.images.folder import has_splits, read_folder, read_image
 from pybench.models.images.normalisation import IMAGENET_DEVIATION, IMAGENET_MEAN
-from tests.making import write_images
+from tests.support.making import write_images
 
 
 def test_classes_are_numbered_by_sorted_name_and_ids_are_relative_paths(tmp_path: Path) -> None:

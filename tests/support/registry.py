@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ports import free_ports
-from tests.waiting import wait_for
+from tests.support.ports import free_ports
+from tests.support.waiting import wait_for
 
 REGISTRY = shutil.which("docker-registry")
 NO_REGISTRY = "docker-registry is not installed (Debian: apt-get install docker-registry)"

@@ -18,7 +18,7 @@ from scipy import stats
 from pybench.case import Case, runs_of
 from pybench.dataset import Dataset
 from pybench.workloads.result import Measured, Verdict
-from tests.campaigns import CampaignBuilder
+from tests.support.campaigns import CampaignBuilder
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8+fp16")
 BATCHES = (1, 8, 32)

@@ -8,7 +8,7 @@ from typing import Any
 from pybench.rundir import ENERGY, ENERGY_COUNTER, POWER_POLLED, POWER_SAMPLES, RunDirectory
 from pybench.storage import write_json, write_text
 from pybench.workloads.result import Measured
-from tests.campaigns import ENVIRONMENT_CONTENT
+from tests.support.campaigns import ENVIRONMENT_CONTENT
 
 ON_A_BOARD = {**ENVIRONMENT_CONTENT, "measuring": {"begin_ns": 0}}
 SENSOR = {
