@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ids, metrics, idle factors, recipes and support of some thousand cases, against those of commit 91dd70b.
+
+The stored answers were made by `python -m tests.answers` before the catalogue, and stay.
+A deliberate change is one row of `CHANGES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.answers import answers, case_of, read_stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One deliberate difference from the stored answers."""
+
+    why: str
+    answer: str  # metrics, idle, recipes, made or unsupported
+    stored: str | None  # None: `now` is new in a list
+    now: str | None  # None: `stored` is gone from a list
+    where: Mapping[str, Any] = field(default_factory=dict)  # factors of the cases that it is about
+
+    def applied(self, stored: Any) -> Any:
+        if isinstance(stored, dict):
+            return {name: self.now if value == self.stored else value for name, value in stored.items()}
+        if self.stored is None:
+            return sorted({*stored, self.now})
+        replaced = [self.now if value == self.stored else value for value in stored]
+        return [value for value in replaced if value is not None]
+
+
+CHANGES: tuple[Change, ...] = ()
+
+GROUPS = read_stored()
+
+
+def expected(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The stored answers with every change that is about this case."""
+    found = dict(entry["answers"])
+    for change in CHANGES:
+        if all(entry["factors"].get(name) == value for name, value in change.where.items()):
+            found[change.answer] = change.applied(found[change.answer])
+    return found
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_case_gets_the_answers_that_were_stored(group: str) -> None:
+    different = []
+    for entry in GROUPS[group]:
+        now = answers(case_of(entry["factors"]))
+        different += [
+            (entry["factors"], name, {"stored": value, "now": now[name]})
+            for name, value in expected(entry).items()
+            if now[name] != value
+        ]
+    assert different == []
+
+
+def test_every_change_changes_something() -> None:
+    entries = [entry for group in GROUPS.values() for entry in group]
+    for change in CHANGES:
+        about = [e["answers"] for e in entries if all(e["factors"].get(k) == v for k, v in change.where.items())]
+        assert any(change.applied(found[change.answer]) != found[change.answer] for found in about), change.why
