@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from pybench.catalogue.models import MODELS, Model
 from pybench.factors import FACTORS
 
 SCHEMA_VERSION = 1
@@ -100,6 +101,11 @@ class Case:
     def id(self) -> str:
         """64 hexadecimal digits."""
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()
+
+    @property
+    def model_row(self) -> Model | None:
+        """What is known of the case's model; None: there is no model, or it is a file of the user's."""
+        return MODELS.get(self.model or "")
 
     def title(self, names: tuple[str, ...] | None = None) -> str:
         """A line for people: the given factors, or all chosen ones but the protocol's, as `value` or `name=value`."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pybench.catalogue.models import MODELS
+
 WORKLOADS = ("infer", "train", "h2d", "tokenize", "accuracy", "noop")
 RUNTIMES = ("tensorrt", "onnxruntime", "torch", "torch-compile", "torch-graph", "torch-tensorrt")
 PRECISIONS = (
@@ -26,12 +28,6 @@ PATHS = ("none", "python", "hf", "rust", "go_rust")
 CALIBRATIONS = ("minmax", "entropy", "percentile", "moving-average")
 # What quantisers other than pybench's own know of that (tests hold the two together).
 CALIBRATIONS_OF = {"onnxruntime": ("minmax", "percentile"), "modelopt": ("minmax", "entropy")}
-IMAGE_MODELS = ("resnet50", "vgg16", "vgg16-cifar10", "mobilenet-v1", "mobilenet-v2", "digits-cnn")
-LANGUAGE_MODELS = ("tinylm-small", "tinylm-large")  # continue text: they train, and tokenizers feed them
-ENCODER_MODELS = ("distilbert",)  # classify a sequence of ids
-VOLUME_MODELS = ("unet3d",)
-VECTOR_MODELS = ("mlp",)
-TOKEN_MODELS = (*LANGUAGE_MODELS, *ENCODER_MODELS)
 
 _LANGUAGE = frozenset({"infer", "train", "tokenize"})
 _IMAGES = frozenset({"infer", "accuracy"})
@@ -42,9 +38,6 @@ _MEASURED = _ALL - {"accuracy"}  # which times nothing
 ENGINE_FACTORS = ("workspace_bytes", "optimisation_level", "aux_streams", "build")  # of what TensorRT builds
 QUANTISING_FACTORS = ("quantiser", "calibration", "calibration_images")
 BOARD_SETTINGS = ("power_limit_w", "sm_clock_mhz", "memory_clock_mhz")
-
-# Tokens of the longest sequence: positions that a built-in model has learned.
-LONGEST_SEQUENCE = {"tinylm-small": 2048, "tinylm-large": 2048, "distilbert": 512}
 
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
 
@@ -76,7 +69,7 @@ _LIST = (
         None,
         "a built-in model, or a path to your own ONNX file",
         _MODEL,
-        (*IMAGE_MODELS, *TOKEN_MODELS, *VOLUME_MODELS, *VECTOR_MODELS),
+        tuple(MODELS),
     ),
     Factor(
         "checkpoint",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
-from pybench.factors import ENGINE_FACTORS, FACTORS, QAT, SYNTHETIC, TOKEN_MODELS, floating_type, quantised_type
+from pybench.factors import ENGINE_FACTORS, FACTORS, QAT, SYNTHETIC, floating_type, quantised_type
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
 RECIPE_VERSION = 8
@@ -24,21 +24,6 @@ ONNX_FILE = "model.onnx"
 CHECKPOINT_FILE = "weights.pt"
 CALIBRATION_FILE = "ranges.json"
 ENGINE_FILE = "model.engine"
-
-TRAINED_ON = {"digits-cnn": "digits"}  # built-in models that are trained when no checkpoint is given
-DEFAULT_IMAGES = {
-    "digits-cnn": "digits"
-}  # images that a built-in model is calibrated and judged on, when none are given
-
-# Models that can be trained on synthetic-100, and the images each sees: a few minutes on one large GPU.
-SYNTHETIC_TRAINING = {
-    "resnet50": 500_000,
-    "vgg16-cifar10": 1_500_000,
-    "mobilenet-v1": 600_000,
-    "mobilenet-v2": 600_000,
-    "digits-cnn": 5_120,
-}
-TRAINED_WITHOUT_GPU = ("digits-cnn",)  # the others would take a CPU days
 
 RUN_FROM_ONNX = ("onnxruntime", "tensorrt")  # runtimes whose precision is in the ONNX file that they are given
 
@@ -108,13 +93,7 @@ def default_quantiser(runtime: str | None, provider: str | None) -> str:
 def images_of(case: Case) -> str | None:
     """The images that a case is calibrated and judged on: those it names, or those that its weights were trained for;
     None: there are none."""
-    return case.images or (SYNTHETIC if case.checkpoint == SYNTHETIC else DEFAULT_IMAGES.get(case.model or ""))
-
-
-def _usual_images_of(case: Case) -> str | None:
-    """The images that outputs are compared on where nothing is calibrated: they follow from the model and its weights,
-    so that no case's images make another artefact."""
-    return images_of(case.with_factors(images=None))
+    return case.images or _usual_images_of(case)
 
 
 def in_making_order(recipes: Mapping[str, Recipe]) -> list[Recipe]:
@@ -138,14 +117,22 @@ def is_built_in(factor: str, value: Any) -> bool:
 
 def _checkpoint_of(case: Case) -> Recipe | None:
     """What trains the case's weights; None: they are random, or a file of the user's."""
-    trained_on = TRAINED_ON.get(case.model or "")
-    if case.checkpoint == SYNTHETIC:
-        parameters = (("model", case.model), ("trained_on", SYNTHETIC), ("seed", 0),
-                      ("images", SYNTHETIC_TRAINING[case.model or ""]))  # fmt: skip
-        return Recipe("checkpoint", CHECKPOINT_FILE, parameters)
-    if trained_on is None or case.checkpoint is not None:
+    row = case.model_row
+    if row is None or case.checkpoint not in (None, SYNTHETIC) or (trained_on := _usual_images_of(case)) is None:
         return None
-    return Recipe("checkpoint", CHECKPOINT_FILE, (("model", case.model), ("trained_on", trained_on), ("seed", 0)))
+    images = (("images", row.images_to_train),) if trained_on == SYNTHETIC else ()
+    parameters = (("model", row.name), ("trained_on", trained_on), ("seed", 0), *images)
+    return Recipe("checkpoint", CHECKPOINT_FILE, parameters)
+
+
+def _usual_images_of(case: Case) -> str | None:
+    """The images that follow from the model and its weights, whatever images the case names; None: there are none.
+
+    Weights are trained on them here. Outputs are compared on them where nothing is calibrated, so that the images of a
+    case make no other artefact.
+    """
+    row = case.model_row
+    return SYNTHETIC if case.checkpoint == SYNTHETIC else None if row is None else row.trained_on
 
 
 def _engine_of(case: Case, platform: str | None) -> Recipe:
@@ -158,7 +145,7 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
         ("model_sha256", dict(case.sources).get("model")),
         ("precision", case.precision),
         ("batch", case.batch),
-        ("seq_len", case.seq_len if case.model in TOKEN_MODELS or not is_built_in("model", case.model) else None),
+        ("seq_len", case.seq_len if case.model_row is None or case.model_row.takes_ids else None),
         *((name, getattr(case, name)) for name in ENGINE_FACTORS),
         ("platform", platform),
         ("images", images_of(case) if is_calibrated else _usual_images_of(case)),
@@ -216,8 +203,7 @@ def _trained_on(case: Case, exported: Recipe | None) -> Recipe:
     """The file of a built-in model whose weights were trained on with rounding. A plan asks for no other."""
     checkpoint = _checkpoint_of(case)
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
-    trained_on = SYNTHETIC if case.checkpoint == SYNTHETIC else TRAINED_ON.get(case.model or "")
-    parameters = (*_named(case), ("images", trained_on), ("images_sha256", None), ("seed", 1),
+    parameters = (*_named(case), ("images", _usual_images_of(case)), ("images_sha256", None), ("seed", 1),
                   ("precision", case.precision), ("quantiser", QAT), ("scheme", "symmetric"))  # fmt: skip
     return Recipe("onnx-quantised", ONNX_FILE, parameters, (*_on(exported), *needs))
 

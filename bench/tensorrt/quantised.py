@@ -24,9 +24,9 @@ from unittest.mock import patch
 
 import numpy as np
 
+from pybench.catalogue.models import MODELS
 from pybench.measure import Replayer, summarise_latency
 from pybench.models.building import build
-from pybench.models.catalogue import BUILT_IN
 from pybench.models.export import export_onnx
 from pybench.precision.conversion import convert
 from pybench.precision.engine_layers import read_layers
@@ -107,7 +107,7 @@ def describe(path: Path) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--model", default="resnet50", choices=list(BUILT_IN))
+    parser.add_argument("--model", default="resnet50", choices=list(MODELS))
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=128, help="of a sequence, where the model takes ids")
     parser.add_argument("--only", nargs="*", choices=list(variants()), help="these precisions, in place of all")
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     begin = time.monotonic()
     (options.out / "work").mkdir(parents=True, exist_ok=True)
     source = options.out / "work" / f"{options.model}.onnx"
-    export_onnx(build(options.model), BUILT_IN[options.model], source, {})  # batch norms leave a bias in convolutions
+    export_onnx(build(options.model), MODELS[options.model], source, {})  # batch norms leave a bias in convolutions
     network = open_network(source)
     has_pools = any(is_sliceable(network, node) for node in network.nodes)
     chosen = {

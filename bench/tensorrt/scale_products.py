@@ -26,8 +26,8 @@ import numpy.typing as npt
 import onnx
 from onnx import numpy_helper
 
+from pybench.catalogue.models import MODELS
 from pybench.models.building import build
-from pybench.models.catalogue import BUILT_IN
 from pybench.models.export import export_onnx
 from pybench.precision import scales
 from pybench.precision.calibration import Ranges, find_ranges
@@ -125,13 +125,13 @@ def row(name: str, outputs: Values, file: Values, reference: Values) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--model", default="vgg16", choices=list(BUILT_IN))
+    parser.add_argument("--model", default="vgg16", choices=list(MODELS))
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--engines", action="store_true", help="build both, too: needs TensorRT and a GPU")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     source = options.out / f"{options.model}.onnx"
-    export_onnx(build(options.model), BUILT_IN[options.model], source, {})
+    export_onnx(build(options.model), MODELS[options.model], source, {})
     specs = onnxruntime.open_session(source, precision="fp32", threads=1, device="cpu").inputs
 
     def inputs(batch: int, seed: int) -> Feed:

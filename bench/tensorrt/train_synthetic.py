@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from pybench.catalogue.models import MODELS
 from pybench.models.building import build
-from pybench.models.catalogue import BUILT_IN
 from pybench.models.images.rendering import render
 from pybench.models.images.synthetic import CLASSES, DIFFICULTY, VALIDATION_IMAGES, ceiling, draw_scenes
 from pybench.models.training.synthetic import Course, Step, judge, train
@@ -36,7 +36,7 @@ def main() -> int:
     device = torch.device(given.device)
     torch.backends.cudnn.benchmark = True
     allow_tf32(False)  # training multiplies in bfloat16; Top-1 is FP32's
-    channels, height, width = BUILT_IN[given.model].input_shape
+    channels, height, width = MODELS[given.model].shape
     shape = channels, height, width
     differing = _differing_bytes(shape, device)
     _say(f"{differing} of {TWINS} images differ between numpy and {device}")
@@ -45,7 +45,7 @@ def main() -> int:
         given.images or WITHOUT_BOUND, given.batch, given.rate, limit_s=60 * given.minutes or None,
         difficulty=given.difficulty,
     )  # fmt: skip
-    model = build(given.model, seed=given.seed, classes=CLASSES)
+    model = build(given.model, seed=given.seed, outputs=CLASSES)
     begin_s = time.monotonic()
     seen = train(model, shape, course, given.seed, device, _Talk())
     wall_s = time.monotonic() - begin_s
@@ -66,7 +66,7 @@ def main() -> int:
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    image_models = [name for name, known in BUILT_IN.items() if known.kind == "image"]
+    image_models = [name for name, known in MODELS.items() if known.takes_images]
     parser.add_argument("--model", default="resnet50", choices=image_models)
     parser.add_argument("--minutes", type=float, default=3.0, help="of training; 0: until --images")
     parser.add_argument("--images", type=int, default=0, help="images to train on at most; 0: until --minutes")

@@ -22,7 +22,6 @@ from pybench.analysis.measurements import Measurements
 from pybench.analysis.verdicts import CaseVerdict, Verdict
 from pybench.case import Case
 from pybench.criteria import Contrast, Criterion, Pair, joined, metrics_of
-from pybench.factors import LANGUAGE_MODELS
 from pybench.protocols import Protocol
 
 SPEED = (
@@ -270,4 +269,5 @@ def _applies(criterion: Criterion, case: Case) -> bool:
     """Whether the case, or an accuracy case of its model, can yield what the criterion bounds."""
     if criterion.metric in metrics_of(case):
         return True
-    return case.model not in LANGUAGE_MODELS and criterion.metric in metrics_of(case.with_factors(workload="accuracy"))
+    row = case.model_row
+    return (row is None or row.takes_images) and criterion.metric in metrics_of(case.with_factors(workload="accuracy"))

@@ -17,7 +17,6 @@ from pybench.analysis.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.estimate import Estimate
 from pybench.case import Case
 from pybench.criteria import Criterion, Pair, joined, metrics_of
-from pybench.factors import LANGUAGE_MODELS
 
 
 class Verdict(StrEnum):
@@ -127,8 +126,9 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict | None:
 
 
 def _of_the_other_workload(case: Case) -> frozenset[str]:
-    """What the workload that is joined with this one would yield; nothing for language models, which have no
+    """What the workload that is joined with this one would yield; nothing for models of no images, which have no
     accuracy."""
-    if case.workload not in ("infer", "accuracy") or case.model in LANGUAGE_MODELS:
+    row = case.model_row
+    if case.workload not in ("infer", "accuracy") or (row is not None and not row.takes_images):
         return frozenset()
     return metrics_of(case.with_factors(workload="accuracy" if case.workload == "infer" else "infer"))

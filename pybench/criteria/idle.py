@@ -7,7 +7,6 @@ from pybench.case import Case
 from pybench.factors import (
     BOARD_SETTINGS,
     ENGINE_FACTORS,
-    LANGUAGE_MODELS,
     QAT,
     QUANTISING_FACTORS,
     floating_type,
@@ -48,7 +47,7 @@ def idle_factors(case: Case) -> frozenset[str]:
         idle.update(("corpus", "corpus_limit_bytes", "corpus_field"))
         if case.workload != "tokenize":  # which draws synthetic ids from the tokenizer's vocabulary
             idle.add("tokenizer")
-    if case.path != "none" or case.model not in LANGUAGE_MODELS:
+    if case.path != "none" or case.model_row is None or not case.model_row.takes_text:
         idle.add("fed")
     return frozenset(idle)
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pybench.case import Case
-from pybench.factors import TOKEN_MODELS
 
 _LATENCIES = ("latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms")
 _ALONE = ("latency_depth1_p50_ms", "latency_depth1_p99_ms")
@@ -39,7 +38,7 @@ _YIELDS: dict[str, tuple[str, ...]] = {
 
 def metrics_of(case: Case) -> frozenset[str]:
     """Names of the metrics that a case can yield on a machine that has every sensor."""
-    tokens = case.workload == "infer" and case.model in TOKEN_MODELS
+    tokens = case.workload == "infer" and case.model_row is not None and case.model_row.takes_ids
     graphs = case.runtime == "torch-graph" or (case.runtime == "tensorrt" and case.launch == "graph")
     replayed = case.workload == "infer" and graphs and case.path == "none" and not case.fed
     alone = _ALONE if case.arrivals == "closed" else ()

@@ -11,24 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pybench.case import Case, runs_of
-from pybench.factors import TOKEN_MODELS
 from pybench.machine.facts import Facts
 
-# Multiply-adds of one sample (one token for models of ids), from the models' shapes.
-MULTIPLY_ADDS = {
-    "resnet50": 4.1e9,
-    "vgg16": 15.5e9,
-    "vgg16-cifar10": 0.31e9,
-    "mobilenet-v1": 0.57e9,
-    "mobilenet-v2": 0.30e9,
-    "digits-cnn": 0.6e6,
-    "tinylm-small": 6e6,
-    "tinylm-large": 40e6,
-    "distilbert": 43e6,
-    "unet3d": 244e9,
-    "mlp": 85e3,
-}
-UNKNOWN_MULTIPLY_ADDS = 2e9
+UNKNOWN_MULTIPLY_ADDS = 2e9  # of one sample of a user's own ONNX file
 CPU_RATE = 25e9  # multiply-adds a second and core in FP32: one AVX2 core at 3 GHz at half its peak
 GPU_RATE = 10e12
 START_S = {"onnxruntime": 0.6, "torch": 3.5, "torch-graph": 5.0, None: 0.3}  # Python, imports, opening the model
@@ -61,9 +46,14 @@ def nominal_s(case: Case, facts: Facts) -> float:
     on_gpu = bool(facts.get("torch", {}).get("cuda_devices")) and case.device != "cpu"
     cores = case.threads or facts.get("machine", {}).get("cpu_count", 1)
     rate = GPU_RATE if on_gpu else CPU_RATE * cores
-    per_sample = MULTIPLY_ADDS.get(case.model or "", UNKNOWN_MULTIPLY_ADDS if case.model else 0.0)
-    if case.model in TOKEN_MODELS:
-        per_sample *= case.seq_len
     passes = 3 if case.workload == "train" else 1  # forward, and backward at twice its cost
-    work_s = (case.warmup_iterations + case.iterations) * case.batch * per_sample * passes / rate
+    work_s = (case.warmup_iterations + case.iterations) * case.batch * _multiply_adds(case) * passes / rate
     return START_S.get(case.runtime, 1.0) + work_s + case.energy_window_s
+
+
+def _multiply_adds(case: Case) -> float:
+    """Of one sample of the case."""
+    row = case.model_row
+    if row is None:
+        return UNKNOWN_MULTIPLY_ADDS if case.model else 0.0
+    return row.multiply_adds * (case.seq_len if row.takes_ids else 1)

@@ -12,7 +12,7 @@ from typing import Any
 from pybench.case import Case
 from pybench.factors import BOARD_SETTINGS, PRECISIONS, SYNTHETIC, quantised_type
 from pybench.machine.facts import ALSO_NEEDED, Facts, package_of
-from pybench.recipe import RUN_FROM_ONNX, TRAINED_WITHOUT_GPU, is_built_in
+from pybench.recipe import RUN_FROM_ONNX, is_built_in
 
 Reason = tuple[str, str]
 
@@ -137,7 +137,8 @@ def _provider(case: Case, facts: Facts) -> Reason | None:
 
 def _training(case: Case, facts: Facts) -> Reason | None:
     """Whether the weights that the case asks for can be made here, with whatever GPU there is."""
-    if case.checkpoint != SYNTHETIC or case.model in TRAINED_WITHOUT_GPU:
+    row = case.model_row
+    if case.checkpoint != SYNTHETIC or (row is not None and row.trains_on_cpu):
         return None
     if not facts["torch"]["available"]:
         return "no_torch", f"torch trains {case.model} ({facts['torch']['why']}); {INSTALL['torch']}"

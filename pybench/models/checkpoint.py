@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pybench.catalogue.code import named_code
+from pybench.catalogue.models import Model
 from pybench.errors import InputError, UnsupportedError
 
 State = dict[str, Tensor]
@@ -25,10 +27,13 @@ _PREFIXES = ("module.", "_orig_mod.", "model.")  # of DataParallel, of torch.com
 _LISTED = 5  # names in a message
 
 
-def read_state(path: Path, model: str) -> State:
+def read_state(path: Path, model: Model) -> State:
     """The tensors of a file under this model's names. Raises InputError for a file that holds no tensors."""
     stored = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
-    return _renamed(stored, model)
+    state = _unwrapped(stored)
+    if model.translate is not None:
+        state = named_code(model.translate)(state)
+    return state
 
 
 def difference(model: nn.Module, state: State) -> str:
@@ -81,19 +86,10 @@ def _read_safetensors(path: Path) -> State:
     return state
 
 
-def _renamed(state: State, model: str) -> State:
+def _unwrapped(state: State) -> State:
     while prefix := next((each for each in _PREFIXES if all(name.startswith(each) for name in state)), ""):
         state = {name.removeprefix(prefix): value for name, value in state.items()}
-    if model != "distilbert":
-        return state
-    # Older files keep the positions 0, 1, 2, ... as a buffer; a bare DistilBertModel has no prefix, and the head of the
-    # masked language model (vocab_*) has no part in classifying.
-    bare = any(name.startswith("embeddings.") for name in state)
-    return {
-        f"distilbert.{name}" if bare and name.startswith(("embeddings.", "transformer.")) else name: value
-        for name, value in state.items()
-        if not name.endswith("position_ids") and not name.startswith("vocab_")
-    }
+    return state
 
 
 def _first_line(error: Exception) -> str:

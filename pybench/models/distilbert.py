@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor, nn
 
-VOCABULARY = 30_522
-POSITIONS = 512
+from pybench.catalogue.models import DISTILBERT_IDS, DISTILBERT_POSITIONS
+
 WIDTH = 768
 LAYERS = 6
 HEADS = 12
@@ -27,8 +27,8 @@ class Embeddings(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.word_embeddings = nn.Embedding(VOCABULARY, WIDTH)
-        self.position_embeddings = nn.Embedding(POSITIONS, WIDTH)
+        self.word_embeddings = nn.Embedding(DISTILBERT_IDS, WIDTH)
+        self.position_embeddings = nn.Embedding(DISTILBERT_POSITIONS, WIDTH)
         self.LayerNorm = nn.LayerNorm(WIDTH, EPSILON)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -132,3 +132,17 @@ class DistilBert(nn.Module):
         first = self.distilbert(ids)[:, 0]  # [N, D]
         logits: Tensor = self.classifier(functional.relu(self.pre_classifier(first)))
         return logits
+
+
+def translated(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors of transformers' files under the names used here.
+
+    Older files keep the positions 0, 1, 2, ... as a buffer. The names of a bare DistilBertModel have no prefix. The
+    head of the masked language model (vocab_*) has no part in classifying.
+    """
+    bare = any(name.startswith("embeddings.") for name in state)
+    return {
+        f"distilbert.{name}" if bare and name.startswith(("embeddings.", "transformer.")) else name: value
+        for name, value in state.items()
+        if not name.endswith("position_ids") and not name.startswith("vocab_")
+    }

@@ -19,8 +19,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from pybench.catalogue.models import Model
 from pybench.errors import UnsupportedError
-from pybench.models.catalogue import Description
 
 OPSET = 20
 OUTPUT_NAME = "logits"
@@ -29,7 +29,7 @@ WEIGHT = ".weight"
 SCOPES_KEY = "pkg.torch.onnx.name_scopes"  # where the exporter notes the modules that a node comes from
 
 
-def export_onnx(model: nn.Module, description: Description, path: Path, metadata: Mapping[str, str]) -> None:
+def export_onnx(model: nn.Module, row: Model, path: Path, metadata: Mapping[str, str]) -> None:
     """Writes `model` to `path`. `metadata`: stored in the file as its properties (short texts)."""
     try:
         import onnx
@@ -39,17 +39,17 @@ def export_onnx(model: nn.Module, description: Description, path: Path, metadata
             f"exporting to ONNX needs {error.name}", code="no_onnx", hint="install pybench[onnx]"
         ) from error
     batch = torch.export.Dim("batch", min=1, max=65_536)
-    if description.takes_ids:
+    if row.takes_ids:
         example = torch.zeros(2, EXAMPLE_TOKENS, dtype=torch.int64)
-        dynamic = {0: batch, 1: torch.export.Dim("tokens", min=2, max=description.positions)}
+        dynamic = {0: batch, 1: torch.export.Dim("tokens", min=2, max=row.longest_sequence)}
     else:
-        example = torch.zeros(2, *description.input_shape)
+        example = torch.zeros(2, *row.shape)
         dynamic = {0: batch}
     with warnings.catch_warnings(), _quiet("torch.onnx", "onnxscript"):
         warnings.simplefilter("ignore")  # deprecations inside torch's own exporter
         program = torch.onnx.export(
             model.eval(), (example,), dynamo=True, dynamic_shapes=(dynamic,), opset_version=OPSET, verbose=False,
-            input_names=[description.input_name], output_names=[OUTPUT_NAME], external_data=False,
+            input_names=[row.input], output_names=[OUTPUT_NAME], external_data=False,
         )  # fmt: skip
     if program is None:  # for the type checker: only dynamo=False returns nothing
         raise UnsupportedError("torch exported nothing", code="export_failed")

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor, nn
 
-from pybench.models.catalogue import POSITIONS, VOCABULARY
+from pybench.catalogue.models import TINYLM_POSITIONS, TOKENIZER_IDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Size:
     heads: int
 
 
-SIZES = {"tinylm-small": Size(256, 4, 4), "tinylm-large": Size(512, 8, 8)}
+SMALL, LARGE = Size(256, 4, 4), Size(512, 8, 8)
 
 
 class Attention(nn.Module):
@@ -73,7 +73,7 @@ class Block(nn.Module):
 class TinyLm(nn.Module):
     """ids [N, T] (int64) -> logits of the token after each sequence [N, V]; `every_position` gives [N, T, V]."""
 
-    def __init__(self, size: Size, vocabulary: int = VOCABULARY, positions: int = POSITIONS) -> None:
+    def __init__(self, size: Size, vocabulary: int = TOKENIZER_IDS, positions: int = TINYLM_POSITIONS) -> None:
         super().__init__()
         self.embed = nn.Embedding(vocabulary, size.width)
         self.position = nn.Embedding(positions, size.width)
@@ -103,3 +103,13 @@ class TinyLm(nn.Module):
             x = block(x)
         out: Tensor = self.norm(x)
         return out
+
+
+def small(vocabulary: int) -> TinyLm:
+    """tinylm-small, which embeds so many ids."""
+    return TinyLm(SMALL, vocabulary)
+
+
+def large(vocabulary: int) -> TinyLm:
+    """tinylm-large, which embeds so many ids."""
+    return TinyLm(LARGE, vocabulary)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pybench.case import Case
+from pybench.catalogue.models import MODELS
 from pybench.criteria import idle_factors
 from pybench.errors import Problem
 from pybench.factors import (
@@ -20,20 +21,16 @@ from pybench.factors import (
     CALIBRATIONS_OF,
     ENGINE_FACTORS,
     FACTORS,
-    IMAGE_MODELS,
-    LANGUAGE_MODELS,
-    LONGEST_SEQUENCE,
     QAT,
     QUANTISING_FACTORS,
     SYNTHETIC,
-    TOKEN_MODELS,
     quantised_type,
 )
 from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.document import Node
 from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.values import PSEUDO_FACTORS
-from pybench.recipe import DEFAULT_IMAGES, SYNTHETIC_TRAINING, TRAINED_ON, default_quantiser, is_built_in
+from pybench.recipe import default_quantiser, is_built_in
 
 _SETTABLE = {**FACTORS, **PSEUDO_FACTORS}
 LANGUAGE_FACTORS = frozenset(
@@ -47,6 +44,9 @@ BY_TORCH = ("train", "tokenize")  # workloads whose runtime needs no saying
 WITHOUT_MODEL = ("tokenize",)  # tokenizing may feed a model, or be measured alone
 NEEDS_LANGUAGE_MODEL = ("train", "tokenize")
 NEEDS_IMAGE_MODEL = ("accuracy",)
+_LANGUAGE_MODELS = ", ".join(name for name, model in MODELS.items() if model.takes_text)
+_IMAGE_MODELS = ", ".join(name for name, model in MODELS.items() if model.takes_images)
+_TRAINABLE_MODELS = ", ".join(name for name, model in MODELS.items() if model.images_to_train is not None)
 
 _IDLE_BECAUSE = {
     "runtime": "without a model nothing is executed",
@@ -156,24 +156,22 @@ class CaseBuilder:
     def _check_model(self, settings: dict[str, Setting], workload: str, model: str | None) -> None:
         if model is None or workload not in FACTORS["model"].workloads:
             return
-        path = settings["model"].path
-        if workload in NEEDS_LANGUAGE_MODEL and model not in LANGUAGE_MODELS:
-            self._say(
-                path, f"workload {workload} takes a language model, not {model}", f"one of {', '.join(LANGUAGE_MODELS)}"
-            )
-        if workload in NEEDS_IMAGE_MODEL and is_built_in("model", model) and model not in IMAGE_MODELS:
-            hint = f"one of {', '.join(IMAGE_MODELS)}, or your own ONNX file"
+        path, row = settings["model"].path, MODELS.get(model)
+        if workload in NEEDS_LANGUAGE_MODEL and (row is None or not row.takes_text):
+            self._say(path, f"workload {workload} takes a language model, not {model}", f"one of {_LANGUAGE_MODELS}")
+        if workload in NEEDS_IMAGE_MODEL and row is not None and not row.takes_images:
+            hint = f"one of {_IMAGE_MODELS}, or your own ONNX file"
             self._say(path, f"workload {workload} takes an image model, not {model}", hint)
-        longest = LONGEST_SEQUENCE.get(model)
+        longest = None if row is None else row.longest_sequence
         if longest is not None and (_value(settings, "seq_len") or 0) > longest:
             self._say(settings["seq_len"].path, f"{model} takes sequences of up to {longest} tokens")
         checkpoint = _value(settings, "checkpoint")
-        if checkpoint is not None and not is_built_in("model", model):
+        if checkpoint is not None and row is None:
             self._say(
                 settings["checkpoint"].path, "`checkpoint` is for built-in models; an ONNX file holds its weights"
             )
-        elif checkpoint == SYNTHETIC and model not in SYNTHETIC_TRAINING:
-            hint = f"those that are: {', '.join(SYNTHETIC_TRAINING)}"
+        elif checkpoint == SYNTHETIC and row is not None and row.images_to_train is None:
+            hint = f"those that are: {_TRAINABLE_MODELS}"
             self._say(settings["checkpoint"].path, f"{model} is not trained on {SYNTHETIC}", hint)
 
     def _check_arrivals(self, settings: dict[str, Setting], workload: str) -> None:
@@ -205,9 +203,10 @@ class CaseBuilder:
     def _check_training(self, settings: dict[str, Setting], path: Path, claimed: str) -> None:
         """Whether the quantiser qat can train the model on, and knows what is asked of it."""
         model, checkpoint = _value(settings, "model"), _value(settings, "checkpoint")
-        if model is not None and checkpoint != SYNTHETIC and not (checkpoint is None and model in TRAINED_ON):
-            known = ", ".join(SYNTHETIC_TRAINING)
-            hint = f"`checkpoint: {SYNTHETIC}` with one of {known}; or export a model of your own by torch"
+        row = MODELS.get(model)
+        has_data = checkpoint is None and row is not None and row.trained_on is not None
+        if model is not None and checkpoint != SYNTHETIC and not has_data:
+            hint = f"`checkpoint: {SYNTHETIC}` with one of {_TRAINABLE_MODELS}; or export a model of your own by torch"
             self._say(path, f"the quantiser {QAT} trains weights on, and has no data for those of {model}", hint)
         if claimed != "int8":
             self._say(path, f"the quantiser {QAT} rounds to int8, not to {claimed}", "take pybench or modelopt")
@@ -226,7 +225,7 @@ class CaseBuilder:
             values["runtime"] = "torch"
         if values["workload"] == "accuracy" and values.get("images") is None:
             trained = values.get("checkpoint") == SYNTHETIC
-            values["images"] = SYNTHETIC if trained else DEFAULT_IMAGES[values["model"]]
+            values["images"] = SYNTHETIC if trained else MODELS[values["model"]].trained_on
         digests = {name: self._digest(name, settings) for name in values}
         return Case(**values, sources=tuple(sorted((name, digest) for name, digest in digests.items() if digest)))
 
@@ -274,8 +273,8 @@ def _missing(settings: dict[str, Setting], workload: str, model: str | None) -> 
         return []
     found = []
     if model is None and workload not in WITHOUT_MODEL:
-        family = LANGUAGE_MODELS if workload in NEEDS_LANGUAGE_MODEL else FACTORS["model"].choices
-        found.append(("model", f"one of {', '.join(family)}"))
+        family = _LANGUAGE_MODELS if workload in NEEDS_LANGUAGE_MODEL else ", ".join(MODELS)
+        found.append(("model", f"one of {family}"))
     if _value(settings, "runtime") is None and workload not in BY_TORCH:
         found.append(("runtime", f"one of {', '.join(FACTORS['runtime'].choices)}"))
     if workload in WITHOUT_MODEL and model is None and _value(settings, "path") == "none":
@@ -285,9 +284,10 @@ def _missing(settings: dict[str, Setting], workload: str, model: str | None) -> 
                 f"one of {', '.join(FACTORS['path'].choices[1:])}; without one and without a model nothing is done",
             )
         )
-    judges = model is not None and (model in IMAGE_MODELS or not is_built_in("model", model))  # others: a misfit
-    trained = _value(settings, "checkpoint") == SYNTHETIC
-    given = trained or model in DEFAULT_IMAGES or _value(settings, "images") is not None
+    row = MODELS.get(model or "")
+    judges = model is not None and (row is None or row.takes_images)  # others: a misfit
+    trained = _value(settings, "checkpoint") == SYNTHETIC or (row is not None and row.trained_on is not None)
+    given = trained or _value(settings, "images") is not None
     if workload == "accuracy" and judges and not given:
         found.append(("images", f"{SYNTHETIC}, or a folder with one folder of images a class"))
     return found
@@ -299,14 +299,14 @@ def _misplaced(name: str, workload: str | None, model: str | None) -> str | None
         return f"`{name}` means nothing for workload {workload}"
     if model is None:
         return None
-    built_in = is_built_in("model", model)
-    if name in LANGUAGE_FACTORS and built_in and model not in TOKEN_MODELS:
+    row = MODELS.get(model)
+    if name in LANGUAGE_FACTORS and row is not None and not row.takes_ids:
         return f"`{name}` means nothing for {model}, which takes no tokens"
-    if name in TEXT_FACTORS and not built_in:
+    if name in TEXT_FACTORS and row is None:
         return f"`{name}` means nothing for an ONNX file of your own: its input is synthetic"
-    if name in TEXT_FACTORS and model not in LANGUAGE_MODELS:
+    if name in TEXT_FACTORS and row is not None and not row.takes_text:
         return f"`{name}` means nothing for {model}: its ids are synthetic"
-    if name in IMAGE_FACTORS and built_in and model not in IMAGE_MODELS:
+    if name in IMAGE_FACTORS and row is not None and not row.takes_images:
         return f"`{name}` means nothing for {model}, which takes no images"
     return None
 

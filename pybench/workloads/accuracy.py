@@ -89,8 +89,8 @@ def image_source(request: Request) -> Any:
 
 def image_shape(opened: Opened) -> Shape:
     """(channels, height, width) of the model's one input. Raises InputError for a model that takes no images."""
-    if opened.description is not None and opened.description.kind == "image":
-        channels, height, width = opened.description.input_shape
+    if opened.row is not None and opened.row.takes_images:
+        channels, height, width = opened.row.shape
         return channels, height, width
     specs = opened.session.inputs
     shape = specs[0].shape

@@ -8,7 +8,6 @@ be compared with. Outputs are not judged: `accuracy` does that.
 
 from __future__ import annotations
 
-from pybench.models.catalogue import is_language
 from pybench.workloads.feeding import PERIOD, TokenFeed, feeding, record_fed
 from pybench.workloads.inputs import random_arrays
 from pybench.workloads.opening import Opened, conclude, open_model
@@ -18,7 +17,8 @@ from pybench.workloads.result import Request, Result
 
 def run(request: Request) -> Result:
     case = request.case
-    if is_language(case.model) and (case.path != "none" or case.fed):
+    row = case.model_row
+    if row is not None and row.takes_text and (case.path != "none" or case.fed):
         return _run_fed(request)
     opened = open_model(request)
     inputs = random_arrays(opened.session.inputs, opened.name, case.batch, case.seq_len, request.seed)

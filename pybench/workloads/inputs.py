@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pybench.models.catalogue import BUILT_IN
+from pybench.catalogue.models import MODELS
 from pybench.runtimes.session import TensorSpec
 
 # Ids, masks and token types of a user's model are all valid below this; its vocabulary is not known.
@@ -25,7 +25,7 @@ def random_arrays(specs: Sequence[TensorSpec], model: str, batch: int, tokens: i
     contradicts `batch` or `tokens`.
     """
     generator = np.random.default_rng(seed)
-    known = BUILT_IN.get(model)
+    known = MODELS.get(model)
     below = known.vocabulary if known is not None and known.vocabulary is not None else INTEGERS_BELOW
     arrays: Arrays = {}
     for spec in specs:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
+from pybench.catalogue.models import MODELS, Model
 from pybench.cautions import Caution, CautionCode
 from pybench.errors import InputError, UnsupportedError
 from pybench.factors import RUNTIMES
-from pybench.models.catalogue import BUILT_IN, VOCABULARY, Description, is_language
 from pybench.precision.audit import Audit
-from pybench.recipe import RUN_FROM_ONNX, TRAINED_ON
+from pybench.recipe import RUN_FROM_ONNX
 from pybench.runtimes.providers import is_whole
 from pybench.runtimes.session import Session, TensorSpec
 from pybench.workloads import auditing
@@ -41,23 +41,23 @@ COMPILING = {
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """`name`: for messages. `description`: None for a user's file. `language`: whether its first input is token ids.
-    `metadata`: short texts that an ONNX file carries."""
+    """`name`: for messages. `row`: of a built-in model; None for a user's file. `language`: whether its first input is
+    token ids. `metadata`: short texts that an ONNX file carries."""
 
     session: Session
     name: str
-    description: Description | None
+    row: Model | None
     language: bool
     audit: Callable[[], Audit]
     metadata: dict[str, str]
 
 
-def open_model(request: Request, *, vocabulary: int = VOCABULARY, deterministic: bool = False) -> Opened:
-    """Opens the model of the case. `vocabulary`: ids that a built-in language model has to embed."""
+def open_model(request: Request, *, vocabulary: int = 0, deterministic: bool = False) -> Opened:
+    """Opens the model of the case. `vocabulary`: ids that a built-in language model has to embed at least."""
     case = request.case
     if case.model is None:
-        raise InputError(f"{case.workload} needs a model", hint=f"built in: {', '.join(BUILT_IN)}")
-    _check_sequence(case)
+        raise InputError(f"{case.workload} needs a model", hint=f"built in: {', '.join(MODELS)}")
+    check_sequence(case)
     if case.runtime in RUN_FROM_ONNX:
         _check_vocabulary(case, vocabulary)
     if case.runtime == "onnxruntime":
@@ -92,8 +92,9 @@ def conclude(result: Result, opened: Opened, case: Case) -> Result:
 
 def weight_cautions(case: Case) -> list[Caution]:
     """A caution for a built-in model with seeded random weights, where its outputs could be taken seriously."""
-    known = case.model not in BUILT_IN or case.model in TRAINED_ON or case.checkpoint is not None
-    if known or case.workload not in ("infer", "accuracy"):
+    row = case.model_row
+    trained = row is None or row.trained_on is not None or case.checkpoint is not None
+    if trained or case.workload not in ("infer", "accuracy"):
         return []
     return [Caution(CautionCode.UNTRAINED_WEIGHTS, f"{case.model} without a checkpoint")]
 
@@ -107,19 +108,19 @@ def partition_cautions(labels: Mapping[str, Any]) -> list[Caution]:
     return [Caution(CautionCode.MODEL_SPLIT, f"parts of the graph: {parts}", "latency_mean_ms")]
 
 
-def _check_sequence(case: Case) -> None:
-    description = BUILT_IN.get(case.model or "")
-    positions = None if description is None else description.positions
+def check_sequence(case: Case) -> None:
+    """Raises InputError for a sequence longer than the model has learned positions for."""
+    positions = None if case.model_row is None else case.model_row.longest_sequence
     if positions is not None and case.seq_len > positions:
         raise InputError(f"{case.model} has {positions} positions, the case asks for seq_len {case.seq_len}")
 
 
 def _check_vocabulary(case: Case, vocabulary: int) -> None:
     """An exported model embeds as many ids as it was built with; more would be read from beyond its table."""
-    description = BUILT_IN.get(case.model or "")
-    if description is not None and is_language(case.model) and vocabulary > description.outputs:
+    row = case.model_row
+    if row is not None and row.takes_text and vocabulary > row.outputs:
         raise InputError(
-            f"the tokenizer has {vocabulary} ids, the exported {case.model} embeds {description.outputs}",
+            f"the tokenizer has {vocabulary} ids, the exported {case.model} embeds {row.outputs}",
             hint="use runtime: torch, which builds the model for the tokenizer",
         )
 
@@ -133,7 +134,7 @@ def _open_onnx(request: Request) -> Opened:
         raise InputError(f"no ONNX file was prepared for {case.model}")
     if not path.is_file():
         raise InputError(f"{path} does not exist")
-    description = BUILT_IN.get(case.model or "")
+    row = case.model_row
     threads = allowed_threads(case)
     session = onnxruntime.open_session(
         path, precision=case.precision, threads=threads, device=case.device, provider=case.provider, launch=case.launch
@@ -141,12 +142,12 @@ def _open_onnx(request: Request) -> Opened:
     if not session.inputs:
         raise InputError(f"{path} has no input")
     language = session.inputs[0].dtype.kind == "i"
-    name = case.model if description is not None else str(path)
+    name = case.model if row is not None else str(path)
 
     def audit() -> Audit:
         return auditing.of_onnxruntime(session, path, case)
 
-    return Opened(session, str(name), description, language, audit, session.metadata)
+    return Opened(session, str(name), row, language, audit, session.metadata)
 
 
 def _open_engine(request: Request) -> Opened:
@@ -161,13 +162,13 @@ def _open_engine(request: Request) -> Opened:
         return auditing.of_engine(session, graph, case.precision)
 
     language = session.inputs[0].dtype.kind == "i"
-    return Opened(session, str(case.model), BUILT_IN.get(case.model or ""), language, audit, graph["metadata"])
+    return Opened(session, str(case.model), case.model_row, language, audit, graph["metadata"])
 
 
 def _open_torch(request: Request, vocabulary: int, deterministic: bool) -> Opened:
     case = request.case
-    description = BUILT_IN.get(case.model or "")
-    if description is None:
+    row = case.model_row
+    if row is None:
         raise UnsupportedError(
             f"torch runs the built-in models, not {case.model}", code="onnx_in_torch", hint="use runtime: onnxruntime"
         )
@@ -177,16 +178,16 @@ def _open_torch(request: Request, vocabulary: int, deterministic: bool) -> Opene
     # Refused precisions and devices are told before anything is built.
     kind = torch.set_up(case.precision, allowed_threads(case), case.device)
     checkpoint = request.artefacts.get("checkpoint") or request.files.get("checkpoint")
-    module = build(description.name, checkpoint=checkpoint, vocabulary=max(vocabulary, VOCABULARY))
-    language = description.takes_ids
-    shape = (None, None) if language else (None, *description.input_shape)
-    spec = torch.spec_of(description.input_name, shape, language)
+    outputs = max(vocabulary, row.outputs) if row.takes_text else None
+    module = build(row.name, checkpoint=checkpoint, outputs=outputs)
+    shape = (None, None) if row.takes_ids else (None, *row.shape)
+    spec = torch.spec_of(row.input, shape, row.takes_ids)
     session = _torch_session(case, module, spec, {"kind": kind, "deterministic": deterministic})
 
     def audit() -> Audit:
         return auditing.of_torch(session, case.precision, torch.flags())
 
-    return Opened(session, description.name, description, language, audit, {})
+    return Opened(session, row.name, row, row.takes_ids, audit, {})
 
 
 def _torch_session(case: Case, module: Any, spec: TensorSpec, options: Mapping[str, Any]) -> Any:

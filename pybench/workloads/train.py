@@ -14,15 +14,16 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
-from pybench.errors import InputError, UnsupportedError
+from pybench.catalogue.models import MODELS
+from pybench.errors import UnsupportedError
 from pybench.models.building import build
-from pybench.models.catalogue import POSITIONS, VOCABULARY, is_language
 from pybench.models.tinylm import TinyLm
 from pybench.precision.audit import audit_parameters
 from pybench.runtimes import torch as runtime
 from pybench.runtimes.session import Wait
 from pybench.workloads.doubts import allowed_threads
 from pybench.workloads.feeding import PERIOD, TokenFeed, ahead, record_fed
+from pybench.workloads.opening import check_sequence
 from pybench.workloads.recording import TIMING, Amounts
 from pybench.workloads.result import Measured, Request, Result, Verdict
 
@@ -34,16 +35,18 @@ AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
 
 def run(request: Request) -> Result:
     case = request.case
-    if case.runtime != "torch" or not is_language(case.model):
+    row = case.model_row
+    if case.runtime != "torch" or row is None or not row.takes_text:
+        known = " or ".join(name for name, model in MODELS.items() if model.takes_text)
         raise UnsupportedError(
-            f"training {case.model} in {case.runtime} is not offered", code="no_training",
-            hint="train tinylm-small or tinylm-large with runtime: torch",
-        )  # fmt: skip
-    if case.seq_len > POSITIONS:
-        raise InputError(f"{case.model} has {POSITIONS} positions, the case asks for seq_len {case.seq_len}")
+            f"training {case.model} in {case.runtime} is not offered",
+            code="no_training",
+            hint=f"train {known} with runtime: torch",
+        )
+    check_sequence(case)
     kind = runtime.set_up(case.precision, allowed_threads(case), case.device, training=True)
     with TokenFeed(request) as feed:
-        trainer = Trainer(request, kind, max(feed.vocabulary, VOCABULARY))
+        trainer = Trainer(request, kind, max(feed.vocabulary, row.outputs))
         feed.bring_to(kind)
         uuid = runtime.gpu_uuid() if kind == "cuda" else None
         amounts = Amounts(samples=case.batch, tokens=case.batch * case.seq_len)
@@ -62,7 +65,7 @@ class Trainer:
         case = request.case
         self.case, self.kind = case, kind
         checkpoint = request.files.get("checkpoint")
-        model = build(case.model or "", seed=request.seed, checkpoint=checkpoint, vocabulary=vocabulary)
+        model = build(case.model or "", seed=request.seed, checkpoint=checkpoint, outputs=vocabulary)
         assert isinstance(model, TinyLm)  # for the type checker: `run` has refused all others
         self.model = model.train().to(kind)
         self.optimiser = torch.optim.AdamW(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from pybench.catalogue.models import MODELS
 from pybench.errors import InputError
 from pybench.models.building import build
 from pybench.models.checkpoint import difference, read_state
@@ -19,7 +20,7 @@ STATE = {"fc.weight": torch.ones(2, 3), "fc.bias": torch.zeros(2)}
 def test_the_wrappings_of_trainers_are_taken_off(tmp_path: Path, prefix: str, wrapping: str | None) -> None:
     stored = {prefix + name: value for name, value in STATE.items()}
     torch.save({wrapping: stored, "epoch": 3} if wrapping else stored, tmp_path / "weights.pt")
-    assert read_state(tmp_path / "weights.pt", "resnet50").keys() == STATE.keys()
+    assert read_state(tmp_path / "weights.pt", MODELS["resnet50"]).keys() == STATE.keys()
 
 
 def test_a_bare_distilbert_gets_its_prefix_and_parts_that_do_not_classify_are_left_out(tmp_path: Path) -> None:
@@ -27,7 +28,7 @@ def test_a_bare_distilbert_gets_its_prefix_and_parts_that_do_not_classify_are_le
     bare = {name.removeprefix("distilbert."): value for name, value in own.state_dict().items()}
     others = {"embeddings.position_ids": torch.arange(512), "vocab_projector.bias": torch.zeros(30_522)}
     torch.save(bare | others, tmp_path / "bare.pt")
-    state = read_state(tmp_path / "bare.pt", "distilbert")
+    state = read_state(tmp_path / "bare.pt", MODELS["distilbert"])
     assert difference(own, state) == ""
     torch.save({name: value for name, value in bare.items() if "classifier" not in name}, tmp_path / "headless.pt")
     with pytest.raises(InputError, match=r"missing \(classifier\.bias, classifier\.weight, distilbert\.tr"):

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import nn
 
+from pybench.catalogue.models import MODELS
 from pybench.models.building import build
-from pybench.models.catalogue import BUILT_IN
 from pybench.models.distilbert import DistilBert
 from pybench.models.export import OPSET, export_onnx
 from pybench.models.mlp import Mlp
@@ -25,9 +25,7 @@ from pybench.runtimes import onnxruntime
 
 def test_two_exports_are_equal_and_hold_no_path_of_this_machine(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        export_onnx(
-            build("digits-cnn"), BUILT_IN["digits-cnn"], tmp_path / f"{name}.onnx", {"pybench.weights": "random"}
-        )
+        export_onnx(build("digits-cnn"), MODELS["digits-cnn"], tmp_path / f"{name}.onnx", {"pybench.weights": "random"})
     content = (tmp_path / "one.onnx").read_bytes()
     assert content == (tmp_path / "two.onnx").read_bytes()
     assert b"site-packages" not in content
@@ -37,7 +35,7 @@ def test_two_exports_are_equal_and_hold_no_path_of_this_machine(tmp_path: Path) 
 
 def test_an_export_has_a_free_batch_and_gives_what_torch_gives(tmp_path: Path) -> None:
     model = build("digits-cnn", seed=2)
-    export_onnx(model, BUILT_IN["digits-cnn"], tmp_path / "model.onnx", {"a": "b"})
+    export_onnx(model, MODELS["digits-cnn"], tmp_path / "model.onnx", {"a": "b"})
     stored = onnx.load(tmp_path / "model.onnx")
     onnx.checker.check_model(stored, full_check=True)
     assert stored.opset_import[0].version == OPSET
@@ -54,8 +52,8 @@ def test_an_export_has_a_free_batch_and_gives_what_torch_gives(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "module", "shape"),
     [
-        pytest.param("mobilenet-v1", lambda: build("mobilenet-v1", classes=7), (3, 32, 32), marks=pytest.mark.slow),
-        pytest.param("mobilenet-v2", lambda: build("mobilenet-v2", classes=7), (3, 32, 32), marks=pytest.mark.slow),
+        pytest.param("mobilenet-v1", lambda: build("mobilenet-v1", outputs=7), (3, 32, 32), marks=pytest.mark.slow),
+        pytest.param("mobilenet-v2", lambda: build("mobilenet-v2", outputs=7), (3, 32, 32), marks=pytest.mark.slow),
         ("unet3d", lambda: Unet3d(width=4), (1, 16, 8, 24)),
         ("mlp", Mlp, (64,)),
         pytest.param("resnet50", ResNet50, (3, 224, 224), marks=pytest.mark.slow),
@@ -68,8 +66,8 @@ def test_onnxruntime_gives_what_torch_gives(
 ) -> None:
     torch.manual_seed(0)
     model = module().eval()
-    description = replace(BUILT_IN[name], input_shape=shape)
-    export_onnx(model, description, tmp_path / "model.onnx", {})
+    row = replace(MODELS[name], shape=shape)
+    export_onnx(model, row, tmp_path / "model.onnx", {})
     stored = onnx.load(tmp_path / "model.onnx")
     assert not {"BatchNormalization", "Identity"} & {node.op_type for node in stored.graph.node}
     session = onnxruntime.open_session(tmp_path / "model.onnx", precision="fp32", threads=1, device="cpu")
@@ -78,13 +76,13 @@ def test_onnxruntime_gives_what_torch_gives(
     with torch.inference_mode():
         expected = model(torch.from_numpy(given)).numpy()
     assert np.abs(expected).max() > 1e-3, "an untrained model whose outputs vanish compares nothing"
-    assert np.allclose(session.run({description.input_name: given})[0], expected, rtol=1e-3, atol=1e-4)
+    assert np.allclose(session.run({row.input: given})[0], expected, rtol=1e-3, atol=1e-4)
 
 
 def test_nodes_are_named_after_the_module_they_come_from(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = DistilBert(layers=1).eval()
-    export_onnx(model, BUILT_IN["distilbert"], tmp_path / "encoder.onnx", {})
+    export_onnx(model, MODELS["distilbert"], tmp_path / "encoder.onnx", {})
     nodes = onnx.load(tmp_path / "encoder.onnx").graph.node
     names = [node.name for node in nodes]
     assert len(set(names)) == len(names)
@@ -105,14 +103,14 @@ def test_nodes_are_named_after_the_module_they_come_from(tmp_path: Path) -> None
 
 
 def test_a_folded_convolution_is_named_by_itself_and_not_by_its_norm(tmp_path: Path) -> None:
-    export_onnx(build("digits-cnn"), BUILT_IN["digits-cnn"], tmp_path / "model.onnx", {})
+    export_onnx(build("digits-cnn"), MODELS["digits-cnn"], tmp_path / "model.onnx", {})
     names = [node.name for node in onnx.load(tmp_path / "model.onnx").graph.node]
     assert names[:4] == ["conv1/Conv", "relu/Relu", "conv2/Conv", "relu/Relu_2"]
 
 
 def test_a_language_model_is_exported_with_a_free_sequence(tmp_path: Path) -> None:
     model = TinyLm(Size(64, 1, 1), vocabulary=90).eval()
-    export_onnx(model, BUILT_IN["tinylm-small"], tmp_path / "lm.onnx", {})
+    export_onnx(model, MODELS["tinylm-small"], tmp_path / "lm.onnx", {})
     session = onnxruntime.open_session(tmp_path / "lm.onnx", precision="fp32", threads=1, device="cpu")
     for shape in ((1, 5), (3, 33)):
         ids = np.random.default_rng(0).integers(0, 90, shape)

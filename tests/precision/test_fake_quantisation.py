@@ -11,8 +11,8 @@ import torch.nn.functional as functional
 from onnx import numpy_helper
 
 from pybench.case import Case
+from pybench.catalogue.models import MODELS
 from pybench.models.building import build
-from pybench.models.catalogue import BUILT_IN
 from pybench.models.export import export_onnx
 from pybench.models.images import read_digits
 from pybench.precision.audit import audit_onnx
@@ -43,7 +43,7 @@ def trained() -> torch.nn.Module:
 
 
 def test_the_export_is_symmetric_qdq_around_every_layer(trained: torch.nn.Module, tmp_path: Path) -> None:
-    export_onnx(trained, BUILT_IN["digits-cnn"], tmp_path / "qat.onnx", {})
+    export_onnx(trained, MODELS["digits-cnn"], tmp_path / "qat.onnx", {})
     graph = onnx.load(tmp_path / "qat.onnx").graph
     onnx.checker.check_model(str(tmp_path / "qat.onnx"), full_check=True)
     assert audit_onnx(tmp_path / "qat.onnx", "int8").facts["quantised_nodes"] == 4
@@ -55,7 +55,7 @@ def test_the_export_is_symmetric_qdq_around_every_layer(trained: torch.nn.Module
 
 
 def test_the_file_computes_what_was_trained(trained: torch.nn.Module, tmp_path: Path) -> None:
-    export_onnx(trained, BUILT_IN["digits-cnn"], tmp_path / "qat.onnx", {})
+    export_onnx(trained, MODELS["digits-cnn"], tmp_path / "qat.onnx", {})
     pixels, labels = digits()
     with torch.inference_mode():
         expected = trained(pixels[:64]).numpy()

@@ -151,11 +151,11 @@ def test_equal_seeds_give_equal_inputs_and_other_seeds_others() -> None:
 
 def test_a_users_language_model_is_told_by_its_integer_input(tmp_path: Path) -> None:
     """Its vocabulary is not known, so its ids stay below two; its tokens are counted all the same, in int8 as well."""
-    from pybench.models.catalogue import BUILT_IN
+    from pybench.catalogue.models import MODELS
     from pybench.models.export import export_onnx
     from pybench.models.tinylm import Size, TinyLm
 
-    export_onnx(TinyLm(Size(64, 1, 1), vocabulary=9).eval(), BUILT_IN["tinylm-small"], tmp_path / "lm.onnx", {})
+    export_onnx(TinyLm(Size(64, 1, 1), vocabulary=9).eval(), MODELS["tinylm-small"], tmp_path / "lm.onnx", {})
     case = DIGITS.with_factors(model="lm.onnx", seq_len=12, sources=(("model", "a" * 64),))
     for precision in ("fp32", "int8"):
         result = run(case.with_factors(precision=precision), {"model": tmp_path / "lm.onnx"})

@@ -19,12 +19,12 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor, nn
 
+from pybench.catalogue.models import MODELS
 from pybench.errors import UnsupportedError
 from pybench.factors import SYNTHETIC
 from pybench.models.images.normalisation import IMAGENET_DEVIATION, IMAGENET_MEAN
 from pybench.models.images.rendering import render
 from pybench.models.images.synthetic import DIFFICULTY, VALIDATION_IMAGES, draw_scenes
-from pybench.recipe import TRAINED_WITHOUT_GPU
 
 Shape = tuple[int, int, int]
 
@@ -57,9 +57,8 @@ class Course:
 
 def course_of(model: str, images: int) -> Course:
     """What a built-in model is trained with."""
-    if model == "vgg16-cifar10":
-        return Course(images, batch=512, rate=0.1)  # no shortcuts: a higher rate does not start
-    return Course(images, batch=64, rate=0.4) if model == "digits-cnn" else Course(images)
+    row = MODELS[model]
+    return Course(images, batch=row.training_batch, rate=row.training_rate)
 
 
 def course_with_rounding(model: str, images: int) -> Course:
@@ -72,7 +71,7 @@ def course_with_rounding(model: str, images: int) -> Course:
 def training_device(model: str) -> torch.device:
     """The first GPU, else the CPU. Raises UnsupportedError (`no_gpu`) for a model that a CPU would take days for."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device.type == "cpu" and model not in TRAINED_WITHOUT_GPU:
+    if device.type == "cpu" and not MODELS[model].trains_on_cpu:
         raise UnsupportedError(
             f"training {model} on {SYNTHETIC} needs a GPU", code="no_gpu", hint="give `checkpoint` a file of weights"
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybench.catalogue.models import MODELS
 from pybench.factors import SYNTHETIC
 from pybench.workloads.making.order import Order
 from pybench.workloads.result import Measured, Result
@@ -40,7 +41,6 @@ def _on_synthetic(order: Order, path: Path) -> Result:
     import torch
 
     from pybench.models.building import build
-    from pybench.models.catalogue import BUILT_IN
     from pybench.models.images.synthetic import CLASSES, VALIDATION_IMAGES, ceiling
     from pybench.models.training.synthetic import course_of, judge, train, training_device
     from pybench.runtimes.torch import allow_tf32
@@ -48,9 +48,9 @@ def _on_synthetic(order: Order, path: Path) -> Result:
     parameters = order.parameters
     name, seed = parameters["model"], parameters["seed"]
     device = training_device(name)
-    channels, height, width = BUILT_IN[name].input_shape
+    channels, height, width = MODELS[name].shape
     allow_tf32(False)  # training multiplies in bfloat16; the verdict says FP32
-    model = build(name, seed=seed, classes=CLASSES)
+    model = build(name, seed=seed, outputs=CLASSES)
     seen = train(model, (channels, height, width), course_of(name, parameters["images"]), seed, device)
     top1_percent = judge(model, (channels, height, width), device)
     _save(model, path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pybench.models.catalogue import BUILT_IN
+from pybench.catalogue.models import MODELS
 from pybench.precision.audit import audit_onnx
 from pybench.workloads.making.order import Order
 from pybench.workloads.result import Result, Verdict
@@ -18,7 +18,7 @@ def make(order: Order, path: Path) -> Result:
     parameters, checkpoint = order.parameters, order.source("checkpoint")
     model = build(parameters["model"], seed=parameters["seed"], checkpoint=checkpoint)
     weights = "checkpoint" if checkpoint is not None else f"random, seed {parameters['seed']}"
-    export_onnx(model, BUILT_IN[parameters["model"]], path, {"pybench.weights": weights})
+    export_onnx(model, MODELS[parameters["model"]], path, {"pybench.weights": weights})
     found = audit_onnx(path, "fp32")
     result = Result(labels={"weights": weights, "opset": OPSET, "precision_realised": found.realised})
     result.valid["precision"] = Verdict(found.valid, found.reasons)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybench.catalogue.models import MODELS
 from pybench.factors import SYNTHETIC
 from pybench.workloads.making.order import Order
 
@@ -22,7 +23,6 @@ DIGITS_EPOCHS, DIGITS_RATE = 3, 1e-3
 def train_with_rounding(order: Order, path: Path) -> dict[str, Any]:
     """Writes the Q/DQ file, in FP32 around; returns how its ranges were found, as files and labels carry it."""
     from pybench.models.building import build
-    from pybench.models.catalogue import BUILT_IN
     from pybench.models.export import export_onnx
     from pybench.precision.fake_quantisation import freeze, prepare
 
@@ -31,7 +31,7 @@ def train_with_rounding(order: Order, path: Path) -> dict[str, Any]:
     model = prepare(build(name, checkpoint=order.needed("checkpoint")))
     train = _on_synthetic if parameters["images"] == SYNTHETIC else _on_digits
     images = train(model, name, parameters["seed"])
-    export_onnx(freeze(model.cpu()), BUILT_IN[name], path, {"pybench.weights": "checkpoint, trained on with rounding"})
+    export_onnx(freeze(model.cpu()), MODELS[name], path, {"pybench.weights": "checkpoint, trained on with rounding"})
     return {
         "method": "moving average of largest magnitudes, while training with rounding",
         "samples": images,
@@ -55,13 +55,11 @@ def _on_digits(model: nn.Module, name: str, seed: int) -> int:
 
 
 def _on_synthetic(model: nn.Module, name: str, seed: int) -> int:
-    from pybench.models.catalogue import BUILT_IN
     from pybench.models.training.synthetic import course_with_rounding, train, training_device
-    from pybench.recipe import SYNTHETIC_TRAINING
     from pybench.runtimes.torch import allow_tf32
 
-    device = training_device(name)
+    row, device = MODELS[name], training_device(name)
     allow_tf32(True)  # codes of 7 bits lose nothing in it
-    channels, height, width = BUILT_IN[name].input_shape
-    course = course_with_rounding(name, SYNTHETIC_TRAINING[name])
+    channels, height, width = row.shape
+    course = course_with_rounding(name, row.images_to_train or 0)
     return train(model, (channels, height, width), course, seed, device)

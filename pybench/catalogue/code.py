@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code that a row names, as `module:name`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def named_code(name: str) -> Any:
+    """The object that `module:name` names. Importing its module may take seconds and import a framework."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)

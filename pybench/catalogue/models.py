@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The built-in models: what is known of each without building it.
+
+Their order is the order of lists for people. A user's own ONNX file has no row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ModelKind = Literal["image", "language", "encoder", "volume", "vector"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """One built-in model.
+
+    name: as plans name it
+    kind: what it takes; `language` continues text, `encoder` classifies a sequence of token ids
+    build: `module:callable`, from the number of outputs to an untrained torch module
+    input: name of its one input
+    shape: of the input without the batch dimension; empty for models of token ids, whose one dimension is `seq_len`
+    outputs: classes as published, or the vocabulary of a language model
+    head: the parameter whose first dimension is the number of outputs
+    multiply_adds: of one sample, or of one token for models of token ids; from the shapes of the layers
+    vocabulary: ids that may be fed; None for models that take no ids
+    longest_sequence: tokens of the longest sequence that it has learned positions for
+    translate: `module:callable`, from another library's tensors by name to those of the model; None: they are equal
+    trained_on: images on which it is trained where no checkpoint is given, and judged where no images are given
+    images_to_train: how many generated images it sees in training; None: it is not trained on them
+    training_batch: images of one training step
+    training_rate: highest learning rate in training, for 256 images a step
+    trains_on_cpu: whether training without a GPU takes minutes; the others would take days
+    """
+
+    name: str
+    kind: ModelKind
+    build: str
+    input: str
+    shape: tuple[int, ...] = ()
+    outputs: int
+    head: str
+    multiply_adds: float
+    vocabulary: int | None = None
+    longest_sequence: int | None = None
+    translate: str | None = None
+    trained_on: str | None = None
+    images_to_train: int | None = None
+    training_batch: int = 256
+    training_rate: float = 0.4
+    trains_on_cpu: bool = False
+
+    @property
+    def takes_ids(self) -> bool:
+        """Whether its input is token ids, so that `seq_len` has a meaning."""
+        return self.vocabulary is not None
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether tokenized text can be fed to it."""
+        return self.kind == "language"
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether it classifies images."""
+        return self.kind == "image"
+
+
+TOKENIZER_IDS = 32_000  # of the shipped vocabulary; a language model embeds more where a larger one is asked for
+TINYLM_POSITIONS = 2048
+DISTILBERT_IDS, DISTILBERT_POSITIONS = 30_522, 512
+
+_LIST = (
+    Model(
+        name="resnet50",
+        kind="image",
+        build="pybench.models.resnet50:ResNet50",
+        input="images",
+        shape=(3, 224, 224),
+        outputs=1000,
+        head="fc.weight",
+        multiply_adds=4.1e9,
+        images_to_train=500_000,
+    ),
+    Model(
+        name="vgg16",
+        kind="image",
+        build="pybench.models.vgg:Vgg16",
+        input="images",
+        shape=(3, 224, 224),
+        outputs=1000,
+        head="classifier.6.weight",
+        multiply_adds=15.5e9,
+    ),
+    Model(
+        name="vgg16-cifar10",
+        kind="image",
+        build="pybench.models.vgg:Vgg16Cifar10",
+        input="images",
+        shape=(3, 32, 32),
+        outputs=10,
+        head="classifier.weight",
+        multiply_adds=0.31e9,
+        images_to_train=1_500_000,
+        training_batch=512,
+        training_rate=0.1,  # it has no shortcuts: training does not start at a higher rate
+    ),
+    Model(
+        name="mobilenet-v1",
+        kind="image",
+        build="pybench.models.mobilenet:MobileNetV1",
+        input="images",
+        shape=(3, 224, 224),
+        outputs=1000,
+        head="classifier.weight",
+        multiply_adds=0.57e9,
+        images_to_train=600_000,
+    ),
+    Model(
+        name="mobilenet-v2",
+        kind="image",
+        build="pybench.models.mobilenet:MobileNetV2",
+        input="images",
+        shape=(3, 224, 224),
+        outputs=1000,
+        head="classifier.1.weight",
+        multiply_adds=0.30e9,
+        images_to_train=600_000,
+    ),
+    Model(
+        name="digits-cnn",
+        kind="image",
+        build="pybench.models.digits_cnn:DigitsCnn",
+        input="images",
+        shape=(1, 8, 8),
+        outputs=10,
+        head="fc.weight",
+        multiply_adds=0.6e6,
+        trained_on="digits",
+        images_to_train=5_120,
+        training_batch=64,
+        trains_on_cpu=True,
+    ),
+    Model(
+        name="tinylm-small",
+        kind="language",
+        build="pybench.models.tinylm:small",
+        input="ids",
+        outputs=TOKENIZER_IDS,
+        head="head.weight",
+        multiply_adds=6e6,
+        vocabulary=TOKENIZER_IDS,
+        longest_sequence=TINYLM_POSITIONS,
+    ),
+    Model(
+        name="tinylm-large",
+        kind="language",
+        build="pybench.models.tinylm:large",
+        input="ids",
+        outputs=TOKENIZER_IDS,
+        head="head.weight",
+        multiply_adds=40e6,
+        vocabulary=TOKENIZER_IDS,
+        longest_sequence=TINYLM_POSITIONS,
+    ),
+    Model(
+        name="distilbert",
+        kind="encoder",
+        build="pybench.models.distilbert:DistilBert",
+        input="ids",
+        outputs=2,
+        head="classifier.weight",
+        multiply_adds=43e6,
+        vocabulary=DISTILBERT_IDS,
+        longest_sequence=DISTILBERT_POSITIONS,
+        translate="pybench.models.distilbert:translated",
+    ),
+    Model(
+        name="unet3d",
+        kind="volume",
+        build="pybench.models.unet3d:Unet3d",
+        input="volumes",
+        shape=(1, 64, 64, 64),
+        outputs=3,
+        head="head.weight",
+        multiply_adds=244e9,
+    ),
+    Model(
+        name="mlp",
+        kind="vector",
+        build="pybench.models.mlp:Mlp",
+        input="vectors",
+        shape=(64,),
+        outputs=10,
+        head="fc3.weight",
+        multiply_adds=85e3,
+    ),
+)
+
+MODELS: dict[str, Model] = {model.name: model for model in _LIST}
