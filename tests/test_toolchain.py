@@ -55,5 +55,12 @@ def test_build_requirements_are_locked_too() -> None:
     assert {"scikit-build-core", "pybind11", "maturin", "hatchling", "cmake", "ninja"} <= constrained
 
 
+def test_the_cpp_tests_are_built_with_what_builds_the_package() -> None:
+    constrained = PYPROJECT["tool"]["uv"]["build-constraint-dependencies"]
+    tools = {line for line in constrained if line.startswith(("cmake==", "ninja=="))}
+    assert len(tools) == 2
+    assert tools <= set(PYPROJECT["dependency-groups"]["dev"])
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
