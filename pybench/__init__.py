@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """pybench: benchmark campaigns for numeric precisions and runtimes, with numbers that a referee can trust.
 
-`load` is the one name offered from Python. It is imported lazily, because every worker executes this file too and must
-not pay for the reading half.
+`load` and `__version__` are what Python code may use. `load` imports when it is called: every worker executes this file
+too, and must not pay for the reading half.
 """
 
 from __future__ import annotations

@@ -25,19 +25,19 @@ from pybench import criteria
 from pybench.analysis.build_variance import BuildVariance, split_variances
 from pybench.analysis.cases import CaseFinding, describe_cases
 from pybench.analysis.contrasts import ContrastFinding, compare_contrasts
-from pybench.analysis.estimate import CONFIDENCE, Estimate
+from pybench.analysis.estimate import CONFIDENCE
 from pybench.analysis.images import collect_images
 from pybench.analysis.joules import JouleFinding, find_joules
 from pybench.analysis.measurements import collect
 from pybench.analysis.path_costs import PathCost, cost_paths
 from pybench.analysis.protocol import ProtocolFinding, carry_out
 from pybench.analysis.token_paths import TokenFinding, check_token_paths
-from pybench.analysis.verdicts import CaseVerdict, Verdict, judge
+from pybench.analysis.verdicts import CaseVerdict, judge
 from pybench.dataset import Dataset
 from pybench.errors import CorruptError, UsageError
 from pybench.protocols import PAIRED_BLOCKS, protocol_named
 
-__all__ = ["Analysis", "Estimate", "Verdict", "analyse"]
+__all__ = ["Analysis", "analyse"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,19 +16,15 @@ Cases are compared here, not runs: estimates, intervals and verdicts are `pybenc
 
 from pybench.criteria.contrasts import Contrast, Criterion, from_json, parse, to_json
 from pybench.criteria.idle import idle_factors
-from pybench.criteria.kinds import CRITERIA, CriterionKind, Kind, Sense, threshold_problem
-from pybench.criteria.pairing import Joined, Pair, joined, pairs
+from pybench.criteria.kinds import CRITERIA, threshold_problem
+from pybench.criteria.pairing import Pair, joined, pairs
 from pybench.criteria.yields import metrics_of
 
 __all__ = [
     "CRITERIA",
     "Contrast",
     "Criterion",
-    "CriterionKind",
-    "Joined",
-    "Kind",
     "Pair",
-    "Sense",
     "from_json",
     "idle_factors",
     "joined",

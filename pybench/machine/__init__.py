@@ -6,7 +6,7 @@ long a campaign may take before anything has run; `sensor`: a GPU's power sensor
 such measurements.
 """
 
-from pybench.machine.diagnosis import Finding, diagnose
+from pybench.machine.diagnosis import diagnose
 from pybench.machine.estimate import Estimate, estimate
 from pybench.machine.facts import EVERYTHING, Facts, ask, needed_facts
 from pybench.machine.sensor import boards_used, measure_profile
@@ -16,7 +16,6 @@ __all__ = [
     "EVERYTHING",
     "Estimate",
     "Facts",
-    "Finding",
     "ask",
     "boards_used",
     "diagnose",

@@ -72,20 +72,19 @@ from __future__ import annotations
 from pybench.measure.board_ranges import board_facts, may_set
 from pybench.measure.board_settings import BoardSettings
 from pybench.measure.build import NATIVE_BUILD_ID
-from pybench.measure.clock import ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns, time_calls
+from pybench.measure.clock import anchor_clock, monotonic_ns, sleep_until_ns, time_calls
 from pybench.measure.cpu_energy import cpu_energy_source
 from pybench.measure.cuda import visible_gpus
-from pybench.measure.gpu_load import GpuLoad, LoadRun
-from pybench.measure.gpu_sampler import Gpu, Gpus, gpus
-from pybench.measure.integration import METHODS, WindowEnergies, integrate
-from pybench.measure.latency import LatencySummary, latency_cautions, summarise_latency
+from pybench.measure.gpu_load import GpuLoad
+from pybench.measure.gpu_sampler import Gpu, gpus
+from pybench.measure.integration import integrate
+from pybench.measure.latency import latency_cautions, summarise_latency
 from pybench.measure.quantity import Quantity
 from pybench.measure.replay import (
     CLOSED,
     NO_TIMES,
     Arrivals,
     CallReplayer,
-    GpuTimes,
     GraphReplayer,
     Replayer,
     Times,
@@ -95,40 +94,30 @@ from pybench.measure.replay import (
 )
 from pybench.measure.sensor_profile import ASSUMED, SensorProfile, profile_from_json
 from pybench.measure.session import IDLE_AFTER, IDLE_BEFORE, Session
-from pybench.measure.steady import Segment, Steadiness, judge_steadiness
+from pybench.measure.steady import judge_steadiness
 from pybench.measure.trace import Trace, read_trace
-from pybench.measure.windows import OpenWindow, Window
+from pybench.measure.windows import Window
 
 __all__ = [
     "ASSUMED",
     "CLOSED",
     "IDLE_AFTER",
     "IDLE_BEFORE",
-    "METHODS",
     "NATIVE_BUILD_ID",
     "NO_TIMES",
     "Arrivals",
     "BoardSettings",
     "CallReplayer",
-    "ClockAnchor",
     "Gpu",
     "GpuLoad",
-    "GpuTimes",
-    "Gpus",
     "GraphReplayer",
-    "LatencySummary",
-    "LoadRun",
-    "OpenWindow",
     "Quantity",
     "Replayer",
-    "Segment",
     "SensorProfile",
     "Session",
-    "Steadiness",
     "Times",
     "Trace",
     "Window",
-    "WindowEnergies",
     "anchor_clock",
     "as_replayer",
     "board_facts",

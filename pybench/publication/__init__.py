@@ -13,11 +13,11 @@ docs/publication.md says what is in a publication and why.
 
 from pybench.publication import archive
 from pybench.publication.artefact import Artefact, assemble, write_layout
-from pybench.publication.comparison import Difference, Replay, check_unpacked, compare
+from pybench.publication.comparison import Replay, check_unpacked, compare
 from pybench.publication.documents import About
 from pybench.publication.fetching import Demands, Fetched, fetch
 from pybench.publication.package import Package, Wishes, stage
-from pybench.publication.redaction import Remains, Rules
+from pybench.publication.redaction import Rules
 from pybench.publication.reference import RegistryReference, parse, parse_registry
 from pybench.publication.registry import Registry
 from pybench.publication.transport import Access
@@ -28,13 +28,11 @@ __all__ = [
     "Access",
     "Artefact",
     "Demands",
-    "Difference",
     "Fetched",
     "Limits",
     "Package",
     "Registry",
     "RegistryReference",
-    "Remains",
     "Replay",
     "Rules",
     "Wishes",

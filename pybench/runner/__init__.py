@@ -8,7 +8,6 @@ sensors; `process` one worker; `outcome` what came of it; `memory_kills` whether
 """
 
 from pybench.runner.campaign import (
-    Listener,
     Options,
     Tally,
     make_artefacts,
@@ -18,15 +17,12 @@ from pybench.runner.campaign import (
     tally,
     uncounted,
 )
-from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import Shard, parse_shard, planned_runs
 from pybench.runner.sensors import Means, prepare_sensors
 
 __all__ = [
-    "Listener",
     "Means",
     "Options",
-    "Outcome",
     "Shard",
     "Tally",
     "make_artefacts",

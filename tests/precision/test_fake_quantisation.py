@@ -14,7 +14,7 @@ from pybench.case import Case
 from pybench.catalogue.models import MODELS
 from pybench.models.building import build
 from pybench.models.export import export_onnx
-from pybench.models.images import read_digits
+from pybench.models.images.digits import read_digits
 from pybench.precision.audit import audit_onnx
 from pybench.precision.execution import open_model
 from pybench.precision.fake_quantisation import Rounded, RoundedInput, RoundedWeight, freeze, prepare

@@ -19,7 +19,7 @@ import pytest
 
 from pybench.case import Case
 from pybench.cautions import CautionCode
-from pybench.models.images import read_digits
+from pybench.models.images.digits import read_digits
 from pybench.precision.audit import Audit
 from pybench.workloads.auditing import of_onnxruntime, with_tf32
 from pybench.workloads.inputs import random_arrays

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pybench.factors import SYNTHETIC
 from pybench.models.images import arrays, cifar, collection, folder
-from pybench.models.images.collection import Images, Pixels, Shape, Split
+from pybench.models.images.collection import Images, Shape, Split
 from pybench.models.images.digits import DIGITS_SHAPE, read_digits
 from pybench.models.images.generated import open_synthetic
 
-__all__ = ["Images", "Pixels", "Shape", "Split", "has_splits", "open_images"]
+__all__ = ["Images", "Shape", "has_splits", "open_images"]
 
 
 def open_images(source: str | Path, split: Split, shape: Shape) -> Images:
