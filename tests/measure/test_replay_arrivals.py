@@ -111,10 +111,11 @@ def test_ctrl_c_ends_a_wait_for_an_arrival(simulated: SimulatedDriver) -> None:
         assert time.monotonic() - begin < 100
 
 
+@pytest.mark.timing
 def test_waiting_for_an_arrival_gives_the_gil_away_and_sleeps() -> None:
-    cpu = time.process_time()
+    begin, cpu = time.monotonic(), time.process_time()
     CallReplayer(lambda: None).replay(10, arrivals=fixed(50.0))
-    assert time.process_time() - cpu < 0.05
+    assert time.process_time() - cpu < 0.4 * (time.monotonic() - begin)
 
 
 # --- schedules -------------------------------------------------------------------------------------------------------
