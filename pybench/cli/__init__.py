@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: the only part that prints. Results to stdout, talk to stderr; exit codes as in `pybench.errors`.
 
-Each module here offers `register(app)`, which adds its commands. Commands raise; `main` turns what pybench raises on
-purpose into text and an exit code. Anything else is a defect of pybench and keeps its traceback.
+Each command is the function of the same name in the module of the same name; `GROUPS` lists them in the order of the
+help. Commands raise; `main` turns what pybench raises on purpose into text and an exit code. Anything else is a defect
+of pybench and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -10,16 +11,47 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from types import ModuleType
 from typing import Any
 
 import typer
 
 from pybench import __version__
-from pybench.cli import campaigns, cluster, machine, plans, publishing, reading, sensor
+from pybench.cli import (
+    analyse,
+    cancel,
+    check,
+    compare,
+    doctor,
+    expand,
+    fetch,
+    init,
+    logs,
+    publish,
+    replay,
+    report,
+    run,
+    schema,
+    sensor,
+    settle,
+    status,
+    submit,
+    validate,
+)
+from pybench.cli.show import say
 from pybench.errors import EXIT_INTERRUPTED, EXIT_USAGE, PybenchError
 
 # ClickException: of Click itself, or of the copy of Click that newer Typers carry and do not export.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
+
+GROUPS: dict[str, tuple[ModuleType, ...]] = {
+    "Plans": (init, schema, validate, expand),
+    "Campaigns": (run, status, check),
+    "Results": (analyse, report, compare),
+    "Clusters": (submit, settle, cancel, logs),
+    "Publishing": (publish, fetch, replay),
+    "This machine": (doctor, sensor),
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -29,13 +61,13 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
         return int(code or 0)
     except PybenchError as error:
-        _say(f"error: {error}" if "\n" not in error.message else str(error))
+        say(f"error: {error}" if "\n" not in error.message else str(error))
         return error.exit_code
     except _USAGE_ERROR as error:
         error.show(sys.stderr)  # type: ignore[attr-defined]
         return EXIT_USAGE
     except (typer.Abort, KeyboardInterrupt):
-        _say("interrupted")
+        say("interrupted")
         return EXIT_INTERRUPTED
     except (_Unread, BrokenPipeError):
         return _end_unread()
@@ -51,6 +83,17 @@ class _Group(typer.core.TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError as error:
             raise _Unread from error
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Every command with its whole summary, by group. Click alone would list them in one column and cut them."""
+        for title, modules in GROUPS.items():
+            commands = [self.commands[_name_of(module)] for module in modules]
+            with formatter.section(title):
+                formatter.write_dl([(each.name, each.get_short_help_str(limit=formatter.width)) for each in commands])
+
+
+def _name_of(module: ModuleType) -> str:
+    return module.__name__.rpartition(".")[2]
 
 
 def _end_unread() -> int:
@@ -75,8 +118,11 @@ def _app() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(_options)
-    for module in (plans, campaigns, cluster, reading, publishing, machine, sensor):
-        module.register(app)
+    for module in (module for modules in GROUPS.values() for module in modules):
+        if module is sensor:
+            sensor.register(app)
+        else:
+            app.command()(getattr(module, _name_of(module)))
     return app
 
 
@@ -92,7 +138,3 @@ def _options(
     ),
 ) -> None:
     """Benchmark campaigns for numeric precisions and runtimes, with numbers that a referee can trust."""
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from pybench.cli.progress import counted
+from pybench.cli.show import counted
 from pybench.errors import ClusterError
 from pybench.rundir import RUNS, CampaignDirectory, ResolvedPlan
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pybench import machine, rundir, runner
 from pybench.case import Case
-from pybench.cli.progress import counted, duration_text
+from pybench.cli.show import counted, duration_text
 from pybench.recipe import Recipe, in_making_order, recipes_of
 from pybench.rundir import CampaignDirectory, ResolvedPlan
 

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TextIO
 
+from pybench.cli.show import counted, counts_text, duration_text
 from pybench.recipe import Recipe
-from pybench.rundir import OUTCOMES
 from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import PlannedRun
 
@@ -98,24 +98,3 @@ class Progress:
         with contextlib.suppress(OSError):
             self._stream.write(text)
             self._stream.flush()
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 case`, `2 cases`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def counts_text(outcomes: Mapping[str, int]) -> str:
-    """`38 ok, 2 oom, 1 missing`, in the order of `OUTCOMES`."""
-    names = [*OUTCOMES, "missing"]
-    return ", ".join(f"{outcomes[name]} {name}" for name in names if outcomes.get(name)) or "0 runs"
-
-
-def duration_text(seconds: float) -> str:
-    """`42 s`, `3 min 10 s`, `2 h 05 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
+from pybench.cli.options import JsonOption
 from pybench.cli.sensor_table import describe_profile
+from pybench.cli.show import print_json
 from pybench.errors import InputError, PybenchError, UnsupportedError, UsageError
 from pybench.machine import profiles
 from pybench.machine.sensor import SHORT_LOADS, Board, chosen_boards, integrate_trace, measure_profile
@@ -27,13 +28,12 @@ FEWEST_LOADS = 6
 Device = Annotated[
     Optional[str], typer.Option(metavar="UUID|INDEX", help="Which GPU, by UUID or NVML's number [default: all].")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def register(app: typer.Typer) -> None:
     sensor = typer.Typer(
         invoke_without_command=True,
-        help="Measure the power sensor of this machine's GPUs (as `sensor measure`), or see what was measured.",
+        help="Measure the power sensor of this machine's GPUs.",
         rich_markup_mode=None,
     )
     sensor.callback()(_bare)
@@ -57,7 +57,7 @@ def measure(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Say what would be measured; start nothing.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure how a GPU's power readings lag behind its power, about a minute each, and store it for every campaign.
 
@@ -76,14 +76,14 @@ def measure(
             print("\n".join(describe_profile(profile)))
             print(f"stored in {path}\n")
     if as_json:
-        print(json.dumps({"profiles": measured}, indent=1))
+        print_json({"profiles": measured})
 
 
-def show(device: Device = None, as_json: AsJson = False) -> None:
+def show(device: Device = None, as_json: JsonOption = False) -> None:
     """Print the stored profile of this machine's GPUs under their driver."""
     found = _stored_of(device)
     if as_json:
-        print(json.dumps({"profiles": found}, indent=1))
+        print_json({"profiles": found})
         return
     for profile in found:
         print("\n".join(describe_profile(profile)))
@@ -116,12 +116,12 @@ def _unmeasured(board: Board) -> PybenchError:
     )
 
 
-def list_profiles(as_json: AsJson = False) -> None:
+def list_profiles(as_json: JsonOption = False) -> None:
     """Every stored profile, of this machine's GPUs or of others."""
     stored = profiles.stored()
     if as_json:
         good = [profile for profile in stored.values() if not isinstance(profile, InputError)]
-        print(json.dumps({"folder": str(profiles.folder()), "profiles": good}, indent=1))
+        print_json({"folder": str(profiles.folder()), "profiles": good})
         return
     if not stored:
         print(f"no profile in {profiles.folder()}: run `pybench sensor` on a machine with a GPU", file=sys.stderr)
@@ -140,14 +140,14 @@ def integrate(
     profile: Annotated[
         Path | None, typer.Option(help="A sensor profile; without one, the sensor is judged from the trace itself.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Energy and uncertainty of every window of a recorded trace, without a GPU."""
     if method not in METHODS:
         raise UsageError(f"no method {method!r}", hint=f"choose one of {', '.join(METHODS)}")
     answer = integrate_trace(trace, windows, method, profile)
     if as_json:
-        print(json.dumps(answer, indent=1))
+        print_json(answer)
         return
     print(f"{'':>6}  {'begin s':>12}  {'length s':>9}  {'energy J':>11}  {'± within':>9}  {'± absolute':>10}  doubts")
     for number, window in enumerate(answer["windows"], 1):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of `pybench compare`: every change, and the cases that only one side has."""
+"""The tables of `pybench compare`: every change, what could not be compared, and cases that only one side has."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 from pybench.analysis.comparison import Change, Comparison, MetricChange
 from pybench.report.labels import METRIC_LABELS
@@ -17,9 +19,10 @@ _TONES = {
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
-    """Changes first, worst verdicts on top; then what could not be joined."""
+    """Changes first, worst verdicts on top; then what was not compared, a row a reason; then cases of one side."""
     order = list(Change)
-    changes = sorted(comparison.changes, key=lambda change: order.index(change.change))
+    compared = [change for change in comparison.changes if change.change is not Change.NOT_COMPARED]
+    changes = sorted(compared, key=lambda change: order.index(change.change))
     columns = (
         Column("Case", ("case",)),
         Column("Metric", ("metric",)),
@@ -34,7 +37,10 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
         f"Of accuracies: beyond {comparison.tolerance_pp:g} percentage points.",
         "The blocks of two campaigns share nothing, so runs are not paired; accuracies are paired by image.",
     )
-    tables = [Table("changes", "Changes from A to B", columns, tuple(_row(change) for change in changes), notes)]
+    tables = [
+        Table("changes", "Changes from A to B", columns, tuple(_row(change) for change in changes), notes),
+        _not_compared_table(comparison),
+    ]
     for name, title, cases in (
         ("only-a", "Cases only in A", comparison.only_before),
         ("only-b", "Cases only in B", comparison.only_after),
@@ -42,6 +48,19 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
         rows = tuple((Cell(case.title(), csv=(case.id,)),) for case in cases)
         tables.append(Table(name, title, (Column("Case", ("case",)),), rows))
     return tables
+
+
+def _not_compared_table(comparison: Comparison) -> Table:
+    """One row for each metric and reason; `--json` lists every case."""
+    counts = Counter(
+        (change.metric.name, change.why or "") for change in comparison.changes if change.change is Change.NOT_COMPARED
+    )
+    columns = (Column("Metric", ("metric",)), Column("Why", ("why",)), Column("Cases", ("cases",), numeric=True))
+    rows = tuple(
+        (Cell(METRIC_LABELS[name], csv=(name,)), text_cell(why), number_cell(cases))
+        for (name, why), cases in counts.items()
+    )
+    return Table("not-compared", "Not compared", columns, rows)
 
 
 def _row(change: MetricChange) -> tuple[Cell, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pybench.case import case_from_json
-from pybench.cli import main
+from pybench.cli import GROUPS, main
 from pybench.errors import EXIT_OK, EXIT_USAGE
 from pybench.plan import plan_schema
 
@@ -42,7 +43,17 @@ def test_init_writes_a_plan_that_validates_and_says_so(tmp_path: Path, capsys: C
     assert capsys.readouterr().out == f"{path}\n"
     assert f"pybench run {path}" in path.read_text()
     assert main(["validate", str(path)]) == EXIT_OK
-    assert capsys.readouterr().out.startswith("first: 6 cases, 5 repetitions: 24 runs\n")
+    assert capsys.readouterr().out.startswith("mine: 6 cases, 5 repetitions: 24 runs\n")
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("mine.yaml", "mine"), ("my plan!.yaml", "my-plan"), ("ü.yaml", "campaign")]
+)
+def test_init_names_the_campaign_after_the_file(tmp_path: Path, file: str, name: str, capsys: Captured) -> None:
+    assert main(["init", str(tmp_path / file)]) == EXIT_OK
+    assert f"results/{name}" in capsys.readouterr().err
+    assert main(["validate", str(tmp_path / file), "--json"]) == EXIT_OK
+    assert json.loads(capsys.readouterr().out)["name"] == name
 
 
 def test_init_without_a_name_writes_plan_yaml(
@@ -174,3 +185,12 @@ def test_output_that_nobody_reads_ends_the_command_without_a_word(grid: str, arg
         os.close(writing)
     assert done.stderr == b""
     assert done.returncode == -signal.SIGPIPE
+
+
+def test_help_lists_every_command_once_with_its_whole_summary(capsys: Captured) -> None:
+    assert main(["--help"]) == EXIT_OK
+    shown = capsys.readouterr().out
+    assert "..." not in shown.partition("Options:")[2]
+    for module in (module for modules in GROUPS.values() for module in modules):
+        name = module.__name__.rpartition(".")[2]
+        assert len(re.findall(rf"^  {name} +[A-Z].*\.$", shown, re.MULTILINE)) == 1, name

@@ -104,6 +104,16 @@ def test_compare_with_itself_is_zero_and_with_a_slower_one_five(typical: Path, t
     assert _pybench("compare", typical, slower, "--tolerance", "2").returncode == EXIT_OK
 
 
+def test_compare_tells_what_was_not_compared_once_for_each_reason(typical: Path) -> None:
+    shown = _pybench("compare", typical, typical).stdout
+    head, _, rest = shown.partition("Not compared")
+    assert "not compared" not in head
+    lines = [line.split()[0:3] for line in rest.split("\n\n")[0].splitlines() if line.strip()]
+    assert len(lines) == len({tuple(line) for line in lines})
+    changes = json.loads(_pybench("compare", typical, typical, "--json").stdout)["changes"]
+    assert len(lines) < sum(change["change"] == "not compared" for change in changes)
+
+
 def test_compare_of_campaigns_that_share_no_number_is_two_and_says_so(typical: Path, tmp_path: Path) -> None:
     other = CampaignBuilder(tmp_path / "other", [Case(workload="noop")], repetitions=1).path
     result = _pybench("compare", typical, other)

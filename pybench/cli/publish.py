@@ -1,33 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pybench publish`, `fetch` and `replay`: a campaign for others, and one from others."""
+"""`pybench publish`: a campaign packed for others."""
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from pybench import rundir, storage
-from pybench.cli.plans import JsonOption, print_json
-from pybench.errors import CoverageError, PybenchError, UsageError
+from pybench import storage
+from pybench.cli.options import JsonOption, PlainHttpOption, RegistryTimeoutOption
+from pybench.cli.show import print_json, say
+from pybench.errors import CoverageError, UsageError
 
 if TYPE_CHECKING:
-    from pybench.publication import Access, Artefact, Fetched, Package, RegistryReference, Replay, Wishes
+    from pybench.publication import Access, Artefact, Package, RegistryReference, Wishes
+
 
 _MOST_SHOWN = 10
-_PlainHttp = Annotated[
-    Optional[bool],
-    typer.Option("--plain-http/--https", help="Without TLS or with it [default: without only on this machine]."),
-]
-_Timeout = Annotated[float, typer.Option(min=0.1, metavar="S", help="Seconds that a registry may keep silent.")]
-
-
-def register(app: typer.Typer) -> None:
-    for command in (publish, fetch, replay):
-        app.command()(command)
 
 
 def publish(
@@ -55,15 +46,15 @@ def publish(
     redact: Annotated[
         Optional[list[str]], typer.Option("--redact", metavar="WORD", help="Replace this, too; may be repeated.")
     ] = None,
-    plain_http: _PlainHttp = None,
-    timeout: _Timeout = 60.0,
+    plain_http: PlainHttpOption = None,
+    timeout: RegistryTimeoutOption = 60.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="List what would be published.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Pack a campaign for others: as an OCI artefact, as a zip, or both. The report is made anew from what is
-    published.
+    """Pack a campaign for others.
 
-    Host names, home folders and paths of your files are replaced. The same campaign gives the same digests.
+    Writes an OCI artefact, a zip, or both. The report is made again from what is published. Host names, home folders
+    and paths of your files are replaced. The same campaign gives the same digests.
     """
     from pybench.publication import About, Access, Rules, Wishes, parse_registry
 
@@ -147,19 +138,19 @@ def _deliver(
 def _tell_author(package: Package) -> None:
     """What was replaced, what is left out, and what looks personal and is still there."""
     for one in package.circumstances.redactions:
-        _say(f"replaced by {one['replacement']}: a {one['kind']}, {one['times']} times")
+        say(f"replaced by {one['replacement']}: a {one['kind']}, {one['times']} times")
     left_out = package.circumstances.artefacts_left_out
     if left_out:
         total = sum(one.bytes for one in left_out)
-        _say(f"left out: {len(left_out)} files of artefacts, {total / 1e6:.1f} MB; --with-artefacts publishes them")
+        say(f"left out: {len(left_out)} files of artefacts, {total / 1e6:.1f} MB; --with-artefacts publishes them")
     for name in package.selection.foreign[:_MOST_SHOWN]:
-        _say(f"left out, as pybench did not write it: {name}")
+        say(f"left out, as pybench did not write it: {name}")
     if len(package.selection.foreign) > _MOST_SHOWN:
-        _say(f"left out, too: {len(package.selection.foreign) - _MOST_SHOWN} more such files")
+        say(f"left out, too: {len(package.selection.foreign) - _MOST_SHOWN} more such files")
     for found in package.remains[:_MOST_SHOWN]:
-        _say(f"look at this before you publish: {found.kind}, {found.text!r} in {found.name} ({found.times} times)")
+        say(f"look at this before you publish: {found.kind}, {found.text!r} in {found.name} ({found.times} times)")
     if len(package.remains) > _MOST_SHOWN:
-        _say(f"look at these, too: {len(package.remains) - _MOST_SHOWN} more that look personal")
+        say(f"look at these, too: {len(package.remains) - _MOST_SHOWN} more that look personal")
 
 
 def _print_published(done: dict[str, Any]) -> None:
@@ -174,102 +165,3 @@ def _print_published(done: dict[str, Any]) -> None:
         print(f"layout {artefact['layout']}@{artefact['digest']}")
     if "reference" in artefact:
         print(f"artefact {artefact['reference']}")
-
-
-def fetch(
-    reference: Annotated[
-        str, typer.Argument(metavar="REF", help="HOST/NAME:TAG or HOST/NAME@sha256:..., an OCI layout, or a zip.")
-    ],
-    out: Annotated[
-        Optional[Path], typer.Option("--out", "-o", metavar="DIR", help="Where to [default: results/<name>].")
-    ] = None,
-    expect: Annotated[
-        Optional[str],
-        typer.Option("--expect", metavar="SHA256", help="The digest that its contents have to have."),
-    ] = None,
-    key: Annotated[
-        Optional[Path],
-        typer.Option("--key", metavar="FILE", help="SSH public keys; one of them signed it."),
-    ] = None,
-    max_gb: Annotated[float, typer.Option("--max-gb", metavar="GB", min=0.001, help="What it may unpack to.")] = 20.0,
-    plain_http: _PlainHttp = None,
-    timeout: _Timeout = 60.0,
-    as_json: JsonOption = False,
-) -> None:
-    """Fetch a published campaign and check every byte of it. Nothing of it is executed; nothing is there until all of
-    it is. The last line printed is where it lies."""
-    from pybench.publication import Access, Demands, Limits, parse
-    from pybench.publication import fetch as bring
-
-    demands = Demands(_digest(expect), key, Limits(bytes=int(max_gb * 1e9)))
-    fetched = bring(parse(reference), out, Access(plain_http, timeout), demands)
-    if as_json:
-        print_json(_fetched_json(fetched))
-        return
-    print(f"contents sha256:{fetched.contents_sha256}: {fetched.files} files, signature: {fetched.signed}")
-    if fetched.digest:
-        print(f"artefact {fetched.digest}")
-    print(fetched.folder)
-
-
-def _digest(text: str | None) -> str | None:
-    plain = (text or "").removeprefix("sha256:")
-    if text is not None and (len(plain) != 64 or set(plain) - set("0123456789abcdef")):
-        raise UsageError(f"--expect {text} is no sha256", hint="64 hexadecimal digits, as `pybench publish` prints")
-    return plain or None
-
-
-def _fetched_json(fetched: Fetched) -> dict[str, Any]:
-    return {
-        "directory": str(fetched.folder),
-        "contents": f"sha256:{fetched.contents_sha256}",
-        "artefact": fetched.digest,
-        "files": fetched.files,
-        "signature": fetched.signed,
-    }
-
-
-def replay(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A publication, as `pybench fetch` left it.")],
-    out: Annotated[
-        Optional[Path], typer.Option("--out", "-o", metavar="DIR", help="Keep the report that is made here.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Make a published report and its figures again from the runs, without a GPU, and compare byte for byte: exit 0
-    equal, 1 different, 4 the publication was changed."""
-    from pybench.dataset import load
-    from pybench.publication import check_unpacked, compare
-    from pybench.report import write_report
-
-    listed = check_unpacked(directory)
-    with tempfile.TemporaryDirectory(prefix="pybench-replay-") as folder:
-        remade = out or Path(folder) / rundir.REPORT
-        if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UsageError(f"{out} exists", hint="choose another folder with --out")
-        write_report(load(directory), remade, run_link=f"../{rundir.RUNS}")
-        result = compare(directory, listed, remade)
-    if as_json:
-        print_json(result.as_json())
-    elif not result.differences:
-        print(f"equal: {result.files} files of the report, byte for byte")
-    if result.differences:
-        raise _not_equal(result)
-
-
-def _not_equal(result: Replay) -> PybenchError:
-    lines = [f"{one.name} {one.how}" for one in result.differences[:_MOST_SHOWN]]
-    rest = len(result.differences) - _MOST_SHOWN
-    lines += [f"and {rest} more"] if rest > 0 else []
-    cause = (
-        "it was made with other versions, which is the likely cause: " + "; ".join(result.causes)
-        if result.causes
-        else "every version is the one that made it: the processor or a build of a package differs, or pybench is wrong"
-    )
-    return PybenchError(
-        "\n  ".join([f"{len(result.differences)} of {result.files} files of the report differ", *lines]), hint=cause
-    )
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)

@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from pybench import machine
-from pybench.cli.containers import ContainerOption, EngineOption, launcher_for
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(doctor)
+from pybench.cli.containers import launcher_for
+from pybench.cli.options import ContainerOption, EngineOption
+from pybench.cli.show import print_json
 
 
 def doctor(
@@ -22,11 +19,11 @@ def doctor(
     container: ContainerOption = None,
     engine: EngineOption = None,
 ) -> None:
-    """Say what this machine can measure, and for the rest why not and what to install."""
+    """Print what this machine can measure, and what is missing."""
     facts = machine.ask(machine.EVERYTHING, launcher_for(container, engine))
     findings = machine.diagnose(facts)
     if as_json:
-        print(json.dumps({"findings": [asdict(finding) for finding in findings], "facts": facts}, indent=1))
+        print_json({"findings": [asdict(finding) for finding in findings], "facts": facts})
         return
     width = max(len(finding.what) for finding in findings)
     for finding in findings:

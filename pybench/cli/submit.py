@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pybench submit`, `settle`, `cancel` and `logs`: a campaign on a batch cluster."""
+"""`pybench submit`: a campaign as the jobs of a batch cluster."""
 
 from __future__ import annotations
 
@@ -13,22 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from pybench import rundir, runner
-from pybench.cli.batch_jobs import name_of
-from pybench.cli.campaigns import (
+from pybench.cli.options import (
     DEFAULT_TIMEOUT_S,
-    DirectoryArgument,
+    FilterOption,
+    JsonOption,
     NoSensorOption,
     OutOption,
     RepetitionsOption,
     RetryFailedOption,
-    Source,
+    SetOption,
     TimeoutOption,
-    open_source,
-    read_source,
-    selected_cases,
 )
-from pybench.cli.plans import FilterOption, JsonOption, SetOption, print_json
-from pybench.cli.progress import counted
+from pybench.cli.show import counted, print_json
+from pybench.cli.source import Source, open_source, read_source, selected_cases
 from pybench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,18 +33,17 @@ if TYPE_CHECKING:
     from pybench.cluster.site import KubernetesSite, SlurmSite
 
 
-def register(app: typer.Typer) -> None:
-    for command in (submit, settle, cancel, logs):
-        app.command()(command)
-
-
 _Site = Annotated[Optional[Path], typer.Option("--site", metavar="SITE.toml", help="How jobs are asked for here.")]
+
+
 _Shards = Annotated[
     Optional[int],
     typer.Option(
         "--shards", min=1, metavar="N", help="Cut the blocks into N jobs [default: as before, else one each]."
     ),
 ]
+
+
 _DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Write the scripts, submit nothing.")]
 
 
@@ -89,10 +85,10 @@ def submit(
     as_json: JsonOption = False,
     example_site: _ExampleSite = None,
 ) -> None:
-    """Submit what is missing of a campaign to a batch cluster, as scripts that can be read.
+    """Submit a campaign to a batch cluster.
 
-    Blocks stay whole: each job runs some blocks on one node. What earlier submissions still have in the queue is left
-    to them. Submitting again submits what is missing then.
+    Writes scripts that can be read, and submits what is missing. Blocks stay whole: each job runs some blocks on one
+    node. Work that earlier submissions still have in the queue is left to them.
     """
     if site is None:
         raise UsageError("--site is missing", hint="`pybench submit --example-site slurm > site.toml` makes one")
@@ -114,62 +110,6 @@ def submit(
         _write_for_slurm(request, found)
     else:
         _submit_to_slurm(request, found)
-
-
-def settle(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
-    """Close runs that Slurm jobs began and did not end, with Slurm's word for why. Running jobs are left alone."""
-    from pybench.cluster.ending import close_ended, open_attempts
-
-    campaign = rundir.open_campaign(directory)
-    plan = rundir.read_resolved_plan(campaign)
-    closed = close_ended(campaign, plan)
-    left = len(open_attempts(campaign, plan))
-    if as_json:
-        rows = [
-            {"run": str(one.attempt.path), "job": one.job, "outcome": one.outcome.name, "reason": one.outcome.reason}
-            for one in closed
-        ]
-        print_json({"closed": rows, "open": left})
-        return
-    for one in closed:
-        print(f"{name_of(one.attempt.path, campaign)}  {one.outcome.name}: {one.outcome.detail}")
-    print(f"{counted(len(closed), 'run')} closed, {left} open")
-
-
-def cancel(directory: DirectoryArgument) -> None:
-    """Cancel every job of a campaign that is in Slurm's queue. What is done stays."""
-    from pybench.cluster import slurm
-    from pybench.cluster.submission import submissions
-
-    campaign = rundir.open_campaign(directory)
-    jobs = [job.id for submission in submissions(campaign) for job in submission.jobs]
-    states = slurm.queue(jobs)
-    alive = sorted({name.partition("_")[0] for name, state in states.items() if not state.has_ended}, key=int)
-    slurm.cancel(alive)
-    print(f"cancelled {', '.join(alive)}" if alive else "nothing in the queue")
-
-
-def logs(
-    directory: DirectoryArgument,
-    shard: Annotated[Optional[int], typer.Argument(metavar="SHARD", min=1, help="Print this shard's log.")] = None,
-) -> None:
-    """Where the logs of the latest submission's jobs lie, or what one of them says. The check's log: check.out."""
-    from pybench.cluster.script import LOGS
-    from pybench.cluster.submission import log_of, submissions
-
-    campaign = rundir.open_campaign(directory)
-    found = submissions(campaign)
-    if not found:
-        raise UsageError(f"{directory} has no submission", hint="`pybench submit` makes one")
-    if shard is None:
-        for path in sorted((found[-1].folder / LOGS).iterdir()):
-            print(f"{path}  {path.stat().st_size} bytes")
-        return
-    paths = [path for submission in found for path in [log_of(submission, shard)] if path is not None and path.exists()]
-    if not paths:
-        raise UsageError(f"shard {shard} has no log", hint=f"`pybench logs {directory}` lists the logs there are")
-    for path in paths:  # of every submission: a shard that was submitted again begins in an earlier log
-        sys.stdout.write(path.read_text(encoding="utf-8", errors="replace"))
 
 
 def _arguments(select: str | None, timeout: float, retry_failed: bool, no_sensor: bool) -> tuple[str, ...]:

@@ -1,66 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pybench run` and `pybench status`."""
+"""`pybench run`: what is missing of a campaign is done, with a line of progress."""
 
 from __future__ import annotations
 
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
 
-from pybench import machine, rundir, runner
+from pybench import machine, runner
 from pybench.case import Case
-from pybench.cli.batch_jobs import close_ended_quietly, print_queue, queue_json
-from pybench.cli.containers import ContainerOption, EngineOption, launcher_for
+from pybench.cli.batch_jobs import close_ended_quietly
+from pybench.cli.containers import launcher_for
 from pybench.cli.dry_run import preview, print_preview
-from pybench.cli.plans import FilterOption, JsonOption, SetOption, print_json
-from pybench.cli.progress import Progress, counted, counts_text
+from pybench.cli.options import (
+    DEFAULT_TIMEOUT_S,
+    ContainerOption,
+    EngineOption,
+    FilterOption,
+    JsonOption,
+    NoSensorOption,
+    OutOption,
+    PlanOrDirectory,
+    RepetitionsOption,
+    RetryFailedOption,
+    SetOption,
+    TimeoutOption,
+)
+from pybench.cli.progress import Progress
+from pybench.cli.show import counted, counts_text, print_json
+from pybench.cli.source import open_source, read_source, selected_cases
+from pybench.cli.tally import name_uncounted, tally_json
 from pybench.errors import EXIT_CHECKPOINTED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
 from pybench.recipe import recipes_of
 from pybench.rundir import CampaignDirectory, ResolvedPlan
 
-DEFAULT_TIMEOUT_S = 3600.0
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(run)
-    app.command()(status)
-
-
-PlanOrDirectory = Annotated[
-    Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file; or a campaign's directory.")
-]
-OutOption = Annotated[
-    Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/<name>].")
-]
-RepetitionsOption = Annotated[Optional[int], typer.Option(min=1, help="Instead of the plan's own number.")]
-TimeoutOption = Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one run may take.")]
-DirectoryArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The campaign's directory.")]
 _MaxFailures = Annotated[Optional[int], typer.Option(min=1, metavar="N", help="Stop after N failed runs.")]
-RetryFailedOption = Annotated[
-    bool, typer.Option("--retry-failed", help="Also repeat runs that crashed, timed out or failed to build.")
-]
+
+
 _Rerun = Annotated[
     Optional[list[str]],
     typer.Option("--rerun", metavar="CASE", help="Do every run of this case (an id's beginning) once more."),
 ]
+
+
 _Shard = Annotated[str, typer.Option(metavar="I/N", help="Only every N-th block, beginning with the I-th.")]
-NoSensorOption = Annotated[
-    bool, typer.Option("--no-sensor", help="Measure no GPU's power sensor first; assume one where none is stored.")
-]
+
+
 _WholeBlocks = Annotated[
     bool,
     typer.Option("--whole-blocks", help="Do a block that another machine began, and did not end, from its beginning."),
 ]
+
+
 _ArtefactsOnly = Annotated[
     bool, typer.Option("--artefacts-only", help="Make what the selected cases need, such as engines; start no run.")
 ]
+
+
 _DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="List cases, artefacts, time and disk; start nothing.")]
 
 
@@ -83,10 +85,11 @@ def run(
     container: ContainerOption = None,
     engine: EngineOption = None,
 ) -> None:
-    """Run a plan, or continue it: what is missing, killed or interrupted is done, the rest is kept.
+    """Run a plan, or continue it.
 
-    Ctrl-C once finishes the run at hand; twice stops it too. Exit code 0: every selected cell is covered, at least one
-    run is ok, and everything in the plan's `require` is valid; 75: SIGUSR1 stopped it, and running again continues.
+    What is missing, was killed or was interrupted is done; the rest is kept. Ctrl-C finishes the current run and stops;
+    a second Ctrl-C stops that run, too. Exit code 0: every selected cell is covered, at least one run is ok, and
+    everything in the plan's `require` is valid. Exit code 75: SIGUSR1 stopped it, and running again continues.
     """
     source = read_source(plan, out, overrides, repetitions)
     campaign, resolved = source.campaign, source.plan
@@ -108,7 +111,7 @@ def run(
         return
     open_source(source)
     close_ended_quietly(campaign, resolved)
-    _name_uncounted(runner.uncounted(campaign, resolved), resolved.repetitions)
+    name_uncounted(runner.uncounted(campaign, resolved), resolved.repetitions)
     if artefacts_only:
         raise typer.Exit(_make_artefacts(campaign, resolved, options, facts, as_json))
     result = _do(campaign, resolved, options, facts, not no_sensor)
@@ -181,80 +184,6 @@ def _make_artefacts(
     return EXIT_OK if set(counts) <= {"ok"} else EXIT_FAILED
 
 
-def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
-    """How far a campaign is: outcomes by case, what is missing; and what its batch jobs do, where it has any."""
-    campaign = rundir.open_campaign(directory)
-    plan = rundir.read_resolved_plan(campaign)
-    rows = []
-    for case in plan.cases:
-        planned = list(runner.planned_runs([case], plan.seed, plan.repetitions))
-        rows.append((case, runner.tally(campaign, plan, planned)))
-    total = runner.tally(campaign, plan, list(runner.planned_runs(plan.cases, plan.seed, plan.repetitions)))
-    if as_json:
-        cases = [{"case_id": case.id, "title": case.title(), "outcomes": dict(row.outcomes)} for case, row in rows]
-        print_json(
-            {
-                "name": plan.name,
-                "repetitions": plan.repetitions,
-                **_tally_json(total),
-                "cases": cases,
-                **queue_json(campaign),
-            }
-        )
-        return
-    for case, row in rows:
-        print(f"{case.id[:12]}  {counts_text(row.outcomes):<24}  {case.title()}")
-    print(f"{plan.name}: {counts_text(total.outcomes)} of {counted(total.outcomes.total(), 'run')}")
-    print_queue(campaign, plan)
-    _name_uncounted(runner.uncounted(campaign, plan), plan.repetitions)
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What is to be run. `text`: of the plan that was given; None where it was a campaign's directory, whose own plan
-    stays as it is."""
-
-    campaign: CampaignDirectory
-    plan: ResolvedPlan
-    text: str | None
-
-
-def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, repetitions: int | None) -> Source:
-    """A plan with the campaign's directory that is meant, or a campaign that exists."""
-    changes = [*(overrides or []), *([f"repetitions={repetitions}"] if repetitions else [])]
-    if CampaignDirectory(path).plan_resolved.is_file():
-        if changes or out:
-            raise UsageError(
-                f"{path} is a campaign's directory: its plan is what it is",
-                hint="give the plan itself to change it (--set, --repetitions) or to run it elsewhere (--out)",
-            )
-        campaign = CampaignDirectory(path)
-        return Source(campaign, rundir.read_resolved_plan(campaign), None)
-    from pybench.plan import expand, load_plan, resolve
-
-    plan = load_plan(path, tuple(changes))
-    resolved = rundir.parse_resolved_plan(resolve(plan, expand(plan)))
-    return Source(CampaignDirectory(out or rundir.RESULTS / resolved.name), resolved, path.read_text(encoding="utf-8"))
-
-
-def open_source(source: Source) -> None:
-    """Creates the campaign's directory, or brings its plan up to date and says what that changes."""
-    if source.text is not None:
-        _name_changes(*runner.open_for_running(source.campaign, source.plan.content, source.text))
-
-
-def selected_cases(plan: ResolvedPlan, expression: str | None) -> frozenset[str] | None:
-    if expression is None:
-        return None
-    from pybench.plan.filter import parse_filter
-
-    accepts = parse_filter(expression)
-    selected = frozenset(case.id for case in plan.cases if accepts(case))
-    if not selected:
-        raise UsageError(f"--filter {expression}: no case fits", hint="`pybench expand PLAN` lists the cases")
-    return selected
-
-
 def _shard(plan: ResolvedPlan, text: str) -> runner.Shard:
     shard = runner.parse_shard(text)
     if not any(shard.takes(block) for block in range(1, plan.repetitions + 1)):
@@ -275,24 +204,9 @@ def _case_id(plan: ResolvedPlan, prefix: str) -> str:
     return fitting[0]
 
 
-def _name_changes(added: Sequence[Case], orphaned: Sequence[Case]) -> None:
-    for what, cases in (
-        ("the plan now also asks for", added),
-        ("no longer in the plan, kept but not counted:", orphaned),
-    ):
-        for case in cases:
-            print(f"{what} {case.id[:12]} {case.title()}", file=sys.stderr)
-
-
-def _name_uncounted(runs: int, repetitions: int) -> None:
-    if runs:
-        beyond = f"blocks beyond {repetitions}, the number of repetitions"
-        print(f"kept but not counted: {counted(runs, 'run')} in {beyond}", file=sys.stderr)
-
-
 def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bool) -> None:
     if as_json:
-        print_json({"directory": str(campaign.path), **_tally_json(result)})
+        print_json({"directory": str(campaign.path), **tally_json(result)})
         return
     print(f"{counts_text(result.outcomes)} of {counted(result.outcomes.total(), 'run')} in {campaign.path}")
     for name, count in sorted(result.invalid.items()):
@@ -303,13 +217,3 @@ def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bo
         print("stopped after --max-failures failures")
     if result.interrupted:
         print("interrupted: run the same command again to continue")
-
-
-def _tally_json(result: runner.Tally) -> Mapping[str, Any]:
-    return {
-        "outcomes": dict(result.outcomes),
-        "uncovered": result.uncovered,
-        "required_but_invalid": dict(result.invalid),
-        "interrupted": result.interrupted,
-        "busy": result.busy,
-    }

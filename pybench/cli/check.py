@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench check`."""
+
+from __future__ import annotations
+
+from pybench.cli.options import DirectoryArgument, JsonOption
+from pybench.cli.show import print_json, print_tables
+from pybench.errors import CoverageError
+
+
+def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
+    """Check that the runs cover the plan and are unchanged.
+
+    Exit code 0: they do. 3: runs are missing. 4: stored files are corrupt.
+    """
+    from pybench.coverage import measure
+    from pybench.dataset import load
+    from pybench.report.trust_tables import coverage_table
+
+    coverage = measure(load(directory))
+    if as_json:
+        print_json(coverage.as_json())
+    else:
+        print_tables([coverage_table(coverage)])
+    if not coverage.is_full:
+        raise CoverageError(
+            f"{coverage.planned - coverage.covered} of {coverage.planned} planned runs have no answer",
+            hint="run the plan again: it continues what is missing or was stopped; --retry-failed repeats the rest",
+        )

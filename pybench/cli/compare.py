@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from pybench.cli.options import JsonOption
+from pybench.cli.show import print_json, print_tables
+from pybench.errors import RegressionError, UsageError
+from pybench.units import METRICS
+
+
+def compare(
+    before: Annotated[Path, typer.Argument(metavar="A", help="The campaign to compare with.")],
+    after: Annotated[Path, typer.Argument(metavar="B", help="The campaign that may have got worse.")],
+    tolerance: Annotated[float, typer.Option(min=0.0, help="How much worse a ratio may be.")] = 0.05,
+    tolerance_pp: Annotated[
+        float, typer.Option("--tolerance-pp", min=0.0, help="Percentage points that an accuracy may fall.")
+    ] = 1.0,
+    metric: Annotated[
+        Optional[list[str]], typer.Option("--metric", metavar="NAME", help="Only this metric; may be repeated.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two campaigns, case by case.
+
+    Exit code 5: a metric of B is worse than that of A by more than the tolerance, with its whole interval.
+    """
+    from pybench.analysis.comparison import compare as compare_datasets
+    from pybench.dataset import load
+    from pybench.report.comparison_tables import comparison_tables
+
+    _check_metrics(metric or [])
+    comparison = compare_datasets(
+        load(before), load(after), metrics=metric, tolerance=tolerance, tolerance_pp=tolerance_pp
+    )
+    if as_json:
+        print_json(comparison.as_json())
+    else:
+        print_tables(comparison_tables(comparison))
+    if not comparison.changes:
+        raise UsageError(
+            f"{before} and {after} share no case with a number on both sides: nothing was compared",
+            hint="a case is the same only with every factor equal, iterations too; `pybench status DIR` lists cases",
+        )
+    if comparison.regressions:
+        first = comparison.regressions[0]
+        raise RegressionError(
+            f"{len(comparison.regressions)} regressions, such as {first.metric.name} of {first.case.title()}",
+            hint="compare environment.json of both sides before blaming the code",
+        )
+
+
+def _check_metrics(names: list[str]) -> None:
+    import difflib
+
+    for name in names:
+        if name not in METRICS:
+            near = difflib.get_close_matches(name, METRICS, 1)
+            raise UsageError(
+                f"--metric {name} is no metric",
+                hint=f"did you mean {near[0]}?" if near else f"one of {', '.join(METRICS)}",
+            )

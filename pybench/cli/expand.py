@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench expand`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from pybench.case import Case, case_to_json
+from pybench.cli.case_table import extent, print_cases
+from pybench.cli.options import FilterOption, JsonOption, PlanArgument, SetOption
+from pybench.cli.show import counted, print_json
+from pybench.errors import UsageError
+
+
+def expand(
+    plan: PlanArgument, select: FilterOption = None, overrides: SetOption = None, as_json: JsonOption = False
+) -> None:
+    """List the cases of a plan with their ids."""
+    from pybench.plan import expand as cases_of
+    from pybench.plan import load_plan
+    from pybench.plan.filter import parse_filter
+
+    accepts: Callable[[Case], bool] = parse_filter(select) if select is not None else lambda case: True
+    loaded = load_plan(plan, tuple(overrides or ()))
+    cases = [case for case in cases_of(loaded) if accepts(case)]
+    if not cases:
+        raise UsageError(f"--filter {select}: no case fits", hint=f"the plan has {len(loaded.cases)}; try without")
+    if as_json:
+        print_json({"name": loaded.name, "cases": [{**case_to_json(case), "title": case.title()} for case in cases]})
+        return
+    print_cases(cases)
+    planned = counted(len(loaded.cases), "case")
+    of = f"{len(cases)} of {planned}" if len(cases) < len(loaded.cases) else planned
+    print(f"{of}, {extent(cases, loaded.repetitions)}", file=sys.stderr)

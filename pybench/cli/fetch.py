@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench fetch`: a published campaign, with every byte checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from pybench.cli.options import JsonOption, PlainHttpOption, RegistryTimeoutOption
+from pybench.cli.show import print_json
+from pybench.errors import UsageError
+
+if TYPE_CHECKING:
+    from pybench.publication import Fetched
+
+
+def fetch(
+    reference: Annotated[
+        str, typer.Argument(metavar="REF", help="HOST/NAME:TAG or HOST/NAME@sha256:..., an OCI layout, or a zip.")
+    ],
+    out: Annotated[
+        Optional[Path], typer.Option("--out", "-o", metavar="DIR", help="Where to [default: results/<name>].")
+    ] = None,
+    expect: Annotated[
+        Optional[str],
+        typer.Option("--expect", metavar="SHA256", help="The digest that its contents have to have."),
+    ] = None,
+    key: Annotated[
+        Optional[Path],
+        typer.Option("--key", metavar="FILE", help="SSH public keys; one of them signed it."),
+    ] = None,
+    max_gb: Annotated[float, typer.Option("--max-gb", metavar="GB", min=0.001, help="What it may unpack to.")] = 20.0,
+    plain_http: PlainHttpOption = None,
+    timeout: RegistryTimeoutOption = 60.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Fetch a published campaign and check every byte.
+
+    Nothing of it is executed, and nothing is written before all of it is checked. The last line printed is its folder.
+    """
+    from pybench.publication import Access, Demands, Limits, parse
+    from pybench.publication import fetch as bring
+
+    demands = Demands(_digest(expect), key, Limits(bytes=int(max_gb * 1e9)))
+    fetched = bring(parse(reference), out, Access(plain_http, timeout), demands)
+    if as_json:
+        print_json(_fetched_json(fetched))
+        return
+    print(f"contents sha256:{fetched.contents_sha256}: {fetched.files} files, signature: {fetched.signed}")
+    if fetched.digest:
+        print(f"artefact {fetched.digest}")
+    print(fetched.folder)
+
+
+def _digest(text: str | None) -> str | None:
+    plain = (text or "").removeprefix("sha256:")
+    if text is not None and (len(plain) != 64 or set(plain) - set("0123456789abcdef")):
+        raise UsageError(f"--expect {text} is no sha256", hint="64 hexadecimal digits, as `pybench publish` prints")
+    return plain or None
+
+
+def _fetched_json(fetched: Fetched) -> dict[str, Any]:
+    return {
+        "directory": str(fetched.folder),
+        "contents": f"sha256:{fetched.contents_sha256}",
+        "artefact": fetched.digest,
+        "files": fetched.files,
+        "signature": fetched.signed,
+    }

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments and options that several commands share, each written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+DEFAULT_TIMEOUT_S = 3600.0
+PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file.")]
+PlanOrDirectory = Annotated[
+    Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file; or a campaign's directory.")
+]
+DirectoryArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The campaign's directory.")]
+OutOption = Annotated[
+    Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/<name>].")
+]
+SetOption = Annotated[
+    Optional[list[str]],
+    typer.Option("--set", metavar="A.B=V", help="Change the plan: `--set defaults.iterations=50`. May be repeated."),
+]
+FilterOption = Annotated[
+    Optional[str],
+    typer.Option("--filter", "-k", metavar="EXPR", help="Only these cases, as in `precision=int8,batch>=8`."),
+]
+RepetitionsOption = Annotated[Optional[int], typer.Option(min=1, help="Instead of the plan's own number.")]
+TimeoutOption = Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one run may take.")]
+RetryFailedOption = Annotated[
+    bool, typer.Option("--retry-failed", help="Also repeat runs that crashed, timed out or failed to build.")
+]
+NoSensorOption = Annotated[
+    bool, typer.Option("--no-sensor", help="Measure no GPU's power sensor first; assume one where none is stored.")
+]
+ContainerOption = Annotated[
+    Optional[str],
+    typer.Option(
+        metavar="IMAGE",
+        help="Do each run in a container of this image: an OCI archive or layout, a SIF, or HOST/NAME@sha256:DIGEST. "
+        "Append @sha256:DIGEST to a file to require that digest.",
+    ),
+]
+EngineOption = Annotated[
+    Optional[str],
+    typer.Option(
+        envvar="PYBENCH_ENGINE",
+        metavar="NAME",
+        help="podman, docker, apptainer or singularity [default: the first here that can run the image].",
+    ),
+]
+PlainHttpOption = Annotated[
+    Optional[bool],
+    typer.Option("--plain-http/--https", help="Without TLS or with it [default: without only on this machine]."),
+]
+RegistryTimeoutOption = Annotated[
+    float, typer.Option(min=0.1, metavar="S", help="Seconds that a registry may keep silent.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench replay`: a published report made again and compared byte for byte."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from pybench import rundir
+from pybench.cli.options import JsonOption
+from pybench.cli.show import print_json
+from pybench.errors import PybenchError, UsageError
+
+if TYPE_CHECKING:
+    from pybench.publication import Replay
+
+
+_MOST_SHOWN = 10
+
+
+def replay(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A publication, as `pybench fetch` left it.")],
+    out: Annotated[
+        Optional[Path], typer.Option("--out", "-o", metavar="DIR", help="Keep the report that is made here.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a published report again and compare it.
+
+    No GPU is needed; the comparison is byte for byte. Exit code 0: equal. 1: different. 4: the publication was changed.
+    """
+    from pybench.dataset import load
+    from pybench.publication import check_unpacked, compare
+    from pybench.report import write_report
+
+    listed = check_unpacked(directory)
+    with tempfile.TemporaryDirectory(prefix="pybench-replay-") as folder:
+        remade = out or Path(folder) / rundir.REPORT
+        if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise UsageError(f"{out} exists", hint="choose another folder with --out")
+        write_report(load(directory), remade, run_link=f"../{rundir.RUNS}")
+        result = compare(directory, listed, remade)
+    if as_json:
+        print_json(result.as_json())
+    elif not result.differences:
+        print(f"equal: {result.files} files of the report, byte for byte")
+    if result.differences:
+        raise _not_equal(result)
+
+
+def _not_equal(result: Replay) -> PybenchError:
+    lines = [f"{one.name} {one.how}" for one in result.differences[:_MOST_SHOWN]]
+    rest = len(result.differences) - _MOST_SHOWN
+    lines += [f"and {rest} more"] if rest > 0 else []
+    cause = (
+        "it was made with other versions, which is the likely cause: " + "; ".join(result.causes)
+        if result.causes
+        else "every version is the one that made it: the processor or a build of a package differs, or pybench is wrong"
+    )
+    return PybenchError(
+        "\n  ".join([f"{len(result.differences)} of {result.files} files of the report differ", *lines]), hint=cause
+    )

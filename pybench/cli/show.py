@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How commands print: one JSON printer, one table printer, counts and durations in words."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pybench.rundir import OUTCOMES
+
+if TYPE_CHECKING:
+    from pybench.report.tables import Table
+
+SHORT_ID = 12  # hexadecimal digits of an id that are shown; `--rerun` takes as many as are unique
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Writes one JSON object. Raises ValueError for a number that JSON does not have, such as NaN."""
+    print(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def print_tables(tables: list[Table]) -> None:
+    from pybench.report.tables import to_text
+
+    print("\n".join(to_text(table) for table in tables if table.rows), end="")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 case`, `2 cases`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def counts_text(outcomes: Mapping[str, int]) -> str:
+    """`38 ok, 2 oom, 1 missing`, in the order of `OUTCOMES`."""
+    names = [*OUTCOMES, "missing"]
+    return ", ".join(f"{outcomes[name]} {name}" for name in names if outcomes.get(name)) or "0 runs"
+
+
+def duration_text(seconds: float) -> str:
+    """`42 s`, `3 min 10 s`, `2 h 05 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `run` and `submit` are given: a plan with the directory that it fills, or a campaign that exists."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybench import rundir, runner
+from pybench.case import Case
+from pybench.errors import UsageError
+from pybench.rundir import CampaignDirectory, ResolvedPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is to be run. `text`: of the plan that was given; None where it was a campaign's directory, whose own plan
+    stays as it is."""
+
+    campaign: CampaignDirectory
+    plan: ResolvedPlan
+    text: str | None
+
+
+def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, repetitions: int | None) -> Source:
+    """A plan with the campaign's directory that is meant, or a campaign that exists."""
+    changes = [*(overrides or []), *([f"repetitions={repetitions}"] if repetitions else [])]
+    if CampaignDirectory(path).plan_resolved.is_file():
+        if changes or out:
+            raise UsageError(
+                f"{path} is a campaign's directory: its plan is what it is",
+                hint="give the plan itself to change it (--set, --repetitions) or to run it elsewhere (--out)",
+            )
+        campaign = CampaignDirectory(path)
+        return Source(campaign, rundir.read_resolved_plan(campaign), None)
+    from pybench.plan import expand, load_plan, resolve
+
+    plan = load_plan(path, tuple(changes))
+    resolved = rundir.parse_resolved_plan(resolve(plan, expand(plan)))
+    return Source(CampaignDirectory(out or rundir.RESULTS / resolved.name), resolved, path.read_text(encoding="utf-8"))
+
+
+def open_source(source: Source) -> None:
+    """Creates the campaign's directory, or brings its plan up to date and says what that changes."""
+    if source.text is not None:
+        _name_changes(*runner.open_for_running(source.campaign, source.plan.content, source.text))
+
+
+def selected_cases(plan: ResolvedPlan, expression: str | None) -> frozenset[str] | None:
+    if expression is None:
+        return None
+    from pybench.plan.filter import parse_filter
+
+    accepts = parse_filter(expression)
+    selected = frozenset(case.id for case in plan.cases if accepts(case))
+    if not selected:
+        raise UsageError(f"--filter {expression}: no case fits", hint="`pybench expand PLAN` lists the cases")
+    return selected
+
+
+def _name_changes(added: Sequence[Case], orphaned: Sequence[Case]) -> None:
+    for what, cases in (
+        ("the plan now also asks for", added),
+        ("no longer in the plan, kept but not counted:", orphaned),
+    ):
+        for case in cases:
+            print(f"{what} {case.id[:12]} {case.title()}", file=sys.stderr)

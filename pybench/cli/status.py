@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench status`."""
+
+from __future__ import annotations
+
+from pybench import rundir, runner
+from pybench.cli.batch_jobs import print_queue, queue_json
+from pybench.cli.options import DirectoryArgument, JsonOption
+from pybench.cli.show import counted, counts_text, print_json
+from pybench.cli.tally import name_uncounted, tally_json
+
+
+def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
+    """Print how far a campaign is, and what its batch jobs do."""
+    campaign = rundir.open_campaign(directory)
+    plan = rundir.read_resolved_plan(campaign)
+    rows = []
+    for case in plan.cases:
+        planned = list(runner.planned_runs([case], plan.seed, plan.repetitions))
+        rows.append((case, runner.tally(campaign, plan, planned)))
+    total = runner.tally(campaign, plan, list(runner.planned_runs(plan.cases, plan.seed, plan.repetitions)))
+    if as_json:
+        cases = [{"case_id": case.id, "title": case.title(), "outcomes": dict(row.outcomes)} for case, row in rows]
+        print_json(
+            {
+                "name": plan.name,
+                "repetitions": plan.repetitions,
+                **tally_json(total),
+                "cases": cases,
+                **queue_json(campaign),
+            }
+        )
+        return
+    for case, row in rows:
+        print(f"{case.id[:12]}  {counts_text(row.outcomes):<24}  {case.title()}")
+    print(f"{plan.name}: {counts_text(total.outcomes)} of {counted(total.outcomes.total(), 'run')}")
+    print_queue(campaign, plan)
+    name_uncounted(runner.uncounted(campaign, plan), plan.repetitions)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `run` and `status` say of a campaign's runs as a whole."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pybench import runner
+from pybench.cli.show import counted
+
+
+def tally_json(result: runner.Tally) -> Mapping[str, Any]:
+    return {
+        "outcomes": dict(result.outcomes),
+        "uncovered": result.uncovered,
+        "required_but_invalid": dict(result.invalid),
+        "interrupted": result.interrupted,
+        "busy": result.busy,
+    }
+
+
+def name_uncounted(runs: int, repetitions: int) -> None:
+    if runs:
+        beyond = f"blocks beyond {repetitions}, the number of repetitions"
+        print(f"kept but not counted: {counted(runs, 'run')} in {beyond}", file=sys.stderr)

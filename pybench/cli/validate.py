@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench validate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pybench.cli.case_table import extent, run_count, varying
+from pybench.cli.options import JsonOption, PlanArgument, SetOption
+from pybench.cli.show import SHORT_ID, counted, print_json
+from pybench.errors import PlanError
+
+
+def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOption = False) -> None:
+    """Check a plan as a whole, and print what it asks for."""
+    from pybench.plan import load_plan
+
+    try:
+        loaded = load_plan(plan, tuple(overrides or ()))
+    except PlanError as error:
+        if as_json:
+            print_json({"file": error.file, "valid": False, "problems": [_problem_json(one) for one in error.problems]})
+        raise
+    runs = run_count(loaded.cases, loaded.repetitions)
+    summary = {
+        "file": str(plan),
+        "valid": True,
+        "name": loaded.name,
+        "cases": len(loaded.cases),
+        "repetitions": loaded.repetitions,
+        "runs": runs,
+        "varying": varying(loaded.cases),
+        "comparisons": [contrast.title() for contrast in loaded.contrasts],
+        "files": {value: file.as_json() for value, file in loaded.files.items()},
+    }
+    if as_json:
+        print_json(summary)
+        return
+    print(f"{loaded.name}: {counted(len(loaded.cases), 'case')}, {extent(loaded.cases, loaded.repetitions)}")
+    for name, values in varying(loaded.cases).items():
+        print(f"  {name}: {', '.join(values)}")
+    for contrast in loaded.contrasts:
+        bounds = ", ".join(f"{criterion.name} {criterion.threshold:g}" for criterion in contrast.accept)
+        print(f"  compared {contrast.title()}" + (f": {bounds}" if bounds else ""))
+    for value, file in loaded.files.items():
+        print(f"  file {value}: sha256 {file.sha256[:SHORT_ID]} of its {file.covers}, {file.bytes} bytes")
+
+
+def _problem_json(problem: Any) -> dict[str, Any]:
+    return {"line": problem.line, "column": problem.column, "what": problem.what, "hint": problem.hint}
