@@ -45,6 +45,10 @@ class Coverage:
     cases: tuple[CaseCoverage, ...]
     orphans: Mapping[str, int]
     beyond: int
+    finished: int
+    """Finished runs of the plan and makings of artefacts."""
+    unguarded: int
+    """How many of them have no digests: an older pybench made them."""
 
     @property
     def planned(self) -> int:
@@ -85,6 +89,8 @@ class Coverage:
             ],
             "orphans": dict(self.orphans),
             "beyond_repetitions": self.beyond,
+            "finished": self.finished,
+            "unguarded": self.unguarded,
         }
 
 
@@ -97,6 +103,8 @@ def measure(dataset: Dataset) -> Coverage:
         cases=tuple(_measure_case(case, runs.get(case.id, {}), dataset) for case in dataset.plan.cases),
         orphans=dataset.orphans,
         beyond=dataset.beyond,
+        finished=dataset.finished,
+        unguarded=dataset.unguarded,
     )
 
 

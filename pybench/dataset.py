@@ -27,8 +27,10 @@ from pybench.board_energy import BoardEnergy, read_board_energy
 from pybench.case import Case
 from pybench.errors import CorruptError
 from pybench.factors import FACTORS
+from pybench.hashed import HashedRuns
 from pybench.rundir import (
     ITERATIONS,
+    MAKING,
     PREDICTIONS,
     VALIDITIES,
     CampaignDirectory,
@@ -78,6 +80,7 @@ _RUNS_SCHEMA: dict[str, Any] = {
     "device": pl.String,
     "ids_sha256": pl.String,
     "folder": pl.String,
+    "guarded": pl.Boolean,
 }
 _CAUTION_SCHEMA: dict[str, Any] = {
     "case_id": pl.String,
@@ -116,6 +119,8 @@ class Artefact:
     precision: bool | None
     metrics: Mapping[str, Any]
     labels: Mapping[str, Any]
+    guarded: bool
+    """Whether the making finished with digests of its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +128,9 @@ class Dataset:
     """Everything that a campaign's directory holds of its plan, read once.
 
     `frame`: one row a (run, metric), columns as in `pybench.load`. `runs`: one row a run; `folder` is relative to the
-    campaign. `predictions`: one row an (accuracy run, image); a run whose file repeats an earlier one of the same case
-    byte for byte is left out and counted in `prediction_runs` (case id -> {file's sha256: blocks}).
+    campaign; `guarded`: the run finished with digests of its files. `predictions`: one row an (accuracy run, image); a
+    run whose file repeats an earlier one of the same case byte for byte is left out and counted in `prediction_runs`
+    (case id -> {file's sha256: blocks}).
     `unfinished`: (case id, block) that has a folder but no complete attempt. `labels`: (case id, block) -> labels.
     `energies`: (case id, block) -> what the run stored of its GPU board's energy, where it sampled one.
     `orphans`: case id -> complete runs of a case that the plan does not hold; `beyond`: complete runs of its cases in
@@ -148,6 +154,16 @@ class Dataset:
     orphans: Mapping[str, int]
     beyond: int
 
+    @property
+    def finished(self) -> int:
+        """How many finished runs the tables rest on, the makings of artefacts among them."""
+        return self.runs.height + len(self.artefacts)
+
+    @property
+    def unguarded(self) -> int:
+        """How many of them an older pybench left without digests: nobody can tell whether their files changed."""
+        return int((~self.runs["guarded"]).sum()) + sum(not making.guarded for making in self.artefacts)
+
 
 @dataclass(frozen=True, slots=True)
 class _Run:
@@ -158,15 +174,23 @@ class _Run:
     run: Mapping[str, Any]
     summary: Mapping[str, Any]
     environment: Mapping[str, Any]
+    guarded: bool
     energy: BoardEnergy | None = None
 
 
-def load(directory: str | PathLike[str]) -> Dataset:
-    """Reads a campaign. Raises `UsageError` when `directory` is none, `CorruptError` naming every unreadable run."""
+def load(directory: str | PathLike[str], *, hash_all: bool = False) -> Dataset:
+    """Reads a campaign. Raises `UsageError` when `directory` is none, `CorruptError` naming every finished run that is
+    unreadable or not as it was when it finished.
+
+    Runs that changed since they were hashed last are hashed. `hash_all`: every byte of every finished run is, also of
+    attempts that do not count.
+    """
     campaign = open_campaign(directory)
     plan = read_resolved_plan(campaign)
     planned = {case.id: case for case in plan.cases}
-    found = _read_runs(campaign)
+    hashed = HashedRuns(campaign.path, hash_all=hash_all)
+    found, artefacts = _read_finished(campaign, hashed, hash_all=hash_all)
+    hashed.store()
     asked = [run for run in found if run.directory.case_id in planned]
     runs = [run for run in asked if run.directory.block <= plan.repetitions]
     predictions, prediction_runs = _read_predictions(runs)
@@ -184,7 +208,7 @@ def load(directory: str | PathLike[str]) -> Dataset:
         labels={_key(run): run.summary["labels"] for run in runs},
         energies={_key(run): run.energy for run in runs if run.energy is not None},
         environments=_environments(runs),
-        artefacts=tuple(_read_artefact(making) for making in campaign.made()),
+        artefacts=tuple(artefacts),
         unfinished=frozenset(started - {_key(run) for run in found}),
         orphans=Counter(run.directory.case_id for run in found if run.directory.case_id not in planned),
         beyond=len(asked) - len(runs),
@@ -194,12 +218,23 @@ def load(directory: str | PathLike[str]) -> Dataset:
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _read_runs(campaign: CampaignDirectory) -> list[_Run]:
-    found: list[_Run] = []
+def _read_finished(
+    campaign: CampaignDirectory, hashed: HashedRuns, *, hash_all: bool
+) -> tuple[list[_Run], list[Artefact]]:
+    """The runs that count and the makings, each checked before it is read; with `hash_all` the other finished attempts
+    are checked, too."""
+    runs: list[_Run] = []
+    artefacts: list[Artefact] = []
     broken: list[str] = []
-    for directory in campaign.runs():
+    counting = set(campaign.runs())
+    for directory in campaign.finished():
         try:
-            found.append(_read_run(directory))
+            if directory.block == MAKING:
+                artefacts.append(_read_artefact(directory, directory.check_files(hashed)))
+            elif directory in counting:
+                runs.append(_read_run(directory, directory.check_files(hashed)))
+            elif hash_all:
+                directory.check_files(hashed)
         except CorruptError as error:
             broken.append(error.message)
     if broken:
@@ -207,25 +242,26 @@ def _read_runs(campaign: CampaignDirectory) -> list[_Run]:
         more = [f"and {rest} more"] if rest > 0 else []
         raise CorruptError(
             "\n".join([*broken[:_NAMED_AT_ONCE], *more]),
-            hint="these runs say `complete`: restore their files, or remove their attempts and run the plan again",
+            hint="restore these files and remove what was added; or remove the runs' folders and run the plan again",
         )
-    return found
+    return runs, artefacts
 
 
-def _read_run(directory: RunDirectory) -> _Run:
+def _read_run(directory: RunDirectory, guarded: bool) -> _Run:
     run = _Run(
         directory,
         directory.read_case(),
         directory.read_run(),
         directory.read_summary(),
         directory.read_environment(),
+        guarded,
     )
     _check_run(run)
     _check_tables(run)
     return replace(run, energy=read_board_energy(directory, run.summary["windows"], run.environment))
 
 
-def _read_artefact(making: RunDirectory) -> Artefact:
+def _read_artefact(making: RunDirectory, guarded: bool) -> Artefact:
     recipe, run, summary = making.read_recipe(), making.read_run(), making.read_summary()
     return Artefact(
         digest=making.case_id,
@@ -237,6 +273,7 @@ def _read_artefact(making: RunDirectory) -> Artefact:
         precision=run["valid"]["precision"].get("value"),
         metrics=summary["metrics"],
         labels=summary["labels"],
+        guarded=guarded,
     )
 
 
@@ -326,6 +363,7 @@ def _run_row(run: _Run, campaign: CampaignDirectory) -> list[Any]:
         _text_or_none(run.summary["labels"].get("device")),
         _text_or_none(run.summary["labels"].get("ids_sha256")),
         str(run.directory.path.relative_to(campaign.path)),
+        run.guarded,
     ]
 
 

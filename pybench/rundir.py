@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench import storage
+from pybench import digests, storage
 from pybench.case import Case, case_from_json
 from pybench.errors import CorruptError, UsageError
+from pybench.hashed import HashedRuns
 
 SCHEMA_VERSION = 1
 
@@ -52,12 +53,14 @@ GPU_PROCESSES = "gpu_processes.csv"
 ENERGY = "energy.json"
 STDOUT = "stdout.log"
 STDERR = "stderr.log"
-COMPLETE = "complete"
+COMPLETE = digests.COMPLETE
 OF_EVERY_MAKING = frozenset({RECIPE, ENVIRONMENT, RUN, SUMMARY, STDOUT, STDERR, COMPLETE})  # beside what was made
 CLAIM_SUFFIX = ".claim"
+MAKING = 0  # the block of an artefact's making, which has none
 
 OUTCOMES = ("ok", "oom", "timeout", "unsupported", "build_failed", "crashed", "killed", "interrupted")
 COVERING = frozenset({"ok", "oom", "unsupported"})
+GUARDED = "guarded"  # in run.json: `complete` has the digests of the run's files
 VALIDITIES = ("timing", "energy", "precision", "accuracy")
 
 _BLOCK = re.compile(r"block-(\d{3,})")
@@ -116,15 +119,25 @@ class RunDirectory:
         return (self.path / COMPLETE).exists()
 
     def complete(self, run: Mapping[str, Any]) -> None:
-        """Writes run.json, makes every file of the run durable, then writes `complete`: the last of a run's life."""
-        storage.write_json(self.file(RUN), {"schema_version": SCHEMA_VERSION, **run})
+        """Writes run.json, makes every file of the run durable, then writes `complete` with their digests: the last
+        of a run's life."""
+        storage.write_json(self.file(RUN), {"schema_version": SCHEMA_VERSION, GUARDED: True, **run})
         try:
-            for entry in self.path.iterdir():
-                if entry.is_file():
-                    storage.sync(entry)
+            for _, path in digests.files_of(self.path):
+                storage.sync(path)
+            listed = digests.render(digests.of_folder(self.path))
         except OSError as error:  # with delayed allocation a full disk shows only here
             raise storage.storage_error(error, self.path) from error
-        storage.write_bytes(self.file(COMPLETE), b"")
+        storage.write_bytes(self.file(COMPLETE), listed)
+
+    def check_files(self, hashed: HashedRuns) -> bool:
+        """Whether `complete` has digests; an older pybench left it empty. Raises `CorruptError` where the files of this
+        finished run differ from them, and names the file, the run and both digests."""
+        if hashed.check(self.path):
+            return True
+        if self.read_run().get(GUARDED) is True:
+            raise CorruptError(f"{self.file(COMPLETE)} is empty, and {RUN} says that it has digests")
+        return False
 
     def read_case(self) -> Case:
         try:
@@ -218,7 +231,7 @@ class CampaignDirectory:
     def made(self) -> Iterator[RunDirectory]:
         """The making of every artefact that ended, in the order of their addresses."""
         for path in sorted(self.artefacts.glob("[!.]*")):
-            making = RunDirectory(path, path.name.partition(".")[0], 0, 1)
+            making = RunDirectory(path, path.name.partition(".")[0], MAKING, 1)
             if making.is_complete:
                 yield making
 
@@ -260,6 +273,12 @@ class CampaignDirectory:
         """The attempt that counts: the latest complete one."""
         complete = [attempt for attempt in self.attempts(case_id, block) if attempt.is_complete]
         return complete[-1] if complete else None
+
+    def finished(self) -> Iterator[RunDirectory]:
+        """Every complete attempt of every (case, block), whether it counts or not, then every complete making."""
+        for case_id, block in self.started():
+            yield from (attempt for attempt in self.attempts(case_id, block) if attempt.is_complete)
+        yield from self.made()
 
     def claims(self, case_id: str, block: int) -> list[RunDirectory]:
         """Every attempt that has been claimed, oldest first, whether its folder exists or not."""

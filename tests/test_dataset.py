@@ -20,7 +20,7 @@ from pybench.errors import CorruptError, UsageError
 from pybench.factors import FACTORS
 from pybench.rundir import COMPLETE, ITERATIONS, PREDICTIONS, RUN, SUMMARY
 from pybench.workloads.result import Measured, Verdict
-from tests.support.campaigns import IMAGES, CampaignBuilder, build_typical, predictions_csv
+from tests.support.campaigns import IMAGES, CampaignBuilder, build_typical, finish_again, predictions_csv, unguard
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 
@@ -91,9 +91,14 @@ def test_a_run_without_complete_counts_as_unfinished(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["summary.json", "run.json", "case.json", "environment.json"])
 @pytest.mark.parametrize("damage", ["truncated", "removed", "not utf-8", "a list"])
-def test_a_complete_run_with_a_damaged_file_is_corrupt_and_named(tmp_path: Path, name: str, damage: str) -> None:
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_a_complete_run_with_a_damaged_file_is_corrupt_and_named(
+    tmp_path: Path, name: str, damage: str, is_guarded: bool
+) -> None:
     builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
     file = builder.run(INFER, 1, {"latency_mean_ms": 5.0}).file(name)
+    if not is_guarded:
+        unguard(file.parent)
     content = file.read_bytes()
     if damage == "removed":
         file.unlink()
@@ -145,6 +150,7 @@ def test_a_summary_of_the_wrong_shape_is_corrupt(tmp_path: Path, edit: object) -
     stored = json.loads(file.read_text())
     edit(stored)  # type: ignore[operator]
     file.write_text(json.dumps(stored))
+    finish_again(file.parent)
     with pytest.raises(CorruptError):
         load(builder.path)
 
@@ -156,6 +162,7 @@ def test_a_run_record_of_the_wrong_shape_is_corrupt(tmp_path: Path, damage: dict
     builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
     file = builder.run(INFER, 1, {"latency_mean_ms": 5.0}).file(RUN)
     file.write_text(json.dumps(json.loads(file.read_text()) | damage))
+    finish_again(file.parent)
     with pytest.raises(CorruptError, match=r"outcome|cautions"):
         load(builder.path)
 
@@ -190,7 +197,9 @@ def test_malformed_predictions_are_corrupt(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("damage", [lambda file: file.write_bytes(b"\x00\xff"), lambda file: file.unlink(), _cut])
 def test_iterations_that_are_missing_or_cut_are_corrupt(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
-    damage(builder.run(INFER, 1, {"latency_mean_ms": 5.0}).file(ITERATIONS))
+    run = builder.run(INFER, 1, {"latency_mean_ms": 5.0})
+    damage(run.file(ITERATIONS))
+    unguard(run.path)
     with pytest.raises(CorruptError, match=ITERATIONS):
         load(builder.path)
 
@@ -200,7 +209,9 @@ def test_predictions_that_are_missing_or_cut_are_corrupt(tmp_path: Path, damage:
     case = INFER.with_factors(workload="accuracy")
     builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
     top1 = Measured(value=90.0, samples=IMAGES)
-    damage(builder.run(case, 1, {"top1_percent": top1}, predictions=predictions_csv("fp32")).file(PREDICTIONS))
+    run = builder.run(case, 1, {"top1_percent": top1}, predictions=predictions_csv("fp32"))
+    damage(run.file(PREDICTIONS))
+    unguard(run.path)
     with pytest.raises(CorruptError, match=PREDICTIONS):
         load(builder.path)
 

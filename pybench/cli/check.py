@@ -11,13 +11,14 @@ from pybench.errors import CoverageError
 def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     """Check that the runs cover the plan and are unchanged.
 
+    Every byte of every finished run is hashed.
     Exit code 0: they do. 3: runs are missing. 4: stored files are corrupt.
     """
     from pybench.coverage import measure
     from pybench.dataset import load
     from pybench.report.trust_tables import coverage_table
 
-    coverage = measure(load(directory))
+    coverage = measure(load(directory, hash_all=True))
     if as_json:
         print_json(coverage.as_json())
     else:

@@ -86,7 +86,7 @@ def _coverage(directory: Path, *, allow_gaps: bool) -> dict[str, Any]:
     from pybench.coverage import measure
     from pybench.dataset import load
 
-    coverage = measure(load(directory))
+    coverage = measure(load(directory, hash_all=True))
     if not coverage.is_full and not allow_gaps:
         states = ", ".join(f"{count} {state}" for state, count in coverage.states.items())
         raise CoverageError(

@@ -41,7 +41,7 @@ def replay(
         remade = out or Path(folder) / rundir.REPORT
         if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UsageError(f"{out} exists", hint="choose another folder with --out")
-        write_report(load(directory), remade, run_link=f"../{rundir.RUNS}")
+        write_report(load(directory, hash_all=True), remade, run_link=f"../{rundir.RUNS}")
         result = compare(directory, listed, remade)
     if as_json:
         print_json(result.as_json())

@@ -18,6 +18,7 @@ from pybench import rundir, storage
 from pybench.errors import CorruptError, PybenchError, UsageError
 from pybench.publication import signature, sums
 from pybench.publication.bundle import Bundle, open_bundle
+from pybench.publication.finished_runs import check_fetched
 from pybench.publication.reference import LayoutReference, Reference, RegistryReference
 from pybench.publication.transport import Access
 from pybench.publication.unpacking import Limits, Unpacking
@@ -77,6 +78,7 @@ def _take(bundle: Bundle, folder: Path, demands: Demands) -> Fetched:
         unpacking = Unpacking(temporary, expected, demands.limits, bundle.where)
         bundle.unpack(unpacking)
         unpacking.finish()
+        check_fetched(temporary, bundle.where)
         _write(temporary, {sums.SUMS: listed, **({sums.SIGNATURE: mark} if mark is not None else {})})
         os.replace(temporary, folder)
         storage.sync(folder.parent)

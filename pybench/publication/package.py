@@ -7,6 +7,7 @@ too, and whoever makes the report again from the publication has what it was mad
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from pybench.publication import crate, documents, sums
 from pybench.publication.contents import Selection, select
 from pybench.publication.documents import About, Circumstances
 from pybench.publication.facts import Facts, gather
+from pybench.publication.finished_runs import list_published
 from pybench.publication.redaction import Redactor, Remains, Rules, is_text, plan_redaction, remains
 from pybench.publication.signature import check_key, sign
 from pybench.rundir import CampaignDirectory, open_campaign
@@ -66,8 +68,10 @@ def stage(
     try:
         selection = select(campaign, with_artefacts=wishes.with_artefacts)
         redactor = plan_redaction(campaign.path, selection.files, wishes.rules)
+        rewritten = {name for name in selection.files if _copy(campaign.path / name, folder / name, name, redactor)}
         for name in selection.files:
-            _copy(campaign.path / name, folder / name, name, redactor)
+            if Path(name).name == rundir.COMPLETE:
+                list_published(campaign.path / name, folder, name, rewritten)
         render(folder)
         circumstances = Circumstances(wishes.about, coverage, redactor.summary(), selection.artefacts_left_out)
         facts = gather(CampaignDirectory(folder))
@@ -84,17 +88,23 @@ def stage(
 def _storage_error(error: OSError, source: Path, target: Path) -> PybenchError:
     """What cannot be read of the campaign is another trouble than what cannot be written."""
     place = Path(str(error.filename)) if error.filename else target
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):  # of a copy, Python names the source
+        return storage.storage_error(error, target)
     if place.is_relative_to(source):
         return UsageError(f"cannot read {place}: {error.strerror}", hint="may you read all of the campaign?")
     return storage.storage_error(error, place)
 
 
-def _copy(source: Path, target: Path, name: str, redactor: Redactor) -> None:
+def _copy(source: Path, target: Path, name: str, redactor: Redactor) -> bool:
+    """Whether the published bytes are others than those of the campaign."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    if is_text(name):
-        target.write_bytes(redactor.apply(name, source.read_bytes()))
-    else:
+    if not is_text(name):
         shutil.copyfile(source, target)
+        return False
+    content = source.read_bytes()
+    published = redactor.apply(name, content)
+    target.write_bytes(published)
+    return published != content
 
 
 def _describe(folder: Path, selection: Selection, facts: Facts, circumstances: Circumstances) -> dict[str, str]:

@@ -22,6 +22,7 @@ from pybench.dataset import Dataset
 from pybench.report.contrast_tables import TONES, context_factors, subjects
 from pybench.report.labels import METRIC_LABELS, bound_text, case_text, criterion_label, pair_texts, varying_factors
 from pybench.report.numbers import display_unit, factor_above_one, format_estimate, format_p
+from pybench.report.trust_tables import guard_text
 from pybench.units import METRICS
 
 
@@ -192,6 +193,8 @@ def _doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Se
                 "bad",
             )
         )
+    if coverage.unguarded:
+        found.append(Sentence("Unguarded runs", guard_text(coverage), "neutral"))
     invalid = sum(sum(finding.excluded.values()) for case in analysis.cases for finding in case.metrics.values())
     if invalid:
         found.append(

@@ -45,7 +45,21 @@ def coverage_table(coverage: Coverage) -> Table:
         notes.append(f"{runs} runs are of {cases} cases that the plan does not hold; they do not count.")
     if coverage.beyond:
         notes.append(f"{coverage.beyond} runs are in blocks beyond the plan's repetitions; they do not count.")
+    if coverage.finished:
+        notes.append(guard_text(coverage))
     return Table("coverage", "Coverage of the plan", columns, tuple(rows), tuple(notes))
+
+
+def guard_text(coverage: Coverage) -> str:
+    """How many finished runs are known to be as they finished, in a sentence."""
+    if coverage.unguarded:
+        return (
+            f"{coverage.unguarded} of {coverage.finished} finished runs are unguarded: an older pybench stored no "
+            "digests of their files, so a change of these files would not be noticed."
+        )
+    return (
+        f"The files of all {coverage.finished} finished runs have the digests that were stored when the run finished."
+    )
 
 
 def cautions_table(dataset: Dataset) -> Table:

@@ -27,6 +27,7 @@ from tests.support.campaigns import (
     TRUE_TOKEN_RATE,
     CampaignBuilder,
     build_typical,
+    finish_again,
     predictions_csv,
 )
 
@@ -322,6 +323,7 @@ def test_a_metric_that_this_version_does_not_know_is_left_to_the_frame(tmp_path:
     stored = json.loads(run.file("summary.json").read_text())
     stored["metrics"]["beauty"] = {"value": 1.0, "unit": "1"}
     run.file("summary.json").write_text(json.dumps(stored))
+    finish_again(run.path)
     dataset = load(builder.path)
     assert "beauty" in dataset.frame["metric"].to_list()
     assert set(analyse(dataset).cases[0].metrics) == {"latency_mean_ms"}

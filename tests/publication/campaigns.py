@@ -11,7 +11,7 @@ from typing import Any
 from pybench.case import Case
 from pybench.rundir import SCHEMA_VERSION
 from pybench.storage import write_json, write_text
-from tests.support.campaigns import CampaignBuilder
+from tests.support.campaigns import CampaignBuilder, finish_again
 
 HOST = "node17.cluster.example.org"
 SHORT_HOST = "vm"
@@ -59,6 +59,7 @@ def build_small(folder: Path, *, blocks: int = 2, missing: int = 0) -> CampaignB
             run = builder.run(case, block, {"latency_mean_ms": latency + block / 100}, environment=environment(host))
             log = f"loaded /cluster/home/{USER}/nets/net.onnx on {host}\nwritten to /scratch/{USER}/tmp\n"
             write_text(run.file("stderr.log"), log)
+            finish_again(run.path)
             write_json(run.claim, {"schema_version": 1, "host": host, "boot_id": "b", "pid": 1})
     _add_artefact(builder)
     return builder
@@ -78,6 +79,7 @@ def _add_artefact(builder: CampaignBuilder) -> None:
     made = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("weights.pt", "layers.json")}
     run = json.loads((folder / "run.json").read_text())
     write_json(folder / "run.json", {**run, "case_id": ARTEFACT, "block": 0, "made": made})
+    finish_again(folder)
 
 
 def render_nothing(folder: Path) -> None:

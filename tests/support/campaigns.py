@@ -7,6 +7,7 @@ It stands in for the runner only where a test needs numbers whose true ratios ar
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,16 +16,19 @@ from unittest.mock import patch
 
 import numpy as np
 
-from pybench import criteria
+from pybench import criteria, digests
 from pybench.case import Case, case_to_json
 from pybench.cautions import Caution
 from pybench.rundir import (
     CASE,
+    COMPLETE,
     ENVIRONMENT,
+    GUARDED,
     ITERATIONS,
     PLAN,
     PLAN_RESOLVED,
     PREDICTIONS,
+    RUN,
     SCHEMA_VERSION,
     STDERR,
     SUMMARY,
@@ -206,6 +210,18 @@ class CampaignBuilder:
             "duration_s": 10.0,
             "parts_s": {"python_start": 0.02, "imports": 1.0, "workload": 8.9, "writing": 0.01, "harness": 0.07},
         }
+
+
+def finish_again(folder: Path) -> None:
+    """Stores the digests of a finished run's files as they are now, as if pybench had written these files."""
+    (folder / COMPLETE).write_bytes(digests.render(digests.of_folder(folder)))
+
+
+def unguard(folder: Path) -> None:
+    """Leaves a finished run as pybench did before it stored digests."""
+    run = json.loads((folder / RUN).read_text())
+    write_json(folder / RUN, {name: value for name, value in run.items() if name != GUARDED})
+    (folder / COMPLETE).write_bytes(b"")
 
 
 # --- a campaign with every kind of finding, whose truth is known --------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 from pybench.rundir import ENERGY, ENERGY_COUNTER, POWER_POLLED, POWER_SAMPLES, RunDirectory
 from pybench.storage import write_json, write_text
 from pybench.workloads.result import Measured
-from tests.support.campaigns import ENVIRONMENT_CONTENT
+from tests.support.campaigns import ENVIRONMENT_CONTENT, finish_again
 
 ON_A_BOARD = {**ENVIRONMENT_CONTENT, "measuring": {"begin_ns": 0}}
 SENSOR = {
@@ -71,3 +71,5 @@ def store_energy(directory: RunDirectory, window: dict[str, Any], sensor: dict[s
     write_text(directory.file(POWER_POLLED), header + polled)
     counter = "".join(f"{0.5 * tick},{0.5 * tick + 0.004},{300.0 * tick},0\n" for tick in range(5))
     write_text(directory.file(ENERGY_COUNTER), "call_s,return_s,energy_j,energy_code\n" + counter)
+    if directory.is_complete:
+        finish_again(directory.path)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The digests of a finished run, which its file `complete` contains, and whether the run's files still have them.
+
+The content of `complete` is a text that `sha256sum -c complete` reads:
+
+    # pybench: sha256 of each file of this finished run
+    <64 hexadecimal digits>  case.json
+    <64 hexadecimal digits>  run.json
+    # sha256 of the lines above: <64 hexadecimal digits>
+
+The last line lets a reader tell a changed list from a changed file.
+A published run may have two more comment lines, because publishing replaces personal data and leaves files out.
+
+Hidden files, names with a line end, links to folders, pipes and sockets are not part of a run.
+pybench reads none of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybench import storage
+from pybench.errors import CorruptError
+
+COMPLETE = "complete"
+
+_TITLE = "# pybench: sha256 of each file of this finished run"
+_REWRITTEN = "# rewritten to publish it: "
+_LEFT_OUT = "# files left out when published: "
+_END = "# sha256 of the lines above: "
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+_NAMED_AT_ONCE = 3  # files named in the error of one run; the rest is counted
+
+
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """What `complete` says of a run."""
+
+    files: Mapping[str, str]
+    """Name relative to the run's folder -> sha256, 64 hexadecimal digits."""
+    rewritten: tuple[str, ...] = ()
+    """Names of the files in which publishing replaced personal data: their digests are of the published bytes."""
+    left_out: int = 0
+    """How many files of the run were not published."""
+
+
+def of_folder(folder: Path) -> Digests:
+    """Reads and hashes every file of a run, except `complete`."""
+    return Digests({name: storage.sha256_of(path) for name, path in files_of(folder) if name != COMPLETE})
+
+
+def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
+    """(name relative to `folder`, path) of every file of a run, `complete` included, sorted by path."""
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        if entry.name.startswith(".") or "\n" in entry.name:
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from ((f"{entry.name}/{name}", path) for name, path in files_of(Path(entry.path)))
+        elif entry.is_file():
+            yield entry.name, Path(entry.path)
+
+
+def render(digests: Digests) -> bytes:
+    """The bytes of `complete`."""
+    lines = [_TITLE, *(f"{digests.files[name]}  {name}" for name in sorted(digests.files))]
+    lines += [f"{_REWRITTEN}{name}" for name in sorted(digests.rewritten)]
+    lines += [f"{_LEFT_OUT}{digests.left_out}"] if digests.left_out else []
+    text = _bytes(lines)
+    return text + _bytes([f"{_END}{hashlib.sha256(text).hexdigest()}"])
+
+
+def parse(content: bytes, place: Path) -> Digests:
+    """What `render` wrote. Raises `CorruptError` for every other content."""
+    text = content.decode("utf-8", errors="surrogateescape")
+    *lines, last = text.removesuffix("\n").split("\n")
+    if last != f"{_END}{hashlib.sha256(_bytes(lines)).hexdigest()}":
+        raise CorruptError(f"{place} is not as pybench wrote it: its last line is not the sha256 of the lines above")
+    matches = [match for line in lines if (match := _LINE.fullmatch(line))]
+    counts = [line.removeprefix(_LEFT_OUT) for line in lines if line.startswith(_LEFT_OUT)]
+    digests = Digests(
+        files={match[2]: match[1] for match in matches},
+        rewritten=tuple(line.removeprefix(_REWRITTEN) for line in lines if line.startswith(_REWRITTEN)),
+        left_out=int(counts[0]) if counts and counts[0].isdecimal() else 0,
+    )
+    if render(digests) != content:
+        raise CorruptError(f"{place} is not a list of digests that this pybench reads")
+    return digests
+
+
+def check(folder: Path) -> bool:
+    """Hashes every byte of a finished run. True: the files are as listed; False: `complete` is empty, as an older
+    pybench left it. Raises `CorruptError` with each file that differs, and both digests."""
+    listed = folder / COMPLETE
+    try:
+        content = listed.read_bytes()
+        if not content:
+            return False
+        expected, found = parse(content, listed), of_folder(folder)
+    except OSError as error:
+        raise CorruptError(f"{error.filename or folder} cannot be read: {error.strerror}") from error
+    wrong = list(_differences(expected.files, found.files))
+    if wrong:
+        more = f"; and {len(wrong) - _NAMED_AT_ONCE} more files" if len(wrong) > _NAMED_AT_ONCE else ""
+        raise CorruptError(
+            f"{folder} is not as it was when the run finished: {'; '.join(wrong[:_NAMED_AT_ONCE])}{more}"
+        )
+    return True
+
+
+def _differences(expected: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted({*expected, *found}):
+        if name not in found:
+            yield f"{name} is missing"
+        elif name not in expected:
+            yield f"{name} was added"
+        elif expected[name] != found[name]:
+            yield f"{name} has sha256 {found[name]}, expected {expected[name]}"
+
+
+def _bytes(lines: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", errors="surrogateescape")

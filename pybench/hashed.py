@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which finished runs of a campaign have been hashed, so that a reader hashes only what is new or changed.
+
+`.hashed.json` in the campaign's folder contains, for each run, a digest of its files' names, sizes, times and inodes.
+A run is hashed again when one of these differs, or when the index does not have the run.
+The index is never needed: a missing, unreadable or wrong one is made again, and a read-only campaign works without.
+It cannot notice a bit that changed on the disk while the file's times did not; `pybench check` therefore ignores it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from pathlib import Path
+
+from pybench import digests, storage
+from pybench.errors import CorruptError, UsageError
+
+INDEX = ".hashed.json"
+SCHEMA_VERSION = 1
+RECENT_S = 2.0
+"""A file that changed less than this before it was hashed may change again without another time: file systems store
+times in steps of up to 2 s (FAT). Git calls such a file racily clean."""
+
+
+class HashedRuns:
+    """The index of one campaign. `hash_all`: every run is hashed, whatever the index says of it."""
+
+    def __init__(self, campaign: Path, *, hash_all: bool = False) -> None:
+        self._campaign = campaign
+        self._known = {} if hash_all else _read(campaign / INDEX)
+        self._seen: dict[str, str] = {}
+
+    def check(self, folder: Path) -> bool:
+        """`digests.check` of a run's folder, without hashing what is as it was when it was hashed last."""
+        began_s = time.time()
+        name = folder.relative_to(self._campaign).as_posix()
+        try:
+            state, changed_s = _state(folder)
+        except OSError as error:
+            raise CorruptError(f"{error.filename or folder} cannot be read: {error.strerror}") from error
+        if self._known.get(name) != state:
+            if not digests.check(folder):
+                return False
+            if began_s - changed_s < RECENT_S:
+                return True
+        self._seen[name] = state
+        return True
+
+    def store(self) -> None:
+        """Writes the index where the runs differ from those that it has, and where it can be written."""
+        if self._seen == self._known:
+            return
+        with contextlib.suppress(UsageError):  # a read-only campaign is hashed each time
+            content = {"schema_version": SCHEMA_VERSION, "runs": self._seen}
+            storage.write_json(self._campaign / INDEX, content)
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        stored = json.loads(path.read_bytes())
+        if stored["schema_version"] != SCHEMA_VERSION:
+            return {}
+        return {str(name): str(state) for name, state in stored["runs"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _state(folder: Path) -> tuple[str, float]:
+    """A digest of what `stat` says of the files of a run, and when the last of them changed, in seconds since 1970.
+
+    The time of the last change (ctime) is in it besides that of the last writing, because programs set the latter back.
+    """
+    digest = hashlib.sha256()
+    newest_ns = 0
+    for name, path in digests.files_of(folder):
+        status = path.stat()
+        newest_ns = max(newest_ns, status.st_mtime_ns, status.st_ctime_ns)
+        facts = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+        digest.update(f"{name}\0{facts}\n".encode(errors="surrogateescape"))
+    return digest.hexdigest(), newest_ns / 1e9
