@@ -17,13 +17,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from pybench.catalogue.models import MODELS, Model
+from pybench.catalogue.workloads import WORKLOADS, Workload
 from pybench.factors import FACTORS
 
 SCHEMA_VERSION = 1
-
-# A model's predictions do not vary between runs, so its accuracy is not measured `repetitions` times; the second run
-# shows that they do not.
-MOST_ACCURACY_RUNS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +100,11 @@ class Case:
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()
 
     @property
+    def workload_row(self) -> Workload:
+        """What is known of the case's workload."""
+        return WORKLOADS[self.workload]
+
+    @property
     def model_row(self) -> Model | None:
         """What is known of the case's model; None: there is no model, or it is a file of the user's."""
         return MODELS.get(self.model or "")
@@ -119,7 +121,8 @@ class Case:
 
 def runs_of(case: Case, repetitions: int) -> int:
     """How often a campaign of so many repetitions runs a case."""
-    return min(repetitions, MOST_ACCURACY_RUNS) if case.workload == "accuracy" else repetitions
+    most = case.workload_row.most_runs
+    return repetitions if most is None else min(repetitions, most)
 
 
 def _word(name: str, value: Any) -> str:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pybench.catalogue.models import MODELS
+from pybench.catalogue.workloads import WORKLOADS, FactorGroup
 
-WORKLOADS = ("infer", "train", "h2d", "tokenize", "accuracy", "noop")
 RUNTIMES = ("tensorrt", "onnxruntime", "torch", "torch-compile", "torch-graph", "torch-tensorrt")
 PRECISIONS = (
     "fp32", "tf32", "fp16", "bf16", "int8", "fp8", "int8+fp16", "int8+bf16", "fp8+fp16", "fp8+bf16",
@@ -29,198 +29,259 @@ CALIBRATIONS = ("minmax", "entropy", "percentile", "moving-average")
 # What quantisers other than pybench's own know of that (tests hold the two together).
 CALIBRATIONS_OF = {"onnxruntime": ("minmax", "percentile"), "modelopt": ("minmax", "entropy")}
 
-_LANGUAGE = frozenset({"infer", "train", "tokenize"})
-_IMAGES = frozenset({"infer", "accuracy"})
-_MODEL = frozenset({"infer", "train", "tokenize", "accuracy"})
-_ALL = frozenset(WORKLOADS)
-_MEASURED = _ALL - {"accuracy"}  # which times nothing
-
 ENGINE_FACTORS = ("workspace_bytes", "optimisation_level", "aux_streams", "build")  # of what TensorRT builds
-QUANTISING_FACTORS = ("quantiser", "calibration", "calibration_images")
-BOARD_SETTINGS = ("power_limit_w", "sm_clock_mhz", "memory_clock_mhz")
 
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """One factor: what a plan may set. `workloads`: where it means something; elsewhere setting it is a plan error.
+    """One factor: what a plan may set.
 
-    A `file` factor takes a built-in name from `choices`, or else a path. `protocol` marks how a case is measured rather
-    than what: such factors belong into a plan's `defaults` and are not shown in tables unless they vary.
+    name: as plans name it
+    kind: which values it takes; a `file` is a built-in name from `choices`, or else a path
+    default: its value where a plan says nothing
+    meaning: what it sets, for plans' authors
+    absent: what null stands for, where it is a value
+    group: it means something for the workloads that take this group; elsewhere setting it is a plan error
+    choices: the values of a `choice`, and the built-in names of a `file`
+    minimum, maximum: of a number
+    protocol: it says how a case is measured rather than what; such factors belong into a plan's `defaults`, and tables
+        show them only where they vary
     """
 
     name: str
     kind: FactorKind
     default: Any
     meaning: str
-    workloads: frozenset[str] = _ALL
+    group: FactorGroup = "run"
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
     protocol: bool = False
+    absent: str = ""
+
+    @property
+    def workloads(self) -> frozenset[str]:
+        """Names of the workloads that it means something for."""
+        return frozenset(name for name, workload in WORKLOADS.items() if workload.uses(self.group))
 
 
 _LIST = (
-    Factor("workload", "choice", None, "what is measured", choices=WORKLOADS),
+    Factor("workload", "choice", None, "what is measured", choices=tuple(WORKLOADS)),
     Factor(
         "model",
         "file",
         None,
-        "a built-in model, or a path to your own ONNX file",
-        _MODEL,
+        "a built-in model, or the path of your own ONNX file",
+        "model",
         tuple(MODELS),
+        absent="no model",
     ),
     Factor(
         "checkpoint",
         "file",
         None,
-        "weights of a built-in model: trained here on synthetic-100, or a file of torch's or safetensors'",
-        _MODEL,
+        "weights of a built-in model: a file of torch or safetensors, or `synthetic-100` to train them first",
+        "model",
         (SYNTHETIC,),
+        absent="random weights, or those that the model is trained to here",
     ),
-    Factor("runtime", "choice", None, "what executes the model", _MODEL, RUNTIMES),
-    Factor("precision", "choice", "fp32", "the numeric contract of the model", _MODEL, PRECISIONS),
+    Factor("runtime", "choice", None, "what executes the model", "model", RUNTIMES),
+    Factor("precision", "choice", "fp32", "the number types that the model computes in", "model", PRECISIONS),
     Factor(
         "keep_fp32",
         "text",
         None,
-        "operators that stay in FP32 in a lower precision: a regular expression on the whole name of an ONNX node",
-        _IMAGES,
+        "ONNX nodes that stay in FP32 in a lower precision: a regular expression that matches their whole names",
+        "quantising",
+        absent="none",
     ),
     Factor(
         "quantiser",
         "choice",
         None,
-        "what puts int8 and fp8 into the graph; qat: training on with int8 rounding; null: pybench, but for "
-        "onnxruntime on a CPU its own",
-        _IMAGES,
+        "which quantiser inserts the int8 or fp8 rounding; `qat`: fine-tune with INT8 rounding",
+        "quantising",
         QUANTISERS,
+        absent="`pybench`, but `onnxruntime` for kernels of onnxruntime",
     ),
-    Factor("calibration", "choice", "minmax", "how the ranges of int8 and fp8 are found", _IMAGES, CALIBRATIONS),
-    Factor("calibration_images", "integer", 100, "samples that those ranges are found on", _IMAGES, minimum=1),
+    Factor(
+        "calibration",
+        "choice",
+        "minmax",
+        "how the ranges of int8 and fp8 are chosen from samples",
+        "quantising",
+        CALIBRATIONS,
+    ),
+    Factor(
+        "calibration_images",
+        "integer",
+        100,
+        "how many samples the ranges of int8 and fp8 are chosen from",
+        "quantising",
+        minimum=1,
+    ),
     Factor(
         "workspace_bytes",
         "integer",
         None,
-        "scratch memory that a TensorRT engine may use; null: what the GPU has",
-        _IMAGES,
+        "scratch memory that TensorRT may use for an engine",
+        "engine",
         minimum=1,
+        absent="all memory of the GPU",
     ),
     Factor(
         "optimisation_level",
         "integer",
         3,
-        "how long TensorRT searches for kernels (its builder_optimization_level)",
-        _IMAGES,
+        "how long TensorRT searches for fast kernels (`builder_optimization_level`)",
+        "engine",
         minimum=1,
         maximum=5,
     ),
-    Factor("aux_streams", "integer", 0, "streams that a TensorRT engine may use beside its own", _IMAGES, minimum=0),
+    Factor("aux_streams", "integer", 0, "CUDA streams that an engine may use besides its own", "engine", minimum=0),
     Factor(
         "build",
         "integer",
         1,
-        "which build of the TensorRT engine: two builds of one model differ, and several numbers here make them cases",
-        _IMAGES,
+        "number of the build of a TensorRT engine; several numbers build the same engine several times, because two "
+        "builds of one model differ",
+        "engine",
         minimum=1,
     ),
     Factor(
         "launch",
         "choice",
         "graph",
-        "how TensorRT (and onnxruntime's provider cuda) launches an iteration: a captured CUDA graph, or enqueue",
-        frozenset({"infer"}),
+        "how a GPU gets the work of an iteration: as one captured CUDA graph, or kernel by kernel",
+        "serving",
         LAUNCHES,
     ),
     Factor(
         "provider",
         "choice",
         None,
-        "what onnxruntime executes on; null: CUDA where there is a GPU and its build has it, else the CPU",
-        _IMAGES,
+        "which execution provider onnxruntime uses",
+        "runtime",
         PROVIDERS,
+        absent="`cuda` if there is a GPU and the installed build supports it, else `cpu`",
     ),
-    Factor("compile_mode", "choice", "default", "what torch-compile optimises for", _IMAGES, COMPILE_MODES),
-    Factor("batch", "integer", 1, "samples an iteration", _MODEL, minimum=1),
-    Factor("seq_len", "integer", 128, "tokens a sample (language models)", _LANGUAGE, minimum=2),
-    Factor("path", "choice", "none", "how tokens reach the model; none: synthetic ids", _LANGUAGE, PATHS),
+    Factor("compile_mode", "choice", "default", "what torch-compile optimises for", "runtime", COMPILE_MODES),
+    Factor("batch", "integer", 1, "samples in an iteration", "model", minimum=1),
+    Factor("seq_len", "integer", 128, "tokens in a sample of a language model", "tokens", minimum=2),
+    Factor(
+        "path",
+        "choice",
+        "none",
+        "which tokenizer turns text into the model's token ids; `none`: the ids are random",
+        "text",
+        PATHS,
+    ),
     Factor(
         "fed",
         "boolean",
         False,
-        "with path none: hand over synthetic ids batch by batch, as a path that reads text does",
-        frozenset({"infer"}),
+        "with path `none`: hand the random ids over batch by batch, as a path that reads text does",
+        "feeding",
     ),
-    Factor("tokenizer", "file", "tok32k", "the vocabulary, or a path to a tokenizer.json", _LANGUAGE, ("tok32k",)),
+    Factor(
+        "tokenizer", "file", "tok32k", "the shipped vocabulary, or the path of a tokenizer.json", "text", ("tok32k",)
+    ),
     Factor(
         "corpus",
         "file",
         "python-stdlib",
-        "text: the sources of Python's standard library, or a file or folder (text or .jsonl; .gz, .zst)",
-        _LANGUAGE,
+        "the text: the sources of Python's standard library, or a file or folder of text or .jsonl, plain or as "
+        ".gz or .zst",
+        "text",
         ("python-stdlib",),
     ),
-    Factor("corpus_limit_bytes", "integer", None, "take whole documents up to this many bytes", _LANGUAGE, minimum=1),
-    Factor("corpus_field", "text", "text", "the field of a JSON line that holds its text", _LANGUAGE),
+    Factor(
+        "corpus_limit_bytes",
+        "integer",
+        None,
+        "read whole documents up to this many bytes",
+        "text",
+        minimum=1,
+        absent="read all",
+    ),
+    Factor("corpus_field", "text", "text", "which field of a JSON line contains its text", "text"),
     Factor(
         "images",
         "file",
         None,
-        "scikit-learn's digits, the generated synthetic-100, or a path: an ImageFolder tree, CIFAR-10's binary files, "
-        "images.npy beside labels.npy, an .npz of both",
-        _IMAGES,
+        "labelled images: `digits` of scikit-learn, the generated `synthetic-100`, or a path (docs/plan.md, Images)",
+        "images",
         ("digits", SYNTHETIC),
+        absent="those that the model was trained on here",
     ),
-    Factor("image_limit", "integer", None, "evaluate at most this many images", _IMAGES, minimum=1),
+    Factor("image_limit", "integer", None, "judge at most this many images", "images", minimum=1, absent="all"),
     Factor(
-        "transfers", "boolean", False, "include the copies to and from the device in an iteration", frozenset({"infer"})
+        "transfers",
+        "boolean",
+        False,
+        "whether an iteration includes the copies to and from the device",
+        "serving",
     ),
     Factor(
         "arrivals",
         "choice",
         "closed",
-        "closed: an iteration begins when there is room; else they arrive at a rate, and latency counts from arrival",
-        frozenset({"infer"}),
+        "`closed`: a new iteration begins as soon as an earlier one has ended; `fixed` and `poisson`: iterations "
+        "arrive at a rate, and latency counts from the arrival",
+        "serving",
         ARRIVALS,
     ),
     Factor(
         "arrival_rate_per_s",
         "number",
         None,
-        "iterations that arrive a second, where arrivals is not closed",
-        frozenset({"infer"}),
+        "how many iterations arrive in a second, where `arrivals` is not `closed`",
+        "serving",
         minimum=0.001,
     ),
-    Factor("transfer_bytes", "integer", 67108864, "bytes a copy", frozenset({"h2d"}), minimum=1),
-    Factor("pinned", "boolean", False, "copy from page-locked memory", frozenset({"h2d"})),
-    Factor("non_blocking", "boolean", False, "copy asynchronously", frozenset({"h2d"})),
-    Factor("threads", "integer", None, "threads inside an operator; null: one for each CPU allowed", minimum=1),
-    Factor("affinity", "text", None, "CPUs the worker may use, as in `0-3,8`"),
-    Factor("device", "text", "auto", "auto: the first GPU, else the CPU; or cpu, cuda, a GPU's UUID"),
+    Factor("transfer_bytes", "integer", 67108864, "bytes in a copy", "copying", minimum=1),
+    Factor("pinned", "boolean", False, "whether the copy is from page-locked memory", "copying"),
+    Factor("non_blocking", "boolean", False, "whether the copy is asynchronous", "copying"),
+    Factor(
+        "threads",
+        "integer",
+        None,
+        "CPU threads inside an operator",
+        minimum=1,
+        absent="as many as the CPUs that the run may use",
+    ),
+    Factor("affinity", "text", None, "CPUs that the run may use, such as `0-3,8`", absent="all"),
+    Factor(
+        "device", "text", "auto", "`auto`: the first GPU, or the CPU if there is none; or `cpu`, `cuda`, a GPU's UUID"
+    ),
     Factor(
         "power_limit_w",
         "integer",
         None,
-        "power limit of the GPU's board during the run; null: as it is",
-        _MEASURED,
+        "power limit of the GPU's board during the run",
+        "board",
         minimum=1,
+        absent="unchanged",
     ),
     Factor(
         "sm_clock_mhz",
         "integer",
         None,
-        "clock that the GPU's multiprocessors are locked to; null: as they are",
-        _MEASURED,
+        "clock that the GPU's multiprocessors are locked to",
+        "board",
         minimum=1,
+        absent="unchanged",
     ),
     Factor(
         "memory_clock_mhz",
         "integer",
         None,
-        "clock that the GPU's memory is locked to; null: as it is",
-        _MEASURED,
+        "clock that the GPU's memory is locked to",
+        "board",
         minimum=1,
+        absent="unchanged",
     ),
     Factor("warmup_iterations", "integer", 10, "iterations before the timing window", minimum=0, protocol=True),
     Factor("iterations", "integer", 100, "iterations in the timing window", minimum=1, protocol=True),
@@ -228,7 +289,7 @@ _LIST = (
         "energy_window_s",
         "number",
         0.0,
-        "length of the energy window; 0: the timing window serves",
+        "length of the energy window in seconds; 0: energy is measured in the timing window",
         minimum=0,
         protocol=True,
     ),
@@ -236,13 +297,22 @@ _LIST = (
         "idle_window_s",
         "number",
         0.5,
-        "rest before the warm-up and after the energy window, for a GPU's idle power; 0: none",
+        "seconds of rest before the warm-up and after the energy window, for a GPU's idle power; 0: no rest",
         minimum=0,
         protocol=True,
     ),
 )
 
 FACTORS: dict[str, Factor] = {factor.name: factor for factor in _LIST}
+
+
+def factors_in(*groups: FactorGroup) -> tuple[str, ...]:
+    """Names of the factors in these groups, in the order of `FACTORS`."""
+    return tuple(name for name, factor in FACTORS.items() if factor.group in groups)
+
+
+BOARD_SETTINGS = factors_in("board")
+QUANTISING_FACTORS = tuple(name for name in factors_in("quantising") if name != "keep_fp32")  # that has no quantiser
 
 
 def quantised_type(precision: str) -> str | None:

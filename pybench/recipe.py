@@ -69,7 +69,7 @@ def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
     `platform`: TensorRT's version and the GPU, which an engine is bound to. Empty for a case that needs nothing made:
     no model, a user's own ONNX file in fp32 on onnxruntime, seeded random weights.
     """
-    if case.model is None or case.workload in ("noop", "h2d"):
+    if case.model is None or case.workload_row.model == "none":
         return {}
     if case.runtime == "tensorrt":
         return {"engine": _engine_of(case, platform)}

@@ -7,7 +7,7 @@ A deliberate change is one row of `CHANGES`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,37 @@ class Change:
         return [value for value in replaced if value is not None]
 
 
-CHANGES: tuple[Change, ...] = ()
+def _yields(why: str, names: Iterable[str], gone: bool = False, **where: Any) -> tuple[Change, ...]:
+    """Metrics that are new in the answers, or gone from them."""
+    return tuple(
+        Change(why=why, answer="metrics", stored=name if gone else None, now=None if gone else name, where=where)
+        for name in names
+    )
+
+
+_AT_REST = ("gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w")
+_TIMES = ("latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "cpu_cores_ratio",
+          "peak_host_bytes", "peak_device_bytes", "gpu_energy_j", "gpu_net_energy_j", "cpu_energy_j",
+          "cpu_energy_estimate_j")  # fmt: skip
+_GRAPH = ("enqueue_p50_ms", "latency_depth1_p50_ms", "latency_depth1_p99_ms")
+
+# The metrics of a case are now those that its runs store (tests/workloads/test_yields.py).
+CHANGES: tuple[Change, ...] = (
+    *(
+        change
+        for workload in ("infer", "train", "h2d", "tokenize", "noop")
+        for change in _yields("idle windows tell them", _AT_REST, workload=workload, idle_window_s=None)
+    ),
+    *_yields("noop measures itself", _TIMES, workload="noop"),
+    *_yields("accuracy times nothing", ("peak_host_bytes", "peak_device_bytes"), gone=True, workload="accuracy"),
+    *(
+        change
+        for model in ("tinylm-small", "tinylm-large")
+        for change in _yields("tokenize opens a model", ("model_bytes",), workload="tokenize", model=model)
+    ),
+    *_yields("its session compiles", ("compile_s",), workload="tokenize", runtime="onnxruntime"),
+    *_yields("with transfers no graph is replayed", _GRAPH, gone=True, transfers=True),
+)
 
 GROUPS = read_stored()
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pybench.case import Case
+from pybench.catalogue.workloads import WORKLOADS
 from pybench.criteria import (
     CRITERIA,
     Contrast,
@@ -22,7 +23,6 @@ from pybench.criteria import (
     to_json,
 )
 from pybench.errors import UsageError
-from pybench.factors import WORKLOADS
 from pybench.units import METRICS
 
 FP32 = {"baseline": {"precision": "fp32"}}
@@ -165,14 +165,14 @@ def test_speed_is_joined_with_the_accuracy_of_the_same_model_runtime_and_precisi
     cases = [make(precision=name) for make in (infer, accuracy) for name in ("fp32", "int8")]
     cases += [infer(precision=name, batch=8) for name in ("fp32", "int8")]
     result = joined(pairs(cases, contrast(FP32)))
-    assert [(one.infer.case.batch if one.infer else None, len(one.accuracy)) for one in result] == [(1, 1), (8, 1)]
+    assert [(one.speed.case.batch if one.speed else None, len(one.accuracy)) for one in result] == [(1, 1), (8, 1)]
     assert result[0].accuracy[0].case == accuracy(precision="int8")
 
 
 def test_accuracy_without_speed_stands_alone() -> None:
     cases = [accuracy(precision=name) for name in ("fp32", "int8")]
     result = joined(pairs(cases, contrast(FP32)))
-    assert [(one.infer, len(one.accuracy)) for one in result] == [(None, 1)]
+    assert [(one.speed, len(one.accuracy)) for one in result] == [(None, 1)]
 
 
 def test_images_are_idle_in_infer_and_never_in_accuracy() -> None:
@@ -207,5 +207,5 @@ def test_a_speed_is_not_joined_with_the_accuracy_of_another_calibration() -> Non
     judged = infer.with_factors(workload="accuracy", images="pictures", sources=(("images", "a" * 64),))
     calibrated = infer.with_factors(images="pictures", sources=(("images", "a" * 64),))
     found = [Pair(case, case.with_factors(precision="fp32")) for case in (infer, calibrated, judged)]
-    by_images = {each.infer.case.images: len(each.accuracy) for each in joined(found) if each.infer is not None}
+    by_images = {each.speed.case.images: len(each.accuracy) for each in joined(found) if each.speed is not None}
     assert by_images == {None: 0, "pictures": 1}

@@ -22,14 +22,6 @@ from pybench.criteria import Contrast, Pair, metrics_of, pairs
 from pybench.dataset import Dataset
 from pybench.units import METRICS
 
-# The number that a workload is judged by when a plan does not say.
-HEADLINE = {
-    "infer": "latency_mean_ms",
-    "train": "throughput_tokens_per_s",
-    "h2d": "bandwidth_gb_per_s",
-    "tokenize": "throughput_tokens_per_s",
-    "accuracy": "top1_percent",
-}
 PERCENT_MARGIN = 1.0  # percentage points that count as "no difference that matters" for an accuracy
 
 
@@ -131,8 +123,9 @@ def _compare_pair(
 ) -> PairFinding:
     possible = metrics_of(pair.case)
     declared = {criterion.metric for criterion in contrast.accept} & possible
-    if not contrast.accept and pair.case.workload in HEADLINE:
-        declared = {HEADLINE[pair.case.workload]}
+    headline = pair.case.workload_row.headline
+    if not contrast.accept and headline is not None:
+        declared = {headline}
     shown = measurements.of_case(pair.case.id).keys() | measurements.of_case(pair.baseline.id).keys() | declared
     effects = {
         name: _compare_metric(name, pair, seed, measurements, images, declared=name in declared)

@@ -21,6 +21,7 @@ from pybench.analysis.intervals import student_mean
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.verdicts import CaseVerdict, Verdict
 from pybench.case import Case
+from pybench.catalogue.workloads import judge_of
 from pybench.criteria import Contrast, Criterion, Pair, joined, metrics_of
 from pybench.protocols import Protocol
 
@@ -145,9 +146,9 @@ def weigh(
     bounds = _bounds(protocol, contrast)
     own = {verdict.subject.case.id: verdict.verdict for verdict in verdicts}
     accuracies = {
-        group.infer: scales.least_accurate(group.accuracy, bounds)
+        group.speed: scales.least_accurate(group.accuracy, bounds)
         for group in joined(criteria.pairs(cases, contrast))
-        if group.infer is not None
+        if group.speed is not None
     }
     rows = {pair.case: scales.row(pair, chosen, bounds, own.get(pair.case.id)) for pair, chosen in accuracies.items()}
     for baseline in dict.fromkeys(pair.baseline for pair in accuracies):
@@ -161,7 +162,7 @@ def weigh(
 def _alone(case: Case, cases: Sequence[Case]) -> Pair | None:
     """The accuracy case of one model, runtime and precision, paired with itself: the Top-1 of a baseline that no
     accuracy is compared with."""
-    itself = [Pair(other, other) for other in cases if other.workload == "accuracy"]
+    itself = [Pair(other, other) for other in cases if other.workload_row.judges is not None]
     return next(iter(joined([Pair(case, case), *itself])[0].accuracy), None)
 
 
@@ -269,5 +270,9 @@ def _applies(criterion: Criterion, case: Case) -> bool:
     """Whether the case, or an accuracy case of its model, can yield what the criterion bounds."""
     if criterion.metric in metrics_of(case):
         return True
-    row = case.model_row
-    return (row is None or row.takes_images) and criterion.metric in metrics_of(case.with_factors(workload="accuracy"))
+    judge = judge_of(case.workload_row)
+    return (
+        judge is not None
+        and judge.accepts(case.model_row)
+        and criterion.metric in metrics_of(case.with_factors(workload=judge.name))
+    )

@@ -16,7 +16,8 @@ from typing import Any
 from pybench.analysis.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.estimate import Estimate
 from pybench.case import Case
-from pybench.criteria import Criterion, Pair, joined, metrics_of
+from pybench.catalogue.workloads import Workload
+from pybench.criteria import Criterion, Pair, joined, metrics_of, partner_of
 
 
 class Verdict(StrEnum):
@@ -80,9 +81,9 @@ def judge(finding: ContrastFinding) -> tuple[CaseVerdict, ...]:
     found = [pair.pair for pair in finding.pairs]
     groups: list[tuple[Pair, tuple[Pair, ...]]] = []
     for group in joined(found):
-        members = group.accuracy if group.infer is None else (group.infer, *group.accuracy)
+        members = group.accuracy if group.speed is None else (group.speed, *group.accuracy)
         groups.append((members[0], members[1:]))
-    groups += [(pair, ()) for pair in found if pair.case.workload not in ("infer", "accuracy")]
+    groups += [(pair, ()) for pair in found if partner_of(pair.case) is None]
     return tuple(_judge_group(subject, partners, finding.contrast.accept, by_case) for subject, partners in groups)
 
 
@@ -93,9 +94,9 @@ def _judge_group(
     for criterion in criteria:
         concerned = [pair for pair in (subject, *partners) if criterion.metric in metrics_of(pair.case)]
         judgements += [judge_criterion(criterion, by_case[pair.case.id]) for pair in concerned]
-        if not concerned and criterion.metric in _of_the_other_workload(subject.case):
-            other = "accuracy" if subject.case.workload == "infer" else "infer"
-            why = f"the plan has no {other} case of this model, runtime and precision"
+        partner = partner_of(subject.case)
+        if not concerned and partner is not None and criterion.metric in _of_the_partner(subject.case, partner):
+            why = f"the plan has no {partner.name} case of this model, runtime and precision"
             judgements.append(Judgement(criterion, None, None, Verdict.UNDECIDED, why))
     return CaseVerdict(subject, partners, tuple(judgements), combine([judgement.verdict for judgement in judgements]))
 
@@ -125,10 +126,6 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict | None:
     return None
 
 
-def _of_the_other_workload(case: Case) -> frozenset[str]:
-    """What the workload that is joined with this one would yield; nothing for models of no images, which have no
-    accuracy."""
-    row = case.model_row
-    if case.workload not in ("infer", "accuracy") or (row is not None and not row.takes_images):
-        return frozenset()
-    return metrics_of(case.with_factors(workload="accuracy" if case.workload == "infer" else "infer"))
+def _of_the_partner(case: Case, partner: Workload) -> frozenset[str]:
+    """What the workload that is joined with the case's would yield; nothing where it does not take the model."""
+    return metrics_of(case.with_factors(workload=partner.name)) if partner.accepts(case.model_row) else frozenset()

@@ -17,7 +17,7 @@ Cases are compared here, not runs: estimates, intervals and verdicts are `pybenc
 from pybench.criteria.contrasts import Contrast, Criterion, from_json, parse, to_json
 from pybench.criteria.idle import idle_factors
 from pybench.criteria.kinds import CRITERIA, threshold_problem
-from pybench.criteria.pairing import Pair, joined, pairs
+from pybench.criteria.pairing import Pair, joined, pairs, partner_of
 from pybench.criteria.yields import metrics_of
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "metrics_of",
     "pairs",
     "parse",
+    "partner_of",
     "threshold_problem",
     "to_json",
 ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
+from pybench.catalogue.workloads import WORKLOADS, Workload, judge_of
 from pybench.criteria.contrasts import Contrast
 from pybench.criteria.idle import RUNTIME_FACTORS, idle_factors
 from pybench.errors import UsageError
@@ -35,9 +36,9 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A speed with the accuracies of the same model, runtime and precision; `infer` is None where only those are."""
+    """A speed with the accuracies of the same model, runtime and precision; `speed` is None where only those are."""
 
-    infer: Pair | None
+    speed: Pair | None
     accuracy: tuple[Pair, ...]
 
 
@@ -65,20 +66,27 @@ def pairs(cases: Sequence[Case], contrast: Contrast) -> tuple[Pair, ...]:
 
 
 def joined(found: Sequence[Pair]) -> tuple[Joined, ...]:
-    """The pairs of one contrast, `infer` joined with `accuracy` on (model, runtime, precision) of case and baseline.
+    """The pairs of one contrast: those of a workload joined with those of the workload that judges its outputs, on
+    (model, runtime, precision) of case and baseline.
 
-    An `infer` pair without accuracies stands alone; an `accuracy` pair that no `infer` pair takes comes last, alone.
-    Pairs of other workloads are not here. Two calibrations or quantisers of one precision are told apart, and what they
-    were calibrated on.
+    A speed without accuracies stands alone. An accuracy that no speed takes comes last, alone. Pairs of workloads that
+    neither judge nor are judged are not here. Two calibrations or quantisers of one precision are told apart, and what
+    they were calibrated on.
     """
     accuracies: dict[tuple[Any, ...], list[Pair]] = {}
     for pair in found:
-        if pair.case.workload == "accuracy":
+        if pair.case.workload_row.judges is not None:
             accuracies.setdefault(_join_key(pair), []).append(pair)
-    speeds = [pair for pair in found if pair.case.workload == "infer"]
+    speeds = [pair for pair in found if judge_of(pair.case.workload_row) is not None]
     taken = {_join_key(pair) for pair in speeds}
     alone = [Joined(None, tuple(members)) for key, members in accuracies.items() if key not in taken]
     return tuple(Joined(pair, tuple(accuracies.get(_join_key(pair), ()))) for pair in speeds) + tuple(alone)
+
+
+def partner_of(case: Case) -> Workload | None:
+    """The workload that the case's is joined with: the one whose outputs it judges, or the one that judges its own."""
+    row = case.workload_row
+    return judge_of(row) if row.judges is None else WORKLOADS[row.judges]
 
 
 def _is_baseline(case: Case, contrast: Contrast) -> bool:
@@ -111,7 +119,8 @@ def _ambiguous(case: Case, candidates: Sequence[Case]) -> UsageError:
 
 def _join_key(pair: Pair) -> tuple[Any, ...]:
     names = ("model", "checkpoint", "runtime", "provider", "precision", "keep_fp32", *QUANTISING_FACTORS)
-    key: list[Any] = []
+    row = pair.case.workload_row
+    key: list[Any] = [row.judges or row.name]
     for case in (pair.case, pair.baseline):
         key += [getattr(case, name) for name in names if name not in idle_factors(case)]
         if quantised_type(case.precision) is not None:  # what its ranges were found on is part of what ran

@@ -46,7 +46,7 @@ def nominal_s(case: Case, facts: Facts) -> float:
     on_gpu = bool(facts.get("torch", {}).get("cuda_devices")) and case.device != "cpu"
     cores = case.threads or facts.get("machine", {}).get("cpu_count", 1)
     rate = GPU_RATE if on_gpu else CPU_RATE * cores
-    passes = 3 if case.workload == "train" else 1  # forward, and backward at twice its cost
+    passes = 3 if case.workload_row.trains else 1  # forward, and backward at twice its cost
     work_s = (case.warmup_iterations + case.iterations) * case.batch * _multiply_adds(case) * passes / rate
     return START_S.get(case.runtime, 1.0) + work_s + case.energy_window_s
 

@@ -67,14 +67,14 @@ def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
         names |= {package_of(case.runtime)} if case.runtime else set()
         names |= {ALSO_NEEDED[case.runtime]} if case.runtime in ALSO_NEEDED else set()
         names |= {case.path} if case.path in ("hf", "rust", "go_rust") else set()
-        names |= {"torch"} if case.workload in ("h2d", "train") else set()
+        names |= set(case.workload_row.needs)
         if case.runtime in RUN_FROM_ONNX:
             names |= {"torch", "onnx", "onnxscript", "onnxruntime"}  # built-in models are exported from torch
         if case.runtime == "tensorrt":
             names |= {"cuda", "cuda_python"}
         names |= {"modelopt"} if case.quantiser == "modelopt" else set()
         is_set = any(getattr(case, name) is not None for name in BOARD_SETTINGS)
-        is_idle_board = case.workload == "noop" and case.device not in ("auto", "cpu", "cuda")
+        is_idle_board = case.workload_row.names_board and case.device not in ("auto", "cpu", "cuda")
         names |= {"gpu"} if is_set or is_idle_board else set()
     return tuple(name for name in EVERYTHING if name in names)
 

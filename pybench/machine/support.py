@@ -67,7 +67,7 @@ def unsupported(case: Case, facts: Facts) -> Reason | None:
 
 def gpus_of(case: Case, facts: Facts) -> list[str]:
     """UUIDs of the GPUs that a case will use: none, or the one it names, or the first that its runtime sees."""
-    if case.device == "cpu" or not (case.runtime or case.workload == "h2d"):
+    if case.device == "cpu" or not _uses_devices(case):
         return []
     uuids = [device["uuid"] for device in _gpus(case, facts)]
     return uuids[:1] if case.device in ("auto", "cuda") else [uuid for uuid in uuids if uuid == case.device]
@@ -85,8 +85,7 @@ def _packages(case: Case, facts: Facts) -> Reason | None:
     needed = []
     if case.runtime:
         needed.append(package_of(case.runtime))
-    if case.workload == "h2d":
-        needed.append("torch")
+    needed += case.workload_row.needs
     if case.runtime == "tensorrt":
         needed.append("cuda_python")
     if case.runtime in ALSO_NEEDED:
@@ -108,7 +107,7 @@ def _packages(case: Case, facts: Facts) -> Reason | None:
 
 
 def _runtime(case: Case, facts: Facts) -> Reason | None:
-    if case.workload == "train" and case.runtime != "torch":
+    if case.workload_row.trains and case.runtime != "torch":
         return "no_training", f"{case.runtime} does not train; the runtime of train is torch"
     if case.runtime not in RUN_FROM_ONNX and case.runtime and case.model and not is_built_in("model", case.model):
         return "onnx_in_torch", "torch runs built-in models; an ONNX file is run by tensorrt or onnxruntime"
@@ -148,7 +147,7 @@ def _training(case: Case, facts: Facts) -> Reason | None:
 
 
 def _device(case: Case, facts: Facts) -> Reason | None:
-    if case.device in ("auto", "cpu") or not (case.runtime or case.workload == "h2d"):
+    if case.device in ("auto", "cpu") or not _uses_devices(case):
         return None
     uuids = [device["uuid"] for device in _gpus(case, facts)]
     if not uuids:
@@ -162,7 +161,7 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
     if case.model is None:
         return None
     engine = _engine(case)
-    table = TORCH_TRAIN if case.workload == "train" else _inference(case, facts)
+    table = TORCH_TRAIN if case.workload_row.trains else _inference(case, facts)
     if case.precision not in table:
         does = ", ".join(table)
         return (
@@ -182,8 +181,9 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
 
 
 def _transfer(case: Case, facts: Facts) -> Reason | None:
-    if case.workload == "h2d" and not _gpus(case, facts):
-        return "no_gpu", "h2d copies from host to GPU, and there is no GPU: a host copy would be another measurement"
+    row = case.workload_row
+    if row.needs_gpu is not None and not _gpus(case, facts):
+        return "no_gpu", f"{row.name} needs a GPU, and there is none: {row.needs_gpu}"
     if case.transfers and case.runtime == "torch-graph":
         return "no_transfers_in_torch-graph", "a captured graph has no copies in it, as in trtexec; use runtime: torch"
     if case.transfers and not _gpus_allowed(case, facts):
@@ -208,7 +208,7 @@ def _settings(case: Case, facts: Facts) -> Reason | None:
     uuid = _board_uuid(case, facts)
     if uuid is None:
         return ("no_gpu", f"{', '.join(wanted)} sets a GPU's board, and this runs on the CPU here") if wanted else None
-    if not wanted and case.workload != "noop":
+    if not wanted and not case.workload_row.names_board:
         return None
     fact = facts["gpu"]
     board: dict[str, Any] | None = next((each for each in fact.get("devices", []) if each["uuid"] == uuid), None)
@@ -234,10 +234,10 @@ def _settings(case: Case, facts: Facts) -> Reason | None:
 
 def _board_uuid(case: Case, facts: Facts) -> str | None:
     """The board that the case would run on: the one named, or the first that its engine sees; None: it runs on none."""
-    if case.workload == "noop":
+    if case.workload_row.names_board:
         return None if case.device in ("auto", "cpu", "cuda") else case.device
     gpus = _gpus_allowed(case, facts)
-    if not gpus or (case.runtime is None and case.workload != "h2d"):
+    if not gpus or not _uses_devices(case):
         return None
     return case.device if case.device not in ("auto", "cuda") else gpus[0]["uuid"]
 
@@ -260,6 +260,11 @@ def _called(case: Case, facts: Facts) -> str:
 def _gpus_allowed(case: Case, facts: Facts) -> list[dict[str, str]]:
     """GPUs that the case's engine can use, and the case lets it."""
     return [] if case.device == "cpu" else _gpus(case, facts)
+
+
+def _uses_devices(case: Case) -> bool:
+    """Whether something in the case opens a device: its runtime, or the workload by itself."""
+    return case.runtime is not None or case.workload_row.needs_gpu is not None
 
 
 def _engine(case: Case) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.catalogue.models import MODELS
+from pybench.catalogue.workloads import WORKLOADS, FactorGroup, Workload
 from pybench.criteria import idle_factors
 from pybench.errors import Problem
 from pybench.factors import (
@@ -33,19 +34,11 @@ from pybench.plan.values import PSEUDO_FACTORS
 from pybench.recipe import default_quantiser, is_built_in
 
 _SETTABLE = {**FACTORS, **PSEUDO_FACTORS}
-LANGUAGE_FACTORS = frozenset(
-    name for name, factor in _SETTABLE.items() if factor.workloads == FACTORS["seq_len"].workloads
-)
-TEXT_FACTORS = frozenset(
-    {"path", "fed", "tokenizer", "corpus", "corpus_limit_bytes", "corpus_field"}
-)  # of built-in language models
-IMAGE_FACTORS = frozenset({"images", "image_limit"})
-BY_TORCH = ("train", "tokenize")  # workloads whose runtime needs no saying
-WITHOUT_MODEL = ("tokenize",)  # tokenizing may feed a model, or be measured alone
-NEEDS_LANGUAGE_MODEL = ("train", "tokenize")
-NEEDS_IMAGE_MODEL = ("accuracy",)
-_LANGUAGE_MODELS = ", ".join(name for name, model in MODELS.items() if model.takes_text)
-_IMAGE_MODELS = ", ".join(name for name, model in MODELS.items() if model.takes_images)
+# Groups of factors that mean nothing for some models.
+_OF_TOKENS: tuple[FactorGroup, ...] = ("tokens", "text")
+_OF_TEXT: tuple[FactorGroup, ...] = ("text", "feeding")
+_OF_IMAGES: tuple[FactorGroup, ...] = ("images",)
+_KINDS = {"language": "a language model", "image": "an image model"}
 _TRAINABLE_MODELS = ", ".join(name for name, model in MODELS.items() if model.images_to_train is not None)
 
 _IDLE_BECAUSE = {
@@ -154,14 +147,14 @@ class CaseBuilder:
         return len(self.problems) == before and not missing
 
     def _check_model(self, settings: dict[str, Setting], workload: str, model: str | None) -> None:
-        if model is None or workload not in FACTORS["model"].workloads:
+        measured = WORKLOADS[workload]
+        if model is None or not measured.uses("model"):
             return
-        path, row = settings["model"].path, MODELS.get(model)
-        if workload in NEEDS_LANGUAGE_MODEL and (row is None or not row.takes_text):
-            self._say(path, f"workload {workload} takes a language model, not {model}", f"one of {_LANGUAGE_MODELS}")
-        if workload in NEEDS_IMAGE_MODEL and row is not None and not row.takes_images:
-            hint = f"one of {_IMAGE_MODELS}, or your own ONNX file"
-            self._say(path, f"workload {workload} takes an image model, not {model}", hint)
+        row = MODELS.get(model)
+        if not measured.accepts(row):
+            kinds = " or ".join(_KINDS.get(kind, f"a model of kind {kind}") for kind in measured.kinds)
+            what = f"workload {workload} takes {kinds}, not {model}"
+            self._say(settings["model"].path, what, f"one of {_models_of(measured)}")
         longest = None if row is None else row.longest_sequence
         if longest is not None and (_value(settings, "seq_len") or 0) > longest:
             self._say(settings["seq_len"].path, f"{model} takes sequences of up to {longest} tokens")
@@ -176,7 +169,7 @@ class CaseBuilder:
 
     def _check_arrivals(self, settings: dict[str, Setting], workload: str) -> None:
         arrivals = _value(settings, "arrivals")
-        if workload not in FACTORS["arrivals"].workloads or arrivals == FACTORS["arrivals"].default:
+        if not WORKLOADS[workload].uses("serving") or arrivals == FACTORS["arrivals"].default:
             return
         if _value(settings, "arrival_rate_per_s") is None:
             hint = "as in `arrival_rate_per_s: 100`: iterations a second"
@@ -185,7 +178,7 @@ class CaseBuilder:
     def _check_quantiser(self, settings: dict[str, Setting], workload: str) -> None:
         """Whether the quantiser, named or taken by default, knows the calibration and the type."""
         claimed = quantised_type(_value(settings, "precision"))
-        if workload not in FACTORS["quantiser"].workloads or claimed is None:
+        if not WORKLOADS[workload].uses("quantising") or claimed is None:
             return
         default = default_quantiser(_value(settings, "runtime"), _value(settings, "provider"))
         quantiser = _value(settings, "quantiser") or default
@@ -221,9 +214,10 @@ class CaseBuilder:
             if batch is None:
                 return None
             values["batch"] = batch
-        if values["workload"] in BY_TORCH and values.get("runtime") is None and values.get("model") is not None:
-            values["runtime"] = "torch"
-        if values["workload"] == "accuracy" and values.get("images") is None:
+        row = WORKLOADS[values["workload"]]
+        if values.get("runtime") is None and values.get("model") is not None:
+            values["runtime"] = row.runtime
+        if row.judges is not None and values.get("images") is None:
             trained = values.get("checkpoint") == SYNTHETIC
             values["images"] = SYNTHETIC if trained else MODELS[values["model"]].trained_on
         digests = {name: self._digest(name, settings) for name in values}
@@ -269,15 +263,15 @@ def applies(name: str, case: Case) -> bool:
 
 def _missing(settings: dict[str, Setting], workload: str, model: str | None) -> list[tuple[str, str]]:
     """Factors that a workload needs and that have no default, each with what to give."""
-    if workload not in FACTORS["model"].workloads:
+    measured = WORKLOADS[workload]
+    if not measured.uses("model"):
         return []
     found = []
-    if model is None and workload not in WITHOUT_MODEL:
-        family = _LANGUAGE_MODELS if workload in NEEDS_LANGUAGE_MODEL else ", ".join(MODELS)
-        found.append(("model", f"one of {family}"))
-    if _value(settings, "runtime") is None and workload not in BY_TORCH:
+    if model is None and measured.model == "required":
+        found.append(("model", f"one of {_models_of(measured)}"))
+    if _value(settings, "runtime") is None and measured.runtime is None:
         found.append(("runtime", f"one of {', '.join(FACTORS['runtime'].choices)}"))
-    if workload in WITHOUT_MODEL and model is None and _value(settings, "path") == "none":
+    if measured.model == "optional" and model is None and _value(settings, "path") == "none":
         found.append(
             (
                 "path",
@@ -285,36 +279,43 @@ def _missing(settings: dict[str, Setting], workload: str, model: str | None) -> 
             )
         )
     row = MODELS.get(model or "")
-    judges = model is not None and (row is None or row.takes_images)  # others: a misfit
+    judges = measured.judges is not None and model is not None and measured.accepts(row)  # others: a misfit
     trained = _value(settings, "checkpoint") == SYNTHETIC or (row is not None and row.trained_on is not None)
     given = trained or _value(settings, "images") is not None
-    if workload == "accuracy" and judges and not given:
+    if judges and not given:
         found.append(("images", f"{SYNTHETIC}, or a folder with one folder of images a class"))
     return found
 
 
 def _misplaced(name: str, workload: str | None, model: str | None) -> str | None:
     """Why a factor means nothing for a workload and a model, or None."""
-    if workload is not None and workload not in _SETTABLE[name].workloads:
+    group = _SETTABLE[name].group
+    if workload is not None and not WORKLOADS[workload].uses(group):
         return f"`{name}` means nothing for workload {workload}"
     if model is None:
         return None
     row = MODELS.get(model)
-    if name in LANGUAGE_FACTORS and row is not None and not row.takes_ids:
+    if group in _OF_TOKENS and row is not None and not row.takes_ids:
         return f"`{name}` means nothing for {model}, which takes no tokens"
-    if name in TEXT_FACTORS and row is None:
+    if group in _OF_TEXT and row is None:
         return f"`{name}` means nothing for an ONNX file of your own: its input is synthetic"
-    if name in TEXT_FACTORS and row is not None and not row.takes_text:
+    if group in _OF_TEXT and row is not None and not row.takes_text:
         return f"`{name}` means nothing for {model}: its ids are synthetic"
-    if name in IMAGE_FACTORS and row is not None and not row.takes_images:
+    if group in _OF_IMAGES and row is not None and not row.takes_images:
         return f"`{name}` means nothing for {model}, which takes no images"
     return None
 
 
 def _where(name: str) -> str:
     factor = _SETTABLE[name]
-    of = " of language models" if name in LANGUAGE_FACTORS else " of image models" if name in IMAGE_FACTORS else ""
-    return f"it applies to {', '.join(word for word in FACTORS['workload'].choices if word in factor.workloads)}{of}"
+    of = " of language models" if factor.group in _OF_TOKENS else ""
+    of = " of image models" if factor.group in _OF_IMAGES else of
+    return f"it applies to {', '.join(word for word in WORKLOADS if word in factor.workloads)}{of}"
+
+
+def _models_of(workload: Workload) -> str:
+    """The models that a workload takes, for a hint."""
+    return ", ".join(workload.models()) + (", or your own ONNX file" if workload.takes_files else "")
 
 
 def _multiples(tokens: int, seq_len: int) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 from pybench import criteria
 from pybench.case import Case
+from pybench.catalogue.workloads import ABOVE_IDLE, WORKLOADS
 from pybench.criteria import CRITERIA, Contrast, metrics_of
 from pybench.errors import Problem, UsageError
-from pybench.factors import WORKLOADS
 from pybench.plan.cells import given
 from pybench.plan.document import Node
 from pybench.protocols import PAIRED_BLOCKS, PROTOCOLS
@@ -87,14 +87,15 @@ def _there(factor: str, cases: Sequence[Case]) -> str:
 
 
 def _who_yields(metric: str) -> str:
-    workloads = [name for name in WORKLOADS if metric in metrics_of(Case(workload=name, model="tinylm-small"))]
-    tokens = metric not in metrics_of(Case(workload="infer", model="resnet50")) and "infer" in workloads
-    usual = Case(workload=workloads[0], model="tinylm-small")
-    above_idle = metric not in metrics_of(usual.with_factors(idle_window_s=0.0))
+    usual = [Case(workload=name, model=model) for name, row in WORKLOADS.items() for model in (None, *row.models())]
+    those = [case for case in usual if metric in metrics_of(case)]
+    needs_ids = any(case.workload_row.model == "required" for case in those) and all(
+        case.model_row is None or case.model_row.takes_ids for case in those
+    )
     return (
-        f"it comes from workload {' or '.join(workloads)}"
-        + (" of a language model" if tokens else "")
-        + (", where `idle_window_s` is not 0" if above_idle else "")
+        f"it comes from workload {' or '.join(dict.fromkeys(case.workload for case in those))}"
+        + (" of a language model" if needs_ids else "")
+        + (", where `idle_window_s` is not 0" if metric in ABOVE_IDLE else "")
     )
 
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 from pydantic_core import PydanticCustomError
 
+from pybench.catalogue.workloads import WORKLOADS
 from pybench.criteria import CRITERIA, threshold_problem
 from pybench.factors import FACTORS, Factor
 from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, ValueProblem, check_value, describe, may_be_null
@@ -86,9 +87,10 @@ def _alternatives(factor: Factor) -> list[dict[str, Any]]:
 
 def said(factor: Factor) -> str:
     """A factor's meaning, where it applies and its default, for people."""
-    where = "" if factor.workloads == FACTORS["workload"].workloads else f" (for {', '.join(sorted(factor.workloads))})"
+    where = "" if len(factor.workloads) == len(WORKLOADS) else f" (for {', '.join(sorted(factor.workloads))})"
     default = "" if factor.default is None else f"; default {describe(factor.default)}"
-    return f"{factor.meaning}{where}{default}"
+    absent = f"; null: {factor.absent}" if factor.absent else ""
+    return f"{factor.meaning}{where}{default}{absent}"
 
 
 def _list_of(item: Any) -> Any:

@@ -172,7 +172,11 @@ _TEXTS = {
 
 PSEUDO_FACTORS = {
     "batch_tokens": Factor(
-        "batch_tokens", "integer", None, "tokens an iteration (language models): batch = batch_tokens / seq_len",
-        FACTORS["seq_len"].workloads, minimum=2,
+        "batch_tokens",
+        "integer",
+        None,
+        "tokens in an iteration of a language model, in place of `batch`: batch = batch_tokens / seq_len",
+        FACTORS["seq_len"].group,
+        minimum=2,
     ),
-}  # fmt: skip
+}

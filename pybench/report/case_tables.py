@@ -13,7 +13,6 @@ from pybench.case import Case
 from pybench.criteria import idle_factors
 from pybench.report.labels import (
     METRIC_LABELS,
-    WORKLOAD_LABELS,
     case_text,
     constant_factors,
     factor_text,
@@ -35,29 +34,6 @@ from pybench.report.tables import (
 )
 from pybench.units import METRICS
 
-# What the table of a workload shows, when any of its cases has it; the table of all metrics shows the rest.
-SHOWN = {
-    "infer": (
-        "latency_mean_ms", "latency_p99_ms", "throughput_samples_per_s", "throughput_tokens_per_s",
-        "wait_share_ratio", "cpu_cores_ratio",
-        "gpu_energy_per_sample_j", "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
-        "peak_device_bytes", "peak_host_bytes", "model_bytes",
-    ),
-    "train": (
-        "latency_mean_ms", "latency_p99_ms", "throughput_tokens_per_s", "wait_share_ratio", "cpu_cores_ratio",
-        "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w",
-        "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j",
-        "peak_device_bytes", "peak_host_bytes", "loss_last_nats",
-    ),
-    "h2d": ("latency_mean_ms", "bandwidth_gb_per_s", "gpu_energy_per_gb_j"),
-    "tokenize": (
-        "throughput_tokens_per_s", "text_mb_per_s", "wait_share_ratio", "cpu_cores_ratio", "gpu_energy_per_token_j",
-        "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j", "peak_host_bytes",
-    ),
-    "accuracy": ("top1_percent", "top5_percent", "model_bytes"),
-    "noop": ("latency_mean_ms", "peak_host_bytes"),
-}  # fmt: skip
-
 # What the table of a workload's GPU energy shows, as far as its cases have it.
 BOARD = (
     "gpu_energy_j", "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
@@ -77,12 +53,12 @@ def workload_tables(analysis: Analysis, run_link: str) -> list[Table]:
     """One table a workload, in the order in which the plan names them, and one of its boards' energy where there is
     any. `run_link`: the folder of all runs, from the page."""
     tables = []
-    for name in dict.fromkeys(case.case.workload for case in analysis.cases):
-        cases = [case for case in analysis.cases if case.case.workload == name]
-        tables.append(_cases_table(f"cases-{name}", WORKLOAD_LABELS[name], SHOWN[name], cases, run_link))
+    for row in dict.fromkeys(case.case.workload_row for case in analysis.cases):
+        cases = [case for case in analysis.cases if case.case.workload == row.name]
+        tables.append(_cases_table(f"cases-{row.name}", row.label, row.shown, cases, run_link))
         if any(_has_number(case, metric) for case in cases for metric in BOARD):
-            title = f"{WORKLOAD_LABELS[name]}: energy of the GPU board"
-            tables.append(_cases_table(f"energy-{name}", title, BOARD, cases, run_link))
+            title = f"{row.label}: energy of the GPU board"
+            tables.append(_cases_table(f"energy-{row.name}", title, BOARD, cases, run_link))
     return tables
 
 
@@ -311,7 +287,7 @@ def _notes(cases: Sequence[CaseFinding], shown: Sequence[str]) -> list[str]:
     constant = _readable(constant_factors([case.case for case in cases]))
     same = ", ".join(f"{name} {value}" for name, value in constant.items())
     notes = [f"In all rows: {same}."] if same else []
-    if cases[0].case.workload == "accuracy":
+    if not cases[0].case.workload_row.timed:
         return [*notes, _images_note(cases), "n is the number of runs, not of images."]
     notes.append("Geometric means over repetitions with 95 % intervals; n is the number of repetitions.")
     if any(name.endswith("_estimate_j") for name in shown):

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
-from pybench.analysis.contrasts import HEADLINE
 from pybench.analysis.estimate import Estimate
+from pybench.catalogue.workloads import WORKLOADS, Workload, judge_of
 from pybench.dataset import Dataset
 from pybench.report.canvas import GREY, WIDTH_INCH, Picture, label_rows, pick, picture, plain_log_ticks, style
 from pybench.report.forest import draw_forests
-from pybench.report.labels import METRIC_LABELS, WORKLOAD_LABELS, case_text, naming_factors, varying_factors
+from pybench.report.labels import METRIC_LABELS, case_text, naming_factors, varying_factors
 from pybench.report.numbers import DisplayUnit, display_unit
 from pybench.report.path_figure import draw_paths
 
@@ -46,25 +46,28 @@ def draw_figures(dataset: Dataset, analysis: Analysis) -> list[Picture]:
 def _draw_headlines(analysis: Analysis) -> list[Picture]:
     """For each workload its headline metric by case, every repetition beside the mean."""
     shown = []
-    for workload, name in HEADLINE.items():
+    for row in WORKLOADS.values():
         cases = [
-            case for case in analysis.cases if case.case.workload == workload and _estimate(case, name) is not None
+            case
+            for case in analysis.cases
+            if case.case.workload == row.name and row.timed and _estimate(case, row.headline) is not None
         ]
-        if cases and workload != "accuracy":
-            shown.append(_draw_cases(workload, name, cases))
+        if cases:
+            shown.append(_draw_cases(row, cases))
     return shown
 
 
-def _draw_cases(workload: str, name: str, cases: Sequence[CaseFinding]) -> Picture:
+def _draw_cases(workload: Workload, cases: Sequence[CaseFinding]) -> Picture:
     import matplotlib.pyplot as plt
 
     factors = naming_factors([case.case for case in cases])
+    name = str(workload.headline)
     findings = [case.metrics[name] for case in cases]
     unit = display_unit(findings[0].metric.unit, [value for finding in findings for value in finding.points.values()])
     figure, axes = plt.subplots(figsize=(WIDTH_INCH, 0.75 + 0.27 * len(cases)))
     for row, finding in enumerate(findings):
         _draw_points(axes, row, finding, unit)
-    label_rows(axes, [case_text(case.case, factors) or workload for case in cases])
+    label_rows(axes, [case_text(case.case, factors) or workload.name for case in cases])
     values = [value / unit.scale for finding in findings for value in finding.points.values()]
     if min(values) > 0 and max(values) / min(values) > _LOG_FROM:
         plain_log_ticks(axes)
@@ -75,8 +78,8 @@ def _draw_cases(workload: str, name: str, cases: Sequence[CaseFinding]) -> Pictu
     parts = "every repetition (grey), their mean and its 95 % interval (colour)"
     caption = f"{METRIC_LABELS[name]} of each case: {parts}. {scale}"
     return picture(
-        f"{workload}-{name.rsplit('_', 1)[0]}",
-        f"{WORKLOAD_LABELS[workload]}: {METRIC_LABELS[name].lower()}",
+        f"{workload.name}-{name.rsplit('_', 1)[0]}",
+        f"{workload.label}: {METRIC_LABELS[name].lower()}",
         caption.strip(),
         figure,
     )
@@ -117,9 +120,13 @@ def _draw_plane(analysis: Analysis) -> list[Picture]:
     accuracies = {
         _identity(case): case
         for case in analysis.cases
-        if case.case.workload == "accuracy" and _estimate(case, "top1_percent")
+        if case.case.workload_row.judges is not None and _estimate(case, "top1_percent")
     }
-    speeds = [case for case in analysis.cases if case.case.workload == "infer" and _estimate(case, "latency_mean_ms")]
+    speeds = [
+        case
+        for case in analysis.cases
+        if judge_of(case.case.workload_row) is not None and _estimate(case, "latency_mean_ms")
+    ]
     joined = [(case, accuracies[_identity(case)]) for case in speeds if _identity(case) in accuracies]
     models = dict.fromkeys(case.case.model for case, _ in joined)
     return [
@@ -236,10 +243,10 @@ def _draw_order(dataset: Dataset, analysis: Analysis) -> list[Picture]:
 
 
 def _timed_headline(case: CaseFinding) -> MetricFinding | None:
-    name = HEADLINE.get(case.case.workload)
-    return case.metrics.get(name) if name is not None and case.case.workload != "accuracy" else None
+    row = case.case.workload_row
+    return case.metrics.get(row.headline) if row.headline is not None and row.timed else None
 
 
-def _estimate(case: CaseFinding, name: str) -> Estimate | None:
-    finding = case.metrics.get(name)
+def _estimate(case: CaseFinding, name: str | None) -> Estimate | None:
+    finding = None if name is None else case.metrics.get(name)
     return None if finding is None else finding.estimate

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from pybench.analysis import Analysis
-from pybench.analysis.contrasts import HEADLINE, ContrastFinding, PairFinding
+from pybench.analysis.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.estimate import Estimate
 from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.coverage import Coverage
@@ -123,7 +123,7 @@ def _judgement_text(judgement: Judgement) -> str:
 
 def _effect_text(pair: PairFinding) -> str:
     """The headline of a pair that is not judged, with what a null result could have hidden."""
-    name = HEADLINE.get(pair.pair.case.workload)
+    name = pair.pair.case.workload_row.headline
     found = None if name is None else pair.effects.get(name)
     if name is None or found is None or found.effect is None:
         return f"not comparable ({found.why_none if found is not None else 'no metric to compare by'})."
@@ -164,7 +164,7 @@ def _case_sentences(analysis: Analysis) -> list[Sentence]:
     sentences = []
     for case in analysis.cases:
         same = [other.case for other in analysis.cases if other.case.workload == case.case.workload]
-        name = HEADLINE.get(case.case.workload)
+        name = case.case.workload_row.headline
         finding = None if name is None else case.metrics.get(name)
         if name is None or finding is None or finding.estimate is None:
             continue

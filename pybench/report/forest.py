@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
-from pybench.analysis.contrasts import HEADLINE, ContrastFinding
+from pybench.analysis.contrasts import ContrastFinding
 from pybench.analysis.estimate import Estimate
 from pybench.analysis.verdicts import CaseVerdict, Verdict
 from pybench.criteria import Criterion
@@ -77,15 +77,14 @@ def _panels(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[
     if contrast.contrast.accept:
         return [_criterion_panel(criterion, verdicts) for criterion in contrast.contrast.accept]
     by_case = {pair.pair.case.id: pair for pair in contrast.pairs}
-    names = dict.fromkeys(
-        HEADLINE[one.subject.case.workload] for one in verdicts if one.subject.case.workload in HEADLINE
-    )
+    headlines = (one.subject.case.workload_row.headline for one in verdicts)
+    names = dict.fromkeys(name for name in headlines if name is not None)
     panels = []
     for name in names:
         marks: list[_Mark | None] = []
         for verdict in verdicts:
             found = by_case[verdict.subject.case.id].effects.get(name)
-            if HEADLINE.get(verdict.subject.case.workload) != name or found is None:
+            if verdict.subject.case.workload_row.headline != name or found is None:
                 marks.append(None)
             else:
                 marks.append(_Mark(None if found.effect is None else found.effect.estimate, None, found.why_none))

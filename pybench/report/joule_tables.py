@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.analysis.joules import JouleFinding, expanded
-from pybench.report.labels import WORKLOAD_LABELS, case_text, naming_factors
+from pybench.report.labels import case_text, naming_factors
 from pybench.report.numbers import DASH, decimals_for, format_fixed, format_plain
 from pybench.report.tables import Cell, Column, Table, number_cell, plus_minus_cell, text_cell
 
@@ -57,7 +57,7 @@ def names_of(findings: Sequence[JouleFinding]) -> list[str]:
     several = len({finding.case.workload for finding in findings}) > 1
     names = [name for name in factors if name != "workload"]
     texts = [case_text(finding.case, names) for finding in findings]
-    leads = [WORKLOAD_LABELS[finding.case.workload] if several else "" for finding in findings]
+    leads = [finding.case.workload_row.label if several else "" for finding in findings]
     joined = [": ".join(part for part in pair if part) for pair in zip(leads, texts, strict=True)]
     return [text or finding.case.title() for text, finding in zip(joined, findings, strict=True)]
 

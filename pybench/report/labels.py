@@ -58,15 +58,6 @@ METRIC_LABELS = {
     "loss_last_nats": "Last loss",
 }
 
-WORKLOAD_LABELS = {
-    "infer": "Inference",
-    "train": "Training",
-    "h2d": "Host-to-device copies",
-    "tokenize": "Tokenizing",
-    "accuracy": "Accuracy",
-    "noop": "No operation",
-}
-
 
 def metric_title(name: str, unit: DisplayUnit) -> str:
     """`Mean latency (ms)`: a metric as the head of a column."""

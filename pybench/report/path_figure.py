@@ -15,7 +15,7 @@ from pybench.analysis.path_costs import INDIFFERENT, PathCost
 from pybench.case import Case
 from pybench.factors import PATHS
 from pybench.report.canvas import GREY, WIDTH_INCH, Picture, log_scale, pick, picture, plain_log_ticks
-from pybench.report.labels import WORKLOAD_LABELS, case_text, varying_factors
+from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_estimate
 from pybench.units import MEGA
 
@@ -72,7 +72,7 @@ def _panels(costs: Sequence[PathCost]) -> list[tuple[str, list[PathCost]]]:
 
 def _title(case: Case, factors: Sequence[str]) -> str:
     rest = case_text(case, [name for name in factors if name not in ("workload", "runtime", "fed")])
-    return ", ".join(part for part in (WORKLOAD_LABELS[case.workload], rest) if part)
+    return ", ".join(part for part in (case.workload_row.label, rest) if part)
 
 
 def _draw_panel(axes: Axes, title: str, members: Sequence[PathCost]) -> None:

@@ -385,7 +385,7 @@ def _recipes(cases: Sequence[Case], recipes: Recipes) -> list[Recipe]:
 def _applies(validity: str, case: Case) -> bool:
     """Whether a required validity has a meaning for a case: accuracy is asked of accuracy runs only, and so on."""
     if validity == "accuracy":
-        return case.workload == "accuracy"
+        return case.workload_row.judges is not None
     if validity == "precision":
         return case.model is not None
-    return case.workload != "accuracy"
+    return case.workload_row.timed

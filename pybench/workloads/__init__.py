@@ -15,22 +15,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench.errors import UsageError
-
 if TYPE_CHECKING:
     from pybench.workloads.result import Request, Result
-
-_MODULES = ("accuracy", "h2d", "infer", "noop", "tokenize", "train")
 
 
 def run(request: Request) -> Result:
     """Measures one case."""
     from pybench.runtimes.memory import memory_errors
 
-    if request.case.workload not in _MODULES:
-        raise UsageError(f"no workload {request.case.workload!r}", hint=f"there are {', '.join(_MODULES)}")
     with memory_errors():
-        result: Result = importlib.import_module(f"pybench.workloads.{request.case.workload}").run(request)
+        result: Result = importlib.import_module(request.case.workload_row.module).run(request)
     return result
 
 

@@ -20,7 +20,7 @@ def run(request: Request) -> Result:
     case = request.case
     if case.device == "cpu" or runtime.set_up("fp32", allowed_threads(case), case.device) != "cuda":
         raise UnsupportedError(
-            "h2d copies from host to GPU, and there is no GPU: a host copy would be another measurement", code="no_gpu"
+            f"{case.workload} needs a GPU, and there is none: {case.workload_row.needs_gpu}", code="no_gpu"
         )
     generator = torch.Generator().manual_seed(request.seed)
     source = torch.randint(0, 256, (case.transfer_bytes,), dtype=torch.uint8, generator=generator)

@@ -13,6 +13,7 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.catalogue.models import MODELS, Model
+from pybench.catalogue.workloads import judge_of
 from pybench.cautions import Caution, CautionCode
 from pybench.errors import InputError, UnsupportedError
 from pybench.factors import RUNTIMES
@@ -85,16 +86,18 @@ def conclude(result: Result, opened: Opened, case: Case) -> Result:
     result.valid["precision"] = Verdict(found.valid, found.reasons)
     result.cautions += weight_cautions(case) + partition_cautions(opened.session.labels)
     result.cautions += output_cautions(opened.metadata)
-    if case.workload != "accuracy":  # which knows what it is judged on
+    if case.workload_row.judges is None:  # a judge knows what it judges on
         result.cautions += calibration_cautions(opened.metadata)
     return result
 
 
 def weight_cautions(case: Case) -> list[Caution]:
     """A caution for a built-in model with seeded random weights, where its outputs could be taken seriously."""
-    row = case.model_row
-    trained = row is None or row.trained_on is not None or case.checkpoint is not None
-    if trained or case.workload not in ("infer", "accuracy"):
+    model = case.model_row
+    trained = model is None or model.trained_on is not None or case.checkpoint is not None
+    row = case.workload_row
+    is_judged = row.judges is not None or judge_of(row) is not None
+    if trained or not is_judged:
         return []
     return [Caution(CautionCode.UNTRAINED_WEIGHTS, f"{case.model} without a checkpoint")]
 

@@ -14,7 +14,6 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
-from pybench.catalogue.models import MODELS
 from pybench.errors import UnsupportedError
 from pybench.models.building import build
 from pybench.models.tinylm import TinyLm
@@ -37,7 +36,7 @@ def run(request: Request) -> Result:
     case = request.case
     row = case.model_row
     if case.runtime != "torch" or row is None or not row.takes_text:
-        known = " or ".join(name for name, model in MODELS.items() if model.takes_text)
+        known = " or ".join(case.workload_row.models())
         raise UnsupportedError(
             f"training {case.model} in {case.runtime} is not offered",
             code="no_training",

@@ -7,26 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pybench.criteria import CRITERIA
-from pybench.factors import FACTORS, Factor
 from pybench.plan import Plan, shape
-from pybench.plan.values import describe
 
 CHAPTER = (Path(__file__).parents[2] / "docs/plan.md").read_text(encoding="utf-8")
-
-
-def factor_row(factor: Factor) -> str:
-    values = ", ".join(f"`{choice}`" for choice in factor.choices) or factor.kind
-    if factor.kind == "file":
-        values = f"{values}, or a path" if factor.choices else "a path"
-    where = [name for name in FACTORS["workload"].choices if name in factor.workloads]
-    applies = "all" if len(where) == len(FACTORS["workload"].choices) else ", ".join(where)
-    default = "" if factor.name == "workload" else f"`{describe(factor.default)}`".replace("'", "")
-    return f"| `{factor.name}` | {factor.meaning} | {values} | {applies} | {default} |"
-
-
-def test_the_table_of_factors_is_the_list_of_factors() -> None:
-    rows = [line for line in section("Factors") if line.startswith("| `")]
-    assert rows == [factor_row(factor) for factor in FACTORS.values()], "\n".join(map(factor_row, FACTORS.values()))
 
 
 def test_the_table_of_criteria_is_the_list_of_criteria() -> None:

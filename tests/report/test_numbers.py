@@ -6,8 +6,7 @@ from __future__ import annotations
 import pytest
 
 from pybench.analysis.estimate import Estimate
-from pybench.factors import WORKLOADS
-from pybench.report.labels import METRIC_LABELS, WORKLOAD_LABELS
+from pybench.report.labels import METRIC_LABELS
 from pybench.report.numbers import (
     display_unit,
     factor_above_one,
@@ -92,9 +91,8 @@ def test_durations(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
 
 
-def test_every_metric_and_workload_has_a_label() -> None:
+def test_every_metric_has_a_label() -> None:
     assert set(METRIC_LABELS) == set(METRICS)
-    assert set(WORKLOAD_LABELS) == set(WORKLOADS)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be measured: a row for each workload.
+
+Their order is the order of tables and pictures. Which metrics one case yields is `pybench.criteria.metrics_of`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pybench.catalogue.models import MODELS, Model, ModelKind
+
+# Factors that mean something for the same workloads.
+FactorGroup = Literal[
+    "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding", "serving",
+    "copying",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One workload.
+
+    name: as plans name it
+    label: a heading of reports
+    meaning: what one iteration does, in a sentence for plans' authors
+    module: where its `run(request) -> Result` is
+    takes: the groups of factors that mean something for it
+    model: whether a case has to name a model
+    kinds: which kinds of built-in models it takes
+    takes_files: whether it takes an ONNX file of the user's as well
+    runtime: what executes its model where a plan does not say; None: the plan has to say
+    needs: packages that it needs besides those of the runtime
+    needs_gpu: why it cannot run without a GPU; None: it can
+    names_board: a GPU takes part only where `device` is its UUID, because the workload opens no GPU by itself
+    draws_ids: with path `none` it draws ids from the tokenizer's vocabulary, so that `tokenizer` has a meaning
+    trains: whether an iteration changes the weights: it then costs a forward and a backward pass
+    judges: the workload whose outputs it judges; speed and correctness are then joined in verdicts
+    timed: whether its iterations are timed; else its uncertainty is over images, and runs are equal
+    opens: whether its model is opened by a runtime, which may first have to compile it
+    replays: whether a runtime may replay its iterations as a captured graph, from C++
+    yields: metrics of every case
+    yields_of_model: further metrics where it has a model
+    yields_of_ids: further metrics where its model takes token ids
+    yields_fed: further metrics where its model is fed batch by batch
+    headline: the metric that it is judged by where a plan does not say
+    shown: columns of its table in a report, as far as any case has them
+    most_runs: how many runs of one case there are at most; None: one for each repetition
+    """
+
+    name: str
+    label: str
+    meaning: str
+    module: str
+    takes: tuple[FactorGroup, ...]
+    model: Literal["required", "optional", "none"]
+    kinds: tuple[ModelKind, ...] = ()
+    takes_files: bool = False
+    runtime: str | None = None
+    needs: tuple[str, ...] = ()
+    needs_gpu: str | None = None
+    names_board: bool = False
+    draws_ids: bool = False
+    trains: bool = False
+    judges: str | None = None
+    timed: bool = True
+    opens: bool = False
+    replays: bool = False
+    yields: tuple[str, ...] = ()
+    yields_of_model: tuple[str, ...] = ()
+    yields_of_ids: tuple[str, ...] = ()
+    yields_fed: tuple[str, ...] = ()
+    headline: str | None = None
+    shown: tuple[str, ...] = ()
+    most_runs: int | None = None
+
+    def accepts(self, model: Model | None) -> bool:
+        """Whether it takes a built-in model, or with None a file of the user's."""
+        return self.takes_files if model is None else model.kind in self.kinds
+
+    def models(self) -> tuple[str, ...]:
+        """Names of the built-in models that it takes."""
+        return tuple(name for name, model in MODELS.items() if self.accepts(model))
+
+    def uses(self, group: FactorGroup) -> bool:
+        """Whether a group of factors means something for it."""
+        return group in self.takes
+
+
+# --- groups of metrics -----------------------------------------------------------------------------------------------
+
+_TIMED = (
+    "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms",
+    "peak_host_bytes", "peak_device_bytes", "cpu_cores_ratio",
+    "gpu_energy_j", "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
+    "cpu_energy_j", "cpu_energy_estimate_j",
+)  # fmt: skip
+_PER_SAMPLE = (
+    "throughput_samples_per_s", "gpu_energy_per_sample_j", "gpu_net_energy_per_sample_j",
+    "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
+)  # fmt: skip
+_PER_TOKEN = (
+    "throughput_tokens_per_s", "gpu_energy_per_token_j", "gpu_net_energy_per_token_j", "gpu_tokens_per_s_per_w",
+    "cpu_energy_per_token_j", "cpu_tokens_per_s_per_w", "cpu_energy_per_token_estimate_j",
+)  # fmt: skip
+_PER_GB = ("bandwidth_gb_per_s", "gpu_energy_per_gb_j", "gpu_net_energy_per_gb_j")
+_WAITS = ("wait_share_ratio",)
+_SIZE = ("model_bytes",)
+
+# Where a captured graph is replayed from C++: the time of the launching call, and one replay alone.
+ENQUEUE = ("enqueue_p50_ms",)
+ALONE = ("latency_depth1_p50_ms", "latency_depth1_p99_ms")
+# Where a runtime compiles what it opens.
+COMPILE = ("compile_s",)
+# Where a case has idle windows: they tell what a board takes at rest.
+ABOVE_IDLE = (
+    "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
+    "gpu_net_energy_per_sample_j", "gpu_net_energy_per_token_j", "gpu_net_energy_per_gb_j",
+)  # fmt: skip
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+_LIST = (
+    Workload(
+        name="infer",
+        label="Inference",
+        meaning="one forward pass of a model",
+        module="pybench.workloads.infer",
+        takes=(
+            "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding",
+            "serving",
+        ),
+        model="required",
+        kinds=("image", "language", "encoder", "volume", "vector"),
+        takes_files=True,
+        opens=True,
+        replays=True,
+        yields=(*_TIMED, *_PER_SAMPLE),
+        yields_of_model=_SIZE,
+        yields_of_ids=_PER_TOKEN,
+        yields_fed=_WAITS,
+        headline="latency_mean_ms",
+        shown=(
+            "latency_mean_ms", "latency_p99_ms", "throughput_samples_per_s", "throughput_tokens_per_s",
+            "wait_share_ratio", "cpu_cores_ratio",
+            "gpu_energy_per_sample_j", "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
+            "peak_device_bytes", "peak_host_bytes", "model_bytes",
+        ),
+    ),
+    Workload(
+        name="train",
+        label="Training",
+        meaning="one optimiser step of a language model",
+        module="pybench.workloads.train",
+        takes=("run", "board", "model", "tokens", "text"),
+        model="required",
+        kinds=("language",),
+        runtime="torch",
+        trains=True,
+        yields=(*_TIMED, *_PER_SAMPLE, *_PER_TOKEN, *_WAITS, "loss_first_nats", "loss_last_nats"),
+        yields_of_model=_SIZE,
+        headline="throughput_tokens_per_s",
+        shown=(
+            "latency_mean_ms", "latency_p99_ms", "throughput_tokens_per_s", "wait_share_ratio", "cpu_cores_ratio",
+            "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w",
+            "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j",
+            "peak_device_bytes", "peak_host_bytes", "loss_last_nats",
+        ),
+    ),
+    Workload(
+        name="h2d",
+        label="Host-to-device copies",
+        meaning="one copy from host memory to a GPU",
+        module="pybench.workloads.h2d",
+        takes=("run", "board", "copying"),
+        model="none",
+        needs=("torch",),
+        needs_gpu="it copies from host to GPU; a copy inside the host would be another measurement",
+        yields=(*_TIMED, *_PER_GB),
+        headline="bandwidth_gb_per_s",
+        shown=("latency_mean_ms", "bandwidth_gb_per_s", "gpu_energy_per_gb_j"),
+    ),
+    Workload(
+        name="tokenize",
+        label="Tokenizing",
+        meaning="one batch of tokens from text, drained or fed to a model",
+        module="pybench.workloads.tokenize",
+        takes=("run", "board", "model", "tokens", "text"),
+        model="optional",
+        kinds=("language",),
+        runtime="torch",
+        draws_ids=True,
+        opens=True,
+        yields=(*_TIMED, *_PER_SAMPLE, *_PER_TOKEN, "text_mb_per_s", *_WAITS),
+        yields_of_model=_SIZE,
+        headline="throughput_tokens_per_s",
+        shown=(
+            "throughput_tokens_per_s", "text_mb_per_s", "wait_share_ratio", "cpu_cores_ratio",
+            "gpu_energy_per_token_j", "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j", "peak_host_bytes",
+        ),
+    ),
+    Workload(
+        name="accuracy",
+        label="Accuracy",
+        meaning="Top-1 and Top-5 of an image model on labelled images",
+        module="pybench.workloads.accuracy",
+        takes=("run", "model", "quantising", "engine", "runtime", "images"),
+        model="required",
+        kinds=("image",),
+        takes_files=True,
+        judges="infer",
+        timed=False,
+        opens=True,
+        yields=("top1_percent", "top5_percent"),
+        yields_of_model=_SIZE,
+        headline="top1_percent",
+        shown=("top1_percent", "top5_percent", "model_bytes"),
+        most_runs=2,  # predictions do not vary between runs; the second run shows that they do not
+    ),
+    Workload(
+        name="noop",
+        label="No operation",
+        meaning="nothing, or rest: what the harness itself costs",
+        module="pybench.workloads.noop",
+        takes=("run", "board"),
+        model="none",
+        names_board=True,
+        yields=_TIMED,
+        shown=("latency_mean_ms", "peak_host_bytes"),
+    ),
+)  # fmt: skip
+
+WORKLOADS: dict[str, Workload] = {workload.name: workload for workload in _LIST}
+
+
+def judge_of(workload: Workload) -> Workload | None:
+    """The workload that judges the outputs of this one; None: there is none."""
+    return next((other for other in WORKLOADS.values() if other.judges == workload.name), None)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/factors.md, made of the factors and of the rows of workloads.
+
+python -m tests.factors_page > docs/factors.md
+"""
+
+from __future__ import annotations
+
+import typing
+
+from pybench.catalogue.workloads import WORKLOADS, FactorGroup
+from pybench.factors import FACTORS, Factor
+from pybench.plan.values import PSEUDO_FACTORS, describe
+
+COMMAND = "python -m tests.factors_page > docs/factors.md"
+_HEAD = """# Factors
+
+A plan sets factors, and a case has one value of each (docs/plan.md).
+A factor that a plan does not set has its default.
+Setting a factor in an entry whose workload does not take it is an error.
+
+This page is made of pybench's own lists.
+Do not edit it: run `python -m tests.factors_page > docs/factors.md`.
+"""
+_TITLES: dict[FactorGroup, str] = {
+    "run": "Every run",
+    "board": "Settings of the GPU's board",
+    "model": "Model",
+    "quantising": "Quantising",
+    "engine": "TensorRT engines",
+    "runtime": "Other runtimes",
+    "images": "Images",
+    "tokens": "Sequences",
+    "text": "Text",
+    "feeding": "Feeding",
+    "serving": "Serving",
+    "copying": "Copying",
+}
+
+
+def page() -> str:
+    """The whole text of docs/factors.md."""
+    groups: tuple[FactorGroup, ...] = typing.get_args(FactorGroup)
+    return "\n".join([_HEAD, *_workloads(), *(line for group in groups for line in _section(group))])
+
+
+def _workloads() -> list[str]:
+    rows = [f"| `{row.name}` | {row.meaning} | {row.model} |" for row in WORKLOADS.values()]
+    return ["## Workloads", "", "| workload | one iteration | model |", "| --- | --- | --- |", *rows, ""]
+
+
+def _section(group: FactorGroup) -> list[str]:
+    factors = [factor for factor in (*FACTORS.values(), *PSEUDO_FACTORS.values()) if factor.group == group]
+    takers = [f"`{name}`" for name in WORKLOADS if name in factors[0].workloads]
+    who = "every workload" if len(takers) == len(WORKLOADS) else ", ".join(takers)
+    return [
+        f"## {_TITLES[group]}",
+        "",
+        f"Taken by {who}.",
+        "",
+        *(line for factor in factors for line in _entry(factor)),
+    ]
+
+
+def _entry(factor: Factor) -> list[str]:
+    null = f"- null: {factor.absent}" if factor.absent else None
+    lines = (f"- {factor.meaning}", f"- values: {_values(factor)}", f"- default: {_default(factor)}", null)
+    return [f"### `{factor.name}`", "", *(line for line in lines if line is not None), ""]
+
+
+def _values(factor: Factor) -> str:
+    named = ", ".join(f"`{choice}`" for choice in factor.choices)
+    if factor.kind == "file":
+        return f"{named}, or a path" if named else "a path"
+    if factor.kind in ("integer", "number"):
+        most = "" if factor.maximum is None else f" and at most {factor.maximum:g}"
+        return f"{'an' if factor.kind == 'integer' else 'a'} {factor.kind}, at least {factor.minimum or 0:g}{most}"
+    return named or {"boolean": "`true`, `false`", "text": "text"}[factor.kind]
+
+
+def _default(factor: Factor) -> str:
+    if factor.name in PSEUDO_FACTORS or (factor.default is None and not factor.absent):
+        return "none"
+    return f"`{describe(factor.default)}`".replace("'", "")
+
+
+if __name__ == "__main__":
+    print(page().rstrip())
