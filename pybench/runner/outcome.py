@@ -2,7 +2,8 @@
 """From how a worker ended to an outcome. An exit status of 0 is not enough for `ok`, nor a message for `oom`.
 
 Evidence, strongest first: the runner's own decision (timeout, interrupted), the worker's report (ok, a framework's
-out-of-memory exception, unsupported, bad input), the signal that ended it, the kernel's counters, the exit status.
+out-of-memory exception, unsupported, a file that it cannot use), the signal that ended it, the kernel's counters, the
+exit status.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ def run_record(case_id: str, block: int, attempt: int, outcome: Outcome, end: Wo
 
 
 def no_result(end: WorkerEnd) -> PybenchError | None:
-    """What keeps this from being a result of the case, as the error to show; not stored. Either the worker says that it
-    is for the user to change (a file, room on the disk), or the worker never began."""
+    """What keeps this from being a result of the case, as the error to show; not stored. Either there is no room on the
+    disk for one, or the worker never began."""
     report = end.report or {}
     if report.get("outcome") == "usage_error":
         return UsageError(report["message"], hint=report.get("hint"))

@@ -22,7 +22,7 @@ from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
 from pybench import __version__  # noqa: E402
-from pybench.errors import DeviceMemoryError, UnsupportedError, UsageError  # noqa: E402
+from pybench.errors import DeviceMemoryError, InputError, UnsupportedError, UsageError  # noqa: E402
 
 F_SETSIG = 10  # Linux's <fcntl.h>; Python's fcntl has no name for it
 
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     _die_with(_open_pipe(given["--lifeline"], os.O_RDONLY))
     try:
         report = _report(given)
-    except UsageError as error:  # a user's file that cannot be used, or a disk that is full: no result of this case
+    except UsageError as error:  # a disk that is full, or a file that only this question needs: no result of a case
         report = {"outcome": "usage_error", "message": error.message, "hint": error.hint}
     except UnsupportedError as error:
         report = {"outcome": "unsupported", "reason": error.code, "detail": str(error)}
@@ -61,11 +61,14 @@ def _report(given: dict[str, str]) -> dict[str, Any]:
 
 
 def _work(given: dict[str, str]) -> dict[str, Any]:
-    """Does the case or recipe of a folder; returns the report of a success."""
+    """Does the case or recipe of a folder. A user's file that cannot be used fails this cell, and no other."""
     folder, campaign = Path(given["FOLDER"]), Path(given["--campaign"])
     from pybench.worker import job
 
-    return job.do(folder, campaign, spawned_ns=int(given["--spawned-ns"]), started_ns=STARTED_NS)
+    try:
+        return job.do(folder, campaign, spawned_ns=int(given["--spawned-ns"]), started_ns=STARTED_NS)
+    except InputError as error:
+        return {"outcome": "build_failed", "reason": "input_refused", "detail": str(error)}
 
 
 def _probe(names: str) -> dict[str, Any]:

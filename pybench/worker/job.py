@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench import rundir, storage
 from pybench.case import Case, case_from_json
-from pybench.errors import InputError
+from pybench.errors import UnsupportedError
 from pybench.worker import affinity
 
 if TYPE_CHECKING:
@@ -81,8 +81,9 @@ def _set_up(case: Case) -> None:
     if case.affinity is not None:
         wanted, allowed = affinity.parse(case.affinity), os.sched_getaffinity(0)
         if not wanted <= allowed:  # the kernel would quietly take what is left of the list
-            raise InputError(
+            raise UnsupportedError(
                 f"affinity {case.affinity}: this process may use the CPUs {affinity.render(allowed)}",
+                code="no_such_cpu",
                 hint="name CPUs that exist and that the batch system or container allows",
             )
         os.sched_setaffinity(0, wanted)

@@ -232,13 +232,12 @@ def test_a_corrupt_run_is_exit_code_4(plan: Path, capsys: pytest.CaptureFixture[
     assert "run.json cannot be read" in capsys.readouterr().err
 
 
-def test_a_file_that_no_worker_can_use_is_exit_code_2_and_leaves_no_run(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cpus_that_this_machine_lacks_are_unsupported(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan.write_text(PLAN.replace("iterations: [1, 2]", "affinity: 0-9999"))
-    assert main(["run", str(plan)]) == 2
+    assert main(["run", str(plan)]) == 1
     assert "this process may use the CPUs" in capsys.readouterr().err
-    assert not list(Path("results/trial/runs").glob("*/*/attempt*"))
+    (run,) = Path("results/trial/runs").glob("*/*/attempt*/run.json")
+    assert json.loads(run.read_text())["reason"] == "no_such_cpu"
 
 
 @pytest.fixture

@@ -1,0 +1,534 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unusual ONNX files: each is written into a folder of its own, under `model.onnx`.
+
+    write("truncated", folder) -> folder / "model.onnx"
+
+Made with onnx.helper, torch's two exporters and onnxruntime's quantiser. Sources of the kinds: what users of TensorRT
+and onnxruntime report, and each rule of the ONNX specification that a file can break.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+FILE = "model.onnx"
+OPSET = 21
+IR_VERSION = 10
+FEATURES, CLASSES = 12, 3
+
+FILES: dict[str, Callable[[Path], object]] = {}  # name -> what writes it to a path
+
+Shape = Sequence[int | str | None] | None
+Nodes = Sequence[onnx.NodeProto]
+
+
+def write(name: str, folder: Path) -> Path:
+    """Writes the file of this name; returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    FILES[name](folder / FILE)
+    return folder / FILE
+
+
+def product(x: Shape = ("batch", FEATURES), kind: int = TensorProto.FLOAT, **options: Any) -> onnx.ModelProto:
+    """One matrix product, [batch, 12] -> [batch, 3], of an input `x` in a type."""
+    weight = np.linspace(-1, 1, FEATURES * CLASSES, dtype=np.float32).reshape(FEATURES, CLASSES)
+    nodes = [helper.make_node("MatMul", ["x", "weight"], ["y"], name="product")]
+    return model(nodes, [("x", kind, x)], [("y", kind, None)], {"weight": _cast(weight, kind)}, **options)
+
+
+def model(
+    nodes: Nodes,
+    inputs: Sequence[tuple[str, int, Shape]],
+    outputs: Sequence[tuple[str, int, Shape]],
+    weights: dict[str, Any] | None = None,
+    *,
+    opset: int = OPSET,
+    ir_version: int = IR_VERSION,
+    domains: dict[str, int] | None = None,
+    functions: Sequence[onnx.FunctionProto] = (),
+) -> onnx.ModelProto:
+    """A model as it is told, unchecked. `weights`: name -> array, or a TensorProto."""
+    graph = helper.make_graph(
+        list(nodes),
+        "graph",
+        [helper.make_tensor_value_info(*entry) for entry in inputs],
+        [helper.make_tensor_value_info(*entry) for entry in outputs],
+        [_tensor(name, value) for name, value in (weights or {}).items()],
+    )
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(*entry) for entry in (domains or {}).items())]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=ir_version, functions=list(functions))
+
+
+def _tensor(name: str, value: Any) -> onnx.TensorProto:
+    if isinstance(value, onnx.TensorProto):
+        value.name = name
+        return value
+    return numpy_helper.from_array(np.asarray(value), name)
+
+
+def _cast(value: Any, kind: int) -> Any:
+    if kind == TensorProto.BFLOAT16:
+        return helper.make_tensor("", kind, value.shape, value.ravel().tolist())
+    return value.astype(helper.tensor_dtype_to_np_dtype(kind))
+
+
+def _file(name: str) -> Callable[[Callable[[Path], object]], Callable[[Path], object]]:
+    def register(function: Callable[[Path], object]) -> Callable[[Path], object]:
+        FILES[name] = function
+        return function
+
+    return register
+
+
+def _model(name: str) -> Callable[[Callable[[], onnx.ModelProto]], Callable[[], onnx.ModelProto]]:
+    def register(function: Callable[[], onnx.ModelProto]) -> Callable[[], onnx.ModelProto]:
+        FILES[name] = lambda path: onnx.save(function(), path)
+        return function
+
+    return register
+
+
+@_model("plain")
+def _() -> onnx.ModelProto:
+    return product()
+
+
+# --- bytes that are no model, or a part of one ----------------------------------------------------------------------
+
+
+@_file("empty")
+def _(path: Path) -> None:
+    path.touch()
+
+
+@_file("truncated")
+def _(path: Path) -> None:
+    content = product().SerializeToString()
+    path.write_bytes(content[: len(content) * 2 // 3])
+
+
+@_file("corrupt")
+def _(path: Path) -> None:
+    content = bytearray(product().SerializeToString())
+    content[len(content) // 4 :: 3] = b"\xff" * len(content[len(content) // 4 :: 3])
+    path.write_bytes(bytes(content))
+
+
+@_file("text")
+def _(path: Path) -> None:
+    path.write_text("<!DOCTYPE html>\n<html><body>404: Not Found</body></html>\n")
+
+
+@_file("git-lfs-pointer")
+def _(path: Path) -> None:
+    path.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 102170\n")
+
+
+@_file("torch-checkpoint")
+def _(path: Path) -> None:
+    import torch
+
+    torch.save({"weight": torch.zeros(3)}, path)
+
+
+@_file("directory")
+def _(path: Path) -> None:
+    path.mkdir()
+
+
+@_file("unreadable")
+def _(path: Path) -> None:
+    onnx.save(product(), path)
+    path.chmod(0)
+
+
+@_file("no-graph")
+def _(path: Path) -> None:
+    path.write_bytes(onnx.ModelProto(ir_version=IR_VERSION, producer_name="nobody").SerializeToString())
+
+
+# --- weights beside the file ----------------------------------------------------------------------------------------
+
+
+def _external(path: Path, location: str) -> None:
+    onnx.save_model(
+        product(), path, save_as_external_data=True, location="weights.bin", size_threshold=0, convert_attribute=False
+    )
+    content = onnx.load(path, load_external_data=False)
+    for entry in content.graph.initializer[0].external_data:
+        if entry.key == "location":
+            entry.value = location
+    path.write_bytes(content.SerializeToString())
+
+
+@_file("external-data")
+def _(path: Path) -> None:
+    _external(path, "weights.bin")
+
+
+@_file("external-data-missing")
+def _(path: Path) -> None:
+    _external(path, "weights.bin")
+    path.with_name("weights.bin").unlink()
+
+
+@_file("external-data-short")
+def _(path: Path) -> None:
+    _external(path, "weights.bin")
+    path.with_name("weights.bin").write_bytes(b"\0" * 7)
+
+
+@_file("external-data-outside")
+def _(path: Path) -> None:
+    _external(path, "../weights.bin")
+    path.with_name("weights.bin").rename(path.parent.parent / "weights.bin")
+
+
+# --- versions and operators -----------------------------------------------------------------------------------------
+
+
+@_model("opset-7")
+def _() -> onnx.ModelProto:
+    return product(opset=7, ir_version=3)
+
+
+@_model("opset-newest")
+def _() -> onnx.ModelProto:
+    return product(opset=onnx.defs.onnx_opset_version(), ir_version=onnx.IR_VERSION)
+
+
+@_model("opset-unknown")
+def _() -> onnx.ModelProto:
+    return product(opset=999)
+
+
+@_model("ir-version-too-new")
+def _() -> onnx.ModelProto:
+    return product(ir_version=999)
+
+
+@_model("no-opset")
+def _() -> onnx.ModelProto:
+    content = product()
+    del content.opset_import[:]
+    return content
+
+
+@_model("custom-operator")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("Frobnicate", ["x"], ["y"], name="mine", domain="com.example")]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], domains={"com.example": 1})
+
+
+@_model("domain-not-imported")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("Frobnicate", ["x"], ["y"], name="mine", domain="com.example")]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)])
+
+
+@_model("unknown-operator")
+def _() -> onnx.ModelProto:
+    return model([helper.make_node("Frobnicate", ["x"], ["y"])], [("x", 1, ["batch", 4])], [("y", 1, None)])
+
+
+@_model("contributed-operator")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("Gelu", ["x"], ["y"], domain="com.microsoft")]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], domains={"com.microsoft": 1})
+
+
+@_model("local-function")
+def _() -> onnx.ModelProto:
+    opsets = [helper.make_opsetid("", OPSET)]
+    body = [helper.make_node("Mul", ["a", "a"], ["b"])]
+    square = helper.make_function("mine", "Square", ["a"], ["b"], body, opsets)
+    nodes = [helper.make_node("Square", ["x"], ["y"], domain="mine")]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], domains={"mine": 1}, functions=[square])
+
+
+@_model("if")
+def _() -> onnx.ModelProto:
+    def branch(name: str, op: str) -> onnx.GraphProto:
+        result = helper.make_tensor_value_info(name, 1, None)
+        return helper.make_graph([helper.make_node(op, ["x"], [name])], name, [], [result])
+
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        helper.make_node("Greater", ["sum", "zero"], ["positive"]),
+        helper.make_node("If", ["positive"], ["y"], then_branch=branch("a", "Neg"), else_branch=branch("b", "Abs")),
+    ]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], {"zero": np.float32(0)})
+
+
+@_model("loop")
+def _() -> onnx.ModelProto:
+    values = {"number": (7, []), "going": (9, []), "before": (1, None)}
+    outputs = {"still": (9, []), "after": (1, None)}
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["going"], ["still"]), helper.make_node("Add", ["before", "x"], ["after"])],
+        "body",
+        [helper.make_tensor_value_info(name, *rest) for name, rest in values.items()],
+        [helper.make_tensor_value_info(name, *rest) for name, rest in outputs.items()],
+    )
+    nodes = [helper.make_node("Loop", ["three", "", "x"], ["y"], body=body)]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], {"three": np.int64(3)})
+
+
+@_model("sequence-inside")
+def _() -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("SplitToSequence", ["x"], ["parts"], axis=1),
+        helper.make_node("ConcatFromSequence", ["parts"], ["y"], axis=1),
+    ]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)])
+
+
+@_model("strings-inside")
+def _() -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("Cast", ["x"], ["words"], to=TensorProto.STRING),
+        helper.make_node("Cast", ["words"], ["y"], to=TensorProto.FLOAT),
+    ]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)])
+
+
+# --- inputs ---------------------------------------------------------------------------------------------------------
+
+
+def _identity(kind: int, shape: Shape) -> onnx.ModelProto:
+    return model([helper.make_node("Identity", ["x"], ["y"])], [("x", kind, shape)], [("y", kind, None)])
+
+
+@_model("no-inputs")
+def _() -> onnx.ModelProto:
+    return model([helper.make_node("Neg", ["w"], ["y"])], [], [("y", 1, [3])], {"w": np.ones(3, np.float32)})
+
+
+@_model("several-inputs")
+def _() -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("Where", ["keep", "a", "b"], ["chosen"]),
+        helper.make_node("MatMul", ["chosen", "w"], ["y"], name="product"),
+    ]
+    inputs = [("keep", TensorProto.BOOL, ["n", 4]), ("a", 1, ["n", 4]), ("b", 1, ["n", 4])]
+    return model(nodes, inputs, [("y", 1, None)], {"w": np.ones((4, 2), np.float32)})
+
+
+@_model("scalar-beside")
+def _() -> onnx.ModelProto:
+    return model([helper.make_node("Mul", ["x", "s"], ["y"])], [("x", 1, ["n", 4]), ("s", 1, [])], [("y", 1, None)])
+
+
+@_model("scalar-only")
+def _() -> onnx.ModelProto:
+    return _identity(1, [])
+
+
+@_model("sequence-input")
+def _() -> onnx.ModelProto:
+    content = model([helper.make_node("ConcatFromSequence", ["x"], ["y"], axis=0)], [], [("y", 1, None)])
+    content.graph.input.append(helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, None))
+    return content
+
+
+@_model("optional-input")
+def _() -> onnx.ModelProto:
+    content = model([helper.make_node("OptionalGetElement", ["x"], ["y"])], [], [("y", 1, None)])
+    inner = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n", 4])
+    content.graph.input.append(helper.make_value_info("x", helper.make_optional_type_proto(inner)))
+    return content
+
+
+@_model("string-input")
+def _() -> onnx.ModelProto:
+    return _identity(TensorProto.STRING, ["n", 4])
+
+
+@_model("zero-size-input")
+def _() -> onnx.ModelProto:
+    return _identity(1, ["n", 0])
+
+
+@_model("unranked-input")
+def _() -> onnx.ModelProto:
+    return _identity(1, None)
+
+
+@_model("batch-not-leading")
+def _() -> onnx.ModelProto:
+    return _identity(1, [4, "batch"])
+
+
+@_model("fixed-batch")
+def _() -> onnx.ModelProto:
+    return product((1, FEATURES))
+
+
+@_model("free-height-and-width")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="conv")]
+    shape = ["batch", 3, "height", "width"]
+    return model(nodes, [("x", 1, shape)], [("y", 1, None)], {"w": np.ones((2, 3, 3, 3), np.float32)})
+
+
+@_model("token-ids")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("Gather", ["w", "ids"], ["y"])]
+    shape = ["batch", "sequence"]
+    return model(nodes, [("ids", TensorProto.INT64, shape)], [("y", 1, None)], {"w": np.ones((9, 4), np.float32)})
+
+
+@_model("token-ids-out-of-range")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("Gather", ["w", "ids"], ["y"])]
+    shape = ["batch", "sequence"]
+    return model(nodes, [("ids", TensorProto.INT64, shape)], [("y", 1, None)], {"w": np.ones((1, 4), np.float32)})
+
+
+for _name, _kind in {
+    "fp16": TensorProto.FLOAT16,
+    "fp64": TensorProto.DOUBLE,
+    "bf16": TensorProto.BFLOAT16,
+}.items():
+    FILES[f"{_name}-weights-and-input"] = lambda path, kind=_kind: onnx.save(product(kind=kind), path)
+for _name in ("bool", "uint8", "int8", "uint16", "int16", "int32", "uint32", "int64", "uint64", "int4", "complex64"):
+    FILES[f"{_name}-input"] = lambda path, kind=getattr(TensorProto, _name.upper()): onnx.save(
+        _identity(kind, ["batch", 4]), path
+    )
+
+
+# --- graphs that break a rule ---------------------------------------------------------------------------------------
+
+
+@_model("cyclic")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("Add", ["x", "b"], ["a"], name="one"), helper.make_node("Neg", ["a"], ["b"], name="two")]
+    return model(nodes, [("x", 1, ["batch", 4])], [("b", 1, None)])
+
+
+@_model("dangling")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("Add", ["x", "nowhere"], ["y"], name="sum")]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)])
+
+
+@_model("output-never-written")
+def _() -> onnx.ModelProto:
+    return model([helper.make_node("Neg", ["x"], ["y"])], [("x", 1, ["batch", 4])], [("z", 1, None)])
+
+
+@_model("no-outputs")
+def _() -> onnx.ModelProto:
+    return model([helper.make_node("Neg", ["x"], ["y"])], [("x", 1, ["batch", 4])], [])
+
+
+@_model("tensor-written-twice")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("Neg", ["x"], ["y"], name="one"), helper.make_node("Abs", ["x"], ["y"], name="two")]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)])
+
+
+@_model("input-named-twice")
+def _() -> onnx.ModelProto:
+    twice = [("x", 1, ["batch", 4]), ("x", 1, ["batch", 4])]
+    return model([helper.make_node("Neg", ["x"], ["y"])], twice, [("y", 1, None)])
+
+
+@_model("node-named-twice")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"], name="same"),
+             helper.make_node("MatMul", ["a", "w"], ["y"], name="same")]  # fmt: skip
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], {"w": np.eye(4, dtype=np.float32)})
+
+
+@_model("not-in-running-order")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("Neg", ["a"], ["y"]), helper.make_node("Abs", ["x"], ["a"])]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)])
+
+
+@_model("sizes-do-not-fit")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], {"w": np.ones((5, 2), np.float32)})
+
+
+@_model("types-do-not-fit")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("Add", ["x", "n"], ["y"], name="sum")]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], {"n": np.ones(4, np.int64)})
+
+
+@_model("sizes-fixed-inside")
+def _() -> onnx.ModelProto:
+    """Says that any batch goes, and reshapes to one."""
+    nodes = [helper.make_node("Reshape", ["x", "one"], ["a"]), helper.make_node("MatMul", ["a", "w"], ["y"])]
+    weights = {"one": np.array([1, 4]), "w": np.ones((4, 2), np.float32)}
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], weights)
+
+
+@_model("not-finite")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("MatMul", ["a", "v"], ["y"])]
+    weights = {"w": np.full((4, 4), np.inf, np.float32), "v": np.ones((4, 2), np.float32)}
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], weights)
+
+
+# --- exporters and tools --------------------------------------------------------------------------------------------
+
+
+def _torch_export(path: Path, *, dynamo: bool) -> None:
+    import torch
+
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 5))
+    example = torch.zeros(2, 3, 8, 8)
+    how: dict[str, Any] = {"dynamic_axes": {"x": {0: "batch"}}}
+    if dynamo:
+        how = {"dynamic_shapes": ({0: torch.export.Dim("batch")},), "external_data": False, "verbose": False}
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(net.eval(), (example,), path, input_names=["x"], dynamo=dynamo, **how)
+
+
+@_file("torch-by-tracing")
+def _(path: Path) -> None:
+    _torch_export(path, dynamo=False)
+
+
+@_file("torch-by-dynamo")
+def _(path: Path) -> None:
+    _torch_export(path, dynamo=True)
+
+
+@_file("quantised-to-qdq")
+def _(path: Path) -> None:
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
+
+    class Samples(CalibrationDataReader):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.feeds = iter([{"x": np.linspace(-1, 1, 4 * FEATURES, dtype=np.float32).reshape(4, FEATURES)}])
+
+        def get_next(self) -> Any:
+            return next(self.feeds, None)
+
+    source = path.with_name("source.onnx")
+    onnx.save(product(), source)
+    quantize_static(source, path, Samples(), quant_format=QuantFormat.QDQ)
+
+
+@_file("quantised-dynamically")
+def _(path: Path) -> None:
+    from onnxruntime.quantization import quantize_dynamic
+
+    source = path.with_name("source.onnx")
+    onnx.save(product(), source)
+    quantize_dynamic(source, path)
