@@ -30,6 +30,7 @@ from pybench.factors import (
 from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.document import Node
 from pybench.plan.files import FileProblem, UserFiles
+from pybench.plan.own_models import misfit_of
 from pybench.plan.values import PSEUDO_FACTORS
 from pybench.recipe import default_quantiser, is_built_in
 
@@ -84,7 +85,7 @@ class CaseBuilder:
             if not self._fits(settings, cell, entry, damaged):
                 continue
             case = self._case(settings)
-            if case is None:
+            if case is None or not self._feeds(case, settings):
                 continue
             resting = idle_factors(case)
             for name, setting in cell.items():
@@ -222,6 +223,19 @@ class CaseBuilder:
             values["images"] = SYNTHETIC if trained else MODELS[values["model"]].trained_on
         digests = {name: self._digest(name, settings) for name in values}
         return Case(**values, sources=tuple(sorted((name, digest) for name, digest in digests.items() if digest)))
+
+    def _feeds(self, case: Case, settings: dict[str, Setting]) -> bool:
+        """Whether the user's ONNX file, if the case has one, takes what the case feeds; says what does not fit."""
+        if case.model is None or is_built_in("model", case.model):
+            return True
+        model = self.files.model(case.model)
+        misfit = misfit_of(model, case, of_images=case.workload in NEEDS_IMAGE_MODEL)
+        if misfit is None:
+            return True
+        written = {"batch": "batch_tokens"}.get(misfit.factor, "")
+        place = next((name for name in (misfit.factor, written) if name in settings), "model")
+        self._say(settings[place].path, f"`{place}`: {case.model}: {misfit.what}", misfit.hint)
+        return False
 
     def _batch(self, settings: dict[str, Setting]) -> int | None:
         setting, seq_len = settings["batch_tokens"], _value(settings, "seq_len")

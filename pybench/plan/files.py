@@ -6,7 +6,8 @@ their names: the name inside the folder, its size and, as long as the folder hol
 of its bytes. Larger folders (ImageNet's validation images are 6.7 GB) are told apart by names and sizes only, and say
 so.
 
-What is in the files is not judged: that is for the workload that reads them.
+Of these files, only ONNX models are looked into (`pybench.onnx_file`): whatever keeps every runtime from running one
+is told here. What is in the others is for the workload that reads them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from pybench.factors import FACTORS
+from pybench.onnx_file.faults import Fault, opened
+from pybench.onnx_file.graph import Model
 from pybench.plan.values import nearest
 from pybench.storage import sha256_of
 
@@ -56,21 +59,38 @@ class UserFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._seen: dict[tuple[str, str], UserFile | FileProblem] = {}
+        self._models: dict[str, Model] = {}
 
     def find(self, factor: str, value: str) -> UserFile:
         """The file that a factor names; raises FileProblem."""
         key = (factor, value)
         if key not in self._seen:
             try:
-                self._seen[key] = _inspect(factor, value, self._folder)
+                self._seen[key] = found = _inspect(factor, value, self._folder)
+                if factor == "model":
+                    self._models[value] = _model_in(value, found.path)
             except FileProblem as problem:
                 self._seen[key] = problem
             except OSError as error:
-                self._seen[key] = FileProblem(f"`{factor}`: {error.filename or value} cannot be read: {error.strerror}")
-        found = self._seen[key]
-        if isinstance(found, FileProblem):
-            raise found
-        return found
+                what = f"`{factor}`: {error.filename or value} cannot be read: {error.strerror}"
+                hint = "let this user read it (chmod)" if isinstance(error, PermissionError) else None
+                self._seen[key] = FileProblem(what, hint)
+        known = self._seen[key]
+        if isinstance(known, FileProblem):
+            raise known
+        return known
+
+    def model(self, value: str) -> Model:
+        """What an ONNX file of the user's says of itself; raises FileProblem."""
+        self.find("model", value)
+        return self._models[value]
+
+
+def _model_in(value: str, path: Path) -> Model:
+    found = opened(path)
+    if isinstance(found, Fault):
+        raise FileProblem(f"`model`: {value}: {found.what}", found.hint)
+    return found
 
 
 def _inspect(factor: str, value: str, folder: Path) -> UserFile:

@@ -9,22 +9,21 @@ are. Does not look at accuracy.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pybench.errors import InputError
 from pybench.factors import floating_type, quantised_type
+from pybench.onnx_file.graph import Graph, read_graph
+from pybench.onnx_file.products import DEQUANTISE, MULTIPLYING, NOT_FP32, QUANTISE, floating_types, multiplied
 from pybench.precision.notes import kept_nodes
-from pybench.precision.onnx_graph import Graph, Node, node_name, read_graph
 
 # Below half of the multiplying operators in INT8, the name of the precision would mislead. Leaving a first or last
 # layer in FP32 is common and stays well above.
 SHARE_FOR_INT8 = 0.5
 
-QUANTISE, DEQUANTISE = "QuantizeLinear", "DequantizeLinear"
-MULTIPLYING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "FusedConv", "FusedGemm", "FusedMatMul"})
 # What onnxruntime's CPU provider makes of them when it computes in integers.
 INTEGER_KERNELS = frozenset(
     {
@@ -48,7 +47,6 @@ FUSED = frozenset(
         "GroupQueryAttention",
     }
 )
-_WORDS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 _LOW_PRECISION = frozenset({"float16", "bfloat16", "float8e4m3fn", "float8e5m2", "float4e2m1"})
 
 
@@ -71,7 +69,7 @@ def audit_onnx(path: Path, precision: str) -> Audit:
     keep to that; one that does not has to have half of its operators quantised.
     """
     graph = read_graph(path)
-    found = _multiplied(graph)
+    found = multiplied(graph)
     counts = Counter(kind for kind, _ in found.values())
     facts: dict[str, Any] = {
         "multiplying_nodes": len(found),
@@ -93,17 +91,14 @@ def audit_onnx(path: Path, precision: str) -> Audit:
 def require_fp32(path: Path, beside: str = "fp32") -> None:
     """Raises InputError for a file that multiplies in another floating type than FP32 and `beside`: it cannot be what a
     precision is made of, for its weights are rounded already, and outputs would be compared with its own."""
-    found = set(audit_onnx(path, "fp32").facts["multiplying_types"]) & set(_WORDS.values()) - {"fp32", beside}
+    found = floating_types(read_graph(path)) - {"fp32", beside}
     if found:
-        raise InputError(
-            f"{path} multiplies in {' and '.join(sorted(found))}, and lower precisions are made of FP32",
-            hint="export the model in FP32",
-        )
+        raise InputError(f"{path} {NOT_FP32.format(' and '.join(sorted(found)))}", hint="export the model in FP32")
 
 
 def quantised_nodes(graph: Graph) -> set[str]:
     """Names of the nodes that multiply 8-bit codes."""
-    return {name for name, (kind, _) in _multiplied(graph).items() if kind in ("int8", "fp8")}
+    return {name for name, (kind, _) in multiplied(graph).items() if kind in ("int8", "fp8")}
 
 
 def audit_kernels(path: Path) -> Audit:
@@ -122,7 +117,7 @@ def audit_executed(path: Path, optimised: Path, precision: str) -> Audit:
     `no_multiplying_nodes`."""
     declared = audit_onnx(path, precision)
     claimed = floating_type(precision)
-    executed = Counter(kind for kind, _ in _multiplied(read_graph(optimised), MULTIPLYING | FUSED).values())
+    executed = Counter(kind for kind, _ in multiplied(read_graph(optimised), MULTIPLYING | FUSED).values())
     facts = {**declared.facts, "executed_types": dict(sorted(executed.items()))}
     if declared.valid and declared.facts["multiplying_nodes"] and not executed:
         return Audit("not known: nothing multiplies in the executed graph", False, ("no_multiplying_nodes",), facts)
@@ -208,50 +203,3 @@ def _judge_fp32(graph: Graph, counts: Mapping[str, int], facts: dict[str, Any]) 
         reasons.append("floating_type_differs")
     realised = "fp32" if not reasons else f"not fp32: {', '.join(reasons)}"
     return Audit(realised, not reasons, tuple(reasons), facts)
-
-
-def _multiplied(graph: Graph, operators: Set[str] = MULTIPLYING) -> dict[str, tuple[str, str]]:
-    """Multiplying node -> what it multiplies and what it writes (`_computed_in`)."""
-    types = _tensor_types(graph)
-    sources = {output: node for node in graph.nodes for output in node.outputs}
-    return {
-        node_name(node.name, node.outputs[0]): _computed_in(node, sources, types)
-        for node in graph.nodes
-        if node.op in operators
-    }
-
-
-def _computed_in(node: Node, sources: Mapping[str, Node], types: Mapping[str, str]) -> tuple[str, str]:
-    """What an operator multiplies (int8, fp8, or a floating type), and the floating type of what it writes.
-
-    Both factors (the first two inputs; a bias is no factor) have to come from DequantizeLinear to be quantised.
-    """
-    floating = _WORDS.get(types.get(node.outputs[0], ""), "unknown")
-    factors = [sources.get(name) for name in node.inputs[:2]]
-    codes = {
-        types.get(source.inputs[0], "") if source is not None and source.op == DEQUANTISE else "" for source in factors
-    }
-    if codes <= {"int8", "uint8"}:
-        return "int8", floating
-    if codes <= {"float8e4m3fn"}:
-        return "fp8", floating
-    return floating, floating
-
-
-def _tensor_types(graph: Graph) -> dict[str, str]:
-    """Type of every tensor: what the file states, else what follows from the nodes in their order."""
-    types = {name: kind for name, (kind, _) in graph.weights.items()} | graph.types
-    for node in graph.nodes:
-        inputs = [types.get(name, "") for name in node.inputs]
-        if node.op == QUANTISE:
-            kind = inputs[2] if len(inputs) > 2 and inputs[2] else "uint8"
-        elif node.op == DEQUANTISE:
-            kind = inputs[1]
-        elif node.op == "Cast":
-            kind = node.to
-        else:
-            kind = next((entry for entry in inputs if entry in _WORDS), "")
-        for output in node.outputs:
-            if kind:
-                types.setdefault(output, kind)
-    return types

@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import shape_inference
 
 from pybench.errors import InputError
-from pybench.precision.onnx_graph import node_name
+from pybench.onnx_file.graph import node_name
 
 # Initialisers above this keep their shape and lose their values; shapes are computed from small ones only.
 _LARGE_ELEMENTS = 1024

@@ -27,10 +27,11 @@ from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, Q
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from pybench.errors import InputError
-from pybench.precision.audit import MULTIPLYING, QUANTISE, quantised_nodes
+from pybench.onnx_file.graph import Graph, read_graph
+from pybench.onnx_file.products import MULTIPLYING, QUANTISE
+from pybench.precision.audit import quantised_nodes
 from pybench.precision.execution import Feed
 from pybench.precision.network import Network, open_network
-from pybench.precision.onnx_graph import Graph, read_graph
 
 METHODS = {
     "minmax": CalibrationMethod.MinMax,

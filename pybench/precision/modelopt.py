@@ -33,7 +33,7 @@ import numpy as np
 
 from pybench.errors import InputError, UnsupportedError
 from pybench.factors import floating_type, quantised_type
-from pybench.precision.audit import MULTIPLYING
+from pybench.onnx_file.products import MULTIPLYING
 from pybench.precision.conversion import matching_nodes
 from pybench.precision.execution import Feed
 from pybench.precision.int8 import require_finite_scales, require_unquantised

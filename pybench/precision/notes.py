@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What pybench notes in an ONNX file: properties of the file, among them which nodes were left in higher precision.
 
-Read by the wire format, as `onnx_graph` does, so that a run does not pay for importing the onnx package.
+Read by the wire format, as `onnx_file.graph` does, so that a run does not pay for importing the onnx package.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench.precision.onnx_graph import read_properties
+from pybench.onnx_file.graph import read_properties
 
 KEPT_KEY = "pybench.kept"  # JSON: node -> why it was not quantised or not lowered, in a word
 

@@ -43,7 +43,11 @@ _DTYPES = {
     "tensor(double)": np.float64,
     "tensor(int64)": np.int64,
     "tensor(int32)": np.int32,
+    "tensor(int16)": np.int16,
     "tensor(int8)": np.int8,
+    "tensor(uint64)": np.uint64,
+    "tensor(uint32)": np.uint32,
+    "tensor(uint16)": np.uint16,
     "tensor(uint8)": np.uint8,
     "tensor(bool)": np.bool_,
 }
@@ -57,6 +61,19 @@ _MALFORMED = (
 )
 # Of a status that says FAIL, which is a user's file or a GPU: words of CUDA's libraries and of TensorRT's provider.
 _GPU_FAILED = re.compile(r"\bCU[A-Z_]* failure \d|TensorRT (EP|input|output)")
+# What it says of a file that another version, or another runtime, may take: its words, a code, what to do about it.
+_NOT_TAKEN = (
+    (re.compile(r"Unsupported model IR version: \d+, max supported IR version: \d+"), "format_too_new",
+     "install a newer onnxruntime, or save the model with an older ir_version"),
+    (re.compile(r"Opset \d+ is under development|official support for domain \S+ is till opset \d+"), "opset_too_new",
+     "install a newer onnxruntime, or export the model with an older opset"),
+    (re.compile(r"\S+ is not a registered function/op|No Op registered for \S+"), "unknown_operator",
+     "export the model with ONNX's own operators: no library of custom ones is loaded"),
+)  # fmt: skip
+# What stands before the message: the status, the file, and a place in onnxruntime's own sources.
+_PREAMBLE = re.compile(
+    r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : (Load model from .*? failed:)?(/onnxruntime_src/.*?\) )?"
+)
 # How a provider without a kernel for a node's type may end, where it took the nodes around it (1.31, bf16 MaxPool).
 _UNPLACED = re.compile(r"Provider type for (\S+) node with name '([^']+)' is not set")
 _LOG_ERRORS = 3  # of onnxruntime's severities: below are notes about graph passes
@@ -334,7 +351,9 @@ def _open_errors(path: Path, provider: str) -> Iterator[None]:
         if "install" not in str(error):
             raise
         raise _not_started(provider) from error
-    except _MALFORMED as error:
+    except (*_MALFORMED, errors.RuntimeException) as error:
+        if isinstance(error, errors.RuntimeException) and provider != "cpu":  # of a GPU it may be the failing
+            raise
         if unplaced := _UNPLACED.search(str(error)):
             raise UnsupportedError(
                 f"onnxruntime's provider {provider} has no kernel for {unplaced[2]} ({unplaced[1]}) in its type",
@@ -342,6 +361,9 @@ def _open_errors(path: Path, provider: str) -> Iterator[None]:
             ) from error  # fmt: skip
         if _GPU_FAILED.search(str(error)):
             raise
+        for words, code, hint in _NOT_TAKEN:
+            if said := words.search(str(error)):
+                raise UnsupportedError(f"{path}: onnxruntime: {said[0]}", code=code, hint=hint) from error
         hint = "check it with onnx.checker.check_model; a file of external weights must lie beside it"
         raise InputError(f"{path} is not a runnable ONNX model ({_short(error)})", hint=hint) from error
 
@@ -361,5 +383,5 @@ def _run_errors(path: Path, kind: str) -> Iterator[None]:
 
 
 def _short(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    text = _PREAMBLE.sub("", " ".join(str(error).split()))
     return text if len(text) <= 200 else text[:199] + "…"

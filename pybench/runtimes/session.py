@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,6 +13,8 @@ import numpy.typing as npt
 
 from pybench.errors import InputError
 from pybench.measure import Replayer
+from pybench.onnx_file.graph import Value
+from pybench.onnx_file.inputs import Misfit, fed_shape, fed_shapes
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Iterate = Callable[[], None]
@@ -32,28 +35,32 @@ class TensorSpec:
     shape: tuple[int | None, ...]
 
     def resolved(self, batch: int, tokens: int, source: str) -> tuple[int, ...]:
-        """The shape with the first free dimension as `batch` and, where the input is ids, the second as `tokens`.
+        """The shape with the leading dimension as `batch` and, where the input is ids, the second as `tokens`.
 
         Raises InputError when a fixed size contradicts, or a further dimension is free.
         """
-        if not self.shape:
-            raise InputError(f"{source}: the input {self.name} is a scalar, so it has no batch dimension")
-        wanted: list[int | None] = [batch, *self.shape[1:]]
-        if self.dtype.kind == "i" and len(self.shape) == 2:
-            wanted[1] = tokens
-        for position, (fixed, size) in enumerate(zip(self.shape, wanted, strict=True)):
-            what = "batch" if position == 0 else "seq_len"
-            if size is None:
-                raise InputError(
-                    f"{source}: dimension {position} of the input {self.name} is free, and no factor sets it",
-                    hint="export the model with that dimension fixed",
-                )
-            if fixed is not None and fixed != size:
-                raise InputError(
-                    f"{source}: the input {self.name} has {fixed} as its {what}, the case {size}",
-                    hint=f"set {what}: {fixed}, or export the model with that dimension free",
-                )
-        return tuple(size for size in wanted if size is not None)
+        with refused(source):
+            return fed_shape(self.name, self.shape, self.dtype.kind == "i", batch, tokens)
+
+    @property
+    def value(self) -> Value:
+        """The input as an ONNX file declares it."""
+        return Value(self.name, "tensor", self.dtype.name, self.shape)
+
+
+def resolved(specs: Sequence[TensorSpec], batch: int, tokens: int, source: str) -> dict[str, tuple[int, ...]]:
+    """Input -> its shape with these sizes. Raises InputError where one cannot be fed so, or none has a batch."""
+    with refused(source):
+        return fed_shapes([spec.value for spec in specs], batch, tokens)
+
+
+@contextmanager
+def refused(source: str) -> Iterator[None]:
+    """A misfit between a model and what it is fed, as an InputError that names the model."""
+    try:
+        yield
+    except Misfit as misfit:
+        raise InputError(f"{source}: {misfit.what}", hint=misfit.hint) from misfit
 
 
 class Session(Protocol):

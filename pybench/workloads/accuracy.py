@@ -18,7 +18,9 @@ from pybench.case import Case
 from pybench.cautions import Caution, CautionCode
 from pybench.errors import InputError
 from pybench.models.images import Images, Shape, open_images
+from pybench.onnx_file.inputs import image_shape as shape_of_images
 from pybench.recipe import images_of, is_built_in
+from pybench.runtimes.session import refused
 from pybench.workloads.doubts import allowed_threads, calibration_cautions, images_identity, thread_cautions
 from pybench.workloads.opening import Opened, conclude, open_model
 from pybench.workloads.result import Measured, Request, Result, Verdict
@@ -92,15 +94,8 @@ def image_shape(opened: Opened) -> Shape:
     if opened.row is not None and opened.row.takes_images:
         channels, height, width = opened.row.shape
         return channels, height, width
-    specs = opened.session.inputs
-    shape = specs[0].shape
-    if len(specs) != 1 or len(shape) != 4 or specs[0].dtype.kind != "f" or None in shape[1:]:
-        taken = ", ".join(f"{spec.name} {list(spec.shape)} {spec.dtype}" for spec in specs)
-        raise InputError(
-            f"{opened.name} takes {taken}, not images",
-            hint="accuracy needs one float input [batch, channels, height, width], free in its batch at most",
-        )
-    return int(shape[1] or 0), int(shape[2] or 0), int(shape[3] or 0)
+    with refused(opened.name):
+        return shape_of_images([spec.value for spec in opened.session.inputs])
 
 
 def _check_scores(scores: npt.NDArray[Any], batch: int, images: Images, opened: Opened) -> int:

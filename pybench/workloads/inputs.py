@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.catalogue.models import MODELS
-from pybench.runtimes.session import TensorSpec
+from pybench.runtimes.session import TensorSpec, resolved
 
 # Ids, masks and token types of a user's model are all valid below this; its vocabulary is not known.
 INTEGERS_BELOW = 2
@@ -28,8 +28,9 @@ def random_arrays(specs: Sequence[TensorSpec], model: str, batch: int, tokens: i
     known = MODELS.get(model)
     below = known.vocabulary if known is not None and known.vocabulary is not None else INTEGERS_BELOW
     arrays: Arrays = {}
+    shapes = resolved(specs, batch, tokens, model)
     for spec in specs:
-        shape = spec.resolved(batch, tokens, model)
+        shape = shapes[spec.name]
         if spec.dtype.kind == "f":
             arrays[spec.name] = generator.standard_normal(shape, dtype=np.float32).astype(spec.dtype)
         else:

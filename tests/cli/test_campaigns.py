@@ -236,8 +236,8 @@ def test_cpus_that_this_machine_lacks_are_unsupported(plan: Path, capsys: pytest
     plan.write_text(PLAN.replace("iterations: [1, 2]", "affinity: 0-9999"))
     assert main(["run", str(plan)]) == 1
     assert "this process may use the CPUs" in capsys.readouterr().err
-    (run,) = Path("results/trial/runs").glob("*/*/attempt*/run.json")
-    assert json.loads(run.read_text())["reason"] == "no_such_cpu"
+    runs = list(Path("results/trial/runs").glob("*/*/attempt*/run.json"))
+    assert {json.loads(run.read_text())["reason"] for run in runs} == {"no_such_cpu"}
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 
 from pybench.plan import Plan, expand, files, resolve
 from pybench.plan.files import FileProblem, UserFiles
+from tests.support.making import write_classifier
 
 Load = Callable[..., Plan]
 OWN = "  - {workload: infer, model: MODEL, runtime: onnxruntime}\n"
@@ -25,21 +26,21 @@ def images(folder: Path) -> Path:
 
 
 def test_an_edited_file_is_another_case(load: Load, tmp_path: Path) -> None:
-    (tmp_path / "own.onnx").write_bytes(b"one")
+    content = write_classifier(tmp_path / "own.onnx").read_bytes()
     before = expand(load(OWN.replace("MODEL", "own.onnx")))[0]
-    (tmp_path / "own.onnx").write_bytes(b"two")
+    write_classifier(tmp_path / "own.onnx", classes=4)
     after = expand(load(OWN.replace("MODEL", "own.onnx")))[0]
     assert before.id != after.id
-    assert dict(before.sources) == {"model": hashlib.sha256(b"one").hexdigest()}
+    assert dict(before.sources) == {"model": hashlib.sha256(content).hexdigest()}
 
 
 def test_two_ways_to_write_a_path_give_one_case(load: Load, tmp_path: Path) -> None:
-    (tmp_path / "own.onnx").write_bytes(b"one")
+    write_classifier(tmp_path / "own.onnx")
     assert len(expand(load(OWN.replace("MODEL", "[own.onnx, ./own.onnx, models/../own.onnx]")))) == 1
 
 
 def test_the_resolved_plan_says_where_each_file_is_and_what_was_in_it(load: Load, tmp_path: Path) -> None:
-    (tmp_path / "own.onnx").write_bytes(b"one")
+    content = write_classifier(tmp_path / "own.onnx").read_bytes()
     images(tmp_path / "images")
     plan = load(
         "  - {workload: accuracy, model: own.onnx, runtime: onnxruntime, data: {images: images}}\n"
@@ -48,8 +49,8 @@ def test_the_resolved_plan_says_where_each_file_is_and_what_was_in_it(load: Load
     stored = resolve(plan, expand(plan))["files"]
     assert stored["own.onnx"] == {
         "path": str(tmp_path / "own.onnx"),
-        "sha256": hashlib.sha256(b"one").hexdigest(),
-        "bytes": 3,
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "bytes": len(content),
         "covers": "content",
     }
     assert stored["images"]["covers"] == "content"
@@ -57,7 +58,7 @@ def test_the_resolved_plan_says_where_each_file_is_and_what_was_in_it(load: Load
 
 
 def test_text_means_nothing_for_ones_own_onnx_file(tmp_path: Path, problems: Callable[..., list[str]]) -> None:
-    (tmp_path / "own.onnx").write_bytes(b"one")
+    write_classifier(tmp_path / "own.onnx")
     found = problems("  - {workload: infer, model: own.onnx, runtime: onnxruntime, path: rust, seq_len: 8}\n")
     assert [said[:53] for said in found] == ["4:62: `path` means nothing for an ONNX file of your ow"[:53]]
 

@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 
 from pybench.case import Case
 from pybench.errors import InputError
+from pybench.onnx_file.graph import read_graph
 from pybench.precision import int8
 from pybench.precision.audit import (
     FUSED,
@@ -26,7 +27,6 @@ from pybench.precision.conversion import convert
 from pybench.precision.execution import Agreement, compare
 from pybench.precision.network import open_network
 from pybench.precision.notes import KEPT_KEY
-from pybench.precision.onnx_graph import read_graph
 from pybench.runtimes import onnxruntime
 from tests.precision import graphs
 from tests.support.making import artefacts_of, write_classifier

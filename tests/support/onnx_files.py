@@ -23,6 +23,7 @@ FILE = "model.onnx"
 OPSET = 21
 IR_VERSION = 10
 FEATURES, CLASSES = 12, 3
+ROWS = ("rows", "columns")  # the shape of an output: any matrix
 
 FILES: dict[str, Callable[[Path], object]] = {}  # name -> what writes it to a path
 
@@ -41,7 +42,7 @@ def product(x: Shape = ("batch", FEATURES), kind: int = TensorProto.FLOAT, **opt
     """One matrix product, [batch, 12] -> [batch, 3], of an input `x` in a type."""
     weight = np.linspace(-1, 1, FEATURES * CLASSES, dtype=np.float32).reshape(FEATURES, CLASSES)
     nodes = [helper.make_node("MatMul", ["x", "weight"], ["y"], name="product")]
-    return model(nodes, [("x", kind, x)], [("y", kind, None)], {"weight": _cast(weight, kind)}, **options)
+    return model(nodes, [("x", kind, x)], [("y", kind, ROWS)], {"weight": _cast(weight, kind)}, **options)
 
 
 def model(
@@ -192,6 +193,13 @@ def _(path: Path) -> None:
     path.with_name("weights.bin").rename(path.parent.parent / "weights.bin")
 
 
+@_model("output-without-shape")
+def _() -> onnx.ModelProto:
+    content = product()
+    content.graph.output[0].type.tensor_type.ClearField("shape")
+    return content
+
+
 # --- versions and operators -----------------------------------------------------------------------------------------
 
 
@@ -225,24 +233,24 @@ def _() -> onnx.ModelProto:
 @_model("custom-operator")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Frobnicate", ["x"], ["y"], name="mine", domain="com.example")]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], domains={"com.example": 1})
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], domains={"com.example": 1})
 
 
 @_model("domain-not-imported")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Frobnicate", ["x"], ["y"], name="mine", domain="com.example")]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)])
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)])
 
 
 @_model("unknown-operator")
 def _() -> onnx.ModelProto:
-    return model([helper.make_node("Frobnicate", ["x"], ["y"])], [("x", 1, ["batch", 4])], [("y", 1, None)])
+    return model([helper.make_node("Frobnicate", ["x"], ["y"])], [("x", 1, ["batch", 4])], [("y", 1, ROWS)])
 
 
 @_model("contributed-operator")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Gelu", ["x"], ["y"], domain="com.microsoft")]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], domains={"com.microsoft": 1})
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], domains={"com.microsoft": 1})
 
 
 @_model("local-function")
@@ -251,7 +259,7 @@ def _() -> onnx.ModelProto:
     body = [helper.make_node("Mul", ["a", "a"], ["b"])]
     square = helper.make_function("mine", "Square", ["a"], ["b"], body, opsets)
     nodes = [helper.make_node("Square", ["x"], ["y"], domain="mine")]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], domains={"mine": 1}, functions=[square])
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], domains={"mine": 1}, functions=[square])
 
 
 @_model("if")
@@ -265,7 +273,7 @@ def _() -> onnx.ModelProto:
         helper.make_node("Greater", ["sum", "zero"], ["positive"]),
         helper.make_node("If", ["positive"], ["y"], then_branch=branch("a", "Neg"), else_branch=branch("b", "Abs")),
     ]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], {"zero": np.float32(0)})
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"zero": np.float32(0)})
 
 
 @_model("loop")
@@ -279,7 +287,7 @@ def _() -> onnx.ModelProto:
         [helper.make_tensor_value_info(name, *rest) for name, rest in outputs.items()],
     )
     nodes = [helper.make_node("Loop", ["three", "", "x"], ["y"], body=body)]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], {"three": np.int64(3)})
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"three": np.int64(3)})
 
 
 @_model("sequence-inside")
@@ -288,7 +296,7 @@ def _() -> onnx.ModelProto:
         helper.make_node("SplitToSequence", ["x"], ["parts"], axis=1),
         helper.make_node("ConcatFromSequence", ["parts"], ["y"], axis=1),
     ]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)])
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)])
 
 
 @_model("strings-inside")
@@ -297,14 +305,14 @@ def _() -> onnx.ModelProto:
         helper.make_node("Cast", ["x"], ["words"], to=TensorProto.STRING),
         helper.make_node("Cast", ["words"], ["y"], to=TensorProto.FLOAT),
     ]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)])
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)])
 
 
 # --- inputs ---------------------------------------------------------------------------------------------------------
 
 
 def _identity(kind: int, shape: Shape) -> onnx.ModelProto:
-    return model([helper.make_node("Identity", ["x"], ["y"])], [("x", kind, shape)], [("y", kind, None)])
+    return model([helper.make_node("Identity", ["x"], ["y"])], [("x", kind, shape)], [("y", kind, shape)])
 
 
 @_model("no-inputs")
@@ -319,12 +327,12 @@ def _() -> onnx.ModelProto:
         helper.make_node("MatMul", ["chosen", "w"], ["y"], name="product"),
     ]
     inputs = [("keep", TensorProto.BOOL, ["n", 4]), ("a", 1, ["n", 4]), ("b", 1, ["n", 4])]
-    return model(nodes, inputs, [("y", 1, None)], {"w": np.ones((4, 2), np.float32)})
+    return model(nodes, inputs, [("y", 1, ROWS)], {"w": np.ones((4, 2), np.float32)})
 
 
 @_model("scalar-beside")
 def _() -> onnx.ModelProto:
-    return model([helper.make_node("Mul", ["x", "s"], ["y"])], [("x", 1, ["n", 4]), ("s", 1, [])], [("y", 1, None)])
+    return model([helper.make_node("Mul", ["x", "s"], ["y"])], [("x", 1, ["n", 4]), ("s", 1, [])], [("y", 1, ROWS)])
 
 
 @_model("scalar-only")
@@ -334,14 +342,14 @@ def _() -> onnx.ModelProto:
 
 @_model("sequence-input")
 def _() -> onnx.ModelProto:
-    content = model([helper.make_node("ConcatFromSequence", ["x"], ["y"], axis=0)], [], [("y", 1, None)])
+    content = model([helper.make_node("ConcatFromSequence", ["x"], ["y"], axis=0)], [], [("y", 1, ROWS)])
     content.graph.input.append(helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, None))
     return content
 
 
 @_model("optional-input")
 def _() -> onnx.ModelProto:
-    content = model([helper.make_node("OptionalGetElement", ["x"], ["y"])], [], [("y", 1, None)])
+    content = model([helper.make_node("OptionalGetElement", ["x"], ["y"])], [], [("y", 1, ROWS)])
     inner = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n", 4])
     content.graph.input.append(helper.make_value_info("x", helper.make_optional_type_proto(inner)))
     return content
@@ -376,32 +384,34 @@ def _() -> onnx.ModelProto:
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="conv")]
     shape = ["batch", 3, "height", "width"]
-    return model(nodes, [("x", 1, shape)], [("y", 1, None)], {"w": np.ones((2, 3, 3, 3), np.float32)})
+    return model(nodes, [("x", 1, shape)], [("y", 1, ["batch", 2, "h", "w"])], {"w": np.ones((2, 3, 3, 3), np.float32)})
 
 
 @_model("token-ids")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Gather", ["w", "ids"], ["y"])]
     shape = ["batch", "sequence"]
-    return model(nodes, [("ids", TensorProto.INT64, shape)], [("y", 1, None)], {"w": np.ones((9, 4), np.float32)})
+    return model(
+        nodes, [("ids", TensorProto.INT64, shape)], [("y", 1, [*shape, 4])], {"w": np.ones((9, 4), np.float32)}
+    )
 
 
 @_model("token-ids-out-of-range")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Gather", ["w", "ids"], ["y"])]
     shape = ["batch", "sequence"]
-    return model(nodes, [("ids", TensorProto.INT64, shape)], [("y", 1, None)], {"w": np.ones((1, 4), np.float32)})
+    return model(
+        nodes, [("ids", TensorProto.INT64, shape)], [("y", 1, [*shape, 4])], {"w": np.ones((1, 4), np.float32)}
+    )
 
 
-for _name, _kind in {
-    "fp16": TensorProto.FLOAT16,
-    "fp64": TensorProto.DOUBLE,
-    "bf16": TensorProto.BFLOAT16,
-}.items():
-    FILES[f"{_name}-weights-and-input"] = lambda path, kind=_kind: onnx.save(product(kind=kind), path)
+for _name, _kind in {"fp16": "FLOAT16", "fp64": "DOUBLE", "bf16": "BFLOAT16"}.items():
+    FILES[f"{_name}-weights-and-input"] = lambda path, kind=_kind: onnx.save(
+        product(kind=TensorProto.DataType.Value(kind)), path
+    )
 for _name in ("bool", "uint8", "int8", "uint16", "int16", "int32", "uint32", "int64", "uint64", "int4", "complex64"):
-    FILES[f"{_name}-input"] = lambda path, kind=getattr(TensorProto, _name.upper()): onnx.save(
-        _identity(kind, ["batch", 4]), path
+    FILES[f"{_name}-input"] = lambda path, name=_name: onnx.save(
+        _identity(TensorProto.DataType.Value(name.upper()), ["batch", 4]), path
     )
 
 
@@ -411,18 +421,18 @@ for _name in ("bool", "uint8", "int8", "uint16", "int16", "int32", "uint32", "in
 @_model("cyclic")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Add", ["x", "b"], ["a"], name="one"), helper.make_node("Neg", ["a"], ["b"], name="two")]
-    return model(nodes, [("x", 1, ["batch", 4])], [("b", 1, None)])
+    return model(nodes, [("x", 1, ["batch", 4])], [("b", 1, ROWS)])
 
 
 @_model("dangling")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Add", ["x", "nowhere"], ["y"], name="sum")]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)])
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)])
 
 
 @_model("output-never-written")
 def _() -> onnx.ModelProto:
-    return model([helper.make_node("Neg", ["x"], ["y"])], [("x", 1, ["batch", 4])], [("z", 1, None)])
+    return model([helper.make_node("Neg", ["x"], ["y"])], [("x", 1, ["batch", 4])], [("z", 1, ROWS)])
 
 
 @_model("no-outputs")
@@ -433,38 +443,38 @@ def _() -> onnx.ModelProto:
 @_model("tensor-written-twice")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Neg", ["x"], ["y"], name="one"), helper.make_node("Abs", ["x"], ["y"], name="two")]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)])
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)])
 
 
 @_model("input-named-twice")
 def _() -> onnx.ModelProto:
     twice = [("x", 1, ["batch", 4]), ("x", 1, ["batch", 4])]
-    return model([helper.make_node("Neg", ["x"], ["y"])], twice, [("y", 1, None)])
+    return model([helper.make_node("Neg", ["x"], ["y"])], twice, [("y", 1, ROWS)])
 
 
 @_model("node-named-twice")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("MatMul", ["x", "w"], ["a"], name="same"),
              helper.make_node("MatMul", ["a", "w"], ["y"], name="same")]  # fmt: skip
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], {"w": np.eye(4, dtype=np.float32)})
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"w": np.eye(4, dtype=np.float32)})
 
 
 @_model("not-in-running-order")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Neg", ["a"], ["y"]), helper.make_node("Abs", ["x"], ["a"])]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)])
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)])
 
 
 @_model("sizes-do-not-fit")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], {"w": np.ones((5, 2), np.float32)})
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"w": np.ones((5, 2), np.float32)})
 
 
 @_model("types-do-not-fit")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Add", ["x", "n"], ["y"], name="sum")]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], {"n": np.ones(4, np.int64)})
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"n": np.ones(4, np.int64)})
 
 
 @_model("sizes-fixed-inside")
@@ -472,14 +482,14 @@ def _() -> onnx.ModelProto:
     """Says that any batch goes, and reshapes to one."""
     nodes = [helper.make_node("Reshape", ["x", "one"], ["a"]), helper.make_node("MatMul", ["a", "w"], ["y"])]
     weights = {"one": np.array([1, 4]), "w": np.ones((4, 2), np.float32)}
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], weights)
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], weights)
 
 
 @_model("not-finite")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("MatMul", ["a", "v"], ["y"])]
     weights = {"w": np.full((4, 4), np.inf, np.float32), "v": np.ones((4, 2), np.float32)}
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], weights)
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], weights)
 
 
 # --- exporters and tools --------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pybench.case import Case
 from pybench.errors import InputError
+from pybench.onnx_file.graph import read_graph
 from pybench.precision.notes import KEPT_KEY, read_notes
-from pybench.precision.onnx_graph import read_graph
 from tests.support.making import artefacts_of, write_classifier
 
 

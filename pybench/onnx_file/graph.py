@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads an ONNX file by protobuf's wire format: versions, inputs, nodes, types, properties; weights stay unread.
+
+Importing the onnx package costs 0.4 s, in every run that is audited, and a plan may be checked where it is not
+installed; this costs milliseconds. Field numbers are those of onnx.proto3, which never change; `tests/onnx_file`
+compares this reader with the onnx package. Bodies of If, Loop and Scan are read, those of local functions are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pybench.errors import InputError
+from pybench.onnx_file.wire import BYTES, Buffer, fields, mapped, messages, varints
+
+# Field numbers of onnx.proto3.
+_MODEL_IR, _MODEL_GRAPH, _MODEL_OPSET, _MODEL_PROPERTY, _MODEL_FUNCTION = 1, 7, 8, 14, 25
+_OPSET_DOMAIN, _OPSET_VERSION = 1, 2
+_FUNCTION_NAME, _FUNCTION_DOMAIN = 1, 10
+_ENTRY_KEY, _ENTRY_VALUE = 1, 2
+_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_SPARSE = 1, 5, 15
+_GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_BETWEEN = 11, 12, 13
+_VALUE_NAME, _VALUE_TYPE = 1, 2
+_TYPE_FORMS = {1: "tensor", 4: "sequence", 5: "map", 8: "sparse tensor", 9: "optional"}
+_TENSOR_ELEMENT, _TENSOR_SHAPE = 1, 2
+_SHAPE_SIZE, _SIZE_VALUE, _SIZE_NAME = 1, 1, 2
+_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OP, _NODE_ATTRIBUTE, _NODE_DOMAIN = 1, 2, 3, 4, 5, 7
+_ATTRIBUTE_NAME, _ATTRIBUTE_INT, _ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS = 1, 3, 6, 11
+_WEIGHT_DIMS, _WEIGHT_TYPE, _WEIGHT_NAME, _WEIGHT_BESIDE = 1, 2, 8, 13
+_SPARSE_VALUES = 1
+# TensorProto.DataType
+_TYPES = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string", 9: "bool",
+    10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
+    17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4",
+    23: "float4e2m1",
+}  # fmt: skip
+
+DEEPEST_GRAPHS = 33  # one inside another: protobuf reads 100 nested messages, and each level is three
+
+Shape = tuple[int | str | None, ...]  # a size, the name of a free one, or None: free and without a name
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An input or output. `form`: `tensor`, `sequence`, ... or empty; `element`: a tensor's type, or empty; `shape`:
+    None where not even the number of dimensions is stated."""
+
+    name: str
+    form: str
+    element: str
+    shape: Shape | None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operator of the graph, with the names of what it reads and writes. `to`: the type that a Cast writes;
+    `bodies`: the graphs inside it."""
+
+    op: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    to: str = ""
+    domain: str = ""
+    bodies: tuple[Graph, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Where a weight lies that is not in the file: `location` is relative to it, numbers are bytes."""
+
+    location: str
+    offset: int
+    length: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """`weights`: name -> (type, elements) of every initialiser; `types`: type of every other tensor that the file
+    states one of; `properties`: what the file says of itself; `beside`: weights that lie in other files."""
+
+    nodes: tuple[Node, ...]
+    weights: dict[str, tuple[str, int]]
+    types: dict[str, str]
+    properties: dict[str, str]
+    inputs: tuple[Value, ...] = ()
+    outputs: tuple[Value, ...] = ()
+    beside: dict[str, Beside] | None = None
+
+    @property
+    def fed(self) -> tuple[Value, ...]:
+        """The inputs that have no value yet: until ir_version 3, every weight was listed as an input, too."""
+        return tuple(value for value in self.inputs if value.name not in self.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A whole file. `opsets`: domain -> version, ONNX's own as ""; `functions`: (domain, name) of the local ones."""
+
+    ir_version: int
+    opsets: dict[str, int]
+    functions: frozenset[tuple[str, str]]
+    graph: Graph
+
+
+def read_model(path: Path) -> Model:
+    """An ONNX file. Raises InputError when the file is not one."""
+    return _read(path, _model)
+
+
+def read_graph(path: Path) -> Graph:
+    """The main graph of an ONNX file. Raises InputError when the file is not one."""
+    return read_model(path).graph
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """The properties (`metadata_props`) of an ONNX file. Raises InputError when the file is not one."""
+    return _read(path, _properties)
+
+
+def node_name(name: str, first_output: str) -> str:
+    """What a node is called in facts: its own name, or the one that TensorRT gives a node without."""
+    return name or f"node_of_{first_output}"
+
+
+def _read(path: Path, parse: Callable[[Buffer], T]) -> T:
+    try:
+        return parse(mapped(path))
+    except (OSError, ValueError, IndexError) as error:  # ValueError: also mmap of an empty file, and no UTF-8
+        raise InputError(f"{path} is not an ONNX file ({error})") from error
+
+
+def _model(whole: Buffer) -> Model:
+    ir_version, opsets, functions, graphs = 0, {}, set(), []
+    for number, _, value in fields(whole):
+        if number == _MODEL_IR and isinstance(value, int):
+            ir_version = value
+        elif not isinstance(value, memoryview):
+            continue
+        elif number == _MODEL_OPSET:
+            domain, version = _opset(value)
+            opsets[domain] = version
+        elif number == _MODEL_FUNCTION:
+            texts = _texts(value, (_FUNCTION_NAME, _FUNCTION_DOMAIN))
+            functions.add((texts.get(_FUNCTION_DOMAIN, ""), texts.get(_FUNCTION_NAME, "")))
+        elif number == _MODEL_GRAPH:
+            graphs.append(value)
+    if not graphs:
+        raise ValueError("it has no graph")
+    return Model(ir_version, opsets, frozenset(functions), _graph(graphs[-1], _properties(whole), DEEPEST_GRAPHS))
+
+
+def _opset(content: Buffer) -> tuple[str, int]:
+    domain, version = "", 0
+    for number, _, value in fields(content):
+        if number == _OPSET_DOMAIN and isinstance(value, memoryview):
+            domain = str(value, "utf-8")
+        elif number == _OPSET_VERSION and isinstance(value, int):
+            version = value
+    return own_domain(domain), version
+
+
+def own_domain(domain: str) -> str:
+    """A domain's name, and "" for both names of ONNX's own."""
+    return "" if domain == "ai.onnx" else domain
+
+
+def _texts(content: Buffer, wanted: tuple[int, ...]) -> dict[int, str]:
+    return {number: str(value, "utf-8") for number, value in messages(content) if number in wanted}
+
+
+def _properties(whole: Buffer) -> dict[str, str]:
+    return dict(_entry(content) for number, content in messages(whole) if number == _MODEL_PROPERTY)
+
+
+def _entry(content: Buffer) -> tuple[str, str]:
+    texts = _texts(content, (_ENTRY_KEY, _ENTRY_VALUE))
+    return texts.get(_ENTRY_KEY, ""), texts.get(_ENTRY_VALUE, "")
+
+
+def _graph(content: Buffer, properties: dict[str, str], depth: int) -> Graph:
+    if depth == 0:
+        raise ValueError(f"graphs inside graphs, more than {DEEPEST_GRAPHS} deep")
+    nodes: list[Node] = []
+    weights: dict[str, tuple[str, int]] = {}
+    values: dict[int, list[Value]] = {_GRAPH_INPUT: [], _GRAPH_OUTPUT: [], _GRAPH_BETWEEN: []}
+    beside: dict[str, Beside] = {}
+    for part, inner in messages(content):
+        if part == _GRAPH_NODE:
+            nodes.append(_node(inner, depth))
+        elif part in (_GRAPH_INITIALIZER, _GRAPH_SPARSE):
+            dense = inner if part == _GRAPH_INITIALIZER else _sparse_values(inner)
+            name, kind, elements, where = _weight(dense)
+            weights[name] = (kind, elements)
+            if where is not None:
+                beside[name] = where
+        elif part in values:
+            values[part].append(_value(inner))
+    stated = [value for kind in values.values() for value in kind]
+    types = {value.name: value.element for value in stated if value.element}
+    inputs, outputs = tuple(values[_GRAPH_INPUT]), tuple(values[_GRAPH_OUTPUT])
+    return Graph(tuple(nodes), weights, types, properties, inputs, outputs, beside)
+
+
+def _value(content: Buffer) -> Value:
+    name, form, element = "", "", ""
+    shape: Shape | None = None
+    for number, inner in messages(content):
+        if number == _VALUE_NAME:
+            name = str(inner, "utf-8")
+        elif number == _VALUE_TYPE:
+            for part, described in messages(inner):
+                form = _TYPE_FORMS.get(part, form)
+                if form == "tensor" and part in _TYPE_FORMS:
+                    element, shape = _tensor_type(described)
+    return Value(name, form, element, shape)
+
+
+def _tensor_type(content: Buffer) -> tuple[str, Shape | None]:
+    element = ""
+    shape: Shape | None = None
+    for number, _, value in fields(content):
+        if number == _TENSOR_ELEMENT and isinstance(value, int):
+            element = _TYPES.get(value, f"type {value}")
+        elif number == _TENSOR_SHAPE and isinstance(value, memoryview):
+            shape = tuple(_size(size) for part, size in messages(value) if part == _SHAPE_SIZE)
+    return element, shape
+
+
+def _size(content: Buffer) -> int | str | None:
+    for number, _, value in fields(content):
+        if number == _SIZE_VALUE and isinstance(value, int):
+            return value if value < 1 << 63 else None  # some exporters write -1 where any size goes
+        if number == _SIZE_NAME and isinstance(value, memoryview):
+            return str(value, "utf-8") or None
+    return None
+
+
+def _node(content: Buffer, depth: int) -> Node:
+    texts: dict[int, list[str]] = {
+        _NODE_INPUT: [], _NODE_OUTPUT: [], _NODE_NAME: [""], _NODE_OP: [""], _NODE_DOMAIN: [""]
+    }  # fmt: skip
+    attributes = []
+    for number, value in messages(content):
+        if number in texts:
+            texts[number].append(str(value, "utf-8"))
+        elif number == _NODE_ATTRIBUTE:
+            attributes.append(value)
+    op = texts[_NODE_OP][-1]
+    return Node(
+        op,
+        texts[_NODE_NAME][-1],
+        tuple(texts[_NODE_INPUT]),
+        tuple(texts[_NODE_OUTPUT]),
+        _cast_type(attributes) if op == "Cast" else "",
+        own_domain(texts[_NODE_DOMAIN][-1]),
+        tuple(body for attribute in attributes for body in _bodies(attribute, depth)),
+    )
+
+
+def _bodies(attribute: Buffer, depth: int) -> list[Graph]:
+    return [
+        _graph(content, {}, depth - 1)
+        for number, content in messages(attribute)
+        if number in (_ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS)
+    ]
+
+
+def _cast_type(attributes: list[Buffer]) -> str:
+    """The type that a Cast's attribute `to` states; empty without one."""
+    for attribute in attributes:
+        found = {number: value for number, _, value in fields(attribute)}
+        name, kind = found.get(_ATTRIBUTE_NAME), found.get(_ATTRIBUTE_INT)
+        if isinstance(name, memoryview) and bytes(name) == b"to" and isinstance(kind, int):
+            return _TYPES.get(kind, f"type {kind}")
+    return ""
+
+
+def _sparse_values(content: Buffer) -> Buffer:
+    return next((values for number, values in messages(content) if number == _SPARSE_VALUES), memoryview(b""))
+
+
+def _weight(content: Buffer) -> tuple[str, str, int, Beside | None]:
+    name, kind, elements = "", "undefined", 1
+    beside: dict[str, str] = {}
+    for number, wire, value in fields(content):
+        if number == _WEIGHT_NAME and isinstance(value, memoryview):
+            name = str(value, "utf-8")
+        elif number == _WEIGHT_TYPE and isinstance(value, int):
+            kind = _TYPES.get(value, f"type {value}")
+        elif number == _WEIGHT_DIMS:
+            for size in varints(value) if wire == BYTES and isinstance(value, memoryview) else [value]:
+                elements *= size if isinstance(size, int) else 1
+        elif number == _WEIGHT_BESIDE and isinstance(value, memoryview):
+            key, text = _entry(value)
+            beside[key] = text
+    return name, kind, elements, _beside(beside) if beside else None
+
+
+def _beside(entries: dict[str, str]) -> Beside:
+    length = entries.get("length")
+    return Beside(entries.get("location", ""), int(entries.get("offset", "0")), None if length is None else int(length))

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which type each convolution and matrix product of a graph multiplies, by the types of the tensors that it reads.
+
+A tensor's type is the one that the file states, else it follows from the nodes in their order. Does not judge it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+from pybench.onnx_file.graph import Graph, Node, node_name
+
+QUANTISE, DEQUANTISE = "QuantizeLinear", "DequantizeLinear"
+MULTIPLYING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "FusedConv", "FusedGemm", "FusedMatMul"})
+NOT_FP32 = "multiplies in {}, and lower precisions are made of FP32"
+_WORDS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
+
+
+def multiplied(graph: Graph, operators: Set[str] = MULTIPLYING) -> dict[str, tuple[str, str]]:
+    """Multiplying node -> what it multiplies (int8, fp8, or a floating type), and the floating type that it writes.
+
+    Both factors (the first two inputs; a bias is no factor) have to come from DequantizeLinear to be quantised.
+    """
+    types = _tensor_types(graph)
+    sources = {output: node for node in graph.nodes for output in node.outputs}
+    return {
+        node_name(node.name, node.outputs[0]): _computed_in(node, sources, types)
+        for node in graph.nodes
+        if node.op in operators and node.outputs
+    }
+
+
+def floating_types(graph: Graph) -> set[str]:
+    """The floating types that a graph multiplies in: `fp32`, `fp16`, `bf16`, `fp64`."""
+    return {kind for kind, _ in multiplied(graph).values()} & set(_WORDS.values())
+
+
+def is_quantised(graph: Graph) -> bool:
+    """Whether a graph has Q/DQ nodes: it is taken as it is, where int8 or fp8 is asked for."""
+    return any(node.op == QUANTISE for node in graph.nodes)
+
+
+def _computed_in(node: Node, sources: Mapping[str, Node], types: Mapping[str, str]) -> tuple[str, str]:
+    floating = _WORDS.get(types.get(node.outputs[0], ""), "unknown")
+    factors = [sources.get(name) for name in node.inputs[:2]]
+    codes = {
+        types.get(source.inputs[0], "") if source is not None and source.op == DEQUANTISE and source.inputs else ""
+        for source in factors
+    }
+    if codes <= {"int8", "uint8"}:
+        return "int8", floating
+    if codes <= {"float8e4m3fn"}:
+        return "fp8", floating
+    return floating, floating
+
+
+def _tensor_types(graph: Graph) -> dict[str, str]:
+    """Type of every tensor."""
+    types = {name: kind for name, (kind, _) in graph.weights.items()} | graph.types
+    for node in graph.nodes:
+        inputs = [types.get(name, "") for name in node.inputs]
+        if node.op == QUANTISE:
+            kind = inputs[2] if len(inputs) > 2 and inputs[2] else "uint8"
+        elif node.op == DEQUANTISE:
+            kind = inputs[1] if len(inputs) > 1 else ""
+        elif node.op == "Cast":
+            kind = node.to
+        else:
+            kind = next((entry for entry in inputs if entry in _WORDS), "")
+        for output in node.outputs:
+            if kind:
+                types.setdefault(output, kind)
+    return types

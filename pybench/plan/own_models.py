@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether an ONNX file of the user's takes what a case feeds, in the precision that it asks for.
+
+Only what the file itself tells: whether a runtime has an operator, or takes a version, is for the runtime.
+"""
+
+from __future__ import annotations
+
+from pybench.case import Case
+from pybench.factors import floating_type, quantised_type
+from pybench.onnx_file.graph import Graph, Model
+from pybench.onnx_file.inputs import Misfit, fed_shapes, image_shape
+from pybench.onnx_file.products import NOT_FP32, floating_types, is_quantised
+from pybench.recipe import RUN_FROM_ONNX
+
+
+def misfit_of(model: Model, case: Case, *, of_images: bool) -> Misfit | None:
+    """The first thing that does not fit, or None. `of_images`: whether the workload takes models of images only.
+
+    Runtimes of torch take no ONNX file, which the machine tells.
+    """
+    if case.runtime not in RUN_FROM_ONNX:
+        return None
+    inputs = model.graph.fed
+    try:
+        fed_shapes(inputs, case.batch, case.seq_len)
+        if of_images:
+            image_shape(inputs)
+        _check_types(model.graph, case.precision)
+    except Misfit as misfit:
+        return misfit
+    return None
+
+
+def _check_types(graph: Graph, precision: str) -> None:
+    """Lower precisions are made of FP32, but for what is in the type already."""
+    floating, quantised = floating_type(precision), quantised_type(precision)
+    if (floating == "fp32" and quantised is None) or (quantised is not None and is_quantised(graph)):
+        return
+    found = floating_types(graph) - {"fp32", floating if quantised is None else "fp32"}
+    if found:
+        raise Misfit(f"it {NOT_FP32.format(' and '.join(sorted(found)))}", "export the model in FP32", "precision")

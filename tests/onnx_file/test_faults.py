@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps every runtime from running a file is found, and nothing is found in a file that onnxruntime runs."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from pybench.onnx_file.faults import LARGEST_BYTES, Fault, opened
+from pybench.onnx_file.graph import Model
+from tests.support.onnx_files import product, write
+
+
+def fault_in(path: Path) -> str:
+    found = opened(path)
+    assert isinstance(found, Fault)
+    assert found.hint
+    return found.what
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("truncated", "it is not an ONNX file (truncated: 241 bytes wanted at byte 5"),
+        ("corrupt", "it is not an ONNX file (wire type 7 at byte"),
+        ("no-graph", "it is not an ONNX file (it has no graph)"),
+        ("text", "it is a text of HTML or XML"),
+        ("git-lfs-pointer", "it is a pointer of Git LFS, not the model"),
+        ("torch-checkpoint", "it is a zip archive (a checkpoint of torch is one)"),
+        ("external-data-missing", "the weight weight is in weights.bin, and there is no such file in "),
+        ("external-data-short", "the weight weight ends at byte 144 of weights.bin, which has 7 bytes"),
+        ("external-data-outside", "the weight weight is in ../weights.bin, which is not in the model's folder"),
+        ("no-opset", "it names no operator set (opset_import)"),
+        ("domain-not-imported", "the node mine (Frobnicate) is of the domain com.example, which opset_import does not"),
+        ("cyclic", "the node one (Add) waits for its own result: the graph has a cycle"),
+        ("dangling", "the node sum (Add) reads nowhere, which nothing writes"),
+        ("output-never-written", "nothing writes its output z"),
+        ("no-outputs", "it has no output"),
+        ("tensor-written-twice", "the node two (Abs) writes y, which is written by the node one (Neg), too"),
+        ("input-named-twice", "two inputs have the name x"),
+    ],
+)
+def test_a_fault_names_its_place(tmp_path: Path, name: str, said: str) -> None:
+    assert fault_in(write(name, tmp_path)).startswith(said)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plain", "opset-7", "external-data", "contributed-operator", "local-function", "if", "loop", "sequence-inside",
+        "strings-inside", "not-in-running-order", "several-inputs", "quantised-to-qdq", "output-without-shape",
+    ],
+)  # fmt: skip
+def test_what_onnxruntime_opens_has_no_fault(tmp_path: Path, name: str) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    path = write(name, tmp_path)
+    onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    assert isinstance(opened(path), Model)
+
+
+def test_weights_are_not_read(tmp_path: Path) -> None:
+    """A gigabyte of weights, which takes no room on the disk, takes none in memory either."""
+    size = 2**30
+    content = product()
+    weight = content.graph.initializer.pop()
+    weight.dims[:], weight.raw_data = [size // 4], b""
+    tensor = weight.SerializeToString() + _head(9, size)  # raw_data comes last
+    graph = content.graph.SerializeToString() + _head(5, len(tensor) + size) + tensor
+    content.ClearField("graph")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content.SerializeToString() + _head(7, len(graph) + size) + graph)
+    os.truncate(path, path.stat().st_size + size)
+    tracemalloc.start()
+    found = opened(path)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert isinstance(found, Model)
+    assert found.graph.weights == {"weight": ("float32", size // 4)}
+    assert peak_bytes < 2**20
+    os.truncate(path, LARGEST_BYTES + 1)
+    assert fault_in(path).startswith(f"it has {LARGEST_BYTES + 1} bytes, and protobuf reads {LARGEST_BYTES}")
+
+
+def _head(field: int, length: int) -> bytes:
+    """What stands before `length` bytes of a field: its key and the length, each a varint."""
+    written = bytearray([field << 3 | 2])
+    while length > 0x7F:
+        written.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes([*written, length])

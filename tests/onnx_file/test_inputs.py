@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybench.onnx_file.graph import Shape, Value, read_model
+from pybench.onnx_file.inputs import Misfit, fed_shapes, image_shape
+from tests.support.onnx_files import write
+
+
+def tensor(name: str, *shape: int | str | None, element: str = "float32") -> Value:
+    return Value(name, "tensor", element, shape)
+
+
+def test_the_leading_dimension_is_the_batch_and_the_second_of_ids_the_sequence() -> None:
+    inputs = [tensor("x", "n", 3, 8), tensor("ids", None, "s", element="int64"), tensor("rate")]
+    assert fed_shapes(inputs, 2, 16) == {"x": (2, 3, 8), "ids": (2, 16), "rate": ()}
+    assert fed_shapes([tensor("x", 2, 4, element="uint8")], 2, 16) == {"x": (2, 4)}
+
+
+@pytest.mark.parametrize(
+    ("shape", "element", "factor", "said"),
+    [
+        ((1, 12), "float32", "batch", "the input x has 1 as its batch, the case 2"),
+        (("n", 4), "int64", "seq_len", "the input x has 4 as its seq_len, the case 16"),
+        ((4, "batch"), "float32", "model", "dimension 1 (batch) of the input x is free, and no factor sets it"),
+        (("n", 0), "float32", "model", "dimension 1 of the input x has size 0"),
+        ((), "float32", "model", "its inputs are scalars, so it has no batch dimension"),
+        (None, "float32", "model", "the input x states no number of dimensions"),
+        (("n", 4), "bfloat16", "model", "the input x is bfloat16, and what is fed is bool, float16"),
+    ],
+)
+def test_what_does_not_fit_names_the_factor_to_change(
+    shape: Shape | None, element: str, factor: str, said: str
+) -> None:
+    with pytest.raises(Misfit) as raised:
+        fed_shapes([Value("x", "tensor", element, shape)], 2, 16)
+    assert raised.value.what.startswith(said)
+    assert raised.value.factor == factor
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("no-inputs", "it has no input: it computes constants"),
+        ("sequence-input", "the input x is no tensor but sequence"),
+        ("optional-input", "the input x is no tensor but optional"),
+        ("string-input", "the input x is string, and what is fed"),
+    ],
+)
+def test_what_cannot_be_fed_is_read_in_the_file(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(Misfit) as raised:
+        fed_shapes(read_model(write(name, tmp_path)).graph.fed, 2, 16)
+    assert raised.value.what.startswith(said)
+
+
+def test_a_model_of_images_has_one_float_input_of_four_dimensions() -> None:
+    assert image_shape([tensor("x", "n", 3, 8, 9)]) == (3, 8, 9)
+    for wrong in ([], [tensor("x", "n", 3, 8, "w")], [tensor("x", "n", 3, 8, 8, element="uint8")],
+                  [tensor("x", "n", 4)], [tensor("x", "n", 3, 8, 8)] * 2):  # fmt: skip
+        with pytest.raises(Misfit, match="not images"):
+            image_shape(wrong)
