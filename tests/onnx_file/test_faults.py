@@ -24,7 +24,7 @@ def fault_in(path: Path) -> str:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("truncated", "it is not an ONNX file (truncated: 241 bytes wanted at byte 5"),
+        ("truncated", "it is not an ONNX file (truncated: 262 bytes wanted at byte 5 of 182)"),
         ("corrupt", "it is not an ONNX file (wire type 7 at byte"),
         ("no-graph", "it is not an ONNX file (it has no graph)"),
         ("text", "it is a text of HTML or XML"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from pybench.plan import Plan, expand, files, resolve
 from pybench.plan.files import FileProblem, UserFiles
 from tests.support.making import write_classifier
+from tests.support.onnx_files import write
 
 Load = Callable[..., Plan]
 OWN = "  - {workload: infer, model: MODEL, runtime: onnxruntime}\n"
@@ -121,3 +123,18 @@ def test_what_is_no_file_or_no_folder_is_refused(tmp_path: Path) -> None:
     assert "no such file" in refusal(tmp_path, "tokenizer", "text/tokenizer.json")
     assert "cannot be read" in refusal(tmp_path, "model", "loop")
     assert "cannot be read" in refusal(tmp_path, "model", "x" * 300)
+
+
+def test_a_file_that_this_user_may_not_read_is_told() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        write("unreadable", Path(folder))
+        own = os.geteuid()
+        os.seteuid(own or 65534)  # root reads everything
+        try:
+            with pytest.raises(FileProblem) as raised:
+                UserFiles(Path(folder)).find("model", "model.onnx")
+        finally:
+            os.seteuid(own)
+    assert raised.value.what == f"`model`: {folder}/model.onnx cannot be read: Permission denied"
+    assert raised.value.hint == "let this user read it (chmod)"
