@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ids, metrics, idle factors, recipes and support of some thousand cases, against those of commit 91dd70b.
 
-The stored answers were made by `python -m tests.answers` before the catalogue, and stay.
+The stored answers were made by `python -m tests.support.answers` before the catalogue, and stay.
 A deliberate change is one row of `CHANGES`.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.answers import answers, case_of, read_stored
+from tests.support.answers import answers, case_of, read_stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

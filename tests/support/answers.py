@@ -4,7 +4,7 @@
 `answers(case)` is stored for some thousand cases in tests/data/answers.json.gz, and tests/test_answers.py compares.
 Run as a program, this module writes that file anew, from the code of now:
 
-    python -m tests.answers
+    python -m tests.support.answers
 
 It was made by commit 91dd70b, before the catalogue.
 Make it anew only to add cases.
@@ -30,8 +30,8 @@ from pybench.machine.support import unsupported
 from pybench.plan import load_plan
 from pybench.recipe import in_making_order, recipes_of
 
-ROOT = Path(__file__).parents[1]
-STORED = Path(__file__).parent / "data" / "answers.json.gz"
+ROOT = Path(__file__).parents[2]
+STORED = ROOT / "tests" / "data" / "answers.json.gz"
 PLATFORM = "TensorRT 10.6.0 on a GPU"
 _DIGITS = 16  # of a sha256: enough to tell that it changed
 
