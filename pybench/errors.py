@@ -8,6 +8,7 @@
     │   │   └── SiteError            2   a site file, which describes a cluster
     │   └── InputError               2   a file of the user's (model, tokenizer, corpus, images) is missing or malformed
     ├── ClusterError                 1   the batch system refused, or does not answer
+    ├── UnknownNameError             1   the catalogue has no row of that name
     ├── UnsupportedError             1   this machine or runtime cannot do that: the run's outcome is `unsupported`
     ├── DeviceMemoryError            1   memory ran out, by evidence: the run's outcome is `oom`
     ├── CoverageError                3   the runs do not cover the plan
@@ -19,7 +20,7 @@ The text says what failed and on what; `hint` says what to do about it. Only `py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 EXIT_OK = 0
@@ -90,6 +91,19 @@ class InputError(UsageError):
 
 class ClusterError(PybenchError):
     """A batch system refused something, or does not answer."""
+
+
+class UnknownNameError(PybenchError):
+    """The catalogue has no row of that name. `kind`: what it would be a row of, in words: `metric`."""
+
+    def __init__(self, kind: str, name: str, known: Collection[str]) -> None:
+        import difflib
+
+        near = difflib.get_close_matches(name, known, 1)
+        did_you_mean = f"did you mean {near[0]}?" if near else None
+        super().__init__(f"pybench knows no {kind} {name!r}", hint=did_you_mean or f"one of {', '.join(known)}")
+        self.kind = kind
+        self.name = name
 
 
 class UnsupportedError(PybenchError):

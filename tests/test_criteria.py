@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pybench.case import Case
+from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.workloads import WORKLOADS
 from pybench.criteria import (
     CRITERIA,
@@ -23,7 +24,6 @@ from pybench.criteria import (
     to_json,
 )
 from pybench.errors import UsageError
-from pybench.units import METRICS
 
 FP32 = {"baseline": {"precision": "fp32"}}
 

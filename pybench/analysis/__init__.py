@@ -10,7 +10,8 @@
     ├── joules       JouleFinding     where each joule of a case comes from, by one run of it
     ├── builds       BuildVariance    variance between builds of one engine against that between runs
     ├── protocols    ProtocolFinding  each protocol that the plan asks for beside the house's own
-    └── varying      cases whose repetitions predict differently
+    ├── varying      cases whose repetitions predict differently
+    └── unknown      stored metrics that this pybench has no row of
 
 The repetition (a process) is the unit; iterations are nested in it. No file is opened here, nothing is printed.
 """
@@ -54,6 +55,7 @@ class Analysis:
     builds: tuple[BuildVariance, ...]
     protocols: tuple[ProtocolFinding, ...]
     varying: Mapping[str, int]
+    unknown: Mapping[str, int]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -74,6 +76,7 @@ class Analysis:
             "builds": [finding.as_json() for finding in self.builds],
             "protocols": [finding.as_json() for finding in self.protocols],
             "varying_predictions": dict(self.varying),
+            "unknown_metrics": dict(self.unknown),
             "cases": [case.as_json() for case in self.cases],
         }
 
@@ -106,4 +109,5 @@ def analyse(dataset: Dataset) -> Analysis:
             for one in named
         ),
         varying=images.varying,
+        unknown=measurements.unknown,
     )

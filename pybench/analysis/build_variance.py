@@ -21,7 +21,7 @@ from pybench.analysis.elementary import log
 from pybench.analysis.estimate import CONFIDENCE, Estimate
 from pybench.analysis.measurements import Measurements
 from pybench.case import Case
-from pybench.units import METRICS
+from pybench.catalogue.metrics import METRICS, Metric
 
 F_RATIO = "F ratio"
 _ROUNDING = 1e-12  # of the values (of 1 for logarithms): residuals below it are no spread
@@ -35,7 +35,7 @@ class BuildVariance:
     `is_relative`). `blocks` hold a run of every build; `blocks_left_out` hold some."""
 
     cases: tuple[Case, ...]
-    metric: str
+    metric: Metric
     blocks: int
     blocks_left_out: int
     between: float
@@ -47,7 +47,7 @@ class BuildVariance:
     def as_json(self) -> dict[str, Any]:
         return {
             "case_ids": [case.id for case in self.cases],
-            "metric": self.metric,
+            "metric": self.metric.name,
             "blocks": self.blocks,
             "blocks_left_out": self.blocks_left_out,
             "sd_between_builds": self.between,
@@ -66,22 +66,22 @@ def split_variances(cases: Sequence[Case], measurements: Measurements) -> tuple[
         engines.setdefault(case.with_factors(build=1), []).append(case)
     found = []
     for builds in engines.values():
-        for metric in SPLIT if len(builds) > 1 else ():
-            values = {case: measurements.cell(case.id, metric).values for case in builds}
+        for metric in [METRICS[name] for name in SPLIT] if len(builds) > 1 else ():
+            values = {case: measurements.cell(case.id, metric.name).values for case in builds}
             known = {case: runs for case, runs in values.items() if len(runs) > 1}
             if len(known) > 1:
                 found.append(_split(known, metric))
     return tuple(one for one in found if one is not None)
 
 
-def _split(runs: Mapping[Case, Mapping[int, float]], metric: str) -> BuildVariance | None:
+def _split(runs: Mapping[Case, Mapping[int, float]], metric: Metric) -> BuildVariance | None:
     """None with fewer than two complete blocks, or where nothing but build and block makes runs differ: there is
     nothing to set the builds against."""
     complete = sorted(set.intersection(*(set(values) for values in runs.values())))
     if len(complete) < 2:
         return None
     table = np.array([[values[block] for block in complete] for values in runs.values()])
-    relative = METRICS[metric].scale == "ratio" and bool((table > 0).all())
+    relative = metric.scale == "ratio" and bool((table > 0).all())
     scale = 1.0 if relative else float(np.abs(table).max())
     table = log(table) if relative else table
     builds, blocks = table.shape

@@ -19,10 +19,8 @@ from pybench.analysis.images import Images
 from pybench.analysis.intervals import estimate_geometric_mean, estimate_mean
 from pybench.analysis.measurements import Cell, Measurements
 from pybench.case import Case
+from pybench.catalogue.metrics import METRICS, Metric
 from pybench.dataset import Dataset
-from pybench.units import METRICS, Metric
-
-EXACT_METRICS = frozenset({"model_bytes"})  # the size of one file: counted, not sampled
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +130,8 @@ def _describe_case(
 ) -> CaseFinding:
     metrics = {}
     for name, cell in measurements.of_case(case.id).items():
-        metrics[name] = _describe_metric(METRICS[name], cell, images.share(case.id, name), seed)
+        metric = METRICS[name]
+        metrics[name] = _describe_metric(metric, cell, images.share(case.id, metric), seed)
     return CaseFinding(
         case=case,
         outcomes=Counter(row["outcome"] for row in rows),
@@ -150,7 +149,7 @@ def _why_failed(row: Mapping[str, Any]) -> str:
 
 def _describe_metric(metric: Metric, cell: Cell, share: Estimate | None, seed: int) -> MetricFinding:
     values = list(cell.values.values())
-    estimate = share if share is not None and values else _estimate(metric.name, values, seed)
+    estimate = share if share is not None and values else _estimate(metric, values, seed)
     bounds = None
     if cell.bounds:
         bounds = (min(low for low, _ in cell.bounds.values()), max(high for _, high in cell.bounds.values()))
@@ -180,12 +179,12 @@ def _absolute_95(estimate: Estimate | None, cell: Cell) -> float | None:
     return math.hypot(spread, NORMAL_95 * statistics.fmean(cell.u_absolute.values()))
 
 
-def _estimate(name: str, values: list[float], seed: int) -> Estimate | None:
+def _estimate(metric: Metric, values: list[float], seed: int) -> Estimate | None:
     if not values:
         return None
     sample = Sample.of(values)
-    if name in EXACT_METRICS and sample.is_constant:
+    if metric.is_counted and sample.is_constant:
         return Estimate(values[0], values[0], values[0], sample.n, EXACT)
-    if METRICS[name].scale == "ratio" and (sample.values > 0).all():
+    if metric.mean == "geometric" and (sample.values > 0).all():
         return estimate_geometric_mean(sample, seed)
     return estimate_mean(sample, seed)

@@ -9,19 +9,19 @@ across campaigns, too. A regression is a metric that got worse by more than the 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from pybench.analysis.cases import EXACT_METRICS
 from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate, Sample
-from pybench.analysis.images import HITS, Images, collect_images
+from pybench.analysis.images import Images, collect_images
 from pybench.analysis.intervals import estimate_difference
 from pybench.analysis.measurements import Measurements, collect
 from pybench.case import Case
+from pybench.catalogue.metrics import METRICS, Metric
 from pybench.dataset import Dataset
-from pybench.units import METRICS, Metric
 
 TOLERANCE = 0.05  # a ratio worse by more than this is a regression
 TOLERANCE_PP = 1.0  # percentage points that an accuracy may fall
@@ -68,11 +68,16 @@ class MetricChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All changes, and the cases that only one side's plan has."""
+    """All changes, and what could not be joined.
+
+    only_before, only_after: cases that only one side's plan has
+    unknown: stored metric that this pybench has no row of -> values on both sides
+    """
 
     changes: tuple[MetricChange, ...]
     only_before: tuple[Case, ...]
     only_after: tuple[Case, ...]
+    unknown: Mapping[str, int]
     tolerance: float
     tolerance_pp: float
 
@@ -88,6 +93,7 @@ class Comparison:
             "changes": [change.as_json() for change in self.changes],
             "only_before": [{"case_id": case.id, "title": case.title()} for case in self.only_before],
             "only_after": [{"case_id": case.id, "title": case.title()} for case in self.only_after],
+            "unknown_metrics": dict(self.unknown),
         }
 
 
@@ -112,13 +118,12 @@ class _Side:
     images: Images
 
 
-def judged_metrics() -> tuple[str, ...]:
-    """What is compared when nobody says: every metric that is better lower or higher, on a ratio scale, and
-    accuracies."""
+def judged_metrics() -> tuple[Metric, ...]:
+    """What is compared by default: every metric that is better lower or higher, on a ratio scale, and accuracies."""
     return tuple(
-        name
-        for name, metric in METRICS.items()
-        if metric.better != "none" and (metric.scale == "ratio" or name in HITS)
+        metric
+        for metric in METRICS.values()
+        if metric.better != "none" and (metric.scale == "ratio" or metric.hit_column is not None)
     )
 
 
@@ -130,22 +135,22 @@ def compare(
     tolerance: float = TOLERANCE,
     tolerance_pp: float = TOLERANCE_PP,
 ) -> Comparison:
-    """Every metric of every common case. `metrics`: names of `METRICS`; by default `judged_metrics`."""
+    """Every metric of every common case. `metrics`: their names; by default `judged_metrics`. Raises UnknownNameError
+    for a name that is no metric's."""
+    compared = judged_metrics() if metrics is None else tuple(METRICS[name] for name in metrics)
     sides = [_side(dataset) for dataset in (before, after)]
     common = [case for case_id, case in before.cases.items() if case_id in after.cases]
     changes = []
     for case in common:
-        for name in metrics or judged_metrics():
-            if any((case.id, name) in side.measurements.cells for side in sides):
-                changes.append(
-                    _compare_metric(
-                        case, METRICS[name], sides[0], sides[1], before.plan.seed, _Limits(tolerance, tolerance_pp)
-                    )
-                )
+        for metric in compared:
+            if any((case.id, metric.name) in side.measurements.cells for side in sides):
+                limits = _Limits(tolerance, tolerance_pp)
+                changes.append(_compare_metric(case, metric, sides[0], sides[1], before.plan.seed, limits))
     return Comparison(
         changes=tuple(changes),
         only_before=tuple(case for case_id, case in before.cases.items() if case_id not in after.cases),
         only_after=tuple(case for case_id, case in after.cases.items() if case_id not in before.cases),
+        unknown=sum((Counter(side.measurements.unknown) for side in sides), Counter()),
         tolerance=tolerance,
         tolerance_pp=tolerance_pp,
     )
@@ -179,8 +184,8 @@ def _find(
     for side, side_values, name in ((before, first, "before"), (after, second, "after")):
         if not side_values:
             return _Found(None, Change.NOT_COMPARED, f"{name}: {side.measurements.why_empty(case.id, metric.name)}")
-    if metric.name in HITS:
-        estimate, why = _accuracy_difference(case, metric.name, before.images, after.images, values, seed)
+    if metric.hit_column is not None:
+        estimate, why = _accuracy_difference(case, metric, before.images, after.images, values, seed)
         return _Found(estimate, _judge_difference(estimate, metric, limits.percentage_points), why)
     if metric.scale == "difference":
         estimate = estimate_difference(Sample.of(first), Sample.of(second), seed)
@@ -195,24 +200,24 @@ def _mean(values: list[float], metric: Metric) -> float | None:
     """Geometric on a ratio scale, so that B over A is the ratio printed beside them."""
     if not values:
         return None
-    geometric = metric.scale == "ratio" and min(values) > 0
+    geometric = metric.mean == "geometric" and min(values) > 0
     return statistics.geometric_mean(values) if geometric else statistics.fmean(values)
 
 
 def _exact_or(estimate: Estimate, metric: Metric) -> Estimate:
     """A file's size is counted, not sampled: one repetition decides."""
-    if metric.name in EXACT_METRICS and estimate.method in (EQUAL, SINGLE):
+    if metric.is_counted and estimate.method in (EQUAL, SINGLE):
         return Estimate(estimate.value, estimate.value, estimate.value, estimate.n, EXACT)
     return estimate
 
 
 def _accuracy_difference(
-    case: Case, name: str, before: Images, after: Images, values: tuple[list[float], list[float]], seed: int
+    case: Case, metric: Metric, before: Images, after: Images, values: tuple[list[float], list[float]], seed: int
 ) -> tuple[Estimate, str | None]:
     """After minus before in percentage points: by image where both have predictions, else over runs."""
     if case.id in before.frames and case.id in after.frames:
         joined = Images({"before": before.frames[case.id], "after": after.frames[case.id]}, {})
-        effect = joined.compare("after", "before", name)
+        effect = joined.compare("after", "before", metric)
         if effect is not None:
             return effect.estimate, None
     estimate = estimate_difference(Sample.of(values[0]), Sample.of(values[1]), seed)

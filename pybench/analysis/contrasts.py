@@ -12,15 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pybench.analysis.cases import EXACT_METRICS
 from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate
 from pybench.analysis.images import ImageEffect, Images
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.paired import Effect, Pairing, compare_paired, holm
 from pybench.case import Case
+from pybench.catalogue.metrics import METRICS, Metric
 from pybench.criteria import Contrast, Pair, metrics_of, pairs
 from pybench.dataset import Dataset
-from pybench.units import METRICS
 
 PERCENT_MARGIN = 1.0  # percentage points that count as "no difference that matters" for an accuracy
 
@@ -30,7 +29,7 @@ class PairEffect:
     """One metric of one pair: `effect` or `why_none`. `declared`: belongs to the family of `p_adjusted` (Holm).
     `images`: the paired difference over images, where it is one; `effect` then carries its estimate."""
 
-    metric: str
+    metric: Metric
     effect: Effect | None
     images: ImageEffect | None
     declared: bool
@@ -128,8 +127,8 @@ def _compare_pair(
         declared = {headline}
     shown = measurements.of_case(pair.case.id).keys() | measurements.of_case(pair.baseline.id).keys() | declared
     effects = {
-        name: _compare_metric(name, pair, seed, measurements, images, declared=name in declared)
-        for name in METRICS
+        name: _compare_metric(metric, pair, seed, measurements, images, declared=name in declared)
+        for name, metric in METRICS.items()
         if name in shown
     }
     sides = (words.get(case.id, frozenset()) for words in told for case in (pair.case, pair.baseline))
@@ -137,27 +136,26 @@ def _compare_pair(
 
 
 def _compare_metric(
-    name: str, pair: Pair, seed: int, measurements: Measurements, images: Images, *, declared: bool
+    metric: Metric, pair: Pair, seed: int, measurements: Measurements, images: Images, *, declared: bool
 ) -> PairEffect:
-    candidate, baseline = (measurements.cell(case.id, name) for case in (pair.case, pair.baseline))
+    candidate, baseline = (measurements.cell(case.id, metric.name) for case in (pair.case, pair.baseline))
     for cell, case in ((candidate, pair.case), (baseline, pair.baseline)):
         if not cell.values:
-            why = f"{_side(case, pair)}: {measurements.why_empty(case.id, name)}"
-            return PairEffect(name, None, None, declared, None, why)
-    by_image = images.compare(pair.case.id, pair.baseline.id, name)
+            why = f"{_side(case, pair)}: {measurements.why_empty(case.id, metric.name)}"
+            return PairEffect(metric, None, None, declared, None, why)
+    by_image = images.compare(pair.case.id, pair.baseline.id, metric)
     if by_image is not None:
         return PairEffect(
-            name, _image_effect(by_image, candidate.values, baseline.values), by_image, declared, None, None
+            metric, _image_effect(by_image, candidate.values, baseline.values), by_image, declared, None, None
         )
-    scale = METRICS[name].scale
-    if scale == "ratio" and min(*candidate.values.values(), *baseline.values.values(), float("inf")) <= 0:
-        return PairEffect(name, None, None, declared, None, "a value is not positive, so there is no ratio")
-    effect = compare_paired(candidate.values, baseline.values, scale, seed)
+    if metric.scale == "ratio" and min(*candidate.values.values(), *baseline.values.values(), float("inf")) <= 0:
+        return PairEffect(metric, None, None, declared, None, "a value is not positive, so there is no ratio")
+    effect = compare_paired(candidate.values, baseline.values, metric.scale, seed)
     if effect is None:
-        return PairEffect(name, None, None, declared, None, "no block holds both sides")
-    if name in EXACT_METRICS and effect.estimate.method in (EQUAL, SINGLE):
+        return PairEffect(metric, None, None, declared, None, "no block holds both sides")
+    if metric.is_counted and effect.estimate.method in (EQUAL, SINGLE):
         effect = replace(effect, estimate=_exact(effect.estimate))
-    return PairEffect(name, effect, None, declared, None, None)
+    return PairEffect(metric, effect, None, declared, None, None)
 
 
 def _exact(estimate: Estimate) -> Estimate:

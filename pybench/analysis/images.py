@@ -15,9 +15,9 @@ import polars as pl
 from pybench.analysis.estimate import Estimate
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.proportions import ImagePairs, estimate_paired_difference, estimate_share, p_of_no_difference
+from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
 
-HITS = {"top1_percent": "top1_hit", "top5_percent": "top5_hit"}
 PERCENT = 100.0
 
 
@@ -42,23 +42,24 @@ class Images:
     frames: Mapping[str, pl.DataFrame]
     varying: Mapping[str, int]
 
-    def share(self, case_id: str, metric: str) -> Estimate | None:
+    def share(self, case_id: str, metric: Metric) -> Estimate | None:
         """Accuracy in percent with its interval over images, or None without predictions."""
         frame = self.frames.get(case_id)
-        if frame is None or metric not in HITS or frame.height == 0:
+        if frame is None or metric.hit_column is None or frame.height == 0:
             return None
-        return estimate_share(int(frame[HITS[metric]].sum()), frame.height).scaled(PERCENT)
+        return estimate_share(int(frame[metric.hit_column].sum()), frame.height).scaled(PERCENT)
 
-    def compare(self, candidate: str, baseline: str, metric: str) -> ImageEffect | None:
+    def compare(self, candidate: str, baseline: str, metric: Metric) -> ImageEffect | None:
         """The paired difference of an accuracy, or None when a side has no predictions or no image in common."""
-        if metric not in HITS or candidate not in self.frames or baseline not in self.frames:
+        hit = metric.hit_column
+        if hit is None or candidate not in self.frames or baseline not in self.frames:
             return None
         first, second = self.frames[candidate], self.frames[baseline]
         matched = first.join(second, on="image_id", how="inner", suffix="_baseline", maintain_order="left")
         judged = matched.filter(pl.col("label") == pl.col("label_baseline"))
         if judged.height == 0:
             return None
-        pairs = _count(judged[HITS[metric]], judged[HITS[metric] + "_baseline"])
+        pairs = _count(judged[hit], judged[f"{hit}_baseline"])
         return ImageEffect(
             estimate=estimate_paired_difference(pairs).scaled(PERCENT),
             pairs=pairs,

@@ -13,35 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pybench.catalogue.metrics import METRICS, Metric
 from pybench.dataset import Dataset
 from pybench.rundir import VALIDITIES
-from pybench.units import METRICS
 
 UNSTATED = "unstated"  # a false validity or a missing value whose run gives no reason
-
-_RESTS_ON = {
-    "latency": "timing",
-    "enqueue": "timing",
-    "throughput": "timing",
-    "text": "timing",
-    "bandwidth": "timing",
-    "wait": "timing",
-    "gpu": "energy",
-    "cpu": "energy",
-    "top1": "accuracy",
-    "top5": "accuracy",
-    "loss": None,
-    "peak": None,
-    "model": None,
-    "build": None,
-    "compile": None,
-}
-
-
-def validity_of(metric: str) -> str | None:
-    """The validity that a metric rests on besides `precision`, or None. Raises KeyError for an unknown kind of
-    metric."""
-    return _RESTS_ON[metric.split("_", maxsplit=1)[0]]
 
 
 @dataclass(slots=True)
@@ -67,11 +43,16 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """Every cell of a campaign by (case id, metric). `failures`: case id -> its commonest `outcome: reason` besides
-    `ok`."""
+    """Every cell of a campaign.
+
+    cells: (case id, metric) -> its values
+    failures: case id -> its commonest `outcome: reason` besides `ok`
+    unknown: metric that the catalogue has no row of -> how many values of it are stored
+    """
 
     cells: Mapping[tuple[str, str], Cell]
     failures: Mapping[str, str]
+    unknown: Mapping[str, int]
 
     def of_case(self, case_id: str) -> dict[str, Cell]:
         return {name: self.cells[case_id, name] for name in METRICS if (case_id, name) in self.cells}
@@ -86,24 +67,27 @@ class Measurements:
 
 
 def collect(dataset: Dataset) -> Measurements:
-    """One pass over the frame. Metrics that this version does not know are left to the frame: nothing is known of
-    them."""
+    """One pass over the frame. A metric without a row is counted and left in the frame: nothing is known of it."""
     reasons = _validity_reasons(dataset)
     names = ["case_id", "block", "metric", "value", "u_absolute", "lower", "upper", "reason", "window", "method"]
     valid = [f"valid_{name}" for name in VALIDITIES]
-    known = dataset.frame.filter(dataset.frame["outcome"] == "ok", dataset.frame["metric"].is_in(list(METRICS)))
+    stored = dataset.frame.filter(dataset.frame["outcome"] == "ok", dataset.frame["metric"].is_not_null())
     cells: dict[tuple[str, str], Cell] = {}
-    for row in known.select(*names, *valid).iter_rows(named=True):
-        cell = cells.setdefault((row["case_id"], row["metric"]), Cell())
-        _add(cell, row, reasons)
-    return Measurements(cells, _failures(dataset))
+    unknown: Counter[str] = Counter()
+    for row in stored.select(*names, *valid).iter_rows(named=True):
+        metric = METRICS.get(row["metric"])
+        if metric is None:
+            unknown[row["metric"]] += 1
+            continue
+        cell = cells.setdefault((row["case_id"], metric.name), Cell())
+        _add(cell, metric, row, reasons)
+    return Measurements(cells, _failures(dataset), unknown)
 
 
-def _add(cell: Cell, row: Mapping[str, Any], reasons: Mapping[tuple[str, int, str], str]) -> None:
+def _add(cell: Cell, metric: Metric, row: Mapping[str, Any], reasons: Mapping[tuple[str, int, str], str]) -> None:
     block = row["block"]
-    broken = [
-        name for name in ("precision", validity_of(row["metric"])) if name is not None and row[f"valid_{name}"] is False
-    ]
+    rests_on = ("precision", metric.rests_on)
+    broken = [name for name in rests_on if name is not None and row[f"valid_{name}"] is False]
     if row["window"]:
         cell.windows.add(row["window"])
     if row["method"]:

@@ -34,9 +34,9 @@ from pybench.analysis.unpaired import (
 )
 from pybench.analysis.verdicts import CaseVerdict
 from pybench.case import Case
+from pybench.catalogue.metrics import METRICS, Metric
 from pybench.criteria import Contrast, pairs
 from pybench.protocols import Protocol
-from pybench.units import METRICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,14 @@ class Duel:
 class Scenario:
     """One metric of one setting. `variances`: where the protocol asks for ANOVA and all cases have values."""
 
-    metric: str
+    metric: Metric
     samples: tuple[SampleFinding, ...]
     duels: tuple[Duel, ...]
     variances: Variances | None
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "metric": self.metric,
+            "metric": self.metric.name,
             "samples": [sample.as_json() for sample in self.samples],
             "pairs": [duel.as_json() for duel in self.duels],
             "anova": None if self.variances is None else self.variances.as_json(),
@@ -138,7 +138,7 @@ class ProtocolFinding:
         """One a metric and case."""
         return tuple(
             {
-                (scenario.metric, sample.case): sample
+                (scenario.metric.name, sample.case): sample
                 for setting in self.settings
                 for scenario in setting.scenarios
                 for sample in scenario.samples
@@ -208,12 +208,13 @@ def _scenarios(
     protocol: Protocol, members: Sequence[Case], measurements: Measurements, seed: int
 ) -> Iterator[Scenario]:
     """One a metric that at least two cases have values of."""
-    for metric in protocol.metrics:
-        values = {case: dict(measurements.cell(case.id, metric).values) for case in members}
+    for metric in [METRICS[name] for name in protocol.metrics]:
+        values = {case: dict(measurements.cell(case.id, metric.name).values) for case in members}
         if sum(bool(found) for found in values.values()) < 2:
             continue
         samples = tuple(
-            _describe(protocol, case, values[case], measurements.why_empty(case.id, metric), seed) for case in members
+            _describe(protocol, case, values[case], measurements.why_empty(case.id, metric.name), seed)
+            for case in members
         )
         complete = protocol.checks_normality and all(values.values())
         variances = analyse_variance([Sample.of(values[case].values()) for case in members]) if complete else None
@@ -236,7 +237,7 @@ def _describe(protocol: Protocol, case: Case, values: Mapping[int, float], why_e
 
 def _fight(
     protocol: Protocol,
-    metric: str,
+    metric: Metric,
     sides: tuple[SampleFinding, SampleFinding],
     values: Mapping[Case, Mapping[int, float]],
     seed: int,
@@ -251,9 +252,12 @@ def _fight(
         test = compare_adaptively(one, other, (sides[0].normality, sides[1].normality))
     else:
         test = compare_ranks(one, other, "the protocol's test throughout")
-    scale = METRICS[metric].scale
     positive = all(value > 0 for case in (first, second) for value in values[case].values())
-    paired = compare_paired(values[first], values[second], scale, seed) if positive or scale != "ratio" else None
+    paired = (
+        compare_paired(values[first], values[second], metric.scale, seed)
+        if positive or metric.scale != "ratio"
+        else None
+    )
     return Duel(first, second, test, None, p_tukey, paired, None)
 
 
@@ -271,7 +275,7 @@ def _adjusted(settings: Sequence[Setting]) -> tuple[Setting, ...]:
     adjusted = dict(zip(distinct, p_values, strict=True))
 
     def with_adjusted(scenario: Scenario) -> Scenario:
-        duels = (replace(duel, p_adjusted=adjusted[_key(scenario.metric, duel)]) for duel in scenario.duels)
+        duels = (replace(duel, p_adjusted=adjusted[_key(scenario.metric.name, duel)]) for duel in scenario.duels)
         return replace(scenario, duels=tuple(duels))
 
     return tuple(replace(setting, scenarios=tuple(map(with_adjusted, setting.scenarios))) for setting in settings)
@@ -290,4 +294,4 @@ def _key(metric: str, duel: Duel) -> _DuelKey:
 
 def _duels(settings: Sequence[Setting]) -> Iterator[tuple[str, Duel]]:
     """(metric, duel) of every scenario."""
-    return ((one.metric, duel) for setting in settings for one in setting.scenarios for duel in one.duels)
+    return ((one.metric.name, duel) for setting in settings for one in setting.scenarios for duel in one.duels)

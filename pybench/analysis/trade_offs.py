@@ -21,6 +21,7 @@ from pybench.analysis.intervals import student_mean
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.verdicts import CaseVerdict, Verdict
 from pybench.case import Case
+from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.workloads import judge_of
 from pybench.criteria import Contrast, Criterion, Pair, joined, metrics_of
 from pybench.protocols import Protocol
@@ -205,7 +206,7 @@ class _Scales:
         cell = self.measurements.cell(case.id, metric)
         if not cell.values:
             return Figure(None, self.measurements.why_empty(case.id, metric))
-        estimate = self.images.share(case.id, metric) or student_mean(Sample.of(cell.values.values()))
+        estimate = self.images.share(case.id, METRICS[metric]) or student_mean(Sample.of(cell.values.values()))
         return Figure(estimate, None, tuple(sorted(cell.windows)), tuple(sorted(cell.methods)))
 
     def least_accurate(self, accuracies: Sequence[Pair], bounds: Sequence[tuple[Criterion, bool]]) -> Pair | None:
@@ -231,7 +232,7 @@ class _Scales:
         """Case minus baseline in percentage points: over images where both sides kept predictions."""
         if pair is None:
             return Figure(None, _NO_ACCURACY)
-        by_image = self.images.compare(pair.case.id, pair.baseline.id, metric)
+        by_image = self.images.compare(pair.case.id, pair.baseline.id, METRICS[metric])
         if by_image is not None:
             return Figure(by_image.estimate, None)
         return self._ratio(pair, metric, lambda case, baseline: case - baseline)

@@ -8,10 +8,10 @@ from typing import Annotated, Optional
 
 import typer
 
+from pybench.catalogue.metrics import METRICS
 from pybench.cli.options import JsonOption
 from pybench.cli.show import print_json, print_tables
-from pybench.errors import RegressionError, UsageError
-from pybench.units import METRICS
+from pybench.errors import RegressionError, UnknownNameError, UsageError
 
 
 def compare(
@@ -56,12 +56,8 @@ def compare(
 
 
 def _check_metrics(names: list[str]) -> None:
-    import difflib
-
     for name in names:
-        if name not in METRICS:
-            near = difflib.get_close_matches(name, METRICS, 1)
-            raise UsageError(
-                f"--metric {name} is no metric",
-                hint=f"did you mean {near[0]}?" if near else f"one of {', '.join(METRICS)}",
-            )
+        try:
+            METRICS[name]
+        except UnknownNameError as error:
+            raise UsageError(f"--metric {name}: {error.message}", hint=error.hint) from error

@@ -18,7 +18,7 @@
     cautions += [*measure.latency_cautions(latency), *steady.cautions()]
 
 `Quantity(name, window, value, unit, u_within, u_absolute, method, scope, valid, reasons, lower, upper)`
-    One number with where it comes from. `name` is a metric of `pybench.units` (`gpu_energy_j`, `cpu_energy_j`,
+    One number with where it comes from. `name` is a metric of the catalogue (`gpu_energy_j`, `cpu_energy_j`,
     `cpu_energy_estimate_j`, `peak_host_bytes`, `peak_device_bytes`). `value` is None where nothing was measured, and
     `reasons` then says why; it is never 0 for "unknown". `u_within` is the standard uncertainty that a ratio on one
     board carries, `u_absolute` adds the board's gain. `lower` and `upper` are set only on estimates, whose `value` is

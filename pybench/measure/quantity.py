@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pybench.units import METRICS
+from pybench.catalogue.metrics import METRICS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
 from pybench.analysis.estimate import WILSON
 from pybench.case import Case
+from pybench.catalogue.metrics import GPU, METRICS, Metric
 from pybench.criteria import idle_factors
 from pybench.report.labels import (
-    METRIC_LABELS,
     case_text,
     constant_factors,
     factor_text,
@@ -32,14 +32,9 @@ from pybench.report.tables import (
     number_cell,
     text_cell,
 )
-from pybench.units import METRICS
 
 # What the table of a workload's GPU energy shows, as far as its cases have it.
-BOARD = (
-    "gpu_energy_j", "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
-    "gpu_energy_per_sample_j", "gpu_net_energy_per_sample_j", "gpu_energy_per_token_j", "gpu_net_energy_per_token_j",
-    "gpu_energy_per_gb_j", "gpu_net_energy_per_gb_j",
-)  # fmt: skip
+BOARD = tuple(name for name, metric in METRICS.items() if metric.group == GPU)
 ABSOLUTE_NOTE = (
     "±: half the absolute 95 % interval, which joins the spread of repetitions with the sensor's uncertainty and the "
     "board's unknown gain; a ratio of two cases on one board is free of the gain, so its interval (tables of effects) "
@@ -72,7 +67,7 @@ def _cases_table(name: str, title: str, metrics: Sequence[str], cases: Sequence[
     columns = [Column(_factor_title(name), (name,), numeric=_is_numeric(name, plain)) for name in factors]
     for metric in shown:
         fields = absolute_fields(metric) if metric in absolute else estimate_fields(metric)
-        columns.append(Column(metric_title(metric, units[metric]), fields, numeric=True))
+        columns.append(Column(metric_title(METRICS[metric], units[metric]), fields, numeric=True))
     columns += [Column("n", ("n",), numeric=True), Column("Runs", ("runs", "case_id"))]
     rows = []
     for case in cases:
@@ -104,7 +99,7 @@ def metrics_table(analysis: Analysis) -> Table:
                 case.case.workload,
                 case_text(case.case, factors),
                 case.case.id[:12],
-                METRIC_LABELS[name],
+                finding.metric.label,
                 finding.metric.unit,
             )
             csv_fields = (case.case.workload, case.case.title(), case.case.id, name, finding.metric.unit)
@@ -126,15 +121,15 @@ def metrics_table(analysis: Analysis) -> Table:
 
 def exclusions_table(analysis: Analysis) -> Table:
     """What was measured and does not count, and what could not be measured, by metric and reason."""
-    found: dict[tuple[str, str, str], list[tuple[Case, int]]] = {}
+    found: dict[tuple[Metric, str, str], list[tuple[Case, int]]] = {}
     for case in analysis.cases:
-        for name, finding in case.metrics.items():
+        for finding in case.metrics.values():
             for what, counts in (("invalid", finding.excluded), ("missing", finding.missing)):
                 for reason, runs in counts.items():
-                    found.setdefault((name, what, reason), []).append((case.case, runs))
+                    found.setdefault((finding.metric, what, reason), []).append((case.case, runs))
     rows = [
         (
-            Cell(METRIC_LABELS[name], csv=(name,)),
+            Cell(metric.label, csv=(metric.name,)),
             text_cell(what, tone="bad" if what == "invalid" else "neutral"),
             text_cell(reason),
             number_cell(sum(runs for _, runs in members)),
@@ -142,7 +137,7 @@ def exclusions_table(analysis: Analysis) -> Table:
                 members[0][0].title() if len(members) == 1 else f"{len(members)} cases, such as {members[0][0].title()}"
             ),
         )
-        for (name, what, reason), members in found.items()
+        for (metric, what, reason), members in found.items()
     ]
     columns = (
         Column("Metric", ("metric",)),
@@ -290,7 +285,7 @@ def _notes(cases: Sequence[CaseFinding], shown: Sequence[str]) -> list[str]:
     if not cases[0].case.workload_row.timed:
         return [*notes, _images_note(cases), "n is the number of runs, not of images."]
     notes.append("Geometric means over repetitions with 95 % intervals; n is the number of repetitions.")
-    if any(name.endswith("_estimate_j") for name in shown):
+    if any(METRICS[name].is_interval for name in shown):
         notes.append("Bounds hold the CPU's energy if its power bounds do; they are no measurement.")
     return notes
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 
 from pybench.analysis.comparison import Change, Comparison, MetricChange
-from pybench.report.labels import METRIC_LABELS
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
 
 _TONES = {
@@ -53,12 +52,12 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
 def _not_compared_table(comparison: Comparison) -> Table:
     """One row for each metric and reason; `--json` lists every case."""
     counts = Counter(
-        (change.metric.name, change.why or "") for change in comparison.changes if change.change is Change.NOT_COMPARED
+        (change.metric, change.why or "") for change in comparison.changes if change.change is Change.NOT_COMPARED
     )
     columns = (Column("Metric", ("metric",)), Column("Why", ("why",)), Column("Cases", ("cases",), numeric=True))
     rows = tuple(
-        (Cell(METRIC_LABELS[name], csv=(name,)), text_cell(why), number_cell(cases))
-        for (name, why), cases in counts.items()
+        (Cell(metric.label, csv=(metric.name,)), text_cell(why), number_cell(cases))
+        for (metric, why), cases in counts.items()
     )
     return Table("not-compared", "Not compared", columns, rows)
 
@@ -67,7 +66,7 @@ def _row(change: MetricChange) -> tuple[Cell, ...]:
     difference = change.metric.scale == "difference"
     return (
         Cell(change.case.title(), csv=(change.case.id,)),
-        Cell(METRIC_LABELS[change.metric.name], csv=(change.metric.name,)),
+        Cell(change.metric.label, csv=(change.metric.name,)),
         text_cell(change.metric.unit),
         number_cell(change.before),
         number_cell(change.after),

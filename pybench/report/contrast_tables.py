@@ -11,7 +11,6 @@ from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.criteria import Criterion, Pair
 from pybench.factors import FACTORS
 from pybench.report.labels import (
-    METRIC_LABELS,
     bound_text,
     case_text,
     criterion_label,
@@ -21,7 +20,6 @@ from pybench.report.labels import (
 )
 from pybench.report.numbers import DisplayUnit, factor_above_one, format_p
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
-from pybench.units import METRICS
 
 TONES = {Verdict.ACCEPTED: "good", Verdict.REJECTED: "bad", Verdict.UNDECIDED: "neutral"}
 
@@ -127,7 +125,7 @@ def _effect_table(number: int, contrast: ContrastFinding) -> Table:
         "Not equivalent: small when the effect is within a factor of 1.05, a Δ within 0.05 (two one-sided tests).",
         "Detectable: the smallest effect, up or down, that these repetitions would show with a probability of 80 %.",
     ]
-    if any(name.startswith("gpu_") for pair in contrast.pairs for name in pair.effects):
+    if any(effect.metric.has_board_gain for pair in contrast.pairs for effect in pair.effects.values()):
         notes.append(
             "Ratios of GPU energies hold within one board, whose unknown gain cancels: their intervals lack it."
         )
@@ -135,7 +133,7 @@ def _effect_table(number: int, contrast: ContrastFinding) -> Table:
 
 
 def _effect_row(pair: PairFinding, found: PairEffect, contrast: ContrastFinding) -> tuple[Cell, ...]:
-    label = METRIC_LABELS[found.metric]
+    label = found.metric.label
     head = _head_cells(pair.pair, contrast)
     effect = found.effect
     if effect is None:
@@ -147,7 +145,7 @@ def _effect_row(pair: PairFinding, found: PairEffect, contrast: ContrastFinding)
             *[number_cell(None)] * 4,
         )
     if effect.scale == "difference":
-        unit = METRICS[found.metric].unit
+        unit = found.metric.unit
         label = f"Δ {metric_title(found.metric, DisplayUnit(1.0, 'pp' if unit == '%' else unit))}"
     pairs_text = f"{len(effect.pairing.blocks)} blocks" if found.images is None else f"{found.images.pairs.n} images"
     lost = effect.pairing.only_candidate + effect.pairing.only_baseline
@@ -183,7 +181,7 @@ def _image_table(number: int, contrast: ContrastFinding) -> Table:
                 rows.append(
                     (
                         *_head_cells(pair.pair, contrast),
-                        text_cell(METRIC_LABELS[found.metric]),
+                        text_cell(found.metric.label),
                         estimate_cell(images.estimate, signed=True),
                         number_cell(images.pairs.n, note=note),
                         number_cell(images.pairs.only_candidate),

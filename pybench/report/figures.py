@@ -17,7 +17,7 @@ from pybench.catalogue.workloads import WORKLOADS, Workload, judge_of
 from pybench.dataset import Dataset
 from pybench.report.canvas import GREY, WIDTH_INCH, Picture, label_rows, pick, picture, plain_log_ticks, style
 from pybench.report.forest import draw_forests
-from pybench.report.labels import METRIC_LABELS, case_text, naming_factors, varying_factors
+from pybench.report.labels import case_text, naming_factors, varying_factors
 from pybench.report.numbers import DisplayUnit, display_unit
 from pybench.report.path_figure import draw_paths
 
@@ -63,6 +63,7 @@ def _draw_cases(workload: Workload, cases: Sequence[CaseFinding]) -> Picture:
     factors = naming_factors([case.case for case in cases])
     name = str(workload.headline)
     findings = [case.metrics[name] for case in cases]
+    label = findings[0].metric.label
     unit = display_unit(findings[0].metric.unit, [value for finding in findings for value in finding.points.values()])
     figure, axes = plt.subplots(figsize=(WIDTH_INCH, 0.75 + 0.27 * len(cases)))
     for row, finding in enumerate(findings):
@@ -73,13 +74,13 @@ def _draw_cases(workload: Workload, cases: Sequence[CaseFinding]) -> Picture:
         plain_log_ticks(axes)
     else:
         axes.set_xlim(left=0)
-    axes.set_xlabel(f"{METRIC_LABELS[name]}" + ("" if unit.name in ("1", "1/s") else f" ({unit.name})"))
+    axes.set_xlabel(label + ("" if unit.name in ("1", "1/s") else f" ({unit.name})"))
     scale = "The axis is logarithmic." if axes.get_xscale() == "log" else ""
     parts = "every repetition (grey), their mean and its 95 % interval (colour)"
-    caption = f"{METRIC_LABELS[name]} of each case: {parts}. {scale}"
+    caption = f"{label} of each case: {parts}. {scale}"
     return picture(
         f"{workload.name}-{name.rsplit('_', 1)[0]}",
-        f"{workload.label}: {METRIC_LABELS[name].lower()}",
+        f"{workload.label}: {label.lower()}",
         caption.strip(),
         figure,
     )

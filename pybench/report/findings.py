@@ -8,7 +8,7 @@ nothing ran) it says in words instead of leaving a gap.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -20,10 +20,9 @@ from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.coverage import Coverage
 from pybench.dataset import Dataset
 from pybench.report.contrast_tables import TONES, context_factors, subjects
-from pybench.report.labels import METRIC_LABELS, bound_text, case_text, criterion_label, pair_texts, varying_factors
+from pybench.report.labels import bound_text, case_text, criterion_label, pair_texts, varying_factors
 from pybench.report.numbers import display_unit, factor_above_one, format_estimate, format_p
 from pybench.report.trust_tables import guard_text
-from pybench.units import METRICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +129,13 @@ def _effect_text(pair: PairFinding) -> str:
     effect = found.effect
     ratio = effect.scale == "ratio"
     number = _estimate_text(effect.estimate, signed=not ratio, ratio=ratio)
-    text = f"{METRIC_LABELS[name]} {number}{'' if ratio else ' pp'}"
+    text = f"{found.metric.label} {number}{'' if ratio else ' pp'}"
     lower, upper = effect.estimate.lower, effect.estimate.upper
     null = 1.0 if ratio else 0.0
     if lower is None or upper is None:
         return f"{text}; one repetition gives no interval." + _device_text(pair)
     if not lower <= null <= upper:
-        better = (effect.estimate.value > null) == (METRICS[name].better == "higher")
+        better = (effect.estimate.value > null) == (found.metric.better == "higher")
         return f"{text}: {'better' if better else 'worse'} than the baseline." + _device_text(pair)
     seen = (
         ""
@@ -171,7 +170,7 @@ def _case_sentences(analysis: Analysis) -> list[Sentence]:
         unit = display_unit(finding.metric.unit, [finding.estimate.value])
         number = _estimate_text(finding.estimate.scaled(1 / unit.scale), signed=False, ratio=False)
         lead = ", ".join(part for part in (case.case.workload, case_text(case.case, varying_factors(same))) if part)
-        sentences.append(Sentence(lead, f"{METRIC_LABELS[name].lower()} {number} {unit.name}.", "neutral"))
+        sentences.append(Sentence(lead, f"{finding.metric.label.lower()} {number} {unit.name}.", "neutral"))
     return sentences
 
 
@@ -202,6 +201,7 @@ def _doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Se
                 "Invalid values", f"{invalid} values were measured and do not count; they are listed by reason.", "bad"
             )
         )
+    found += unknown_metrics(analysis.unknown)
     if dataset.plan.repetitions == 1:
         found.append(
             Sentence(
@@ -223,6 +223,15 @@ def _doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Se
         listed = ", ".join(f"{code.replace('_', ' ')} ({count})" for code, count in codes.iter_rows())
         found.append(Sentence("Cautions, with the runs that carry them", f"{listed}.", "neutral"))
     return found
+
+
+def unknown_metrics(unknown: Mapping[str, int]) -> list[Sentence]:
+    """One sentence where runs store metrics that this pybench has no row of."""
+    if not unknown:
+        return []
+    listed = ", ".join(f"{name} ({values} values)" for name, values in sorted(unknown.items()))
+    text = f"this pybench knows nothing of {listed}. They are in the stored runs, and in no table or figure."
+    return [Sentence("Unknown metrics", text, "bad")]
 
 
 def _token_doubts(analysis: Analysis) -> list[Sentence]:

@@ -14,6 +14,7 @@ from pybench.analysis import Analysis
 from pybench.analysis.contrasts import ContrastFinding
 from pybench.analysis.estimate import Estimate
 from pybench.analysis.verdicts import CaseVerdict, Verdict
+from pybench.catalogue.metrics import METRICS
 from pybench.criteria import Criterion
 from pybench.report.canvas import (
     BLUE,
@@ -27,8 +28,7 @@ from pybench.report.canvas import (
     plain_log_ticks,
 )
 from pybench.report.contrast_tables import context_factors, subjects
-from pybench.report.labels import METRIC_LABELS, bound_text, case_text, criterion_label, pair_texts
-from pybench.units import METRICS
+from pybench.report.labels import bound_text, case_text, criterion_label, pair_texts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,10 +88,9 @@ def _panels(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[
                 marks.append(None)
             else:
                 marks.append(_Mark(None if found.effect is None else found.effect.estimate, None, found.why_none))
-        ratio = METRICS[name].scale == "ratio"
-        panels.append(
-            _Panel(f"{METRIC_LABELS[name]} {'ratio' if ratio else 'difference (pp)'}", ratio, None, tuple(marks))
-        )
+        metric = METRICS[name]
+        ratio = metric.scale == "ratio"
+        panels.append(_Panel(f"{metric.label} {'ratio' if ratio else 'difference (pp)'}", ratio, None, tuple(marks)))
     return panels
 
 

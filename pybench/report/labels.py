@@ -1,77 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short names of metrics, outcomes and verdicts for tables and figures; the closed lists are `pybench.units` and
-`rundir`.
-
-A test holds the names to `METRICS`. What a metric is exactly stands in its `meaning`, which the report prints once.
-"""
+"""Names of metrics, criteria and cases for tables and figures. A metric's label is in its row of the catalogue."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from pybench.case import Case
+from pybench.catalogue.metrics import METRICS, Metric
 from pybench.criteria import Criterion, Pair, idle_factors
 from pybench.factors import FACTORS
 from pybench.report.numbers import DisplayUnit, format_plain
 
-METRIC_LABELS = {
-    "latency_mean_ms": "Mean latency",
-    "latency_p50_ms": "p50 latency",
-    "latency_p95_ms": "p95 latency",
-    "latency_p99_ms": "p99 latency",
-    "latency_depth1_p50_ms": "p50 latency alone",
-    "latency_depth1_p99_ms": "p99 latency alone",
-    "enqueue_p50_ms": "p50 enqueue time",
-    "throughput_samples_per_s": "Samples/s",
-    "throughput_tokens_per_s": "Tokens/s",
-    "text_mb_per_s": "Text rate",
-    "bandwidth_gb_per_s": "Bandwidth",
-    "wait_share_ratio": "Share waiting",
-    "cpu_cores_ratio": "CPU cores in use",
-    "peak_host_bytes": "Peak host memory",
-    "peak_device_bytes": "Peak device memory",
-    "model_bytes": "Model size",
-    "build_s": "Engine build time",
-    "compile_s": "Compile time",
-    "gpu_energy_j": "GPU energy",
-    "gpu_energy_per_sample_j": "GPU energy/sample",
-    "gpu_energy_per_token_j": "GPU energy/token",
-    "gpu_energy_per_gb_j": "GPU energy/GB",
-    "gpu_tokens_per_s_per_w": "Tokens/s/W (GPU)",
-    "gpu_net_energy_j": "GPU energy above idle",
-    "gpu_net_energy_per_sample_j": "GPU energy above idle/sample",
-    "gpu_net_energy_per_token_j": "GPU energy above idle/token",
-    "gpu_net_energy_per_gb_j": "GPU energy above idle/GB",
-    "gpu_tail_energy_j": "GPU energy after the window",
-    "gpu_idle_power_before_w": "GPU idle power before",
-    "gpu_idle_power_after_w": "GPU idle power after",
-    "cpu_energy_j": "CPU energy",
-    "cpu_energy_per_sample_j": "CPU energy/sample",
-    "cpu_energy_per_token_j": "CPU energy/token",
-    "cpu_tokens_per_s_per_w": "Tokens/s/W (CPU)",
-    "cpu_energy_estimate_j": "CPU energy, bounds",
-    "cpu_energy_per_sample_estimate_j": "CPU energy/sample, bounds",
-    "cpu_energy_per_token_estimate_j": "CPU energy/token, bounds",
-    "top1_percent": "Top-1",
-    "top5_percent": "Top-5",
-    "loss_first_nats": "First loss",
-    "loss_last_nats": "Last loss",
-}
 
-
-def metric_title(name: str, unit: DisplayUnit) -> str:
+def metric_title(metric: Metric, unit: DisplayUnit) -> str:
     """`Mean latency (ms)`: a metric as the head of a column."""
-    return METRIC_LABELS[name] if unit.name in ("1", "", "1/s") else f"{METRIC_LABELS[name]} ({unit.name})"
+    return metric.label if unit.name in ("1", "", "1/s") else f"{metric.label} ({unit.name})"
 
 
 def criterion_label(criterion: Criterion) -> str:
     """The number that a criterion bounds: `Speed-up`, `p99 latency ratio`, `Top-1 difference (pp)`."""
     if criterion.inverse and criterion.metric == "latency_mean_ms":
         return "Speed-up"
-    label = METRIC_LABELS[criterion.metric]
+    metric = METRICS[criterion.metric]
     if criterion.kind == "ratio":
-        return f"{label} ratio"
-    return f"{label} difference (pp)" if criterion.metric.endswith("_percent") else f"{label} difference"
+        return f"{metric.label} ratio"
+    return f"{metric.label} difference (pp)" if metric.unit == "%" else f"{metric.label} difference"
 
 
 def bound_text(criterion: Criterion) -> str:

@@ -18,15 +18,14 @@ from typing import Any
 
 from pybench import __version__
 from pybench.analysis import Analysis
+from pybench.catalogue.metrics import METRICS
 from pybench.dataset import Dataset
 from pybench.report.canvas import Picture, inline
 from pybench.report.findings import Findings
-from pybench.report.labels import METRIC_LABELS
 from pybench.report.method import paragraphs
 from pybench.report.numbers import DASH, format_duration
 from pybench.report.protocol_section import ProtocolSection
 from pybench.report.tables import Table
-from pybench.units import METRICS
 
 _STACKED_FROM = 5  # columns with intervals
 _RUNS_SHOWN = 4  # power traces with their budgets on the page; the rest is in files
@@ -170,7 +169,7 @@ def _runs(analysis: Analysis, run_link: str) -> list[dict[str, Any]]:
 def _meanings(analysis: Analysis) -> list[dict[str, str]]:
     used = {name for case in analysis.cases for name in case.metrics}
     return [
-        {"name": name, "label": METRIC_LABELS[name], "meaning": metric.meaning, "unit": metric.unit}
+        {"name": name, "label": metric.label, "meaning": metric.meaning, "unit": metric.unit}
         for name, metric in METRICS.items()
         if name in used
     ]

@@ -10,7 +10,7 @@ from pybench.analysis.protocol import Duel, ProtocolFinding, SampleFinding, Scen
 from pybench.analysis.unpaired import NO_SPREAD
 from pybench.case import Case
 from pybench.factors import FACTORS
-from pybench.report.labels import METRIC_LABELS, case_text, metric_title, varying_factors
+from pybench.report.labels import case_text, metric_title, varying_factors
 from pybench.report.numbers import DASH, display_unit, format_p
 from pybench.report.tables import (
     Cell,
@@ -21,7 +21,6 @@ from pybench.report.tables import (
     number_cell,
     text_cell,
 )
-from pybench.units import METRICS
 
 
 def protocol_tables(finding: ProtocolFinding) -> list[Table]:
@@ -53,7 +52,7 @@ def _head(finding: ProtocolFinding, setting: Setting, scenario: Scenario, label:
     place = ", ".join(part for part in (setting_text(finding, setting), _several(finding, setting)) if part)
     return (
         Cell(place or "all", csv=(setting.cases[0].id,)),
-        Cell(label or METRIC_LABELS[scenario.metric], csv=(scenario.metric,)),
+        Cell(label or scenario.metric.label, csv=(scenario.metric.name,)),
     )
 
 
@@ -82,7 +81,7 @@ def _sample_table(finding: ProtocolFinding) -> Table:
     rows = []
     for setting, scenario in _scenarios(finding):
         values = [sample.estimate.value for sample in scenario.samples if sample.estimate is not None]
-        unit = display_unit(METRICS[scenario.metric].unit, values)
+        unit = display_unit(scenario.metric.unit, values)
         for sample in scenario.samples:
             cells = (
                 *_head(finding, setting, scenario, metric_title(scenario.metric, unit)),

@@ -14,11 +14,11 @@ from pybench.analysis.protocol import ProtocolFinding
 from pybench.analysis.trade_offs import Figure, Standing, TradeOff
 from pybench.analysis.verdicts import Verdict
 from pybench.case import Case
+from pybench.catalogue.metrics import METRICS
 from pybench.criteria import Contrast
 from pybench.factors import FACTORS
 from pybench.report.contrast_tables import TONES
 from pybench.report.labels import (
-    METRIC_LABELS,
     bound_text,
     case_text,
     constant_factors,
@@ -37,7 +37,7 @@ from pybench.report.tables import (
     symmetric_cell,
     text_cell,
 )
-from pybench.units import MEGA, METRICS
+from pybench.units import MEGA
 
 STANDING_TONES = {
     Standing.ADVANTAGEOUS: "good",
@@ -213,7 +213,7 @@ def _full_table(name: str, contrast: Contrast, rows: Sequence[TradeOff]) -> Tabl
         metric: display_unit(METRICS[metric].unit, [f.value for row in rows if (f := row.figures[metric].estimate)])
         for metric in shown
     }
-    heads = {metric: metric_title(metric, units[metric]) for metric in shown}
+    heads = {metric: metric_title(METRICS[metric], units[metric]) for metric in shown}
     heads |= {"model_bytes": f"{_engine(rows)} ({units['model_bytes'].name})"} if "model_bytes" in units else {}
     columns = (
         Column(_head(contrast), ("case", "case_id")),
@@ -241,9 +241,9 @@ def _full_table(name: str, contrast: Contrast, rows: Sequence[TradeOff]) -> Tabl
 
 
 def _mean_cell(figure: Figure, metric: str, unit: Any) -> Cell:
-    if metric.endswith("_percent"):
+    if METRICS[metric].unit == "%":
         return estimate_cell(figure.estimate, unit=unit, why_none=figure.why_none)
-    if metric == "model_bytes" and figure.estimate is not None:  # counted: repetitions that are equal are no doubt here
+    if METRICS[metric].is_counted and figure.estimate is not None:  # repetitions that are equal are no doubt here
         return number_cell(figure.estimate.value, text=format_fixed(figure.estimate.value / unit.scale, 2))
     return symmetric_cell(figure.estimate, unit=unit, why_none=figure.why_none)
 
@@ -283,7 +283,7 @@ def _head(contrast: Contrast) -> str:
 
 
 def _engine(rows: Sequence[TradeOff]) -> str:
-    return "Engine" if all(row.case.runtime in _ENGINES for row in rows) else METRIC_LABELS["model_bytes"]
+    return "Engine" if all(row.case.runtime in _ENGINES for row in rows) else METRICS["model_bytes"].label
 
 
 def _notes(contrast: Contrast, rows: Sequence[TradeOff], batches: Sequence[int]) -> list[str]:

@@ -14,7 +14,7 @@ from pybench.analysis.build_variance import BuildVariance
 from pybench.cautions import CautionCode
 from pybench.coverage import STATES, Coverage
 from pybench.dataset import Dataset
-from pybench.report.labels import METRIC_LABELS, case_text, varying_factors
+from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_p
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
 from pybench.rundir import COVERING
@@ -220,7 +220,7 @@ def builds_table(analysis: Analysis) -> Table:
     rows = tuple(
         (
             Cell(case_text(finding.cases[0], names) or "all", csv=(finding.cases[0].id,)),
-            Cell(METRIC_LABELS[finding.metric], csv=(finding.metric,)),
+            Cell(finding.metric.label, csv=(finding.metric.name,)),
             number_cell(len(finding.cases)),
             _blocks_cell(finding),
             _deviation_cell(finding.between, finding.is_relative),

@@ -22,6 +22,7 @@ from types import TracebackType
 
 from pybench import measure
 from pybench.case import Case
+from pybench.catalogue.metrics import METRICS, Amount
 from pybench.cautions import Caution, CautionCode
 from pybench.factors import BOARD_SETTINGS
 from pybench.measure.cpu_time import own_cpu_s
@@ -35,8 +36,6 @@ TIMING, ALONE, ENERGY = "timing", "timing_depth1", "energy"
 # trtexec warns from here on (samples/common/sampleReporting.cpp): the host then decides how fast the GPU is fed.
 HOST_BOUND_SHARE = 0.8
 OVERLOADED_SHARE = 0.95  # of the window in which something ran, with arrivals that do not wait for it
-ENERGIES = ("gpu_energy", "gpu_net_energy", "cpu_energy")  # what is also told for one sample, token, GB
-RATED = ("gpu_energy", "cpu_energy")  # what tokens are also told for a joule of
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,7 @@ class Recorder:
 
     def _energy_metrics(self, amounts: Amounts) -> dict[str, Measured]:
         window = next(window for window in self._session.windows if window.name == self._energy_window)
-        done = {
+        done: dict[Amount, float] = {
             "sample": amounts.samples * window.iterations,
             "token": amounts.tokens * window.iterations,
             "gb": amounts.copied_bytes * window.iterations / GIGA,
@@ -207,16 +206,12 @@ class Recorder:
         metrics = {}
         for quantity in self._energies:
             metrics[quantity.name] = measured(quantity)
-            stem, estimate = quantity.name.removesuffix("_j"), ""
-            if stem.endswith("_estimate"):
-                stem, estimate = stem.removesuffix("_estimate"), "_estimate"
-            for unit, count in done.items():
-                if count and stem in ENERGIES and (unit != "gb" or stem.startswith("gpu")):
-                    name = f"{stem}_per_{unit}{estimate}_j"
-                    metrics[name] = measured(quantity.scaled(name, 1 / count))
-            if done["token"] and not estimate and stem in RATED:
-                name = f"{stem.removesuffix('_energy')}_tokens_per_s_per_w"
-                metrics[name] = _tokens_per_joule(quantity, done["token"])
+            for metric in METRICS.values():
+                count = done[metric.per] if metric.per is not None and metric.of == quantity.name else 0
+                if count and metric.is_inverse:
+                    metrics[metric.name] = _amount_per_joule(quantity, count)
+                elif count:
+                    metrics[metric.name] = measured(quantity.scaled(metric.name, 1 / count))
         return metrics
 
 
@@ -265,12 +260,12 @@ def measured(quantity: Quantity) -> Measured:
     )
 
 
-def _tokens_per_joule(quantity: Quantity, tokens: float) -> Measured:
-    """Tokens a second for one watt, which is tokens for one joule; its relative uncertainty is the energy's."""
+def _amount_per_joule(quantity: Quantity, amount: float) -> Measured:
+    """Tokens per second and watt are tokens per joule. The relative uncertainty is that of the energy."""
     if not quantity.value:
         reason = "; ".join(quantity.reasons) or "no energy was counted in the window"
         return Measured(window=quantity.window, method=quantity.method, reason=reason)
-    value = tokens / quantity.value
+    value = amount / quantity.value
     within, absolute = (
         None if u_j is None else value * u_j / quantity.value for u_j in (quantity.u_within, quantity.u_absolute)
     )

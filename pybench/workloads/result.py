@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pybench.case import Case
+from pybench.catalogue.metrics import METRICS
 from pybench.cautions import Caution
-from pybench.units import METRICS
 
 if TYPE_CHECKING:
     from pybench.measure import SensorProfile
@@ -74,7 +74,7 @@ class Verdict:
 class Result:
     """Everything a workload found.
 
-    `metrics`: by name of `pybench.units.METRICS`. `windows`: name -> {begin_ns, end_ns, iterations}. `labels`: facts
+    `metrics`: by name of a row of `METRICS`. `windows`: name -> {begin_ns, end_ns, iterations}. `labels`: facts
     that are no numbers (device, ids_sha256, providers). `measuring`: what measured and what it found of the machine,
     for environment.json. `energy_budget`: where the GPU's joules come from, for energy.json; None without a GPU.
     `tables`: file stem (`iterations`, `iterations_depth1`, `predictions`, `power_samples`, `power_polled`,

@@ -29,7 +29,7 @@ def split(values: NDArray[np.float64], metric: str = "latency_mean_ms") -> Build
         (case.id, metric): Cell(values=dict(enumerate(map(float, row))))
         for case, row in zip(cases, values, strict=True)
     }
-    (found,) = split_variances(cases, Measurements(cells, {}))
+    (found,) = split_variances(cases, Measurements(cells, {}, {}))
     return found
 
 
@@ -107,7 +107,7 @@ def test_a_block_that_lacks_a_build_is_left_out_and_counted() -> None:
     values[0][4] = 1e6  # whatever stands there does not count
     runs = [*values, {1: 1.0}]  # one run makes no build
     cells = {(case.id, "latency_mean_ms"): Cell(values=own) for case, own in zip(cases, runs, strict=True)}
-    (found,) = split_variances(cases, Measurements(cells, {}))
+    (found,) = split_variances(cases, Measurements(cells, {}, {}))
     assert (found.blocks, found.blocks_left_out, len(found.cases)) == (3, 1, 2)
     assert found.share == whole.share
 
@@ -116,13 +116,13 @@ def test_builds_that_share_fewer_than_two_blocks_are_not_split() -> None:
     cases = [INFER.with_factors(build=index) for index in (1, 2)]
     runs = ({1: 1.0, 2: 1.1, 3: 1.2}, {3: 1.1, 4: 1.0, 5: 1.3})
     cells = {(case.id, "latency_mean_ms"): Cell(values=own) for case, own in zip(cases, runs, strict=True)}
-    assert split_variances(cases, Measurements(cells, {})) == ()
+    assert split_variances(cases, Measurements(cells, {}, {})) == ()
 
 
 def test_runs_without_any_spread_in_a_block_have_nothing_to_be_set_against() -> None:
     cases = [INFER.with_factors(build=index) for index in (1, 2)]
     cells = {(case.id, "latency_mean_ms"): Cell(values={1: 1.0 * case.build, 2: 1.1 * case.build}) for case in cases}
-    assert split_variances(cases, Measurements(cells, {})) == ()
+    assert split_variances(cases, Measurements(cells, {}, {})) == ()
 
 
 def test_builds_of_different_engines_are_not_mixed(tmp_path: Path) -> None:

@@ -10,13 +10,17 @@ from pathlib import Path
 import pytest
 
 from pybench.analysis import Analysis, analyse
+from pybench.analysis.comparison import compare
 from pybench.analysis.contrasts import PairEffect
-from pybench.analysis.measurements import collect, validity_of
+from pybench.analysis.measurements import collect
 from pybench.analysis.verdicts import CaseVerdict, Verdict
 from pybench.case import Case
+from pybench.coverage import measure
 from pybench.dataset import load
 from pybench.errors import CorruptError
-from pybench.units import METRICS
+from pybench.report.findings import describe
+from pybench.rundir import SUMMARY
+from pybench.storage import write_json
 from pybench.workloads.result import Measured
 from pybench.workloads.result import Verdict as Validity
 from tests.support.campaigns import (
@@ -145,11 +149,6 @@ def test_everything_can_be_stored_as_json(typical: Analysis) -> None:
     assert len(stored["cases"]) == 12
 
 
-def test_every_metric_rests_on_a_known_validity() -> None:
-    assert {validity_of(name) for name in METRICS} == {"timing", "energy", "accuracy", None}
-    assert validity_of("gpu_tokens_per_s_per_w") == "energy"
-
-
 # --- made to order ---------------------------------------------------------------------------------------------------
 
 
@@ -176,6 +175,35 @@ def test_invalid_values_are_excluded_and_counted_by_reason(tmp_path: Path) -> No
     effect = analysis.contrasts[0].pairs[0].effects["latency_mean_ms"].effect
     assert effect is not None
     assert (effect.pairing.blocks, effect.pairing.only_candidate, effect.pairing.only_baseline) == ((1, 3, 4), 1, 0)
+
+
+def test_processor_time_does_not_rest_on_the_energy_sensor(tmp_path: Path) -> None:
+    builder = _pair(tmp_path, blocks=3)
+    for block in (1, 2, 3):
+        measured = {"cpu_cores_ratio": 1.5, "cpu_energy_j": 3.0}
+        builder.run(INFER, block, measured, valid={"energy": Validity(False, ("window_too_short",))})
+    metrics = analyse(load(builder.path)).cases[0].metrics
+    cores = metrics["cpu_cores_ratio"].estimate
+    assert cores is not None
+    assert (cores.value, cores.n) == (1.5, 3)
+    assert metrics["cpu_energy_j"].why_none == "energy: window_too_short"
+
+
+def test_a_metric_without_a_row_is_counted_and_named(tmp_path: Path) -> None:
+    """As a later pybench, or a package of the user's own, may have stored it."""
+    builder = _pair(tmp_path, blocks=2, declared=None)
+    for block in (1, 2):
+        run = builder.run(INFER, block, {"latency_mean_ms": 2.0})
+        stored = json.loads(run.file(SUMMARY).read_text())
+        stored["metrics"]["acme_widgets_per_s"] = {**stored["metrics"]["latency_mean_ms"], "unit": "1/s"}
+        write_json(run.file(SUMMARY), stored)
+    dataset = load(builder.path)
+    analysis = analyse(dataset)
+    assert analysis.as_json()["unknown_metrics"] == {"acme_widgets_per_s": 2}
+    assert compare(dataset, dataset).as_json()["unknown_metrics"] == {"acme_widgets_per_s": 4}
+    assert analysis.cases[0].metrics.keys() == {"latency_mean_ms"}
+    (doubt,) = [one.plain for one in describe(dataset, analysis, measure(dataset)).doubts if "Unknown" in one.lead]
+    assert "acme_widgets_per_s (2 values)" in doubt
 
 
 def test_a_run_of_the_wrong_precision_counts_for_nothing(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_every_pair_is_what_scipy_says(papers: Dataset, finding: ProtocolFinding
             for duel in scenario.duels:
                 if duel.test is None:
                     continue
-                first, second = (values_of(papers, case, scenario.metric) for case in (duel.first, duel.second))
+                first, second = (values_of(papers, case, scenario.metric.name) for case in (duel.first, duel.second))
                 normal = all(stats.shapiro(side).pvalue >= 0.05 for side in (first, second))
                 judge = stats.ttest_ind(first, second, equal_var=False) if normal else stats.mannwhitneyu(first, second)
                 assert duel.test.p_value == pytest.approx(judge.pvalue, rel=1e-9)
@@ -72,7 +72,7 @@ def test_anova_runs_in_the_one_scenario_whose_assumptions_hold(finding: Protocol
     for setting in finding.settings:
         for scenario in setting.scenarios:
             if scenario.variances is not None:
-                ran[setting.cases[0].batch, scenario.metric] = scenario.variances.why_omitted
+                ran[setting.cases[0].batch, scenario.metric.name] = scenario.variances.why_omitted
                 assert all((duel.p_tukey is None) == (scenario.variances.p_value is None) for duel in scenario.duels)
     assert [key for key, why in ran.items() if why is None] == [(8, "latency_mean_ms")]
     assert "Brown-Forsythe" in str(ran[1, "latency_mean_ms"])
@@ -81,7 +81,7 @@ def test_anova_runs_in_the_one_scenario_whose_assumptions_hold(finding: Protocol
 
 
 def test_a_case_without_valid_values_has_its_reason_in_place_of_a_test(finding: ProtocolFinding) -> None:
-    scenario = next(s for s in finding.settings[0].scenarios if s.metric == "gpu_energy_per_sample_j")
+    scenario = next(s for s in finding.settings[0].scenarios if s.metric.name == "gpu_energy_per_sample_j")
     assert scenario.samples[3].why_none == "energy: window_too_short"
     without = [duel for duel in scenario.duels if duel.first.precision == "int8+fp16"]
     assert [(duel.test, duel.p_adjusted, duel.why_none) for duel in without] == [
@@ -129,11 +129,11 @@ def test_the_second_papers_protocol_tests_all_pairs_by_ranks(tmp_path: Path) -> 
     dataset = load(builder.path)
     (found,) = analyse(dataset).protocols
     (scenario,) = found.settings[0].scenarios
-    assert scenario.metric == "throughput_tokens_per_s"
+    assert scenario.metric.name == "throughput_tokens_per_s"
     assert len(scenario.duels) == 3
     assert scenario.variances is None
     for duel in scenario.duels:
-        sides = [values_of(dataset, one, scenario.metric) for one in (duel.first, duel.second)]
+        sides = [values_of(dataset, one, scenario.metric.name) for one in (duel.first, duel.second)]
         assert duel.test is not None
         assert duel.test.p_value == pytest.approx(stats.mannwhitneyu(*sides).pvalue)
     assert all(one.estimate is not None and one.estimate.method == "BCa bootstrap" for one in scenario.samples)

@@ -7,8 +7,8 @@ from dataclasses import asdict, fields
 import pytest
 
 from pybench.catalogue.code import named_code
+from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.workloads import WORKLOADS, Workload, judge_of
-from pybench.units import METRICS
 
 
 def test_a_row_comes_back_from_json() -> None:

@@ -9,12 +9,12 @@ from math import hypot, sqrt
 import numpy as np
 import pytest
 
+from pybench.catalogue.metrics import METRICS
 from pybench.measure.gpu_energy import BoardEnergy, board_energy
 from pybench.measure.plain_methods import PLAIN_METHODS
 from pybench.measure.quantity import Quantity
 from pybench.measure.trace import Trace
 from pybench.measure.windows import Window
-from pybench.units import METRICS
 from tests.measure.recordings import H200
 from tests.oracles.simulated_board import SimulatedBoard
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from pybench.catalogue.metrics import METRICS
 from pybench.measure import Session, Window, monotonic_ns
 from pybench.measure.cpu_energy import CpuEnergy
 from pybench.measure.gpu_energy import board_energy
@@ -21,7 +22,6 @@ from pybench.measure.plain_methods import measure_tick_s
 from pybench.measure.quantity import Quantity
 from pybench.measure.rapl import Accumulator
 from pybench.measure.trace import PolledChannel, SampleChannel, Trace, read_trace
-from pybench.units import METRICS
 from tests.measure.fake_rapl import RANGE_UJ, Machine
 from tests.measure.recordings import H200, recording
 from tests.measure.replay import TRACE, UUID

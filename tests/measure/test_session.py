@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from pybench import measure
+from pybench.catalogue.metrics import METRICS
 from pybench.cautions import CautionCode
 from pybench.errors import UsageError
 from pybench.measure import Quantity, Session
-from pybench.units import METRICS
 from tests.measure.replay import TRACE, UUID
 from tests.support.waiting import wait_for
 

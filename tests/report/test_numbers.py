@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 
 from pybench.analysis.estimate import Estimate
-from pybench.report.labels import METRIC_LABELS
 from pybench.report.numbers import (
     display_unit,
     factor_above_one,
@@ -17,7 +16,6 @@ from pybench.report.numbers import (
     format_p,
     format_plain,
 )
-from pybench.units import METRICS
 
 
 @pytest.mark.parametrize(
@@ -89,10 +87,6 @@ def test_bounds_are_two_ends() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(45, "45 s"), (730, "12 min"), (12345, "3.4 h")])
 def test_durations(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
-
-
-def test_every_metric_has_a_label() -> None:
-    assert set(METRIC_LABELS) == set(METRICS)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from pybench.case import Case
+from pybench.catalogue.metrics import METRICS
 from pybench.measure import ASSUMED, GraphReplayer
 from pybench.measure.quantity import Quantity
-from pybench.units import METRICS
 from pybench.workloads.doubts import BusyWatch, judge_energy, judge_timing
 from pybench.workloads.recording import Amounts, measured, record
 from pybench.workloads.result import Result

@@ -1,0 +1,493 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every metric that a run can have: what it is, its unit, which direction is better, what it rests on.
+
+The order of the rows is the order of tables, and of the sections of docs/metrics.md, which is made of them.
+SI inside Python; the unit is the last part of the metric's name. A rate or ratio says so in its unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pybench.catalogue.rows import Rows
+
+Better = Literal["lower", "higher", "none"]
+RestsOn = Literal["timing", "energy", "accuracy"]
+Group = Literal["time", "memory and size", "energy of the GPU", "energy of the CPU", "accuracy", "training"]
+Amount = Literal["sample", "token", "gb"]
+
+GPU: Group = "energy of the GPU"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One kind of number.
+
+    name: as stored
+    group: the section of the documents that it is in
+    unit: of the stored value; 1 for a ratio
+    better: the direction that ratios, criteria and `compare` judge by; `none` marks context that is not judged
+    label: a few words for the heads of columns and axes
+    meaning: one phrase that is exact
+    rests_on: the validity of a run without which the value does not count, next to `precision`, on which every value
+        rests; None: no other
+    scale: how two values are compared
+    of: the total that it is made of, `gpu_energy_j` for the energy of one sample; None: it is made of no other metric
+    per: of what that total is told for one
+    is_inverse: what the total is spent on, divided by the total, instead of the total divided by that
+    is_counted: counted, not sampled: values that are equal in all runs are exact
+    is_interval: only ever an interval without a value: an estimate, which is never added to a measured number
+    hit_column: the column of predictions that it is the share of true values of; then images are its unit, not runs
+    """
+
+    name: str
+    group: Group
+    unit: str
+    better: Better
+    label: str
+    meaning: str
+    rests_on: RestsOn | None
+    scale: Literal["ratio", "difference"] = "ratio"
+    of: str | None = None
+    per: Amount | None = None
+    is_inverse: bool = False
+    is_counted: bool = False
+    is_interval: bool = False
+    hit_column: str | None = None
+
+    @property
+    def mean(self) -> Literal["geometric", "arithmetic"]:
+        """How the values of runs are averaged. A geometric mean needs values above 0; else it is arithmetic."""
+        return "geometric" if self.scale == "ratio" else "arithmetic"
+
+    @property
+    def has_board_gain(self) -> bool:
+        """Whether the unknown gain of one GPU board's sensor is in it: it cancels in ratios on that board."""
+        return self.group == GPU
+
+
+_ROWS = (
+    # --- time ---
+    Metric(
+        name="latency_mean_ms",
+        group="time",
+        unit="ms",
+        better="lower",
+        label="Mean latency",
+        meaning="mean time of one iteration",
+        rests_on="timing",
+    ),
+    Metric(
+        name="latency_p50_ms",
+        group="time",
+        unit="ms",
+        better="lower",
+        label="p50 latency",
+        meaning="median time of one iteration; the mean of the two middle ones if their number is even",
+        rests_on="timing",
+    ),
+    Metric(
+        name="latency_p95_ms",
+        group="time",
+        unit="ms",
+        better="lower",
+        label="p95 latency",
+        meaning="95th percentile of iteration times, by trtexec's rule",
+        rests_on="timing",
+    ),
+    Metric(
+        name="latency_p99_ms",
+        group="time",
+        unit="ms",
+        better="lower",
+        label="p99 latency",
+        meaning="99th percentile of iteration times, by trtexec's rule",
+        rests_on="timing",
+    ),
+    Metric(
+        name="latency_depth1_p50_ms",
+        group="time",
+        unit="ms",
+        better="lower",
+        label="p50 latency alone",
+        meaning="median time of one graph replay with no other in flight, from its launch until the host sees its end",
+        rests_on="timing",
+    ),
+    Metric(
+        name="latency_depth1_p99_ms",
+        group="time",
+        unit="ms",
+        better="lower",
+        label="p99 latency alone",
+        meaning="99th percentile of graph replays with no other in flight, from the launch until the host sees the end",
+        rests_on="timing",
+    ),
+    Metric(
+        name="enqueue_p50_ms",
+        group="time",
+        unit="ms",
+        better="lower",
+        label="p50 enqueue time",
+        meaning="median time of the host's call that launches one graph replay",
+        rests_on="timing",
+    ),
+    Metric(
+        name="throughput_samples_per_s",
+        group="time",
+        unit="1/s",
+        better="higher",
+        label="Samples/s",
+        meaning="timed samples, divided by the time from the begin of the first iteration to the end of the last",
+        rests_on="timing",
+    ),
+    Metric(
+        name="throughput_tokens_per_s",
+        group="time",
+        unit="1/s",
+        better="higher",
+        label="Tokens/s",
+        meaning="timed tokens, divided by the time from the begin of the first iteration to the end of the last",
+        rests_on="timing",
+    ),
+    Metric(
+        name="text_mb_per_s",
+        group="time",
+        unit="MB/s",
+        better="higher",
+        label="Text rate",
+        meaning="bytes of text turned into ids, divided by the timing window (1 MB is 10^6 bytes)",
+        rests_on="timing",
+    ),
+    Metric(
+        name="bandwidth_gb_per_s",
+        group="time",
+        unit="GB/s",
+        better="higher",
+        label="Bandwidth",
+        meaning="bytes copied from host to device, divided by the time of the copies (1 GB is 10^9 bytes)",
+        rests_on="timing",
+    ),
+    Metric(
+        name="wait_share_ratio",
+        group="time",
+        unit="1",
+        better="lower",
+        label="Share waiting",
+        meaning="share of the timing window in which the consumer waited for the next batch",
+        rests_on="timing",
+        scale="difference",
+    ),
+    Metric(
+        name="cpu_cores_ratio",
+        group="time",
+        unit="1",
+        better="lower",
+        label="CPU cores in use",
+        meaning="processor time of the worker and of the processes that it started, divided by the timing window",
+        rests_on="timing",
+    ),
+    # --- memory and size ---
+    Metric(
+        name="peak_host_bytes",
+        group="memory and size",
+        unit="bytes",
+        better="lower",
+        label="Peak host memory",
+        meaning="largest resident set of the worker in the timing window",
+        rests_on=None,
+    ),
+    Metric(
+        name="peak_device_bytes",
+        group="memory and size",
+        unit="bytes",
+        better="lower",
+        label="Peak device memory",
+        meaning="largest device memory of the worker",
+        rests_on=None,
+    ),
+    Metric(
+        name="model_bytes",
+        group="memory and size",
+        unit="bytes",
+        better="lower",
+        label="Model size",
+        meaning="size of what the runtime executes: its file, or the parameters where there is no file",
+        rests_on=None,
+        is_counted=True,
+    ),
+    Metric(
+        name="build_s",
+        group="memory and size",
+        unit="s",
+        better="lower",
+        label="Engine build time",
+        meaning="time from the ONNX file to the TensorRT engine on its GPU, without loading TensorRT",
+        rests_on=None,
+    ),
+    Metric(
+        name="compile_s",
+        group="memory and size",
+        unit="s",
+        better="lower",
+        label="Compile time",
+        meaning="time in which the runtime made the model ready: graph passes, compilation with empty caches, capture",
+        rests_on=None,
+    ),
+    # --- energy of the GPU ---
+    Metric(
+        name="gpu_energy_j",
+        group=GPU,
+        unit="J",
+        better="none",
+        label="GPU energy",
+        meaning="energy of the GPU board in the energy window",
+        rests_on="energy",
+    ),
+    Metric(
+        name="gpu_energy_per_sample_j",
+        group=GPU,
+        unit="J",
+        better="lower",
+        label="GPU energy/sample",
+        meaning="energy of the GPU board, divided by the samples of the energy window",
+        rests_on="energy",
+        of="gpu_energy_j",
+        per="sample",
+    ),
+    Metric(
+        name="gpu_energy_per_token_j",
+        group=GPU,
+        unit="J",
+        better="lower",
+        label="GPU energy/token",
+        meaning="energy of the GPU board, divided by the tokens of the energy window",
+        rests_on="energy",
+        of="gpu_energy_j",
+        per="token",
+    ),
+    Metric(
+        name="gpu_energy_per_gb_j",
+        group=GPU,
+        unit="J/GB",
+        better="lower",
+        label="GPU energy/GB",
+        meaning="energy of the GPU board for 10^9 bytes copied",
+        rests_on="energy",
+        of="gpu_energy_j",
+        per="gb",
+    ),
+    Metric(
+        name="gpu_tokens_per_s_per_w",
+        group=GPU,
+        unit="1/J",
+        better="higher",
+        label="Tokens/s/W (GPU)",
+        meaning="tokens per second for each watt of the GPU board, which is tokens per joule",
+        rests_on="energy",
+        of="gpu_energy_j",
+        per="token",
+        is_inverse=True,
+    ),
+    Metric(
+        name="gpu_net_energy_j",
+        group=GPU,
+        unit="J",
+        better="none",
+        label="GPU energy above idle",
+        meaning="energy of the GPU board in the energy window, minus its idle power times the window's length; "
+        "can be negative",
+        rests_on="energy",
+    ),
+    Metric(
+        name="gpu_net_energy_per_sample_j",
+        group=GPU,
+        unit="J",
+        better="lower",
+        label="GPU energy above idle/sample",
+        meaning="energy of the GPU board above its idle power, divided by the samples of the energy window; "
+        "can be negative",
+        rests_on="energy",
+        of="gpu_net_energy_j",
+        per="sample",
+    ),
+    Metric(
+        name="gpu_net_energy_per_token_j",
+        group=GPU,
+        unit="J",
+        better="lower",
+        label="GPU energy above idle/token",
+        meaning="energy of the GPU board above its idle power, divided by the tokens of the energy window; "
+        "can be negative",
+        rests_on="energy",
+        of="gpu_net_energy_j",
+        per="token",
+    ),
+    Metric(
+        name="gpu_net_energy_per_gb_j",
+        group=GPU,
+        unit="J/GB",
+        better="lower",
+        label="GPU energy above idle/GB",
+        meaning="energy of the GPU board above its idle power for 10^9 bytes copied; can be negative",
+        rests_on="energy",
+        of="gpu_net_energy_j",
+        per="gb",
+    ),
+    Metric(
+        name="gpu_tail_energy_j",
+        group=GPU,
+        unit="J",
+        better="none",
+        label="GPU energy after the window",
+        meaning="energy of the GPU board above its idle power, from the end of the energy window until the board is at "
+        "rest; can be negative",
+        rests_on="energy",
+        scale="difference",  # it is often nothing but noise around 0
+    ),
+    Metric(
+        name="gpu_idle_power_before_w",
+        group=GPU,
+        unit="W",
+        better="none",
+        label="GPU idle power before",
+        meaning="power of the GPU board with the model loaded, before any work",
+        rests_on="energy",
+    ),
+    Metric(
+        name="gpu_idle_power_after_w",
+        group=GPU,
+        unit="W",
+        better="none",
+        label="GPU idle power after",
+        meaning="power of the GPU board when it is at rest again, after the work",
+        rests_on="energy",
+    ),
+    # --- energy of the CPU ---
+    Metric(
+        name="cpu_energy_j",
+        group="energy of the CPU",
+        unit="J",
+        better="none",
+        label="CPU energy",
+        meaning="energy of the CPU packages in the energy window, and of their memory where it is counted",
+        rests_on="energy",
+    ),
+    Metric(
+        name="cpu_energy_per_sample_j",
+        group="energy of the CPU",
+        unit="J",
+        better="lower",
+        label="CPU energy/sample",
+        meaning="energy of the CPU packages, divided by the samples of the energy window",
+        rests_on="energy",
+        of="cpu_energy_j",
+        per="sample",
+    ),
+    Metric(
+        name="cpu_energy_per_token_j",
+        group="energy of the CPU",
+        unit="J",
+        better="lower",
+        label="CPU energy/token",
+        meaning="energy of the CPU packages, divided by the tokens of the energy window",
+        rests_on="energy",
+        of="cpu_energy_j",
+        per="token",
+    ),
+    Metric(
+        name="cpu_tokens_per_s_per_w",
+        group="energy of the CPU",
+        unit="1/J",
+        better="higher",
+        label="Tokens/s/W (CPU)",
+        meaning="tokens per second for each watt of the CPU packages, which is tokens per joule",
+        rests_on="energy",
+        of="cpu_energy_j",
+        per="token",
+        is_inverse=True,
+    ),
+    Metric(
+        name="cpu_energy_estimate_j",
+        group="energy of the CPU",
+        unit="J",
+        better="none",
+        label="CPU energy, bounds",
+        meaning="interval for the energy of the CPU packages in the energy window, from assumed bounds of their power; "
+        "no measurement",
+        rests_on="energy",
+        is_interval=True,
+    ),
+    Metric(
+        name="cpu_energy_per_sample_estimate_j",
+        group="energy of the CPU",
+        unit="J",
+        better="none",
+        label="CPU energy/sample, bounds",
+        meaning="interval for the energy of the CPU packages for one sample, from assumed bounds of their power; "
+        "no measurement",
+        rests_on="energy",
+        is_interval=True,
+        of="cpu_energy_estimate_j",
+        per="sample",
+    ),
+    Metric(
+        name="cpu_energy_per_token_estimate_j",
+        group="energy of the CPU",
+        unit="J",
+        better="none",
+        label="CPU energy/token, bounds",
+        meaning="interval for the energy of the CPU packages for one token, from assumed bounds of their power; "
+        "no measurement",
+        rests_on="energy",
+        is_interval=True,
+        of="cpu_energy_estimate_j",
+        per="token",
+    ),
+    # --- accuracy ---
+    Metric(
+        name="top1_percent",
+        group="accuracy",
+        unit="%",
+        better="higher",
+        label="Top-1",
+        meaning="share of images whose most probable class is right",
+        rests_on="accuracy",
+        scale="difference",
+        hit_column="top1_hit",
+    ),
+    Metric(
+        name="top5_percent",
+        group="accuracy",
+        unit="%",
+        better="higher",
+        label="Top-5",
+        meaning="share of images whose right class is among the five most probable ones",
+        rests_on="accuracy",
+        scale="difference",
+        hit_column="top5_hit",
+    ),
+    # --- training ---
+    Metric(
+        name="loss_first_nats",
+        group="training",
+        unit="nat",
+        better="none",
+        label="First loss",
+        meaning="cross-entropy at the first timed step",
+        rests_on=None,
+        scale="difference",
+    ),
+    Metric(
+        name="loss_last_nats",
+        group="training",
+        unit="nat",
+        better="lower",
+        label="Last loss",
+        meaning="cross-entropy at the last timed step",
+        rests_on=None,
+        scale="difference",
+    ),
+)
+
+METRICS = Rows("metric", _ROWS)
