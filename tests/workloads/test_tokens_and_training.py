@@ -144,7 +144,7 @@ def test_training_that_is_not_offered_is_unsupported(changes: dict[str, str], co
 
 
 def test_copies_to_a_gpu_that_is_not_there_are_unsupported() -> None:
-    with pytest.raises(UnsupportedError, match="a host copy would be another measurement") as caught:
+    with pytest.raises(UnsupportedError, match="a copy inside the host would be another measurement") as caught:
         run(Case(workload="h2d", device="cpu", threads=1))
     assert caught.value.code == "no_gpu"
 
