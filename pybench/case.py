@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from pybench.catalogue.models import MODELS, Model
+from pybench.catalogue.runtimes import RUNTIMES, Runtime
 from pybench.catalogue.workloads import WORKLOADS, Workload
 from pybench.factors import FACTORS
 
@@ -108,6 +109,11 @@ class Case:
     def model_row(self) -> Model | None:
         """What is known of the case's model; None: there is no model, or it is a file of the user's."""
         return MODELS.get(self.model or "")
+
+    @property
+    def runtime_row(self) -> Runtime | None:
+        """What is known of the case's runtime; None: nothing executes a model."""
+        return None if self.runtime is None else RUNTIMES[self.runtime]
 
     def title(self, names: tuple[str, ...] | None = None) -> str:
         """A line for people: the given factors, or all chosen ones but the protocol's, as `value` or `name=value`."""

@@ -10,26 +10,20 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pybench.catalogue.models import MODELS
+from pybench.catalogue.precisions import PRECISIONS
+from pybench.catalogue.runtimes import COMPILE_MODES, PROVIDERS, RUNTIMES
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup
 
-RUNTIMES = ("tensorrt", "onnxruntime", "torch", "torch-compile", "torch-graph", "torch-tensorrt")
-PRECISIONS = (
-    "fp32", "tf32", "fp16", "bf16", "int8", "fp8", "int8+fp16", "int8+bf16", "fp8+fp16", "fp8+bf16",
-    "amp-fp16", "amp-bf16",
-)  # fmt: skip
 SYNTHETIC = "synthetic-100"  # a generated set of images: docs/method.md
 QAT = "qat"  # quantisation-aware training: the weights are trained on with INT8 rounding
 QUANTISERS = ("pybench", "onnxruntime", "modelopt", QAT)
 ARRIVALS = ("closed", "fixed", "poisson")
 LAUNCHES = ("graph", "enqueue")
-PROVIDERS = ("cpu", "cuda", "tensorrt")
-COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 PATHS = ("none", "python", "hf", "rust", "go_rust")
 CALIBRATIONS = ("minmax", "entropy", "percentile", "moving-average")
 # What quantisers other than pybench's own know of that (tests hold the two together).
 CALIBRATIONS_OF = {"onnxruntime": ("minmax", "percentile"), "modelopt": ("minmax", "entropy")}
 
-ENGINE_FACTORS = ("workspace_bytes", "optimisation_level", "aux_streams", "build")  # of what TensorRT builds
 
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
 
@@ -87,8 +81,8 @@ _LIST = (
         (SYNTHETIC,),
         absent="random weights, or those that the model is trained to here",
     ),
-    Factor("runtime", "choice", None, "what executes the model", "model", RUNTIMES),
-    Factor("precision", "choice", "fp32", "the number types that the model computes in", "model", PRECISIONS),
+    Factor("runtime", "choice", None, "what executes the model", "model", tuple(RUNTIMES)),
+    Factor("precision", "choice", "fp32", "the number types that the model computes in", "model", tuple(PRECISIONS)),
     Factor(
         "keep_fp32",
         "text",
@@ -313,15 +307,3 @@ def factors_in(*groups: FactorGroup) -> tuple[str, ...]:
 
 BOARD_SETTINGS = factors_in("board")
 QUANTISING_FACTORS = tuple(name for name in factors_in("quantising") if name != "keep_fp32")  # that has no quantiser
-
-
-def quantised_type(precision: str) -> str | None:
-    """`int8` or `fp8`: what a precision's convolutions and matrix products multiply; None: it is not quantised."""
-    head = precision.partition("+")[0]
-    return head if head in ("int8", "fp8") else None
-
-
-def floating_type(precision: str) -> str:
-    """What a precision computes in where it is not quantised: `fp32` (also of `tf32`), `fp16` or `bf16`."""
-    head, _, rest = precision.removeprefix("amp-").partition("+")
-    return rest or (head if head in ("fp16", "bf16") else "fp32")

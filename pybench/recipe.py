@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
-from pybench.factors import ENGINE_FACTORS, FACTORS, QAT, SYNTHETIC, floating_type, quantised_type
+from pybench.catalogue.precisions import floating_type, quantised_type
+from pybench.catalogue.runtimes import BUILD_FACTORS, RUNTIMES
+from pybench.factors import FACTORS, QAT, SYNTHETIC
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
 RECIPE_VERSION = 8
@@ -25,7 +27,7 @@ CHECKPOINT_FILE = "weights.pt"
 CALIBRATION_FILE = "ranges.json"
 ENGINE_FILE = "model.engine"
 
-RUN_FROM_ONNX = ("onnxruntime", "tensorrt")  # runtimes whose precision is in the ONNX file that they are given
+PYBENCH = "pybench"  # the quantiser that works for every runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,10 @@ def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
     """
     if case.model is None or case.workload_row.model == "none":
         return {}
-    if case.runtime == "tensorrt":
+    opens = None if case.runtime_row is None else case.runtime_row.opens
+    if opens == "engine":
         return {"engine": _engine_of(case, platform)}
-    if case.runtime in RUN_FROM_ONNX:
+    if opens == "onnx":
         model = _onnx_of(case)
         return {} if model is None else {"model": model}
     checkpoint = _checkpoint_of(case)
@@ -86,8 +89,14 @@ def quantiser_of(case: Case) -> str:
 
 
 def default_quantiser(runtime: str | None, provider: str | None) -> str:
-    """onnxruntime's own quantiser is for its own kernels: its ranges are not symmetric, as TensorRT asks."""
-    return "onnxruntime" if runtime == "onnxruntime" and provider != "tensorrt" else "pybench"
+    """A runtime's own quantiser is for its own kernels. pybench's is for the others, and for a backend that takes
+    symmetric ranges only where the own one makes others."""
+    if runtime is None:
+        return PYBENCH
+    row = RUNTIMES[runtime]
+    backend = row.backend(provider, has_gpu=False)
+    symmetric = backend is not None and backend.symmetric_ranges and row.ranges != "symmetric"
+    return PYBENCH if symmetric else row.quantiser
 
 
 def images_of(case: Case) -> str | None:
@@ -146,7 +155,7 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
         ("precision", case.precision),
         ("batch", case.batch),
         ("seq_len", case.seq_len if case.model_row is None or case.model_row.takes_ids else None),
-        *((name, getattr(case, name)) for name in ENGINE_FACTORS),
+        *((name, getattr(case, name)) for name in BUILD_FACTORS),
         ("platform", platform),
         ("images", images_of(case) if is_calibrated else _usual_images_of(case)),
         ("images_sha256", dict(case.sources).get("images") if is_calibrated else None),
@@ -187,16 +196,22 @@ def _quantised(case: Case, exported: Recipe | None) -> Recipe:
     )
     own = _own(case, "model", "images")
     needs = _on(exported)
-    if quantiser == "pybench":
+    if quantiser == PYBENCH:
         needs += (("calibration", Recipe("calibration", CALIBRATION_FILE, calibration, needs, own)),)
     parameters = (
         *calibration,
         ("precision", case.precision),
         ("quantiser", quantiser),
-        ("scheme", "asymmetric" if (quantiser, case.runtime) == ("onnxruntime", "onnxruntime") else "symmetric"),
+        ("scheme", _scheme(case, quantiser)),
         ("keep_fp32", case.keep_fp32),
     )
     return Recipe("onnx-quantised", ONNX_FILE, parameters, needs, own)
+
+
+def _scheme(case: Case, quantiser: str) -> str:
+    """Whether ranges are symmetric: a runtime's own quantiser knows what its kernels take."""
+    row = case.runtime_row
+    return row.ranges if row is not None and quantiser == row.quantiser else "symmetric"
 
 
 def _trained_on(case: Case, exported: Recipe | None) -> Recipe:

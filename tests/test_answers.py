@@ -25,10 +25,14 @@ class Change:
     stored: str | None  # None: `now` is new in a list
     now: str | None  # None: `stored` is gone from a list
     where: Mapping[str, Any] = field(default_factory=dict)  # factors of the cases that it is about
+    machine: str | None = None  # of `unsupported`: one of tests.answers.MACHINES; None: all
 
     def applied(self, stored: Any) -> Any:
         if isinstance(stored, dict):
-            return {name: self.now if value == self.stored else value for name, value in stored.items()}
+            return {
+                name: self.now if value == self.stored and self.machine in (None, name) else value
+                for name, value in stored.items()
+            }
         if self.stored is None:
             return sorted({*stored, self.now})
         replaced = [self.now if value == self.stored else value for value in stored]
@@ -49,6 +53,28 @@ _TIMES = ("latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms
           "cpu_energy_estimate_j")  # fmt: skip
 _GRAPH = ("enqueue_p50_ms", "latency_depth1_p50_ms", "latency_depth1_p99_ms")
 
+_ON_NEITHER = ("fp8", "int8+fp16", "int8+bf16", "fp8+fp16", "fp8+bf16", "amp-fp16", "amp-bf16")
+# Where a backend of onnxruntime does not execute a precision. Of two that fit a case, the first counts.
+_BACKENDS: tuple[tuple[str, str | None, Mapping[str, Any], tuple[str, ...]], ...] = (
+    ("tensorrt", None, {"provider": "tensorrt"}, ("fp8+fp16",)),
+    ("cpu", None, {"provider": "cpu"}, ("bf16", "fp8+fp16")),
+    ("cpu", None, {"device": "cpu"}, ("bf16", "fp8+fp16")),
+    ("cpu", "laptop", {}, ("tf32", "fp16", "bf16", *_ON_NEITHER)),
+    ("cuda", "server", {}, ("int8", *_ON_NEITHER)),
+)
+_CODES = tuple(
+    Change(
+        why="one reason has one code: the plan's side said `in_onnxruntime` and the run `on_cuda` of the same",
+        answer="unsupported",
+        stored=f"no_{precision}_in_onnxruntime",
+        now=f"no_{precision}_on_{backend}",
+        where={"runtime": "onnxruntime", **where},
+        machine=machine,
+    )
+    for backend, machine, where, precisions in _BACKENDS
+    for precision in precisions
+)
+
 # The metrics of a case are now those that its runs store (tests/workloads/test_yields.py).
 CHANGES: tuple[Change, ...] = (
     *(
@@ -65,6 +91,7 @@ CHANGES: tuple[Change, ...] = (
     ),
     *_yields("its session compiles", ("compile_s",), workload="tokenize", runtime="onnxruntime"),
     *_yields("with transfers no graph is replayed", _GRAPH, gone=True, transfers=True),
+    *_CODES,
 )
 
 GROUPS = read_stored()

@@ -60,7 +60,7 @@ def preview(
     blocks = sum(shard.takes(block) for block in range(1, plan.repetitions + 1))
     planned = list(runner.planned_runs(cases, plan.seed, plan.repetitions, shard))
     done = len(planned) - runner.tally(campaign, plan, planned).uncovered
-    guess = machine.estimate(runnable, blocks, len(missing), facts, _known(campaign, cases))
+    guess = machine.estimate(runnable, blocks, missing, facts, _known(campaign, cases))
     return Preview(str(campaign.path), cases, unsupported, missing, blocks, len(planned), done, guess)
 
 

@@ -4,16 +4,9 @@
 from __future__ import annotations
 
 from pybench.case import Case
-from pybench.factors import (
-    BOARD_SETTINGS,
-    ENGINE_FACTORS,
-    QAT,
-    QUANTISING_FACTORS,
-    floating_type,
-    quantised_type,
-)
-
-RUNTIME_FACTORS = {"provider": "onnxruntime", "compile_mode": "torch-compile"}  # each of one runtime
+from pybench.catalogue.precisions import floating_type, quantised_type
+from pybench.catalogue.runtimes import RUNTIME_FACTORS
+from pybench.factors import BOARD_SETTINGS, QAT, QUANTISING_FACTORS
 
 
 def idle_factors(case: Case) -> frozenset[str]:
@@ -56,11 +49,6 @@ def idle_factors(case: Case) -> frozenset[str]:
 
 def _idle_in_runtime(case: Case) -> set[str]:
     """Factors of other runtimes than the case's, or of other providers of it."""
-    idle = set() if case.runtime == "tensorrt" else set(ENGINE_FACTORS)
-    graphs = case.runtime in ("tensorrt", "torch-tensorrt")
-    # Without a provider onnxruntime takes CUDA's where there is a GPU, which is not known here.
-    captures = case.runtime == "onnxruntime" and case.provider in (None, "cuda") and case.device != "cpu"
-    if not graphs and not captures:
-        idle.add("launch")
-    idle |= {name for name, runtime in RUNTIME_FACTORS.items() if case.runtime != runtime}
-    return idle
+    row = case.runtime_row
+    taken = () if row is None else row.factors_of(case.provider, may_use_gpu=case.device != "cpu")
+    return set(RUNTIME_FACTORS) - set(taken)

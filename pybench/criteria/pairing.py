@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
+from pybench.catalogue.precisions import quantised_type
+from pybench.catalogue.runtimes import RUNTIME_FACTORS
 from pybench.catalogue.workloads import WORKLOADS, Workload, judge_of
 from pybench.criteria.contrasts import Contrast
-from pybench.criteria.idle import RUNTIME_FACTORS, idle_factors
+from pybench.criteria.idle import idle_factors
 from pybench.errors import UsageError
-from pybench.factors import BOARD_SETTINGS, ENGINE_FACTORS, FACTORS, QUANTISING_FACTORS, quantised_type
+from pybench.factors import BOARD_SETTINGS, FACTORS, QUANTISING_FACTORS
 from pybench.recipe import images_of
 
 # Factors that follow another one: where a baseline fixes that, they may differ if they are idle in one of the cases.
 FOLLOWERS: dict[str, tuple[str, ...]] = {
     "precision": ("keep_fp32", *QUANTISING_FACTORS, "images"),
-    "runtime": (*ENGINE_FACTORS, "launch", *RUNTIME_FACTORS),
+    "runtime": RUNTIME_FACTORS,
     "provider": ("launch",),
     "arrivals": ("arrival_rate_per_s",),
     "path": ("tokenizer", "corpus", "corpus_limit_bytes", "corpus_field", "fed"),

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pybench.catalogue.packages import PACKAGES, Package
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError
 from pybench.machine import profiles
 from pybench.machine.facts import Facts
-from pybench.machine.support import INSTALL, ONNX_EXTRA, PROVIDER_NAMES
 
 Status = Literal["yes", "no"]
 GIB = 2**30
@@ -34,7 +35,7 @@ def diagnose(facts: Facts) -> list[Finding]:
     )
     return [
         Finding("this machine", "yes", about),
-        *(_finding(facts, *row) for row in _ROWS),
+        *(_finding(facts[package.name], package) for package in PACKAGES.values()),
         _gpu_torch(facts),
         _gpu_tensorrt(facts),
         _gpu_energy(facts),
@@ -43,35 +44,22 @@ def diagnose(facts: Facts) -> list[Finding]:
     ]
 
 
-def _onnxruntime(fact: Any) -> str:
-    """The version, and which values of the factor `provider` the installed build has."""
-    built_in = ", ".join(name for name, provider in PROVIDER_NAMES.items() if provider in fact.get("providers", []))
-    return f"onnxruntime {fact['version']}, providers {built_in}"
-
-
-Describe = Callable[[Any], str]
-_ROWS: tuple[tuple[str, str, Describe, str], ...] = (
-    ("torch models, training", "torch", lambda fact: f"torch {fact['version']}", INSTALL["torch"]),
-    ("torch-compile", "compiler", lambda fact: f"builds with {fact['path']}", INSTALL["compiler"]),
-    ("torch-tensorrt", "torch_tensorrt", lambda fact: f"torch-tensorrt {fact['version']}", INSTALL["torch_tensorrt"]),
-    ("ONNX models on ONNX Runtime", "onnxruntime", _onnxruntime, ONNX_EXTRA),
-    ("export to ONNX", "onnxscript", lambda fact: f"onnxscript {fact['version']}", ONNX_EXTRA),
-    ("FP16, BF16, INT8, FP8 in ONNX", "onnx", lambda fact: f"onnx {fact['version']}", ONNX_EXTRA),
-    ("TensorRT engines", "tensorrt", lambda fact: f"TensorRT {fact['version']}", INSTALL["tensorrt"]),
-    ("TensorRT's buffers, graphs", "cuda_python", lambda fact: f"cuda-bindings {fact['version']}",
-     INSTALL["cuda_python"]),
-    ("quantiser: modelopt", "modelopt", lambda fact: fact["how"], INSTALL["modelopt"]),
-    ("digits data", "digits", lambda fact: f"scikit-learn {fact['version']}", "install pybench[digits]"),
-    ("tokens: hf", "hf", lambda fact: f"tokenizers {fact['version']}", "install pybench[hf]"),
-    ("tokens: rust", "rust", lambda fact: f"pybench-tokenizer {fact['version']}", "install pybench-tokenizer"),
-    ("tokens: go_rust", "go_rust", lambda fact: fact["binary"], "run `make`, or install pybench-orchestrator"),
-)  # fmt: skip
 _DRIVER = "on a machine with an NVIDIA GPU, install its driver (580 or later for CUDA 13)"
 
 
-def _finding(facts: Facts, what: str, name: str, describe: Describe, hint: str) -> Finding:
-    fact = facts[name]
-    return Finding(what, "yes", describe(fact)) if fact["available"] else Finding(what, "no", fact["why"], hint)
+def _finding(fact: Mapping[str, Any], package: Package) -> Finding:
+    if not fact["available"]:
+        return Finding(package.gives, "no", fact["why"], package.install)
+    backends = _backends(fact, package)
+    found = package.found.format_map(fact) + (f", providers {', '.join(backends)}" if backends else "")
+    return Finding(package.gives, "yes", found)
+
+
+def _backends(fact: Mapping[str, Any], package: Package) -> list[str]:
+    """Which values of the factor `provider` the installed build of a runtime has."""
+    built_in = fact.get("providers", [])
+    runtimes = (row for row in RUNTIMES.values() if row.needs[0] == package.name)
+    return [backend.name for row in runtimes for backend in row.backends if backend.called in built_in]
 
 
 def _gpu_torch(facts: Facts) -> Finding:
@@ -93,7 +81,7 @@ def _gpu_tensorrt(facts: Facts) -> Finding:
         shown = (f"{gpu['name']} {gpu['uuid']}, compute capability {gpu['capability']}" for gpu in fact["devices"])
         return Finding("engines on a GPU", "yes", "; ".join(shown))
     why = fact.get("why", "the CUDA driver knows no GPU")
-    hint = _DRIVER if facts["cuda_python"]["available"] else INSTALL["cuda_python"]
+    hint = _DRIVER if facts["cuda_python"]["available"] else PACKAGES["cuda_python"].install
     return Finding("engines on a GPU", "no", f"{why}; cells of tensorrt will be `unsupported`", hint)
 
 

@@ -11,13 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pybench.case import Case, runs_of
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.machine.facts import Facts
+from pybench.recipe import Recipe
 
 UNKNOWN_MULTIPLY_ADDS = 2e9  # of one sample of a user's own ONNX file
 CPU_RATE = 25e9  # multiply-adds a second and core in FP32: one AVX2 core at 3 GHz at half its peak
 GPU_RATE = 10e12
-START_S = {"onnxruntime": 0.6, "torch": 3.5, "torch-graph": 5.0, None: 0.3}  # Python, imports, opening the model
-ARTEFACT_S = 12.0
+START_S = 0.3  # Python and imports of a run that opens no model
+ARTEFACT_S = 12.0  # an export, a conversion, a calibration; what a runtime builds itself its row says
+# What a runtime builds of a model beforehand, by kind of artefact: its row says how long that takes.
+BUILDING_S: dict[str, float] = {row.opens: row.making_s for row in RUNTIMES.values() if row.making_s is not None}
 ITERATION_BYTES = 30  # a row of iterations.csv
 RUN_BYTES = 12_000  # everything else of a run
 
@@ -32,11 +36,12 @@ class Estimate:
 
 
 def estimate(
-    cases: Sequence[Case], repetitions: int, artefacts: int, facts: Facts, known_s: Mapping[str, float]
+    cases: Sequence[Case], repetitions: int, artefacts: Sequence[Recipe], facts: Facts, known_s: Mapping[str, float]
 ) -> Estimate:
-    """`known_s`: case id -> mean seconds of its runs so far; `artefacts`: how many are still to be made."""
+    """`known_s`: case id -> mean seconds of its runs so far; `artefacts`: those that are still to be made."""
     runs = [(case, runs_of(case, repetitions)) for case in cases]
-    seconds = sum(known_s.get(case.id, nominal_s(case, facts)) * count for case, count in runs) + artefacts * ARTEFACT_S
+    seconds = sum(known_s.get(case.id, nominal_s(case, facts)) * count for case, count in runs)
+    seconds += sum(BUILDING_S.get(recipe.kind, ARTEFACT_S) for recipe in artefacts)
     size = sum((RUN_BYTES + ITERATION_BYTES * case.iterations) * count for case, count in runs)
     return Estimate(seconds, size, sum(case.id in known_s for case in cases))
 
@@ -48,7 +53,16 @@ def nominal_s(case: Case, facts: Facts) -> float:
     rate = GPU_RATE if on_gpu else CPU_RATE * cores
     passes = 3 if case.workload_row.trains else 1  # forward, and backward at twice its cost
     work_s = (case.warmup_iterations + case.iterations) * case.batch * _multiply_adds(case) * passes / rate
-    return START_S.get(case.runtime, 1.0) + work_s + case.energy_window_s
+    return start_s(case, on_gpu) + work_s + case.energy_window_s
+
+
+def start_s(case: Case, on_gpu: bool) -> float:
+    """Nominal seconds until a first iteration may be timed: Python, imports, opening and compiling."""
+    row = case.runtime_row
+    if row is None:
+        return START_S
+    backend = row.backend(case.provider, on_gpu)
+    return row.start_s if backend is None or backend.start_s is None else backend.start_s
 
 
 def _multiply_adds(case: Case) -> float:

@@ -8,34 +8,14 @@ from typing import Any
 
 from pybench import __version__
 from pybench.case import Case
+from pybench.catalogue.packages import PACKAGES
 from pybench.errors import PybenchError
 from pybench.factors import BOARD_SETTINGS
 from pybench.launcher import HERE, Launcher
 from pybench.machine.asking import ask_worker
-from pybench.recipe import RUN_FROM_ONNX
 
-EVERYTHING = (
-    "machine",
-    "cuda",
-    "torch",
-    "torch_tensorrt",
-    "compiler",
-    "tensorrt",
-    "cuda_python",
-    "onnxruntime",
-    "onnx",
-    "onnxscript",
-    "modelopt",
-    "digits",
-    "hf",
-    "rust",
-    "go_rust",
-    "gpu",
-    "cpu_energy",
-)
+EVERYTHING = ("machine", "cuda", *PACKAGES, "gpu", "cpu_energy")
 PROBE_TIMEOUT_S = 180.0  # a cold import of torch from a network file system takes minutes
-
-ALSO_NEEDED = {"torch-compile": "compiler", "torch-tensorrt": "torch_tensorrt"}  # runtime -> fact, beside its package
 
 Facts = Mapping[str, Mapping[str, Any]]
 
@@ -64,21 +44,14 @@ def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
     """The facts that `unsupported` asks for these cases; nothing else is imported to find them."""
     names = {"machine"}
     for case in cases:
-        names |= {package_of(case.runtime)} if case.runtime else set()
-        names |= {ALSO_NEEDED[case.runtime]} if case.runtime in ALSO_NEEDED else set()
+        if case.runtime_row is not None:
+            names |= {*case.runtime_row.needs, case.runtime_row.gpu_fact}
         names |= {case.path} if case.path in ("hf", "rust", "go_rust") else set()
         names |= set(case.workload_row.needs)
-        if case.runtime in RUN_FROM_ONNX:
+        if case.runtime_row is not None and case.runtime_row.opens != "module":
             names |= {"torch", "onnx", "onnxscript", "onnxruntime"}  # built-in models are exported from torch
-        if case.runtime == "tensorrt":
-            names |= {"cuda", "cuda_python"}
         names |= {"modelopt"} if case.quantiser == "modelopt" else set()
         is_set = any(getattr(case, name) is not None for name in BOARD_SETTINGS)
         is_idle_board = case.workload_row.names_board and case.device not in ("auto", "cpu", "cuda")
         names |= {"gpu"} if is_set or is_idle_board else set()
     return tuple(name for name in EVERYTHING if name in names)
-
-
-def package_of(runtime: str) -> str:
-    """The package that a runtime is in: a fact of the machine."""
-    return "torch" if runtime.startswith("torch") else runtime

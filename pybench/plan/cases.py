@@ -13,6 +13,8 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.catalogue.models import MODELS
+from pybench.catalogue.precisions import quantised_type
+from pybench.catalogue.runtimes import RUNTIME_FACTORS, takers_of
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup, Workload
 from pybench.criteria import idle_factors
 from pybench.errors import Problem
@@ -20,12 +22,10 @@ from pybench.factors import (
     BOARD_SETTINGS,
     CALIBRATIONS,
     CALIBRATIONS_OF,
-    ENGINE_FACTORS,
     FACTORS,
     QAT,
     QUANTISING_FACTORS,
     SYNTHETIC,
-    quantised_type,
 )
 from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.document import Node
@@ -48,10 +48,7 @@ _IDLE_BECAUSE = {
     "checkpoint": "without a model nothing is computed",
     **dict.fromkeys(QUANTISING_FACTORS, "only int8 and fp8 are quantised, and qat finds its ranges while it trains"),
     "keep_fp32": "the precision is FP32 everywhere",
-    **dict.fromkeys(ENGINE_FACTORS, "only tensorrt builds engines"),
-    "launch": "only tensorrt, torch-tensorrt and onnxruntime with `provider: cuda` launch either way",
-    "provider": "only onnxruntime has providers",
-    "compile_mode": "only torch-compile has modes",
+    **{name: f"it is a factor of {', '.join(takers_of(name))}" for name in RUNTIME_FACTORS},
     "images": "in infer they are what int8 and fp8 ranges are found on",
     "image_limit": "infer judges no images; calibration_images limits those that ranges are found on",
     "arrival_rate_per_s": "in a closed loop nothing arrives: an iteration begins when there is room for it",
@@ -229,7 +226,7 @@ class CaseBuilder:
         if case.model is None or is_built_in("model", case.model):
             return True
         model = self.files.model(case.model)
-        misfit = misfit_of(model, case, of_images=case.workload in NEEDS_IMAGE_MODEL)
+        misfit = misfit_of(model, case, of_images=case.workload_row.kinds == ("image",))
         if misfit is None:
             return True
         written = {"batch": "batch_tokens"}.get(misfit.factor, "")

@@ -7,11 +7,10 @@ Only what the file itself tells: whether a runtime has an operator, or takes a v
 from __future__ import annotations
 
 from pybench.case import Case
-from pybench.factors import floating_type, quantised_type
+from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.onnx_file.graph import Graph, Model
 from pybench.onnx_file.inputs import Misfit, fed_shapes, image_shape
 from pybench.onnx_file.products import NOT_FP32, floating_types, is_quantised
-from pybench.recipe import RUN_FROM_ONNX
 
 
 def misfit_of(model: Model, case: Case, *, of_images: bool) -> Misfit | None:
@@ -19,7 +18,7 @@ def misfit_of(model: Model, case: Case, *, of_images: bool) -> Misfit | None:
 
     Runtimes of torch take no ONNX file, which the machine tells.
     """
-    if case.runtime not in RUN_FROM_ONNX:
+    if case.runtime_row is None or case.runtime_row.opens == "module":
         return None
     inputs = model.graph.fed
     try:

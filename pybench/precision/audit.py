@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pybench.catalogue.precisions import PRECISIONS, floating_type, quantised_type
 from pybench.errors import InputError
-from pybench.factors import floating_type, quantised_type
 from pybench.onnx_file.graph import Graph, read_graph
 from pybench.onnx_file.products import DEQUANTISE, MULTIPLYING, NOT_FP32, QUANTISE, floating_types, multiplied
 from pybench.precision.notes import kept_nodes
@@ -47,16 +47,17 @@ FUSED = frozenset(
         "GroupQueryAttention",
     }
 )
+_TORCH_TYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 _LOW_PRECISION = frozenset({"float16", "bfloat16", "float8e4m3fn", "float8e5m2", "float4e2m1"})
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """`realised`: the precision found, in words. `valid`: whether that is the one claimed; `reasons`: codes, when not.
-    `facts`: counts behind it."""
+    """`realised`: the precision found, in words. `valid`: whether that is the one claimed, None: it was not asked;
+    `reasons`: codes, when it is not true. `facts`: counts behind it."""
 
     realised: str
-    valid: bool
+    valid: bool | None
     reasons: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -136,7 +137,8 @@ def left_higher(declared: Audit, precision: str) -> int:
 
 def audit_parameters(dtypes: Iterable[str], precision: str, flags: Mapping[str, Any]) -> Audit:
     """A torch module's parameter types (`float32`, ...) and the TF32 switches against the precision claimed."""
-    expected = {"fp16": "float16", "bf16": "bfloat16"}.get(precision, "float32")
+    contract = PRECISIONS[precision]
+    expected = "float32" if contract.autocast else _TORCH_TYPES[contract.floating]
     found = sorted(set(dtypes))
     word = "tf32" if precision == "tf32" else "ieee"
     switches = {name: flags[name] for name in ("matmul_fp32_precision", "conv_fp32_precision")}
@@ -144,8 +146,8 @@ def audit_parameters(dtypes: Iterable[str], precision: str, flags: Mapping[str, 
     if expected == "float32" and any(value != word for value in switches.values()):
         reasons.append("tf32_switches_differ")
     realised = f"parameters {', '.join(found)}"
-    if precision.startswith("amp-"):
-        realised += f", autocast to {precision.removeprefix('amp-')}"
+    if contract.autocast:
+        realised += f", autocast to {contract.floating}"
     elif expected == "float32":
         realised += f", TF32 {'on' if word == 'tf32' else 'off'}"
     return Audit(realised, not reasons, tuple(reasons), {"parameter_types": found, **switches})

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pybench.factors import floating_type, quantised_type
+from pybench.catalogue.precisions import PRECISIONS, floating_type
 from pybench.precision.audit import Audit
 from pybench.precision.engine_layers import FLOAT_TYPES, FLOATING, Layer, launched_layer, read_layers
 
@@ -132,7 +132,7 @@ def _decided(layer: Layer, tf32: bool | None) -> Layer:
 def _claimed(precision: str) -> frozenset[str]:
     if precision == "tf32":
         return FLOAT_TYPES
-    return frozenset({quantised_type(precision) or floating_type(precision)})
+    return frozenset(PRECISIONS[precision].multiplies[:1])
 
 
 def _around(precision: str) -> frozenset[str]:

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as errors
 
+from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.errors import InputError, UnsupportedError
-from pybench.factors import floating_type, quantised_type
 from pybench.precision.emulation import emulate
 from pybench.precision.network import open_network
 

@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
+from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.errors import InputError, UnsupportedError
-from pybench.factors import floating_type, quantised_type
 from pybench.onnx_file.products import MULTIPLYING
 from pybench.precision.conversion import matching_nodes
 from pybench.precision.execution import Feed

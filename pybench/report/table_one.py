@@ -50,7 +50,6 @@ _IN_FULL = (
     "gpu_energy_per_sample_j", "peak_device_bytes", "top1_percent", "top5_percent", "model_bytes",
 )  # fmt: skip
 _ENERGY = "gpu_energy_per_sample_j"
-_ENGINES = ("tensorrt", "torch-tensorrt")
 
 Line = tuple[TradeOff, ...]
 
@@ -283,7 +282,8 @@ def _head(contrast: Contrast) -> str:
 
 
 def _engine(rows: Sequence[TradeOff]) -> str:
-    return "Engine" if all(row.case.runtime in _ENGINES for row in rows) else METRICS["model_bytes"].label
+    opened = {None if row.case.runtime_row is None else row.case.runtime_row.opens for row in rows}
+    return "Engine" if opened == {"engine"} else METRICS["model_bytes"].label
 
 
 def _notes(contrast: Contrast, rows: Sequence[TradeOff], batches: Sequence[int]) -> list[str]:

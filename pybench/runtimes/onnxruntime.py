@@ -25,6 +25,9 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as errors
 
 from pybench import measure
+from pybench.case import Case
+from pybench.catalogue.refusals import refuse_precision, refuse_provider, refuse_transfers
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError
 from pybench.runtimes import providers
 from pybench.runtimes.device import chosen, narrow
@@ -124,8 +127,8 @@ class OnnxRuntimeSession:
         return kernels_of(self._last)
 
     def bind(self, inputs: Arrays, *, transfers: bool) -> Iterate:
-        if transfers and self.kind == "cpu":
-            raise UnsupportedError("there are no transfers on a CPU", code="no_gpu", hint="set transfers: false")
+        if transfers:
+            refuse_transfers(RUNTIMES[NAME], has_gpu=self.kind == "cuda")
         begin_ns = measure.monotonic_ns()
         binding = self._session.io_binding()
         held = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array, self.kind, 0) for name, array in inputs.items()}
@@ -190,6 +193,15 @@ class OnnxRuntimeSession:
         return values
 
 
+def open_case(
+    given: Path, spec: TensorSpec | None, case: Case, threads: int, *, deterministic: bool = False
+) -> OnnxRuntimeSession:
+    """`given`: the ONNX file. It states its own inputs, and has no algorithms to choose from."""
+    return open_session(
+        given, precision=case.precision, threads=threads, device=case.device, provider=case.provider, launch=case.launch
+    )
+
+
 def open_session(
     path: Path, *, precision: str, threads: int, device: str, provider: str | None = None, launch: str = "graph"
 ) -> OnnxRuntimeSession:
@@ -200,16 +212,17 @@ def open_session(
     is no runnable ONNX model.
     """
     narrow(device)
-    kind = _kind(device, provider)
-    provider = provider or kind
-    providers.refuse(provider, precision)
+    kind, provider = _kind_and_provider(device, provider)
+    refuse_precision(RUNTIMES[NAME], providers.backend(provider), precision, has_gpu=kind == "cuda")
     if kind == "cuda":
         providers.set_tf32(precision)
         _load_libraries(provider)
     with _open_errors(path, provider):
-        started = _start(path, provider, precision, threads, graph=provider == "cuda" and launch == "graph")
+        started = _start(
+            path, provider, precision, threads, graph=providers.backend(provider).captures and launch == "graph"
+        )
     used = started.session.get_providers()
-    if providers.NAMES[provider] not in used:
+    if providers.backend(provider).called not in used:
         raise _not_started(provider)
     labels = {
         "runtime_version": onnxruntime.__version__,
@@ -297,23 +310,16 @@ def _run_options(graph: int) -> onnxruntime.RunOptions:
     return options
 
 
-def _kind(device: str, provider: str | None) -> str:
-    """`cpu` or `cuda`. Raises UnsupportedError where provider and device contradict, or one of them is not there."""
+def _kind_and_provider(device: str, provider: str | None) -> tuple[str, str]:
+    """`cpu` or `cuda`, and the provider. Raises UnsupportedError where the two contradict, or one is not there."""
+    built_in = tuple(onnxruntime.get_available_providers())
     if provider is None:
-        return chosen(device, _gpu_present(device, providers.CUDA), NAME)
-    if provider == "cpu" and device in ("auto", "cpu"):
-        return "cpu"
-    if provider == "cpu" or device == "cpu":
-        raise UnsupportedError(
-            f"onnxruntime's provider {provider} does not run on device {device}", code="provider_and_device",
-            hint="leave one of them out",
-        )  # fmt: skip
-    if not _gpu_present(device, providers.NAMES[provider]):
-        raise UnsupportedError(
-            f"onnxruntime's provider {provider} needs a GPU and a build that has it", code="no_gpu",
-            hint="install onnxruntime-gpu (and TensorRT 10 for its provider), or leave provider out",
-        )  # fmt: skip
-    return "cuda"
+        kind = chosen(device, _gpu_present(device, providers.CUDA), NAME)
+        return kind, kind
+    refuse_provider(RUNTIMES[NAME], provider, device, built_in)
+    if not providers.backend(provider).needs_gpu:
+        return "cpu", provider
+    return chosen("cuda" if device == "auto" else device, bool(measure.visible_gpus()), NAME), provider
 
 
 def _gpu_present(device: str, provider: str) -> bool:

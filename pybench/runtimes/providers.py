@@ -15,36 +15,20 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from pybench.errors import UnsupportedError
+from pybench.catalogue.precisions import PRECISIONS
+from pybench.catalogue.runtimes import RUNTIMES, Backend
 
-CPU = "CPUExecutionProvider"
-CUDA = "CUDAExecutionProvider"
-TENSORRT = "TensorrtExecutionProvider"
-NAMES = {"cpu": CPU, "cuda": CUDA, "tensorrt": TENSORRT}
-
-PRECISIONS = {
-    "cpu": ("fp32", "int8"),  # half precision is emulated by casts there, bfloat16 has no kernels
-    "cuda": ("fp32", "tf32", "fp16", "bf16"),  # Q/DQ nodes would run in floating point
-    "tensorrt": ("fp32", "tf32", "fp16", "bf16", "int8", "int8+fp16", "int8+bf16"),
-}
-WHY_NOT = {
-    "cpu": "its CPU provider multiplies in FP32 and in integers, and emulates half precision by casts",
-    "cuda": "its CUDA provider has no integer convolutions: it would run Q/DQ nodes in floating point",
-    "tensorrt": "its TensorRT provider is not known to",
-}
 TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"  # read by cuBLAS, cuDNN and TensorRT when they start
+
+_BACKENDS = {row.name: row for row in RUNTIMES["onnxruntime"].backends}
+CPU, CUDA, TENSORRT = (_BACKENDS[name].called for name in ("cpu", "cuda", "tensorrt"))
 
 Options = tuple[str, dict[str, str]]
 
 
-def refuse(provider: str, precision: str) -> None:
-    """Raises UnsupportedError for a precision that a provider does not compute in."""
-    if precision not in PRECISIONS[provider]:
-        raise UnsupportedError(
-            f"onnxruntime runs {', '.join(PRECISIONS[provider])} on {provider}, not {precision}: {WHY_NOT[provider]}",
-            code=f"no_{precision}_on_{provider}" if provider != "cpu" else f"no_{precision}_in_onnxruntime",
-            hint="use another provider, or runtime: tensorrt",
-        )
+def backend(provider: str) -> Backend:
+    """The row of a provider."""
+    return _BACKENDS[provider]
 
 
 def options_of(provider: str, precision: str, *, graph: bool) -> list[Options]:
@@ -83,13 +67,14 @@ def partitions_of(assigned: Iterable[Any]) -> dict[str, int]:
 
 def is_whole(provider: str, partitions: dict[str, int]) -> bool:
     """Whether the provider took every node; TensorRT: as one engine."""
-    return set(partitions) == {NAMES[provider]} and (provider != "tensorrt" or partitions[TENSORRT] == 1)
+    row = backend(provider)
+    return set(partitions) == {row.called} and row.whole_as in (None, partitions[row.called])
 
 
 def _tensorrt(precision: str) -> dict[str, str]:
     """Level and streams are the defaults of the factors that the runtime tensorrt has; nothing is cached. Switches in
     words: onnxruntime's Python interface takes no number for them here, as it does of CUDA's."""
-    allowed = {kind: str(kind in precision.split("+")) for kind in ("fp16", "bf16", "int8")}
+    allowed = {kind: str(kind in PRECISIONS[precision].multiplies) for kind in ("fp16", "bf16", "int8")}
     return {
         "device_id": "0",
         **{f"trt_{kind}_enable": word for kind, word in allowed.items()},

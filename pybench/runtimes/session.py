@@ -63,12 +63,18 @@ def refused(source: str) -> Iterator[None]:
         raise InputError(f"{source}: {misfit.what}", hint=misfit.hint) from misfit
 
 
+def module_spec(name: str, shape: tuple[int | None, ...], takes_ids: bool) -> TensorSpec:
+    """The input of a torch module, stated for it: modules do not say."""
+    return TensorSpec(name, np.dtype(np.int64 if takes_ids else np.float32), shape)
+
+
 class Session(Protocol):
     """An opened model, ready to run. See the package's docstring."""
 
     device_uuid: str | None
     inputs: tuple[TensorSpec, ...]
     labels: dict[str, Any]
+    metadata: dict[str, str]
     model_bytes: int
     compile_s: float | None
 

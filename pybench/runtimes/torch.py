@@ -11,14 +11,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from pybench import measure
-from pybench.errors import PybenchError, UnsupportedError
-from pybench.factors import quantised_type
+from pybench.case import Case
+from pybench.catalogue.refusals import refuse_precision, refuse_transfers
+from pybench.catalogue.runtimes import RUNTIMES, Runtime
+from pybench.errors import PybenchError
 from pybench.runtimes.device import chosen, narrow
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
 
@@ -26,16 +27,10 @@ Forward = Callable[[Tensor], Tensor]
 
 NAME = "torch"
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-TRAINING = ("fp32", "tf32", "amp-bf16", "amp-fp16")
-TF32_CAPABILITY = (8, 0)  # Ampere: the first tensor cores with TF32
-FP16_ON_CPU = "half precision on a CPU is emulated for most operators, and would measure the emulation"
 
 
 class TorchSession:
-    """An opened module. `module` stays reachable for the audit of its precision; `compiles_engines`: what runs is made
-    of it elsewhere, and its parameters tell nothing of that."""
-
-    compiles_engines = False
+    """An opened module. `module` stays reachable for the audit of its precision."""
 
     def __init__(self, module: nn.Module, spec: TensorSpec, precision: str, kind: str) -> None:
         self.module = module
@@ -45,6 +40,7 @@ class TorchSession:
         self.device_uuid = gpu_uuid() if kind == "cuda" else None
         self.model_bytes = _bytes(module)
         self.compile_s: float | None = None
+        self.metadata: dict[str, str] = {}
         self.labels: dict[str, Any] = {
             "runtime_version": torch.__version__,
             "layout": "channels_last" if self._channels_last else "contiguous",
@@ -76,8 +72,7 @@ class TorchSession:
                 wait()
 
             return iterate
-        if self.kind == "cpu":
-            raise UnsupportedError("there are no transfers on a CPU", code="no_gpu", hint="set transfers: false")
+        refuse_transfers(RUNTIMES[NAME], has_gpu=self.kind == "cuda")
         # In the model's type before the loop: torch would convert on the host, in pageable memory, in each iteration.
         pinned = (host.to(DTYPES[self.precision]) if host.is_floating_point() else host).pin_memory()
         with torch.inference_mode():
@@ -127,6 +122,14 @@ class TorchSession:
             torch.cuda.current_stream().synchronize()
 
 
+def open_case(
+    given: Callable[[], nn.Module], spec: TensorSpec, case: Case, threads: int, *, deterministic: bool = False
+) -> TorchSession:
+    """`given` builds the module; refused precisions and devices are told before that."""
+    kind = set_up(case.precision, threads, case.device)
+    return open_session(given(), spec, precision=case.precision, kind=kind, deterministic=deterministic)
+
+
 def open_session(
     module: nn.Module, spec: TensorSpec, *, precision: str, kind: str, deterministic: bool = False
 ) -> TorchSession:
@@ -145,25 +148,18 @@ def prepare(module: nn.Module, spec: TensorSpec, precision: str, kind: str, dete
     return module.to(memory_format=torch.channels_last) if kind == "cuda" and len(spec.shape) == 4 else module
 
 
-def set_up(precision: str, threads: int, device: str, *, training: bool = False) -> str:
-    """Threads, device and TF32 for this process; returns `cpu` or `cuda`.
+def set_up(
+    precision: str, threads: int, device: str, *, runtime: Runtime = RUNTIMES[NAME], training: bool = False
+) -> str:
+    """Threads, device and TF32 for this process; returns `cpu` or `cuda`. `runtime`: the row of which runtime of torch.
 
     Raises UnsupportedError for a precision or device that is not there.
     """
-    allowed = TRAINING if training else tuple(DTYPES)
-    if precision not in allowed:
-        raise UnsupportedError(
-            f"torch {'trains' if training else 'runs'} these models in {', '.join(allowed)}, not in {precision}",
-            code=f"no_{precision}_in_torch",
-            hint="quantised precisions run on tensorrt, int8 on onnxruntime too" if quantised_type(precision) else None,
-        )
     narrow(device)
     torch.set_num_threads(threads)
-    kind = chosen(device, torch.cuda.is_available(), NAME)
-    if kind == "cpu" and precision in ("fp16", "amp-fp16"):
-        raise UnsupportedError(f"{precision} needs a GPU: {FP16_ON_CPU}", code="no_gpu", hint="use bf16, or a GPU")
-    if precision == "tf32" and (kind == "cpu" or torch.cuda.get_device_capability() < TF32_CAPABILITY):
-        raise UnsupportedError("TF32 needs a GPU of compute capability 8.0 or later", code="no_tf32")
+    kind = chosen(device, torch.cuda.is_available(), runtime.name)
+    capability = float("{}.{}".format(*torch.cuda.get_device_capability())) if kind == "cuda" else None
+    refuse_precision(runtime, None, precision, has_gpu=kind == "cuda", capability=capability, training=training)
     allow_tf32(precision == "tf32")
     return kind
 
@@ -246,8 +242,3 @@ def host_tensor(array: npt.NDArray[Any] | Tensor) -> Tensor:
 
 def _bytes(module: nn.Module) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in (*module.parameters(), *module.buffers()))
-
-
-def spec_of(name: str, shape: tuple[int | None, ...], language: bool) -> TensorSpec:
-    """What a module takes, stated for it: modules do not say."""
-    return TensorSpec(name, np.dtype(np.int64 if language else np.float32), shape)

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,13 +24,15 @@ import torch
 from torch import Tensor, nn
 
 from pybench import measure
+from pybench.case import Case
+from pybench.catalogue.refusals import refuse_mode
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.runtimes.memory import memory_evidence
 from pybench.runtimes.session import TensorSpec
-from pybench.runtimes.torch import Forward, TorchSession, prepare
+from pybench.runtimes.torch import Forward, TorchSession, prepare, set_up
 
 NAME = "torch-compile"
-WITH_CUDA_GRAPHS = ("reduce-overhead", "max-autotune")
 CALLS_BEFORE_TIMING = 3  # one compiles, one records a CUDA graph where the mode has them, one replays it
 NS_PER_S = 1e9
 # Begins what Inductor advises whoever multiplies in FP32: to allow TF32, which `fp32` promises not to.
@@ -51,7 +53,7 @@ class TorchCompileSession(TorchSession):
         super().__init__(module, spec, precision, kind)
         weakref.finalize(self, shutil.rmtree, _empty_caches(), ignore_errors=True)
         self._compiled: Forward = torch.compile(module, mode=mode, fullgraph=True, dynamic=False)
-        self._replays = kind == "cuda" and mode in WITH_CUDA_GRAPHS
+        self._replays = kind == "cuda" and mode in RUNTIMES[NAME].graph_modes
         self._shapes: set[tuple[int, ...]] = set()
         self.labels |= {
             "compile_mode": mode,
@@ -87,6 +89,17 @@ class TorchCompileSession(TorchSession):
         self.labels["compile_cache_hits"] = torch._dynamo.utils.counters["inductor"]["fxgraph_cache_hit"]
 
 
+def open_case(
+    given: Callable[[], nn.Module], spec: TensorSpec, case: Case, threads: int, *, deterministic: bool = False
+) -> TorchCompileSession:
+    """`given` builds the module; refused precisions and devices are told before that."""
+    kind = set_up(case.precision, threads, case.device, runtime=RUNTIMES[NAME])
+    return open_session(
+        given(), spec, precision=case.precision, kind=kind, mode=case.compile_mode, threads=threads,
+        deterministic=deterministic,
+    )  # fmt: skip
+
+
 def open_session(
     module: nn.Module, spec: TensorSpec, *, precision: str, kind: str, mode: str, threads: int,
     deterministic: bool = False,
@@ -96,11 +109,7 @@ def open_session(
     Raises UnsupportedError for a mode that a CPU has not (`no_gpu`); binding raises it for a module that is not one
     graph (`no_full_graph`) and without the compiler that Inductor needs (`no_compiler`).
     """
-    if kind == "cpu" and mode in WITH_CUDA_GRAPHS:
-        raise UnsupportedError(
-            f"compile_mode {mode} records CUDA graphs, and this case runs on the CPU", code="no_gpu",
-            hint="use compile_mode: default, or a GPU",
-        )  # fmt: skip
+    refuse_mode(RUNTIMES[NAME], mode, has_gpu=kind == "cuda")
     # Imports of the compiler are no part of what compiling costs: torch would do them in the first call.
     import torch._inductor.async_compile
     import torch._inductor.compile_fx

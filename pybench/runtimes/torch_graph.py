@@ -10,6 +10,7 @@ Does not compile or fuse.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +19,12 @@ import torch
 from torch import Tensor, nn
 
 from pybench import measure
+from pybench.case import Case
+from pybench.catalogue.refusals import refuse_transfers
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec
-from pybench.runtimes.torch import TorchSession, host_tensor, prepare
+from pybench.runtimes.torch import TorchSession, host_tensor, prepare, set_up
 
 NAME = "torch-graph"
 NS_PER_S = 1e9
@@ -81,10 +85,7 @@ class TorchGraphSession(TorchSession):
 
     def _capture_for(self, inputs: Arrays, transfers: bool) -> Captured:
         if transfers:
-            raise UnsupportedError(
-                "torch-graph captures the forward pass without its copies", code="no_transfers_in_torch-graph",
-                hint="set transfers: false, or use runtime: torch",
-            )  # fmt: skip
+            refuse_transfers(RUNTIMES[NAME], has_gpu=True)
         return self._capture(host_tensor(self._only(inputs)))
 
     def _capture(self, host: Tensor) -> Captured:
@@ -106,16 +107,21 @@ class TorchGraphSession(TorchSession):
         return captured
 
 
+def open_case(
+    given: Callable[[], nn.Module], spec: TensorSpec, case: Case, threads: int, *, deterministic: bool = False
+) -> TorchGraphSession:
+    """`given` builds the module; refused precisions and devices are told before that."""
+    kind = set_up(case.precision, threads, case.device, runtime=RUNTIMES[NAME])
+    return open_session(given(), spec, precision=case.precision, kind=kind, deterministic=deterministic)
+
+
 def open_session(
     module: nn.Module, spec: TensorSpec, *, precision: str, kind: str, deterministic: bool = False
 ) -> TorchGraphSession:
     """As `torch.open_session`, for a GPU. Graphs are captured when shapes are known.
 
-    Raises UnsupportedError on a CPU (`no_gpu`) and for a torch that does not give its graphs away (`torch_too_old`).
+    Raises UnsupportedError for a torch that does not give its graphs away (`torch_too_old`).
     """
-    if kind != "cuda":
-        raise UnsupportedError("torch-graph replays CUDA graphs, and this case runs on the CPU", code="no_gpu",
-                               hint="use runtime: torch, or a GPU")  # fmt: skip
     if not hasattr(torch.cuda.CUDAGraph, "raw_cuda_graph_exec"):
         raise UnsupportedError(
             f"torch {torch.__version__} does not give its graphs' handles away", code="torch_too_old",

@@ -16,6 +16,7 @@ those signatures.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ import torch
 from torch import Tensor, nn
 
 from pybench import measure
+from pybench.case import Case
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.runtimes.launched import Kernels, kernels_of
 from pybench.runtimes.session import TensorSpec
-from pybench.runtimes.torch import Forward, TorchSession, prepare
+from pybench.runtimes.torch import Forward, TorchSession, prepare, set_up
 
 NAME = "torch-tensorrt"
 TYPED_ALWAYS = (2, 14)  # from here on there is no other typing, and no argument for it
@@ -36,8 +39,6 @@ NS_PER_S = 1e9
 
 class TorchTensorRtSession(TorchSession):
     """A module compiled for each shape that it is given. `compile_s`: of all shapes so far."""
-
-    compiles_engines = True
 
     def __init__(
         self, module: nn.Module, spec: TensorSpec, precision: str, kind: str, launch: str, library: Any
@@ -108,16 +109,23 @@ def arguments_of(version: str, precision: str, folder: Path) -> dict[str, Any]:
     }
 
 
+def open_case(
+    given: Callable[[], nn.Module], spec: TensorSpec, case: Case, threads: int, *, deterministic: bool = False
+) -> TorchTensorRtSession:
+    """`given` builds the module; refused precisions and devices are told before that."""
+    kind = set_up(case.precision, threads, case.device, runtime=RUNTIMES[NAME])
+    return open_session(
+        given(), spec, precision=case.precision, kind=kind, launch=case.launch, deterministic=deterministic
+    )
+
+
 def open_session(
     module: nn.Module, spec: TensorSpec, *, precision: str, kind: str, launch: str, deterministic: bool = False
 ) -> TorchTensorRtSession:
     """As `torch.open_session`, for a GPU. Engines are built when shapes are known.
 
-    Raises UnsupportedError on a CPU (`no_gpu`) and without the package (`no_torch_tensorrt`).
+    Raises UnsupportedError without the package (`no_torch_tensorrt`).
     """
-    if kind != "cuda":
-        raise UnsupportedError("torch-tensorrt runs on GPUs, and this case runs on the CPU", code="no_gpu",
-                               hint="use runtime: torch, or a GPU")  # fmt: skip
     try:
         import torch_tensorrt as library
     except Exception as error:  # it takes names from TensorRT's libraries: with another version's, anything

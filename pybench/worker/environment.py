@@ -13,23 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from pybench import __version__, rundir
+from pybench.catalogue.packages import PACKAGES
 from pybench.worker import affinity
 
-# Module -> the distributions that it may come from. TensorRT's wheels have a name for each CUDA and each part of them,
-# and its archive has others: there the module tells what ran.
-PACKAGES = {
+# Module -> the distributions that it may come from; without one the module tells its version. The first two are in
+# every installation that needs them, so that no case asks for them.
+LOADED = {
     "numpy": ("numpy",),
-    "torch": ("torch",),
-    "torch_tensorrt": ("torch-tensorrt",),
-    "onnx": ("onnx",),
-    "onnxruntime": ("onnxruntime", "onnxruntime-gpu"),
-    "onnxscript": ("onnxscript",),
     "ml_dtypes": ("ml-dtypes",),
-    "modelopt": ("nvidia-modelopt",),
-    "tensorrt": (),
-    "cuda.bindings": ("cuda-bindings",),
-    "tokenizers": ("tokenizers",),
-    "pybench_tokenizer": ("pybench-tokenizer",),
+    **{row.loaded_as: row.distributions for row in PACKAGES.values() if row.loaded_as is not None},
 }
 IMAGE_DIGEST = "PYBENCH_IMAGE_DIGEST"  # set by whoever starts a container, as is the next
 CONTAINER_ENGINE = "PYBENCH_CONTAINER_ENGINE"
@@ -71,7 +63,7 @@ def cpu_model() -> str | None:
 def loaded_packages() -> dict[str, str]:
     """Versions of what this process has imported, by distribution; what it has not imported did not take part."""
     found: dict[str, str] = {}
-    for module, distributions in PACKAGES.items():
+    for module, distributions in LOADED.items():
         if module not in sys.modules:
             continue
         versions = {name: version for name in distributions if (version := _installed(name)) is not None}

@@ -12,10 +12,12 @@ import platform
 import shutil
 import sysconfig
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from pybench.catalogue.packages import PACKAGES, Package
 from pybench.errors import PybenchError, UnsupportedError
 from pybench.worker import affinity, environment
 
@@ -100,9 +102,9 @@ def _onnxruntime() -> dict[str, Any]:
     return {"version": onnxruntime.__version__, "providers": onnxruntime.get_available_providers()}
 
 
-def _package(module: str, package: str) -> dict[str, Any]:
-    importlib.import_module(module)
-    return {"version": metadata.version(package)}
+def _package(row: Package) -> dict[str, Any]:
+    importlib.import_module(row.module or row.name)
+    return {"version": metadata.version(row.distributions[0])}
 
 
 def _compiler() -> dict[str, Any]:
@@ -141,19 +143,14 @@ def _cpu_energy() -> dict[str, Any]:
 
 
 _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
+    **{row.name: partial(_package, row) for row in PACKAGES.values() if row.module is not None},
     "machine": _machine,
     "cuda": _cuda,
     "torch": _torch,
-    "torch_tensorrt": lambda: _package("torch_tensorrt", "torch-tensorrt"),
     "compiler": _compiler,
     "tensorrt": _tensorrt,
-    "cuda_python": lambda: _package("cuda.bindings.driver", "cuda-bindings"),
     "onnxruntime": _onnxruntime,
-    "onnx": lambda: _package("onnx", "onnx"),
-    "onnxscript": lambda: _package("onnxscript", "onnxscript"),
     "modelopt": _modelopt,
-    "hf": lambda: _package("tokenizers", "tokenizers"),
-    "rust": lambda: _package("pybench_tokenizer", "pybench-tokenizer"),
     "digits": lambda: {"version": metadata.version("scikit-learn")},
     "go_rust": _go_rust,
     "gpu": _gpu,

@@ -9,6 +9,8 @@ Any other torch module is asked for its parameters and switches.
 
 from __future__ import annotations
 
+import importlib
+import json
 import tempfile
 import traceback
 from collections.abc import Callable, Mapping
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
+from pybench.catalogue.runtimes import Runtime
 from pybench.precision.audit import (
     Audit,
     audit_executed,
@@ -29,6 +32,7 @@ from pybench.precision.engine_audit import audit_engine, audit_launched
 from pybench.runtimes.providers import CUDA
 from pybench.workloads.doubts import allowed_threads
 
+GRAPH_FILE = "graph.json"  # beside an engine: what an audit has to know of the graph that it was built from
 _LONGEST_ERROR = 500  # characters of a failed audit's message that are kept
 
 
@@ -44,9 +48,23 @@ def proven(audit: Callable[[], Audit]) -> Audit:
         return Audit(f"not known: the audit failed ({kind})", False, ("audit_failed",), facts)
 
 
-def of_onnxruntime(session: Any, path: Path, case: Case) -> Audit:
-    """What an onnxruntime session executes of an ONNX file. The weaker of the graph and its execution counts."""
-    declared = audit_onnx(path, case.precision)
+def audit_of(row: Runtime) -> Callable[[Any, Case, Any], Audit]:
+    """What finds the precision that ran on a runtime: `(session, case, given) -> Audit`, as its row names it."""
+    if row.audit is None:
+        return not_audited
+    module, _, name = row.audit.partition(":")
+    found: Callable[[Any, Case, Any], Audit] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def not_audited(session: Any, case: Case, given: Any) -> Audit:
+    """Of a runtime that nothing audits: its precision is not known, and not said to be right."""
+    return Audit(f"not known: {case.runtime} has no audit", None, ("no_audit",))
+
+
+def of_onnxruntime(session: Any, case: Case, given: Path) -> Audit:
+    """What an onnxruntime session executes of the ONNX file `given`. The weaker of graph and execution counts."""
+    declared = audit_onnx(given, case.precision)
     if not declared.valid:
         return declared
     provider = session.labels["provider"]
@@ -58,16 +76,17 @@ def of_onnxruntime(session: Any, path: Path, case: Case) -> Audit:
             written=declared.facts["multiplying_nodes"],
         )
     elif provider == "cuda":
-        found = _optimised(path, case, "cuda")
+        found = _optimised(given, case, "cuda")
     elif case.precision == "int8" and case.workload_row.timed:
-        found = _optimised(path, case, "cpu")
+        found = _optimised(given, case, "cpu")
     else:  # an accuracy is of the graph's numbers: kernels that compute a pair of Q/DQ in FP32 change the time alone
         found = declared
     return with_tf32(found, case.precision, session.labels["provider_options"])
 
 
-def of_engine(session: Any, graph: Mapping[str, Any], precision: str) -> Audit:
+def of_engine(session: Any, case: Case, given: Path) -> Audit:
     """An engine by its inspector and the time of each layer, with what its making noted of the graph."""
+    graph, precision = graph_of(given), case.precision
     found = audit_engine(
         session.layer_information(),
         precision,
@@ -79,12 +98,23 @@ def of_engine(session: Any, graph: Mapping[str, Any], precision: str) -> Audit:
     return with_outputs(found, graph["outputs"])
 
 
-def of_torch(session: Any, precision: str, flags: Mapping[str, Any]) -> Audit:
-    """A torch module's parameters and torch's switches, or the kernels of what was compiled of it into engines."""
-    if session.compiles_engines:
-        return audit_launched(session.kernels(), precision)
+def graph_of(engine: Path) -> dict[str, Any]:
+    """What the making of an engine noted of the graph that it was built from (`making.engine`)."""
+    graph: dict[str, Any] = json.loads((engine.parent / GRAPH_FILE).read_text())
+    return graph
+
+
+def of_torch(session: Any, case: Case, given: Any) -> Audit:
+    """A torch module's parameters and torch's switches."""
+    from pybench.runtimes import torch
+
     dtypes = (str(parameter.dtype).removeprefix("torch.") for parameter in session.module.parameters())
-    return audit_parameters(dtypes, precision, flags)
+    return audit_parameters(dtypes, case.precision, torch.flags())
+
+
+def of_torch_tensorrt(session: Any, case: Case, given: Any) -> Audit:
+    """The kernels of the engines that were compiled of a module, whose parameters tell nothing of them."""
+    return audit_launched(session.kernels(), case.precision)
 
 
 def with_tf32(found: Audit, precision: str, options: Mapping[str, Mapping[str, str]]) -> Audit:

@@ -40,9 +40,6 @@ HASHED_IDS = 1 << 17
 # What an iteration is timed from and to, for results.
 PERIOD = "from the launch of its batch until its end, with the fetching of the next batch inside"
 
-# Their sessions take a tensor that is on the device already; the others take arrays.
-TAKES_TENSORS = ("torch", "torch-compile")
-
 Ids = npt.NDArray[Any]
 
 
@@ -145,7 +142,7 @@ class TokenFeed:
 def feeding(feed: TokenFeed, opened: Opened, case: Case) -> Callable[[], None]:
     """Iterations of an opened model; where its session can, batches are brought to its device ahead of it."""
     session = opened.session
-    if case.runtime in TAKES_TENSORS:
+    if case.runtime_row is not None and case.runtime_row.takes_tensors:
         feed.bring_to("cpu" if session.device_uuid is None else "cuda")
     launch, name = session.bind_feed(), session.inputs[0].name
     return ahead(feed, lambda batch: launch({name: batch}))

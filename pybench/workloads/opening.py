@@ -6,38 +6,24 @@ Its audit (`auditing`) is a callable: it runs after the windows, so that what it
 
 from __future__ import annotations
 
-import json
+import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pybench.case import Case
 from pybench.catalogue.models import MODELS, Model
+from pybench.catalogue.refusals import refuse_file
+from pybench.catalogue.runtimes import RUNTIMES, Runtime
 from pybench.catalogue.workloads import judge_of
 from pybench.cautions import Caution, CautionCode
 from pybench.errors import InputError, UnsupportedError
-from pybench.factors import RUNTIMES
 from pybench.precision.audit import Audit
-from pybench.recipe import RUN_FROM_ONNX
 from pybench.runtimes.providers import is_whole
-from pybench.runtimes.session import Session, TensorSpec
+from pybench.runtimes.session import Session, TensorSpec, module_spec
 from pybench.workloads import auditing
 from pybench.workloads.doubts import allowed_threads, calibration_cautions, output_cautions
 from pybench.workloads.result import Measured, Request, Result, Verdict
-
-GRAPH_FILE = "graph.json"  # beside an engine: what an audit has to know of the graph that it was built from
-_SIZES = {  # what `model_bytes` is; else the parameters and buffers in memory
-    "onnxruntime": "size of the ONNX file",
-    "tensorrt": "size of the engine",
-    "torch-tensorrt": "parameters and buffers of the module that was compiled",
-}
-# What `compile_s` is of each runtime that spends it in a run.
-COMPILING = {
-    "onnxruntime": "opening the session; on a GPU also the first runs, which build and capture for the shape",
-    "torch-compile": "the first calls for the shape but the last of them, with empty caches and the compiler imported",
-    "torch-graph": "the calls before capturing, and the capture",
-    "torch-tensorrt": "export and compilation for the shape, with no cache, and the first calls",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +39,51 @@ class Opened:
     metadata: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What a runtime is given to open.
+
+    `given`: an ONNX file, an engine, or a call that builds a module; `spec`: the module's input, None for a file, which
+    states its own; `name`: for messages; `metadata`: texts of the ONNX file, where the session cannot tell them.
+    """
+
+    given: Any
+    spec: TensorSpec | None
+    name: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
 def open_model(request: Request, *, vocabulary: int = 0, deterministic: bool = False) -> Opened:
     """Opens the model of the case. `vocabulary`: ids that a built-in language model has to embed at least."""
-    case = request.case
+    case, row = request.case, request.case.runtime_row
     if case.model is None:
         raise InputError(f"{case.workload} needs a model", hint=f"built in: {', '.join(MODELS)}")
+    if row is None:
+        raise UnsupportedError("no runtime", code="no_runtime", hint=f"there are {', '.join(RUNTIMES)}")
     check_sequence(case)
-    if case.runtime in RUN_FROM_ONNX:
-        _check_vocabulary(case, vocabulary)
-    if case.runtime == "onnxruntime":
-        return _open_onnx(request)
-    if case.runtime == "tensorrt":
-        return _open_engine(request)
-    if case.runtime is not None and case.runtime.startswith("torch"):
-        return _open_torch(request, vocabulary, deterministic)
-    raise UnsupportedError(f"no runtime {case.runtime}", code="no_runtime", hint=f"there are {', '.join(RUNTIMES)}")
+    door = _DOORS[row.opens](request, row, vocabulary)
+    threads = allowed_threads(case)
+    open_case = importlib.import_module(row.module).open_case
+    session: Session = open_case(door.given, door.spec, case, threads, deterministic=deterministic)
+    if not session.inputs:
+        raise InputError(f"{door.name} has no input")
+    language = session.inputs[0].dtype.kind == "i"
+
+    def audit() -> Audit:
+        return auditing.audit_of(row)(session, case, door.given)
+
+    metadata = {**session.metadata, **door.metadata}
+    return Opened(session, door.name, case.model_row, language, audit, metadata)
 
 
 def conclude(result: Result, opened: Opened, case: Case) -> Result:
     """Adds to a result what the opened model says: size, labels, the audit's verdict, doubts."""
     found = auditing.proven(opened.audit)
-    method = _SIZES.get(case.runtime or "", "parameters and buffers in memory")
+    row = case.runtime_row
+    method = None if row is None else row.size_is
     result.metrics["model_bytes"] = Measured(value=float(opened.session.model_bytes), method=method)
     if opened.session.compile_s is not None:
-        how = COMPILING[case.runtime or ""]
+        how = None if row is None else row.compile_is
         result.metrics["compile_s"] = Measured(value=opened.session.compile_s, method=how)
     result.labels |= {key: value for key, value in opened.session.labels.items() if key != "device_uuid"}
     result.labels["device"] = opened.session.device
@@ -128,81 +135,41 @@ def _check_vocabulary(case: Case, vocabulary: int) -> None:
         )
 
 
-def _open_onnx(request: Request) -> Opened:
-    from pybench.runtimes import onnxruntime
-
+def _through_onnx(request: Request, row: Runtime, vocabulary: int) -> Door:
     case = request.case
+    _check_vocabulary(case, vocabulary)
     path = request.artefacts.get("model") or request.files.get("model")
     if path is None:
         raise InputError(f"no ONNX file was prepared for {case.model}")
     if not path.is_file():
         raise InputError(f"{path} does not exist")
-    row = case.model_row
-    threads = allowed_threads(case)
-    session = onnxruntime.open_session(
-        path, precision=case.precision, threads=threads, device=case.device, provider=case.provider, launch=case.launch
-    )
-    if not session.inputs:
-        raise InputError(f"{path} has no input")
-    language = session.inputs[0].dtype.kind == "i"
-    name = case.model if row is not None else str(path)
-
-    def audit() -> Audit:
-        return auditing.of_onnxruntime(session, path, case)
-
-    return Opened(session, str(name), row, language, audit, session.metadata)
+    return Door(path, None, str(path) if case.model_row is None else case.model_row.name)
 
 
-def _open_engine(request: Request) -> Opened:
-    """An engine, audited by its inspector and the time of each layer, with what its making noted of the graph."""
-    from pybench.runtimes.tensorrt.session import open_session
-
+def _through_engine(request: Request, row: Runtime, vocabulary: int) -> Door:
+    """An engine, and what its making noted of the graph."""
     case, path = request.case, request.artefacts["engine"]
-    session = open_session(path, launch=case.launch, device=case.device)
-    graph = json.loads((path.parent / GRAPH_FILE).read_text())
-
-    def audit() -> Audit:
-        return auditing.of_engine(session, graph, case.precision)
-
-    language = session.inputs[0].dtype.kind == "i"
-    return Opened(session, str(case.model), case.model_row, language, audit, graph["metadata"])
+    _check_vocabulary(case, vocabulary)
+    graph = auditing.graph_of(path)
+    return Door(path, None, str(case.model), graph["metadata"])
 
 
-def _open_torch(request: Request, vocabulary: int, deterministic: bool) -> Opened:
-    case = request.case
-    row = case.model_row
-    if row is None:
-        raise UnsupportedError(
-            f"torch runs the built-in models, not {case.model}", code="onnx_in_torch", hint="use runtime: onnxruntime"
-        )
-    from pybench.models.building import build
-    from pybench.runtimes import torch
-
-    # Refused precisions and devices are told before anything is built.
-    kind = torch.set_up(case.precision, allowed_threads(case), case.device)
+def _through_module(request: Request, row: Runtime, vocabulary: int) -> Door:
+    """A call that builds the module, so that a runtime can refuse a case before that."""
+    model = request.case.model_row
+    if model is None:
+        refuse_file(row)
+        raise InputError(f"no module was prepared for {request.case.model}")
     checkpoint = request.artefacts.get("checkpoint") or request.files.get("checkpoint")
-    outputs = max(vocabulary, row.outputs) if row.takes_text else None
-    module = build(row.name, checkpoint=checkpoint, outputs=outputs)
-    shape = (None, None) if row.takes_ids else (None, *row.shape)
-    spec = torch.spec_of(row.input, shape, row.takes_ids)
-    session = _torch_session(case, module, spec, {"kind": kind, "deterministic": deterministic})
+    outputs = max(vocabulary, model.outputs) if model.takes_text else None
 
-    def audit() -> Audit:
-        return auditing.of_torch(session, case.precision, torch.flags())
+    def module() -> Any:
+        from pybench.models.building import build
 
-    return Opened(session, row.name, row, row.takes_ids, audit, {})
+        return build(model.name, checkpoint=checkpoint, outputs=outputs)
+
+    shape = (None, None) if model.takes_ids else (None, *model.shape)
+    return Door(module, module_spec(model.input, shape, model.takes_ids), model.name)
 
 
-def _torch_session(case: Case, module: Any, spec: TensorSpec, options: Mapping[str, Any]) -> Any:
-    """A session of the runtime of torch that the case names."""
-    from pybench.runtimes import torch, torch_compile, torch_graph, torch_tensorrt
-
-    options = {**options, "precision": case.precision}
-    if case.runtime == "torch-compile":
-        options |= {"mode": case.compile_mode, "threads": allowed_threads(case)}
-        return torch_compile.open_session(module, spec, **options)
-    if case.runtime == "torch-graph":
-        return torch_graph.open_session(module, spec, **options)
-    if case.runtime == "torch-tensorrt":
-        return torch_tensorrt.open_session(module, spec, launch=case.launch, **options)
-    return torch.open_session(module, spec, **options)
+_DOORS = {"onnx": _through_onnx, "engine": _through_engine, "module": _through_module}  # by `Runtime.opens`

@@ -14,6 +14,9 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
+from pybench.catalogue.precisions import PRECISIONS
+from pybench.catalogue.refusals import refuse_training
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.models.building import build
 from pybench.models.tinylm import TinyLm
@@ -29,19 +32,15 @@ from pybench.workloads.result import Measured, Request, Result, Verdict
 LEARNING_RATE = 3e-4
 BETAS = (0.9, 0.95)  # as GPT-3 and nanoGPT
 WEIGHT_DECAY = 0.1
-AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
 
 
 def run(request: Request) -> Result:
     case = request.case
+    refuse_training(RUNTIMES[case.runtime or runtime.NAME])
     row = case.model_row
-    if case.runtime != "torch" or row is None or not row.takes_text:
+    if row is None or not row.takes_text:
         known = " or ".join(case.workload_row.models())
-        raise UnsupportedError(
-            f"training {case.model} in {case.runtime} is not offered",
-            code="no_training",
-            hint=f"train {known} with runtime: torch",
-        )
+        raise UnsupportedError(f"{case.model} is not trained", code="no_training", hint=f"train {known}")
     check_sequence(case)
     kind = runtime.set_up(case.precision, allowed_threads(case), case.device, training=True)
     with TokenFeed(request) as feed:
@@ -70,8 +69,10 @@ class Trainer:
         self.optimiser = torch.optim.AdamW(
             self.model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=kind == "cuda"
         )
-        self.autocast = AUTOCAST.get(case.precision)
-        self.scaler = torch.amp.GradScaler(kind, enabled=case.precision == "amp-fp16")
+        contract = PRECISIONS[case.precision]
+        self.autocast = runtime.DTYPES[contract.floating] if contract.autocast else None
+        # FP16 alone has too few exponents for gradients.
+        self.scaler = torch.amp.GradScaler(kind, enabled=self.autocast is torch.float16)
         self.losses: list[Tensor] = []
         self._mark = runtime.end_marker(kind)
 

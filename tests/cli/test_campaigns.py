@@ -96,8 +96,7 @@ def test_a_dry_run_counts_the_cases_that_cannot_run_here_by_why(plan: Path, caps
     pytest.importorskip("onnxruntime")
     assert main(["run", str(plan), "--dry-run"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
-        "3 of 4 cases cannot run on this machine: "
-        "no_fp8_in_onnxruntime 1, no_fp16_in_onnxruntime 1, no_fp8+fp16_in_onnxruntime 1"
+        "3 of 4 cases cannot run on this machine: no_fp8_on_cpu 1, no_fp16_on_cpu 1, no_fp8+fp16_on_cpu 1"
     )
 
 

@@ -188,9 +188,10 @@ def test_a_graph_is_no_slower_than_the_eager_module() -> None:
 def test_a_graph_answers_what_the_module_answers() -> None:
     from pybench.runtimes import torch as eager
     from pybench.runtimes import torch_graph
+    from pybench.runtimes.session import module_spec
 
     kind = eager.set_up("fp32", threads=1, device="cuda")
-    spec = eager.spec_of("images", (None, 3, 224, 224), language=False)
+    spec = module_spec("images", (None, 3, 224, 224), takes_ids=False)
     pixels = np.random.default_rng(0).standard_normal((4, 3, 224, 224), np.float32)
     module = build("resnet50")
     options: dict[str, Any] = {"precision": "fp32", "kind": kind, "deterministic": True}

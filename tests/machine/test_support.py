@@ -9,9 +9,9 @@ import pytest
 
 from pybench import machine
 from pybench.case import Case
-from pybench.factors import FACTORS
-from pybench.machine.support import INFERENCE, ONNXRUNTIME_ON, PROVIDER_NAMES, gpus_of
-from pybench.runtimes import providers
+from pybench.catalogue.runtimes import RUNTIMES
+from pybench.machine.support import gpus_of
+from pybench.recipe import in_making_order, recipes_of
 
 HERE = {"available": True, "cpu_count": 8}
 LAPTOP: dict[str, Any] = {
@@ -137,10 +137,10 @@ TOKENIZE = Case(workload="tokenize", path="rust")
         (TORCH_TRT, SERVER, "no_torch_tensorrt"),
         (TORCH_TRT, {**SERVER, "torch_tensorrt": {"available": True}}, None),
         (TORCH_TRT, {**LAPTOP, "torch_tensorrt": {"available": True}}, "no_gpu"),
-        (ONNX.with_factors(precision="bf16"), LAPTOP, "no_bf16_in_onnxruntime"),
+        (ONNX.with_factors(precision="bf16"), LAPTOP, "no_bf16_on_cpu"),
         (ONNX.with_factors(precision="tf32"), ORT_SERVER, None),
-        (ONNX.with_factors(precision="tf32", device="cpu"), ORT_SERVER, "no_tf32_in_onnxruntime"),
-        (ONNX.with_factors(precision="int8"), ORT_SERVER, "no_int8_in_onnxruntime"),
+        (ONNX.with_factors(precision="tf32", device="cpu"), ORT_SERVER, "no_tf32_on_cpu"),
+        (ONNX.with_factors(precision="int8"), ORT_SERVER, "no_int8_on_cuda"),
         (ONNX.with_factors(precision="int8", provider="cpu"), ORT_SERVER, None),
         (ONNX.with_factors(provider="cpu", device="cuda"), ORT_SERVER, "provider_and_device"),
         (ON_CUDA.with_factors(device="cpu"), ORT_SERVER, "provider_and_device"),
@@ -150,13 +150,13 @@ TOKENIZE = Case(workload="tokenize", path="rust")
         (ON_CUDA.with_factors(precision="fp16"), ORT_SERVER, None),
         (ON_TENSORRT, SERVER, "no_tensorrt_provider"),
         (ON_TENSORRT.with_factors(precision="int8+fp16"), ORT_SERVER, None),
-        (ON_TENSORRT.with_factors(precision="fp8"), ORT_SERVER, "no_fp8_in_onnxruntime"),
+        (ON_TENSORRT.with_factors(precision="fp8"), ORT_SERVER, "no_fp8_on_tensorrt"),
         (ON_TENSORRT.with_factors(precision="int8", quantiser="onnxruntime"), ORT_SERVER, "ranges_not_symmetric"),
         (DIGITS, LAPTOP, None),
         (DIGITS, BARE, "no_onnxruntime"),
         (DIGITS, {**LAPTOP, "torch": BARE["torch"]}, "no_torch"),
         (DIGITS.with_factors(model="own.onnx"), {**LAPTOP, "torch": BARE["torch"]}, None),
-        (DIGITS.with_factors(precision="bf16"), SERVER, "no_bf16_in_onnxruntime"),
+        (DIGITS.with_factors(precision="bf16"), SERVER, "no_bf16_on_cpu"),
         (DIGITS.with_factors(device="cuda"), SERVER, "no_gpu"),
         (TRAIN, LAPTOP, None),
         (TRAIN.with_factors(precision="amp-bf16"), LAPTOP, None),
@@ -248,22 +248,39 @@ def test_no_worker_is_asked_about_boards_that_no_case_uses(monkeypatch: pytest.M
     assert machine.boards_used([RESNET, TOKENIZE], LAPTOP) == []
 
 
-def test_what_is_said_of_onnxruntimes_providers_is_what_the_runtime_does() -> None:
-    """The machine imports no runtime, so it has tables of its own."""
-    assert {name: tuple(table) for name, table in ONNXRUNTIME_ON.items()} == providers.PRECISIONS
-    assert providers.NAMES == PROVIDER_NAMES
-
-
-def test_every_runtime_has_its_rules() -> None:
-    """A runtime added to the closed list without a rule would be taken for torch."""
-    assert FACTORS["runtime"].choices == tuple(INFERENCE)
-
-
 def test_an_estimate_grows_with_the_work_and_yields_to_what_was_measured() -> None:
-    small = machine.estimate([RESNET], 1, 0, LAPTOP, {})
-    large = machine.estimate([RESNET.with_factors(iterations=1000)], 1, 0, LAPTOP, {})
+    small = machine.estimate([RESNET], 1, [], LAPTOP, {})
+    large = machine.estimate([RESNET.with_factors(iterations=1000)], 1, [], LAPTOP, {})
     assert large.seconds > 2 * small.seconds
-    assert machine.estimate([RESNET], 10, 0, LAPTOP, {RESNET.id: 2.0}).seconds == 20.0
+    assert machine.estimate([RESNET], 10, [], LAPTOP, {RESNET.id: 2.0}).seconds == 20.0
+
+
+QUICK = RESNET.with_factors(model="mlp", iterations=1, warmup_iterations=0)  # nothing but its start
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_an_estimate_begins_with_the_start_of_the_runtime(runtime: str) -> None:
+    found = machine.estimate([QUICK.with_factors(runtime=runtime)], 10, [], SERVER, {}).seconds / 10
+    row = RUNTIMES[runtime]
+    backend = row.backend(None, has_gpu=True)
+    assert found == pytest.approx(row.start_s if backend is None else backend.start_s, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "provider", "least_s"),
+    [("torch-compile", None, 12), ("torch-tensorrt", None, 42), ("onnxruntime", "tensorrt", 16)],
+)
+def test_what_compiles_in_every_run_is_estimated_with_it(runtime: str, provider: str | None, least_s: float) -> None:
+    """The least that compiling was measured to take (bench/README.md)."""
+    case = QUICK.with_factors(runtime=runtime, provider=provider)
+    assert machine.estimate([case], 10, [], SERVER, {}).seconds / 10 > least_s
+
+
+def test_an_engine_is_estimated_with_what_its_build_takes() -> None:
+    recipes = in_making_order(recipes_of(QUICK.with_factors(runtime="tensorrt"), "TensorRT 10.6 on a GPU"))
+    assert [recipe.kind for recipe in recipes] == ["onnx", "engine"]
+    exported = machine.estimate([], 1, recipes[:1], SERVER, {}).seconds
+    assert machine.estimate([], 1, recipes, SERVER, {}).seconds - exported > 20
 
 
 ENGINES = ("TensorRT engines", "TensorRT's buffers, graphs", "engines on a GPU")

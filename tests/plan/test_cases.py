@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from pybench.case import Case, case_from_json
+from pybench.catalogue.runtimes import BUILD_FACTORS
 from pybench.criteria import from_json
-from pybench.factors import ENGINE_FACTORS, FACTORS
+from pybench.factors import FACTORS
 from pybench.plan import Plan, expand, resolve
 from pybench.rundir import SCHEMA_VERSION, parse_resolved_plan
 
@@ -166,7 +167,7 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str) -> 
         {"workload": "infer", "model": "tinylm-small", "runtime": "torch"},
     ]
     places = {"calibration_images": 1, "image_limit": 1, "transfer_bytes": 2, "pinned": 2, "non_blocking": 2}
-    places |= {**dict.fromkeys((*ENGINE_FACTORS, "launch"), 3), "provider": 4, "compile_mode": 5, "fed": 6}
+    places |= {**dict.fromkeys((*BUILD_FACTORS, "launch"), 3), "provider": 4, "compile_mode": 5, "fed": 6}
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)
     assert len(expand(load(f"  - {json.dumps(entry)}\n"))) == 1

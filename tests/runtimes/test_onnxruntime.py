@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import DeviceMemoryError, InputError, UnsupportedError
 from pybench.runtimes import onnxruntime
 from pybench.runtimes.onnxruntime import OnnxRuntimeSession
@@ -18,6 +19,7 @@ from tests.support.making import write_classifier
 
 PIXELS = np.zeros((1, 1, 8, 8), np.float32)
 Fails = Callable[[Exception], None]
+EVERY_PROVIDER = [backend.called for backend in RUNTIMES["onnxruntime"].backends]
 
 
 def open_cpu(path: Path, precision: str = "fp32") -> OnnxRuntimeSession:
@@ -63,7 +65,7 @@ def test_transfers_are_refused_on_a_cpu(tmp_path: Path) -> None:
 def test_other_precisions_are_refused_by_name(tmp_path: Path, precision: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         open_cpu(write_classifier(tmp_path / "mine.onnx"), precision)
-    assert caught.value.code == f"no_{precision}_in_onnxruntime"
+    assert caught.value.code == f"no_{precision}_on_cpu"
 
 
 def test_a_gpu_that_this_build_cannot_use_is_unsupported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,12 +81,12 @@ def test_a_gpu_that_this_build_cannot_use_is_unsupported(tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("provider", ["cuda", "tensorrt"])
 def test_a_provider_that_this_build_has_not_is_never_replaced(tmp_path: Path, provider: str) -> None:
-    if onnxruntime.providers.NAMES[provider] in onnxruntime.onnxruntime.get_available_providers():
+    if onnxruntime.providers.backend(provider).called in onnxruntime.onnxruntime.get_available_providers():
         pytest.skip("this build has it")
     path = write_classifier(tmp_path / "mine.onnx")
     with pytest.raises(UnsupportedError) as caught:
         onnxruntime.open_session(path, precision="fp32", threads=1, device="auto", provider=provider)
-    assert caught.value.code == "no_gpu"
+    assert caught.value.code == f"no_{provider}_provider"
 
 
 @pytest.mark.parametrize(("provider", "device"), [("cpu", "cuda"), ("cuda", "cpu"), ("tensorrt", "cpu")])
@@ -121,7 +123,7 @@ def a_gpu_build(monkeypatch: pytest.MonkeyPatch, simulated: SimulatedDriver) -> 
     """A build with every provider on a machine whose driver shows a GPU. Called: opening a session raises that."""
     monkeypatch.setenv(onnxruntime.providers.TF32_OVERRIDE, "to be undone")
     monkeypatch.setattr(onnxruntime, "_load_libraries", lambda provider: None)
-    names = list(onnxruntime.providers.NAMES.values())
+    names = EVERY_PROVIDER
     monkeypatch.setattr(onnxruntime.onnxruntime, "get_available_providers", lambda: names)
 
     def fail(error: Exception) -> None:
@@ -247,10 +249,8 @@ def test_a_gpu_is_known_by_its_uuid_however_the_environment_names_it(
     path = write_classifier(tmp_path / "mine.onnx")
     started = onnxruntime._start(path, "cpu", "fp32", 1, graph=False)
     monkeypatch.setattr(onnxruntime, "_start", lambda *_, **__: started)
-    monkeypatch.setattr(started.session, "get_providers", lambda: list(onnxruntime.providers.NAMES.values()))
-    monkeypatch.setattr(
-        started.session, "get_provider_options", lambda: dict.fromkeys(onnxruntime.providers.NAMES.values())
-    )
+    monkeypatch.setattr(started.session, "get_providers", lambda: EVERY_PROVIDER)
+    monkeypatch.setattr(started.session, "get_provider_options", lambda: dict.fromkeys(EVERY_PROVIDER))
     session = open_gpu(path, "cuda")
     assert session.device == session.device_uuid == onnxruntime.measure.visible_gpus()[0]
     assert session.device.startswith("GPU-")

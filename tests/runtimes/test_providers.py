@@ -9,7 +9,6 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
-from pybench.errors import UnsupportedError
 from pybench.runtimes import providers
 from pybench.runtimes.providers import CPU, CUDA, TENSORRT
 from tests.support.making import write_classifier
@@ -24,7 +23,7 @@ def test_cuda_computes_in_tf32_where_the_case_says_so_and_nowhere_else(precision
     assert options["prefer_nhwc"] == ("1" if precision in ("tf32", "fp16") else "0")
 
 
-@pytest.mark.parametrize("precision", providers.PRECISIONS["tensorrt"])
+@pytest.mark.parametrize("precision", list(providers.backend("tensorrt").precisions))
 def test_tensorrt_is_allowed_the_types_in_the_precisions_name_and_no_other(precision: str) -> None:
     chain = providers.options_of("tensorrt", precision, graph=True)
     assert [name for name, _ in chain] == [TENSORRT, CUDA, CPU]
@@ -49,23 +48,6 @@ def test_tf32_is_switched_for_the_libraries_that_have_no_option(monkeypatch: pyt
         assert os.environ[providers.TF32_OVERRIDE] == "0"
     providers.set_tf32("tf32")
     assert providers.TF32_OVERRIDE not in os.environ
-
-
-@pytest.mark.parametrize(
-    ("provider", "precision", "code"),
-    [
-        ("cpu", "fp16", "no_fp16_in_onnxruntime"),
-        ("cpu", "bf16", "no_bf16_in_onnxruntime"),
-        ("cpu", "tf32", "no_tf32_in_onnxruntime"),
-        ("cpu", "int8+fp16", "no_int8+fp16_in_onnxruntime"),
-        ("cuda", "int8", "no_int8_on_cuda"),
-        ("tensorrt", "fp8", "no_fp8_on_tensorrt"),
-    ],
-)
-def test_a_precision_that_would_be_emulated_is_refused(provider: str, precision: str, code: str) -> None:
-    with pytest.raises(UnsupportedError) as caught:
-        providers.refuse(provider, precision)
-    assert caught.value.code == code
 
 
 def test_a_real_session_says_where_its_nodes_went(tmp_path: Path) -> None:

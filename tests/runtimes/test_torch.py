@@ -10,6 +10,7 @@ import torch
 from pybench.errors import UnsupportedError
 from pybench.models.building import build
 from pybench.runtimes import torch as runtime
+from pybench.runtimes.session import module_spec
 from pybench.runtimes.torch import TorchSession
 
 PIXELS = np.random.default_rng(0).random((3, 1, 8, 8), np.float32)
@@ -17,7 +18,7 @@ PIXELS = np.random.default_rng(0).random((3, 1, 8, 8), np.float32)
 
 def open_cpu(precision: str) -> TorchSession:
     kind = runtime.set_up(precision, threads=1, device="cpu")
-    spec = runtime.spec_of("images", (None, 1, 8, 8), language=False)
+    spec = module_spec("images", (None, 1, 8, 8), takes_ids=False)
     return runtime.open_session(build("digits-cnn"), spec, precision=precision, kind=kind)
 
 
@@ -88,7 +89,7 @@ def test_what_torch_says_once_of_the_old_interface_is_said_while_tf32_is_set(mon
 
 @pytest.mark.parametrize(
     ("precision", "code"),
-    [("int8", "no_int8_in_torch"), ("amp-bf16", "no_amp-bf16_in_torch"), ("fp16", "no_gpu"), ("tf32", "no_tf32")],
+    [("int8", "no_int8_in_torch"), ("amp-bf16", "no_amp-bf16_in_torch"), ("fp16", "no_gpu"), ("tf32", "no_gpu")],
 )
 def test_what_torch_does_not_do_on_a_cpu_is_unsupported_and_says_so(precision: str, code: str) -> None:
     with pytest.raises(UnsupportedError) as caught:

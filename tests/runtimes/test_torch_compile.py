@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from pybench.errors import UnsupportedError
 from pybench.runtimes import torch as eager
 from pybench.runtimes import torch_compile
+from pybench.runtimes.session import module_spec
 from pybench.runtimes.torch_compile import TorchCompileSession
 
 pytestmark = pytest.mark.slow  # the headers that Inductor's code includes are compiled once a session: 10 s
@@ -50,7 +51,7 @@ def environment() -> Iterator[None]:
 
 def open_cpu(module: nn.Module, mode: str = "default") -> TorchCompileSession:
     kind = eager.set_up("fp32", threads=1, device="cpu")
-    spec = eager.spec_of("values", (None, 4), language=False)
+    spec = module_spec("values", (None, 4), takes_ids=False)
     return torch_compile.open_session(module, spec, precision="fp32", kind=kind, mode=mode, threads=1)
 
 

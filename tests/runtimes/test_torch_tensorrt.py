@@ -17,12 +17,13 @@ import pytest
 import torch
 from torch import nn
 
+from pybench.case import Case
 from pybench.errors import UnsupportedError
-from pybench.runtimes import torch as eager
 from pybench.runtimes import torch_tensorrt
+from pybench.runtimes.session import module_spec
 from pybench.runtimes.torch_tensorrt import TorchTensorRtSession, arguments_of
 
-SPEC = eager.spec_of("values", (None, 4), language=False)
+SPEC = module_spec("values", (None, 4), takes_ids=False)
 VALUES = np.ones((2, 4), np.float32)
 
 
@@ -112,8 +113,11 @@ def test_a_package_for_another_tensorrt_is_unsupported_whatever_it_raises(
 
 def test_without_the_package_or_a_gpu_it_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch_tensorrt", None)
-    for kind, code in (("cpu", "no_gpu"), ("cuda", "no_torch_tensorrt")):
-        with pytest.raises(UnsupportedError) as caught:
-            torch_tensorrt.open_session(nn.Linear(4, 3), SPEC, precision="fp32", kind=kind, launch="graph")
+    case = Case(workload="infer", model="mlp", runtime="torch-tensorrt", device="cpu")
+    with pytest.raises(UnsupportedError) as of_cpu:
+        torch_tensorrt.open_case(lambda: pytest.fail("the module was built"), SPEC, case, 1)
+    with pytest.raises(UnsupportedError) as of_gpu:
+        torch_tensorrt.open_session(nn.Linear(4, 3), SPEC, precision="fp32", kind="cuda", launch="graph")
+    for caught, code in ((of_cpu, "no_gpu"), (of_gpu, "no_torch_tensorrt")):
         assert caught.value.code == code
         assert caught.value.hint is not None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,9 +9,10 @@ import pytest
 from torch import nn
 
 from pybench.case import Case
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import DeviceMemoryError, InputError
-from pybench.runtimes import torch
 from pybench.workloads import auditing
+from pybench.workloads.result import Verdict
 from tests.support.making import run
 
 DIGITS = Case(
@@ -43,14 +45,24 @@ def test_an_audit_that_fails_proves_nothing_and_costs_no_window(
     assert "Traceback" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("compiles", "reasons"), [(True, ("not_in_claimed_type",)), (False, ())])
+@pytest.mark.parametrize(
+    ("runtime", "reasons"), [("torch-tensorrt", ("not_in_claimed_type",)), ("torch", ()), ("torch-compile", ())]
+)
 def test_a_module_compiled_into_engines_is_judged_by_its_kernels_and_not_by_its_parameters(
-    compiles: bool, reasons: tuple[str, ...]
+    runtime: str, reasons: tuple[str, ...]
 ) -> None:
     single = ("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize64x64x8_stage3_ffma_execute_kernel_trt", 1.0)
     module = nn.Linear(4, 3).half()
-    session = SimpleNamespace(compiles_engines=compiles, module=module, kernels=lambda: [single])
-    assert auditing.of_torch(session, "fp16", torch.flags()).reasons == reasons
+    session = SimpleNamespace(module=module, kernels=lambda: [single])
+    case = DIGITS.with_factors(runtime=runtime, precision="fp16")
+    assert auditing.audit_of(RUNTIMES[runtime])(session, case, None).reasons == reasons
+
+
+def test_a_runtime_that_nothing_audits_has_no_precision_and_never_a_right_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RUNTIMES, "onnxruntime", replace(RUNTIMES["onnxruntime"], audit=None))
+    result = run(DIGITS)
+    assert result.valid["precision"] == Verdict(None, ("no_audit",))
+    assert result.labels["precision_realised"] == "not known: onnxruntime has no audit"
 
 
 def test_an_interrupted_audit_interrupts_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

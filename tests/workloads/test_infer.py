@@ -67,7 +67,7 @@ def test_a_graph_of_torch_needs_a_gpu() -> None:
 
 
 def test_int8_in_torch_is_unsupported_and_says_so() -> None:
-    with pytest.raises(UnsupportedError, match="not in int8") as caught:
+    with pytest.raises(UnsupportedError, match="does not infer in int8") as caught:
         run(DIGITS.with_factors(runtime="torch", precision="int8"))
     assert caught.value.code == "no_int8_in_torch"
 

@@ -18,12 +18,13 @@ import numpy.typing as npt
 import pytest
 
 from pybench.case import Case
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.cautions import CautionCode
 from pybench.models.images.digits import read_digits
 from pybench.precision.audit import Audit
 from pybench.workloads.auditing import of_onnxruntime, with_tf32
 from pybench.workloads.inputs import random_arrays
-from pybench.workloads.opening import COMPILING, Opened, open_model, partition_cautions
+from pybench.workloads.opening import Opened, open_model, partition_cautions
 from tests.support.making import request_of, run
 
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="torch", device="cpu", threads=1, batch=64)
@@ -89,7 +90,7 @@ def test_compiling_and_memory_are_told_of_each_runtime_apart(runtime: str) -> No
         assert compiling.value is not None
         assert compiling.value > 0
         assert compiling.window is None  # outside of every window
-        assert compiling.method == COMPILING[runtime]
+        assert compiling.method == RUNTIMES[runtime].compile_is
     assert result.metrics["peak_host_bytes"].value > 50e6
     assert result.valid["precision"].value is True
 
@@ -125,16 +126,16 @@ def test_tensorrt_inside_onnxruntime_is_judged_by_the_kernels_that_it_launches()
     case = DIGITS.with_factors(runtime="onnxruntime", precision="fp32")
     path = request_of(case).artefacts["model"]
     single = 4 * [("sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckcrs_nhwc", 1.0)]
-    found = of_onnxruntime(Told(single), path, case)
+    found = of_onnxruntime(Told(single), case, path)
     assert found.valid
     assert found.realised.startswith("fp32: 4 of 4 convolutions and matrix products (100 % of time)")
-    assert of_onnxruntime(Told(single[:1]), path, case).reasons == ("products_not_seen",)
+    assert of_onnxruntime(Told(single[:1]), case, path).reasons == ("products_not_seen",)
     assert found.realised.endswith(", TF32 off")
     tf32 = 4 * [("sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc", 1.0)]
-    assert of_onnxruntime(Told(tf32), path, case).reasons == ("not_in_claimed_type", "tf32_kernels")
-    assert of_onnxruntime(Told([]), path, case).reasons == ("no_kernels_recorded",)
+    assert of_onnxruntime(Told(tf32), case, path).reasons == ("not_in_claimed_type", "tf32_kernels")
+    assert of_onnxruntime(Told([]), case, path).reasons == ("no_kernels_recorded",)
     # A file that is not what it claims is told so, whatever runs of it.
-    assert of_onnxruntime(Told(single), path, case.with_factors(precision="fp16")).reasons == (
+    assert of_onnxruntime(Told(single), case.with_factors(precision="fp16"), path).reasons == (
         "outside_keep_list",
         "floating_type_differs",
     )

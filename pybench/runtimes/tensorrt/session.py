@@ -17,6 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench import measure
+from pybench.case import Case
+from pybench.catalogue.refusals import refuse_precision
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError
 from pybench.runtimes import cuda
 from pybench.runtimes.device import chosen, narrow
@@ -49,6 +52,7 @@ class TensorRtSession:
         self.graph: cuda.Graph | None = None
         self.device_uuid: str | None = cuda.devices()[index]["uuid"]
         self.model_bytes = path.stat().st_size
+        self.metadata: dict[str, str] = {}  # of the graph, which stands beside it
         self.compile_s: float | None = None  # of the engine's making, which is a run of its own
         self.labels: dict[str, Any] = {
             "runtime_version": self._library.__version__,
@@ -155,6 +159,15 @@ class TensorRtSession:
             self._stream.synchronize()
 
         return iterate
+
+
+def open_case(
+    given: Path, spec: TensorSpec | None, case: Case, threads: int, *, deterministic: bool = False
+) -> TensorRtSession:
+    """`given`: the engine. It states its own input, runs on no CPU thread, and repeats its outputs as it is."""
+    library.load()
+    refuse_precision(RUNTIMES[NAME], None, case.precision, has_gpu=case.device != "cpu" and bool(cuda.devices()))
+    return open_session(given, launch=case.launch, device=case.device)
 
 
 def open_session(path: Path, *, launch: str, device: str) -> TensorRtSession:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pybench.factors import floating_type
+from pybench.catalogue.precisions import floating_type
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
 from pybench.workloads.making.agreement import judge_agreement

@@ -21,10 +21,9 @@ from pybench.precision.notes import read_notes
 from pybench.runtimes import cuda
 from pybench.runtimes.tensorrt.building import BuildOptions, Built, build_engine, timing_cache_file
 from pybench.runtimes.tensorrt.session import TensorRtSession
-from pybench.workloads.auditing import with_outputs
+from pybench.workloads.auditing import GRAPH_FILE, with_outputs
 from pybench.workloads.making.engine_outputs import judge_outputs
 from pybench.workloads.making.order import Order
-from pybench.workloads.opening import GRAPH_FILE
 from pybench.workloads.recording import measured
 from pybench.workloads.result import Measured, Result, Verdict
 

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a runtime does not execute: asked of its row by the plan's side before a run, and by the runtime in the run.
+
+One obstacle has one code, whoever finds it (docs/plan.md). Each function returns None where nothing is in the way, and
+raises UnsupportedError else.
+"""
+
+from __future__ import annotations
+
+from pybench.catalogue.precisions import missing_type
+from pybench.catalogue.runtimes import RUNTIMES, Backend, Executes, Runtime, executors_of, opening
+from pybench.errors import UnsupportedError
+
+
+def refuse_precision(
+    runtime: Runtime,
+    backend: Backend | None,
+    precision: str,
+    *,
+    has_gpu: bool,
+    capability: float | None = None,
+    training: bool = False,
+) -> None:
+    """Whether a runtime, on one of its backends, infers or trains in a precision.
+
+    `has_gpu`: whether the case will run on one; `capability`: that GPU's compute capability, None: not known.
+    Codes: `no_<precision>_in_<runtime>`; `no_<precision>_on_<backend>` of a runtime with backends; `no_gpu`;
+    `no_<type>` for a GPU that does not multiply in a type.
+    """
+    executes = _executes(runtime, backend, training)
+    if precision not in executes:
+        raise _does_not(runtime, backend, precision, executes, training)
+    if executes[precision] == "on_gpu" and not has_gpu:
+        without = [name for name, where in executes.items() if where == "anywhere"]
+        raise UnsupportedError(
+            f"{precision} in {_called(runtime, backend)} needs a GPU, and this case has none",
+            code="no_gpu",
+            hint=f"without a GPU it runs {', '.join(without)}" if without else "use another runtime, or a GPU",
+        )
+    lacking = None if capability is None else missing_type(precision, capability)
+    if lacking is not None:
+        raise UnsupportedError(
+            f"{lacking.name.upper()} needs a GPU of compute capability {lacking.capability} or later",
+            code=f"no_{lacking.name}",
+            hint=f"this GPU has {capability}: use another precision",
+        )
+
+
+def refuse_mode(runtime: Runtime, mode: str, *, has_gpu: bool) -> None:
+    """Whether a runtime's mode of compiling works where the case runs."""
+    if mode in runtime.graph_modes and not has_gpu:
+        without = [each for each in runtime.modes if each not in runtime.graph_modes]
+        raise UnsupportedError(
+            f"compile_mode {mode} records CUDA graphs, and this case runs on the CPU",
+            code="no_gpu",
+            hint=f"use compile_mode: {' or '.join(without)}, or a GPU",
+        )
+
+
+def refuse_transfers(runtime: Runtime, *, has_gpu: bool) -> None:
+    """Whether an iteration can include the copies to and from the device."""
+    if not runtime.transfers:
+        raise UnsupportedError(
+            f"{runtime.name} captures the forward pass without its copies",
+            code=f"no_transfers_in_{runtime.name}",
+            hint="set transfers: false, or use runtime: torch",
+        )
+    if not has_gpu:
+        raise UnsupportedError(
+            "`transfers: true` includes the copies to and from a GPU, and this case runs on the CPU",
+            code="no_gpu",
+            hint="set transfers: false",
+        )
+
+
+def refuse_training(runtime: Runtime) -> None:
+    """Whether a runtime trains at all."""
+    if not runtime.trains:
+        trainers = [row.name for row in RUNTIMES.values() if row.trains]
+        raise UnsupportedError(
+            f"{runtime.name} does not train", code="no_training", hint=f"use runtime: {' or '.join(trainers)}"
+        )
+
+
+def refuse_file(runtime: Runtime) -> None:
+    """Whether a runtime runs a user's ONNX file."""
+    if runtime.opens == "module":
+        raise UnsupportedError(
+            f"{runtime.name} runs built-in models, and no ONNX file",
+            code="onnx_in_torch",
+            hint=f"use runtime: {' or '.join(opening('onnx'))}",
+        )
+
+
+def refuse_provider(runtime: Runtime, provider: str, device: str, providers: tuple[str, ...]) -> None:
+    """Whether a named backend runs on the device that a case names, and the installed build has it.
+
+    `providers`: those of the build, by the names that the runtime has for them.
+    """
+    backend = runtime.backend(provider, has_gpu=True)
+    if backend is None:
+        known = ", ".join(each.name for each in runtime.backends)
+        raise UnsupportedError(f"{runtime.name} has no provider {provider}", code=f"no_{provider}_provider", hint=known)
+    if device != "auto" and backend.needs_gpu == (device == "cpu"):
+        raise UnsupportedError(
+            f"{runtime.name}'s provider {provider} does not run on device {device}",
+            code="provider_and_device",
+            hint="leave one of them out",
+        )
+    if backend.called not in providers:
+        raise UnsupportedError(
+            f"the installed {runtime.name} has no {backend.called}",
+            code=f"no_{provider}_provider",
+            hint=f"install {backend.install or runtime.name}, or leave `provider` out",
+        )
+
+
+def _executes(runtime: Runtime, backend: Backend | None, training: bool) -> Executes:
+    if training:
+        return runtime.trains
+    return runtime.precisions if backend is None else backend.precisions
+
+
+def _called(runtime: Runtime, backend: Backend | None) -> str:
+    return runtime.name if backend is None else f"{runtime.name}'s provider {backend.name}"
+
+
+def _does_not(
+    runtime: Runtime, backend: Backend | None, precision: str, executes: Executes, training: bool
+) -> UnsupportedError:
+    verb, others = ("train", ()) if training else ("infer", executors_of(precision))
+    why = "" if backend is None else f": {backend.why_not}"
+    return UnsupportedError(
+        f"{_called(runtime, backend)} does not {verb} in {precision}{why}",
+        code=f"no_{precision}_in_{runtime.name}" if backend is None else f"no_{precision}_on_{backend.name}",
+        hint=f"it takes {', '.join(executes)}" + (f"; {precision} runs in {', '.join(others)}" if others else ""),
+    )

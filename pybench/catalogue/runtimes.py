@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What executes a model: a row for each runtime. Its backends are a part of the row.
+
+A runtime's module has `open_case(given, spec, case, threads, *, deterministic) -> Session` (`pybench.runtimes`).
+Seconds of a start were measured with ResNet-50 on one NVIDIA H200 (bench/README.md), unless a comment says otherwise;
+`--dry-run` adds them up, and promises no more than a factor of three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pybench.catalogue.precisions import PRECISIONS
+
+Where = Literal["anywhere", "on_gpu"]
+Executes = Mapping[str, Where]  # precision -> where it is executed
+
+
+def anywhere(*precisions: str) -> dict[str, Where]:
+    """Precisions that are executed on a CPU and on a GPU."""
+    return dict.fromkeys(precisions, "anywhere")
+
+
+def on_gpu(*precisions: str) -> dict[str, Where]:
+    """Precisions that need a GPU."""
+    return dict.fromkeys(precisions, "on_gpu")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """One of the engines inside a runtime that has several: a value of the factor `provider`.
+
+    `called`: its name in the runtime.
+    `needs_gpu`: whether it runs on GPUs only; else it runs on the CPU only.
+    `captures`: whether the factor `launch` has a meaning: it can capture a CUDA graph.
+    `symmetric_ranges`: whether it takes symmetric ranges of int8 only.
+    `start_s`: as `Runtime.start_s`, where the backend's differs; None: it does not.
+    `whole_as`: into how many parts it takes a graph that it takes whole; None: any number.
+    `why_not`: why it executes no other precision; `install`: what brings it.
+    """
+
+    name: str
+    called: str
+    needs_gpu: bool
+    precisions: Executes
+    why_not: str
+    install: str = ""
+    captures: bool = False
+    symmetric_ranges: bool = False
+    start_s: float | None = None
+    whole_as: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """One runtime.
+
+    `module`: where its `open_case` is; `audit`: `module:name` of what finds the precision that ran, None: nothing does.
+    `opens`: what it is given: an ONNX file, an engine that was built of one, or a call that builds a torch module.
+    `needs`: packages that have to be installed (`pybench.catalogue.packages`), the runtime's own first.
+    `gpu_fact`: which fact of a machine says what GPUs it sees.
+    `start_s`: Python, imports, opening and compiling, until a first iteration may be timed.
+    `making_s`: what building its engine takes, once for all runs; None: nothing is built beforehand.
+    `precisions`: what it infers in; a runtime with backends says it of each of them. `trains`: what it trains in.
+    `factors`: those that only some runtimes have, and this one has. `build_factors`: those of the engine's making.
+    `modes`: values of the factor `compile_mode`; `graph_modes`: those that record CUDA graphs.
+    `graph`: whether the loop replays a captured graph from C++: never, with `launch: graph`, or always.
+    `transfers`: whether an iteration can include the copies to and from the device.
+    `takes_tensors`: whether it is fed with tensors that lie on its device already.
+    `quantiser`: what makes the int8 of its kernels, unless a case says otherwise. `ranges`: of what that one makes.
+    `size_is`, `compile_is`: what the metrics `model_bytes` and `compile_s` are. None: a run spends no `compile_s`.
+    """
+
+    name: str
+    module: str
+    opens: Literal["onnx", "engine", "module"]
+    needs: tuple[str, ...]
+    start_s: float
+    audit: str | None = None
+    gpu_fact: Literal["torch", "cuda"] = "torch"
+    making_s: float | None = None
+    precisions: Executes = field(default_factory=dict)
+    trains: Executes = field(default_factory=dict)
+    backends: tuple[Backend, ...] = ()
+    factors: tuple[str, ...] = ()
+    build_factors: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
+    graph_modes: tuple[str, ...] = ()
+    graph: Literal["never", "asked", "always"] = "never"
+    transfers: bool = True
+    takes_tensors: bool = False
+    quantiser: str = "pybench"
+    ranges: Literal["symmetric", "asymmetric"] = "symmetric"
+    size_is: str = "parameters and buffers in memory"
+    compile_is: str | None = None
+
+    def backend(self, provider: str | None, has_gpu: bool) -> Backend | None:
+        """The backend that a case runs on: the one it names, else the first for a GPU where there is one, else the
+        first for a CPU. None: the runtime has no backends."""
+        if provider is not None:
+            return next((backend for backend in self.backends if backend.name == provider), None)
+        return next((backend for backend in self.backends if backend.needs_gpu == has_gpu), None)
+
+    def factors_of(self, provider: str | None, may_use_gpu: bool) -> tuple[str, ...]:
+        """Those of the runtimes' own factors that change something about a case on this runtime.
+
+        Without a provider the GPU's backend is assumed where the case may use one: whether there is one is not known.
+        """
+        backend = self.backend(provider, may_use_gpu)
+        captures = backend is not None and backend.captures and may_use_gpu
+        return (*self.build_factors, *self.factors, *((LAUNCH,) if captures else ()))
+
+
+LAUNCH = "launch"
+_EAGER = anywhere("fp32") | on_gpu("tf32", "fp16") | anywhere("bf16")  # a CPU emulates FP16 for most operators
+_COMPILED = on_gpu("fp32", "tf32", "fp16", "bf16")
+
+_ROWS = (
+    Runtime(
+        name="tensorrt",
+        module="pybench.runtimes.tensorrt.session",
+        audit="pybench.workloads.auditing:of_engine",
+        opens="engine",
+        needs=("tensorrt", "cuda_python"),
+        gpu_fact="cuda",
+        start_s=3.0,  # nominal: the libraries and the engine are loaded; what takes long is the engine's making
+        making_s=32.0,  # the builder's own start 8, and 12 to 35 to build
+        precisions=on_gpu(*(name for name, row in PRECISIONS.items() if not row.autocast)),
+        factors=(LAUNCH,),
+        build_factors=("workspace_bytes", "optimisation_level", "aux_streams", "build"),
+        graph="asked",
+        size_is="size of the engine",
+    ),
+    Runtime(
+        name="onnxruntime",
+        module="pybench.runtimes.onnxruntime",
+        audit="pybench.workloads.auditing:of_onnxruntime",
+        opens="onnx",
+        needs=("onnxruntime",),
+        start_s=0.6,
+        backends=(
+            Backend(
+                name="cpu",
+                called="CPUExecutionProvider",
+                needs_gpu=False,
+                precisions=anywhere("fp32", "int8"),
+                why_not="it multiplies in FP32 and in integers, emulates FP16 by casts, and has no kernels for BF16",
+            ),
+            Backend(
+                name="cuda",
+                called="CUDAExecutionProvider",
+                needs_gpu=True,
+                precisions=on_gpu("fp32", "tf32", "fp16", "bf16"),
+                why_not="it has no integer convolutions, and would run Q/DQ nodes in floating point",
+                install="onnxruntime-gpu",
+                captures=True,
+                start_s=1.6,
+            ),
+            Backend(
+                name="tensorrt",
+                called="TensorrtExecutionProvider",
+                needs_gpu=True,
+                precisions=on_gpu("fp32", "tf32", "fp16", "bf16", "int8", "int8+fp16", "int8+bf16"),
+                why_not="it is not known to",
+                install="onnxruntime-gpu, and TensorRT 10 for this provider",
+                symmetric_ranges=True,
+                start_s=33.0,  # it builds its engine in every run, in 16 to 63
+                whole_as=1,
+            ),
+        ),
+        factors=("provider",),
+        quantiser="onnxruntime",
+        ranges="asymmetric",
+        size_is="size of the ONNX file",
+        compile_is="opening the session; on a GPU also the first runs, which build and capture for the shape",
+    ),
+    Runtime(
+        name="torch",
+        module="pybench.runtimes.torch",
+        audit="pybench.workloads.auditing:of_torch",
+        opens="module",
+        needs=("torch",),
+        start_s=3.5,
+        precisions=_EAGER,
+        trains=anywhere("fp32") | on_gpu("tf32") | anywhere("amp-bf16") | on_gpu("amp-fp16"),
+        takes_tensors=True,
+    ),
+    Runtime(
+        name="torch-compile",
+        module="pybench.runtimes.torch_compile",
+        audit="pybench.workloads.auditing:of_torch",
+        opens="module",
+        needs=("torch", "compiler"),
+        start_s=17.5,  # torch's start, and 12 to 16 to compile with empty caches
+        precisions=_EAGER,
+        factors=("compile_mode",),
+        modes=("default", "reduce-overhead", "max-autotune"),
+        graph_modes=("reduce-overhead", "max-autotune"),
+        takes_tensors=True,
+        compile_is="the first calls for the shape but the last of them, with empty caches and the compiler imported",
+    ),
+    Runtime(
+        name="torch-graph",
+        module="pybench.runtimes.torch_graph",
+        audit="pybench.workloads.auditing:of_torch",
+        opens="module",
+        needs=("torch",),
+        start_s=5.0,
+        precisions=_COMPILED,
+        graph="always",
+        transfers=False,
+        compile_is="the calls before capturing, and the capture",
+    ),
+    Runtime(
+        name="torch-tensorrt",
+        module="pybench.runtimes.torch_tensorrt",
+        audit="pybench.workloads.auditing:of_torch_tensorrt",
+        opens="module",
+        needs=("torch", "torch_tensorrt"),
+        start_s=45.5,  # torch's start, and 42 to export and compile
+        precisions=_COMPILED,
+        factors=(LAUNCH,),
+        size_is="parameters and buffers of the module that was compiled",
+        compile_is="export and compilation for the shape, with no cache, and the first calls",
+    ),
+)
+
+RUNTIMES: dict[str, Runtime] = {row.name: row for row in _ROWS}
+
+# Factors that only some runtimes have, in the order of the rows.
+RUNTIME_FACTORS: tuple[str, ...] = tuple(
+    dict.fromkeys(name for row in _ROWS for name in (*row.build_factors, *row.factors))
+)
+# Factors of what is built of a model before its runs.
+BUILD_FACTORS: tuple[str, ...] = tuple(dict.fromkeys(name for row in _ROWS for name in row.build_factors))
+PROVIDERS: tuple[str, ...] = tuple(dict.fromkeys(backend.name for row in _ROWS for backend in row.backends))
+COMPILE_MODES: tuple[str, ...] = tuple(dict.fromkeys(mode for row in _ROWS for mode in row.modes))
+
+
+def takers_of(factor: str) -> tuple[str, ...]:
+    """The runtimes that have one of `RUNTIME_FACTORS`; a runtime some of whose backends have it, with these."""
+    found = []
+    for row in _ROWS:
+        capturing = [backend.name for backend in row.backends if factor == LAUNCH and backend.captures]
+        if factor in (*row.build_factors, *row.factors):
+            found.append(row.name)
+        elif capturing:
+            found.append(f"{row.name} with `provider: {', '.join(capturing)}`")
+    return tuple(found)
+
+
+def executors_of(precision: str) -> tuple[str, ...]:
+    """The runtimes that infer in a precision; a runtime with backends, with those that do."""
+    found = []
+    for row in _ROWS:
+        backends = [backend.name for backend in row.backends if precision in backend.precisions]
+        if precision in row.precisions:
+            found.append(row.name)
+        elif backends:
+            found.append(f"{row.name} (provider {' or '.join(backends)})")
+    return tuple(found)
+
+
+def opening(kind: str) -> tuple[str, ...]:
+    """The runtimes that open an ONNX file (`onnx`, also by way of an engine) or a torch module (`module`)."""
+    return tuple(row.name for row in _ROWS if (row.opens == "module") == (kind == "module"))
