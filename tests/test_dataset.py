@@ -14,7 +14,7 @@ import pytest
 
 import pybench
 from pybench.case import Case
-from pybench.cautions import Caution, CautionCode
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
 from pybench.factors import FACTORS

@@ -5,7 +5,7 @@ import inspect
 import re
 
 from pybench import errors
-from pybench.cautions import Caution, CautionCode, caution_from_json
+from pybench.catalogue.cautions import Caution, CautionCode, caution_from_json
 from pybench.errors import PlanError, Problem, PybenchError
 
 

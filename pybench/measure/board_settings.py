@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pybench import _native
-from pybench.cautions import Caution, CautionCode
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import PybenchError, UnsupportedError, UsageError
 from pybench.measure import guardian
 from pybench.measure.board_claim import LOCK_WAIT_S, BoardClaim, is_changed, read_leftover

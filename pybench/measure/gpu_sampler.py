@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pybench import _native
-from pybench.cautions import Caution, CautionCode
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.measure import nvidia_smi
 from pybench.measure.clock import NANOSECONDS_PER_SECOND
 from pybench.measure.gpu_energy import METRIC, BoardEnergy, board_energy

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.cautions import Caution, CautionCode
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import UsageError
 
 FEWEST_FOR_P99 = 100  # below, the 99th percentile by this rule is the maximum

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.cautions import Caution, CautionCode
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.measure.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.measure.gpu_energy import METRIC, BoardEnergy
 from pybench.measure.integration import BOARD_GAIN, SCOPE

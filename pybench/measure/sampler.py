@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from pybench.cautions import Caution
+from pybench.catalogue.cautions import Caution
 from pybench.measure.gpu_energy import BoardEnergy
 from pybench.measure.sensor_profile import SensorProfile
 from pybench.measure.trace import StateChannel

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from pybench.cautions import Caution, CautionCode
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import UsageError
 from pybench.measure.build import NATIVE_BUILD_ID
 from pybench.measure.clock import NANOSECONDS_PER_SECOND, ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns

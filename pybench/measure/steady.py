@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.cautions import Caution, CautionCode
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.measure.latency import durations_s
 
 Label = Literal["flat", "warmup", "slowdown", "no_steady_state"]

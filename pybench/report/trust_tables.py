@@ -11,7 +11,7 @@ import polars as pl
 
 from pybench.analysis import Analysis
 from pybench.analysis.build_variance import BuildVariance
-from pybench.cautions import CautionCode
+from pybench.catalogue.cautions import CautionCode
 from pybench.coverage import STATES, Coverage
 from pybench.dataset import Dataset
 from pybench.report.labels import case_text, varying_factors

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.case import Case
-from pybench.cautions import Caution, CautionCode
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import InputError
 from pybench.models.images import Images, Shape, open_images
 from pybench.onnx_file.inputs import image_shape as shape_of_images

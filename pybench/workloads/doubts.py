@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
-from pybench.cautions import Caution, CautionCode
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.measure.cpu_time import own_cpu_s
 from pybench.measure.quantity import Quantity
 from pybench.workloads.result import Verdict

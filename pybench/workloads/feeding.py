@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from pybench import preprocess
 from pybench.case import Case
-from pybench.cautions import Caution, CautionCode
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.preprocess import Corpus, SlotStream
 from pybench.runtimes.session import Wait
 from pybench.workloads.doubts import allowed_threads

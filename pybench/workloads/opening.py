@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pybench.case import Case
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.models import MODELS, Model
 from pybench.catalogue.refusals import refuse_file
 from pybench.catalogue.runtimes import RUNTIMES, Runtime
 from pybench.catalogue.workloads import judge_of
-from pybench.cautions import Caution, CautionCode
 from pybench.errors import InputError, UnsupportedError
 from pybench.precision.audit import Audit
 from pybench.runtimes.providers import is_whole

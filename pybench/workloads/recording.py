@@ -22,8 +22,8 @@ from types import TracebackType
 
 from pybench import measure
 from pybench.case import Case
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.metrics import METRICS, Amount
-from pybench.cautions import Caution, CautionCode
 from pybench.factors import BOARD_SETTINGS
 from pybench.measure.cpu_time import own_cpu_s
 from pybench.measure.latency import LatencySummary

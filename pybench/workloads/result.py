@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pybench.case import Case
+from pybench.catalogue.cautions import Caution
 from pybench.catalogue.metrics import METRICS
-from pybench.cautions import Caution
 
 if TYPE_CHECKING:
     from pybench.measure import SensorProfile

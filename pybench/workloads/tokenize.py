@@ -9,7 +9,7 @@ are a gift to it.
 
 from __future__ import annotations
 
-from pybench.cautions import CautionCode
+from pybench.catalogue.cautions import CautionCode
 from pybench.units import MEGA
 from pybench.workloads.doubts import allowed_threads, judge_timing
 from pybench.workloads.feeding import PERIOD, TokenFeed, feeding, record_fed

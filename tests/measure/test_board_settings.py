@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.cautions import CautionCode
+from pybench.catalogue.cautions import CautionCode
 from pybench.errors import PybenchError, UnsupportedError
 from pybench.measure import BoardSettings
 from tests.measure.replay import SECOND_UUID, TRACE, UUID, Boards

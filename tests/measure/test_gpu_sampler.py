@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pybench import _native
-from pybench.cautions import CautionCode
+from pybench.catalogue.cautions import CautionCode
 from pybench.measure import gpus
 from pybench.measure.clock import monotonic_ns
 from pybench.measure.gpu_sampler import GpuSampler, Unavailable, open_gpu

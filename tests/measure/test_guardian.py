@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.cautions import CautionCode
+from pybench.catalogue.cautions import CautionCode
 from pybench.errors import PybenchError, UsageError
 from pybench.measure import BoardSettings
 from pybench.measure.board_claim import boot_id

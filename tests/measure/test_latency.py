@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pybench.cautions import CautionCode
+from pybench.catalogue.cautions import CautionCode
 from pybench.errors import UsageError
 from pybench.measure import latency_cautions, summarise_latency
 from pybench.measure.latency import percentile_index

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pybench import measure
-from pybench.cautions import CautionCode
+from pybench.catalogue.cautions import CautionCode
 from pybench.measure import Session
 from pybench.measure.gpu_sampler import GpuSampler, open_sampler
 from pybench.measure.nvidia_smi import NvidiaSmiSampler, list_gpus, open_nvidia_smi, parse_number

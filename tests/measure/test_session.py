@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from pybench import measure
+from pybench.catalogue.cautions import CautionCode
 from pybench.catalogue.metrics import METRICS
-from pybench.cautions import CautionCode
 from pybench.errors import UsageError
 from pybench.measure import Quantity, Session
 from tests.measure.replay import TRACE, UUID

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pybench.cautions import CautionCode
+from pybench.catalogue.cautions import CautionCode
 from pybench.measure import judge_steadiness
 
 

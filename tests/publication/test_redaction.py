@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pybench.case import Case
-from pybench.cautions import Caution, CautionCode
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import UsageError
 from pybench.publication.contents import select
 from pybench.publication.redaction import Redactor, Rules, plan_redaction, remains

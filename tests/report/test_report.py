@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pybench.case import Case
-from pybench.cautions import Caution, CautionCode
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
 from pybench.report import write_report

@@ -18,7 +18,7 @@ import numpy as np
 
 from pybench import criteria, digests
 from pybench.case import Case, case_to_json
-from pybench.cautions import Caution
+from pybench.catalogue.cautions import Caution
 from pybench.rundir import (
     CASE,
     COMPLETE,

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pytest
 
 from pybench.case import Case
+from pybench.catalogue.cautions import CautionCode
 from pybench.catalogue.runtimes import RUNTIMES
-from pybench.cautions import CautionCode
 from pybench.models.images.digits import read_digits
 from pybench.precision.audit import Audit
 from pybench.workloads.auditing import of_onnxruntime, with_tf32

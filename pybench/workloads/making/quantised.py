@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pybench.catalogue.cautions import Caution
 from pybench.catalogue.precisions import floating_type, quantised_type
-from pybench.cautions import Caution
 from pybench.errors import UnsupportedError
 from pybench.factors import QAT
 from pybench.precision.audit import audit_onnx, require_fp32
