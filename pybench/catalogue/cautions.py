@@ -63,17 +63,17 @@ class CautionCode(Enum):
     FOREIGN_PROCESS = (
         "foreign_process",
         "another process used the same GPU during the window",
-        "reserve the GPU; its memory and energy are in these numbers",
+        "reserve the GPU and run again: memory and energy of the other process are in these numbers",
     )
     GPU_MEMORY_SHARED = (
         "gpu_memory_shared",
         "peak device memory counts what other processes held too",
-        "reserve the GPU",
+        "reserve the GPU, or compare memory only between runs without this caution",
     )
     SENSOR_ASSUMED = (
         "sensor_assumed",
         "the delay and lag of this board's power sensor were assumed, not measured",
-        "run `pybench sensor` once on this machine; short windows gain most",
+        "run `pybench sensor` once on this machine; energies of short windows become more certain by it",
     )
     POWER_SAMPLES_LOST = (
         "power_samples_lost",
@@ -97,13 +97,13 @@ class CautionCode(Enum):
     )
     SETTING_NOT_RESTORED = (
         "setting_not_restored",
-        "a setting of the board could not be put back after a run: what runs there next runs with it",
+        "a setting of the board could not be restored after a run, so the next run on it has that setting too",
         "run the command in the detail as root, then look at the board with `nvidia-smi -q -d POWER,CLOCK`",
     )
     SETTINGS_LEFT_BEHIND = (
         "settings_left_behind",
         "a killed run had left this board with changed settings; they were put back before this run",
-        "whatever else ran on this board since that kill ran with changed settings",
+        "treat other results of this board since that run as suspect, and measure them again",
     )
     SETTINGS_OF_ANOTHER_RUN = (
         "settings_of_another_run",
@@ -113,7 +113,7 @@ class CautionCode(Enum):
     MODEL_SPLIT = (
         "model_split",
         "the provider that the case asks for did not take the whole model: parts of it ran elsewhere",
-        "`partitions` among the run's labels says where; choose another provider, or change those operators",
+        "read the label `partitions` of the run to see where; then choose another provider, or change those operators",
     )
     UNTRAINED_WEIGHTS = (
         "untrained_weights",
@@ -133,7 +133,7 @@ class CautionCode(Enum):
     CALIBRATED_ON_EVALUATION = (
         "calibrated_on_evaluation",
         "the int8 ranges were found on images that accuracy is judged on",
-        "lay the images out as train/ beside val/: train calibrates, val judges",
+        "put the images into two folders next to each other, `train` to calibrate and `val` to judge",
     )
     FEWER_CLASSES = (
         "fewer_classes",
