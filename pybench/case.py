@@ -102,7 +102,7 @@ class Case:
 
     @property
     def workload_row(self) -> Workload:
-        """What is known of the case's workload."""
+        """What is known of the case's workload. Raises UnknownNameError for one that the catalogue does not have."""
         return WORKLOADS[self.workload]
 
     @property

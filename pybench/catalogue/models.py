@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pybench.catalogue.rows import Rows
+
 ModelKind = Literal["image", "language", "encoder", "volume", "vector"]
 
 
@@ -71,7 +73,7 @@ TOKENIZER_IDS = 32_000  # of the shipped vocabulary; a language model embeds mor
 TINYLM_POSITIONS = 2048
 DISTILBERT_IDS, DISTILBERT_POSITIONS = 30_522, 512
 
-_LIST = (
+_ROWS = (
     Model(
         name="resnet50",
         kind="image",
@@ -198,4 +200,4 @@ _LIST = (
     ),
 )
 
-MODELS: dict[str, Model] = {model.name: model for model in _LIST}
+MODELS = Rows("model", _ROWS)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pybench.catalogue.models import MODELS, Model, ModelKind
+from pybench.catalogue.rows import Rows
 
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
@@ -121,7 +122,7 @@ ABOVE_IDLE = (
 
 # --- rows ------------------------------------------------------------------------------------------------------------
 
-_LIST = (
+_ROWS = (
     Workload(
         name="infer",
         label="Inference",
@@ -231,7 +232,7 @@ _LIST = (
     ),
 )  # fmt: skip
 
-WORKLOADS: dict[str, Workload] = {workload.name: workload for workload in _LIST}
+WORKLOADS = Rows("workload", _ROWS)
 
 
 def judge_of(workload: Workload) -> Workload | None:

@@ -6,9 +6,11 @@ from dataclasses import asdict, fields
 
 import pytest
 
+from pybench.case import Case
 from pybench.catalogue.code import named_code
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.workloads import WORKLOADS, Workload, judge_of
+from pybench.errors import UnknownNameError
 
 
 def test_a_row_comes_back_from_json() -> None:
@@ -25,6 +27,12 @@ def test_a_row_names_code_and_metrics_that_are_there(workload: Workload) -> None
     assert yielded <= set(METRICS)
     assert set(workload.shown) <= yielded
     assert workload.headline is None or workload.headline in workload.yields
+
+
+def test_a_case_of_an_unknown_workload_says_so_where_its_row_is_asked_for() -> None:
+    with pytest.raises(UnknownNameError, match="no workload 'inferr'") as caught:
+        _ = Case(workload="inferr").workload_row
+    assert caught.value.hint == "did you mean infer?"
 
 
 def test_a_judge_takes_no_model_that_what_it_judges_does_not() -> None:
