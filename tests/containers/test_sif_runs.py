@@ -20,6 +20,7 @@ from pybench.measure import NATIVE_BUILD_ID
 from tests.containers.sid import USER, make_root, run_in
 from tests.containers.test_sif import DESCRIPTOR, GO, wrap, writer  # noqa: F401  the fixture
 from tests.launcher.small_image import PROGRAMS, members
+from tests.support.namespaces import has_namespaces
 
 pytestmark = [
     pytest.mark.container,
@@ -70,6 +71,7 @@ def small_sif(writer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  
 
 @pytest.mark.skipif(shutil.which("ch-run") is None, reason="SKIPPED: charliecloud-runtime is not installed")
 @pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="SKIPPED: /dev/fuse may not be used")
+@pytest.mark.skipif(not has_namespaces(), reason="SKIPPED: no user and mount namespaces may be made here")
 def test_charliecloud_runs_the_partition(small_sif: Path, tmp_path: Path) -> None:
     content = small_sif.read_bytes()
     offset, size = DESCRIPTOR.unpack_from(content, 4096)[5:7]
@@ -85,6 +87,7 @@ def test_charliecloud_runs_the_partition(small_sif: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # it installs a second Debian
 @pytest.mark.skipif(
     os.environ.get("PYBENCH_TEST_APPTAINER") != "1",
     reason="SKIPPED: fetches 300 MB of Debian unstable, takes a minute: PYBENCH_TEST_APPTAINER=1, as in .ci/run",
