@@ -39,6 +39,7 @@ from pybench.rundir import (
     open_campaign,
     read_resolved_plan,
 )
+from pybench.software import Software, read_software
 
 _DTYPES = {
     "choice": pl.String,
@@ -149,6 +150,8 @@ class Dataset:
     labels: Mapping[tuple[str, int], Mapping[str, Any]]
     energies: Mapping[tuple[str, int], BoardEnergy]
     environments: tuple[Environment, ...]
+    software: Mapping[str, Mapping[int, Software]]
+    """Case id -> block -> what that `ok` run ran with."""
     artefacts: tuple[Artefact, ...]
     unfinished: frozenset[tuple[str, int]]
     orphans: Mapping[str, int]
@@ -208,6 +211,7 @@ def load(directory: str | PathLike[str], *, hash_all: bool = False) -> Dataset:
         labels={_key(run): run.summary["labels"] for run in runs},
         energies={_key(run): run.energy for run in runs if run.energy is not None},
         environments=_environments(runs),
+        software=_software(runs),
         artefacts=tuple(artefacts),
         unfinished=frozenset(started - {_key(run) for run in found}),
         orphans=Counter(run.directory.case_id for run in found if run.directory.case_id not in planned),
@@ -385,6 +389,14 @@ def _environments(runs: Iterable[_Run]) -> tuple[Environment, ...]:
         key = repr(run.environment)
         counts[key] = (run.environment, counts.get(key, (run.environment, 0))[1] + 1)
     return tuple(Environment(content, count) for content, count in counts.values())
+
+
+def _software(runs: Iterable[_Run]) -> dict[str, dict[int, Software]]:
+    found: dict[str, dict[int, Software]] = {}
+    for run in runs:
+        if run.run["outcome"] == "ok":
+            found.setdefault(run.directory.case_id, {})[run.directory.block] = read_software(run.environment)
+    return found
 
 
 # --- predictions -----------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from typing import Any
 from pybench import criteria
 from pybench.analysis.build_variance import BuildVariance, split_variances
 from pybench.analysis.cases import CaseFinding, describe_cases
+from pybench.analysis.comparability import PairComparability
 from pybench.analysis.contrasts import ContrastFinding, compare_contrasts
 from pybench.analysis.estimate import CONFIDENCE
 from pybench.analysis.images import collect_images
@@ -34,11 +35,12 @@ from pybench.analysis.path_costs import PathCost, cost_paths
 from pybench.analysis.protocol import ProtocolFinding, carry_out
 from pybench.analysis.token_paths import TokenFinding, check_token_paths
 from pybench.analysis.verdicts import CaseVerdict, judge
+from pybench.criteria import Contrast, Pair
 from pybench.dataset import Dataset
 from pybench.errors import CorruptError, UsageError
 from pybench.protocols import PAIRED_BLOCKS, protocol_named
 
-__all__ = ["Analysis", "analyse"]
+__all__ = ["Analysis", "analyse", "declared"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,11 @@ class Analysis:
     protocols: tuple[ProtocolFinding, ...]
     varying: Mapping[str, int]
     unknown: Mapping[str, int]
+
+    @property
+    def comparability(self) -> dict[Pair, PairComparability]:
+        """What the two sides of each comparison ran with, each pair once."""
+        return {pair.pair: pair.comparability for contrast in self.contrasts for pair in contrast.pairs}
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -81,11 +88,20 @@ class Analysis:
         }
 
 
+def declared(dataset: Dataset) -> tuple[Contrast, ...]:
+    """The comparisons that the plan declares. Raises `CorruptError` where they cannot be read."""
+    try:
+        return tuple(criteria.from_json(dataset.plan.criteria))
+    except (UsageError, KeyError, TypeError) as error:
+        what = f"{dataset.campaign.plan_resolved}: criteria or protocols cannot be read"
+        raise CorruptError(f"{what}: {error}") from error
+
+
 def analyse(dataset: Dataset) -> Analysis:
     """Everything that the runs of a campaign say about its plan. Raises `CorruptError` for criteria that cannot be
     read."""
+    contrasts = declared(dataset)
     try:
-        contrasts = criteria.from_json(dataset.plan.criteria)
         measurements = collect(dataset)
         images = collect_images(dataset, measurements)
         compared = compare_contrasts(dataset, measurements, images, contrasts)
@@ -104,10 +120,7 @@ def analyse(dataset: Dataset) -> Analysis:
         path_costs=cost_paths(cases, compared),
         joules=find_joules(dataset),
         builds=split_variances(dataset.plan.cases, measurements),
-        protocols=tuple(
-            carry_out(one, dataset.plan.cases, measurements, images, contrasts, verdicts, dataset.plan.seed)
-            for one in named
-        ),
+        protocols=tuple(carry_out(one, dataset, measurements, images, contrasts, verdicts) for one in named),
         varying=images.varying,
         unknown=measurements.unknown,
     )

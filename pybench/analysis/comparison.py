@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pybench.analysis.comparability import SoftwareDifference, board_models, differences_between
 from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate, Sample
 from pybench.analysis.images import Images, collect_images
 from pybench.analysis.intervals import estimate_difference
@@ -37,6 +38,7 @@ class Change(StrEnum):
     SAME = "same"
     UNCLEAR = "unclear"
     NOT_COMPARED = "not compared"
+    NOT_COMPARABLE = "not comparable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class Comparison:
     unknown: stored metric that this pybench has no row of -> values on both sides
     """
 
+    software: tuple[SoftwareDifference, ...]
+    """What the runs of A and B have different values of."""
     changes: tuple[MetricChange, ...]
     only_before: tuple[Case, ...]
     only_after: tuple[Case, ...]
@@ -89,6 +93,7 @@ class Comparison:
         return {
             "tolerance": self.tolerance,
             "tolerance_pp": self.tolerance_pp,
+            "software": [{"name": one.name, "before": one.baseline, "after": one.candidate} for one in self.software],
             "regressions": len(self.regressions),
             "changes": [change.as_json() for change in self.changes],
             "only_before": [{"case_id": case.id, "title": case.title()} for case in self.only_before],
@@ -134,19 +139,28 @@ def compare(
     metrics: Sequence[str] | None = None,
     tolerance: float = TOLERANCE,
     tolerance_pp: float = TOLERANCE_PP,
+    across_boards: bool = False,
 ) -> Comparison:
-    """Every metric of every common case. `metrics`: their names; by default `judged_metrics`. Raises UnknownNameError
-    for a name that is no metric's."""
+    """Every metric of every common case. `metrics`: their names; by default `judged_metrics`. Cases that ran on GPUs of
+    different models are not comparable, unless `across_boards`. Raises UnknownNameError for a name that is no
+    metric's."""
     compared = judged_metrics() if metrics is None else tuple(METRICS[name] for name in metrics)
     sides = [_side(dataset) for dataset in (before, after)]
     common = [case for case_id, case in before.cases.items() if case_id in after.cases]
+    other_boards = {} if across_boards else _other_boards(before, after, common)
     changes = []
     for case in common:
         for metric in compared:
-            if any((case.id, metric.name) in side.measurements.cells for side in sides):
+            if not any((case.id, metric.name) in side.measurements.cells for side in sides):
+                continue
+            if case.id in other_boards:
+                why = other_boards[case.id]
+                changes.append(MetricChange(case, metric, None, None, None, Change.NOT_COMPARABLE, why))
+            else:
                 limits = _Limits(tolerance, tolerance_pp)
                 changes.append(_compare_metric(case, metric, sides[0], sides[1], before.plan.seed, limits))
     return Comparison(
+        software=differences_between(before, after),
         changes=tuple(changes),
         only_before=tuple(case for case_id, case in before.cases.items() if case_id not in after.cases),
         only_after=tuple(case for case_id, case in after.cases.items() if case_id not in before.cases),
@@ -154,6 +168,16 @@ def compare(
         tolerance=tolerance,
         tolerance_pp=tolerance_pp,
     )
+
+
+def _other_boards(before: Dataset, after: Dataset, cases: Sequence[Case]) -> dict[str, str]:
+    """Case id -> why it is not comparable: its runs used GPUs of different models."""
+    found = {}
+    for case in cases:
+        first, second = (board_models(dataset, case.id) for dataset in (before, after))
+        if first and second and first != second:
+            found[case.id] = f"GPU model {', '.join(sorted(first))} against {', '.join(sorted(second))}"
+    return found
 
 
 def _side(dataset: Dataset) -> _Side:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pybench.analysis.comparability import Comparability, PairComparability, compare_all
 from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate
 from pybench.analysis.images import ImageEffect, Images
 from pybench.analysis.measurements import Measurements
@@ -59,6 +60,7 @@ class PairFinding:
     baseline_devices: frozenset[str]
     candidate_latencies: frozenset[str]
     baseline_latencies: frozenset[str]
+    comparability: PairComparability
 
     @property
     def same_device(self) -> bool | None:
@@ -82,6 +84,7 @@ class PairFinding:
             "devices": {"case": sorted(self.candidate_devices), "baseline": sorted(self.baseline_devices)},
             "same_latency": self.same_latency,
             "latencies": {"case": sorted(self.candidate_latencies), "baseline": sorted(self.baseline_latencies)},
+            "comparability": self.comparability.as_json(),
             "effects": {name: effect.as_json() for name, effect in self.effects.items()},
         }
 
@@ -98,12 +101,13 @@ def compare_contrasts(
     dataset: Dataset, measurements: Measurements, images: Images, contrasts: Sequence[Contrast]
 ) -> tuple[ContrastFinding, ...]:
     """Every pair of every contrast, with p values adjusted over all that was declared."""
+    comparability = compare_all(dataset, contrasts)
     told = _devices(dataset), _latencies(dataset)
     found = [
         ContrastFinding(
             contrast,
             tuple(
-                _compare_pair(pair, contrast, dataset.plan.seed, measurements, images, told)
+                _compare_pair(pair, contrast, dataset.plan.seed, measurements, images, told, comparability[pair])
                 for pair in pairs(dataset.plan.cases, contrast)
             ),
         )
@@ -119,6 +123,7 @@ def _compare_pair(
     measurements: Measurements,
     images: Images,
     told: Sequence[Mapping[str, frozenset[str]]],
+    comparability: PairComparability,
 ) -> PairFinding:
     possible = metrics_of(pair.case)
     declared = {criterion.metric for criterion in contrast.accept} & possible
@@ -127,30 +132,39 @@ def _compare_pair(
         declared = {headline}
     shown = measurements.of_case(pair.case.id).keys() | measurements.of_case(pair.baseline.id).keys() | declared
     effects = {
-        name: _compare_metric(metric, pair, seed, measurements, images, declared=name in declared)
+        name: _compare_metric(metric, pair, seed, measurements, images, comparability, declared=name in declared)
         for name, metric in METRICS.items()
         if name in shown
     }
-    sides = (words.get(case.id, frozenset()) for words in told for case in (pair.case, pair.baseline))
-    return PairFinding(pair, effects, *sides)
+    devices, latencies = ([words.get(case.id, frozenset()) for case in (pair.case, pair.baseline)] for words in told)
+    return PairFinding(pair, effects, devices[0], devices[1], latencies[0], latencies[1], comparability)
 
 
 def _compare_metric(
-    metric: Metric, pair: Pair, seed: int, measurements: Measurements, images: Images, *, declared: bool
+    metric: Metric,
+    pair: Pair,
+    seed: int,
+    measurements: Measurements,
+    images: Images,
+    comparability: PairComparability,
+    *,
+    declared: bool,
 ) -> PairEffect:
     candidate, baseline = (measurements.cell(case.id, metric.name) for case in (pair.case, pair.baseline))
     for cell, case in ((candidate, pair.case), (baseline, pair.baseline)):
         if not cell.values:
             why = f"{_side(case, pair)}: {measurements.why_empty(case.id, metric.name)}"
             return PairEffect(metric, None, None, declared, None, why)
-    by_image = images.compare(pair.case.id, pair.baseline.id, metric)
+    if comparability.status is Comparability.NOT_COMPARABLE:
+        return PairEffect(metric, None, None, declared, None, comparability.why())
+    first, second = (comparability.kept(cell.values) for cell in (candidate, baseline))
+    varies = bool(comparability.excluded) and not images.varying.keys().isdisjoint({pair.case.id, pair.baseline.id})
+    by_image = None if varies else images.compare(pair.case.id, pair.baseline.id, metric)
     if by_image is not None:
-        return PairEffect(
-            metric, _image_effect(by_image, candidate.values, baseline.values), by_image, declared, None, None
-        )
-    if metric.scale == "ratio" and min(*candidate.values.values(), *baseline.values.values(), float("inf")) <= 0:
+        return PairEffect(metric, _image_effect(by_image, first, second), by_image, declared, None, None)
+    if metric.scale == "ratio" and min(*first.values(), *second.values(), float("inf")) <= 0:
         return PairEffect(metric, None, None, declared, None, "a value is not positive, so there is no ratio")
-    effect = compare_paired(candidate.values, baseline.values, metric.scale, seed)
+    effect = compare_paired(first, second, metric.scale, seed)
     if effect is None:
         return PairEffect(metric, None, None, declared, None, "no block holds both sides")
     if metric.is_counted and effect.estimate.method in (EQUAL, SINGLE):

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pybench.analysis.comparability import Comparability, PairComparability, compare_software
 from pybench.analysis.estimate import Estimate, Sample
 from pybench.analysis.images import Images
 from pybench.analysis.intervals import bootstrap_mean, student_mean
@@ -36,6 +37,7 @@ from pybench.analysis.verdicts import CaseVerdict
 from pybench.case import Case
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.criteria import Contrast, pairs
+from pybench.dataset import Dataset
 from pybench.protocols import Protocol
 
 
@@ -169,21 +171,20 @@ class ProtocolFinding:
 
 def carry_out(
     protocol: Protocol,
-    cases: Sequence[Case],
+    dataset: Dataset,
     measurements: Measurements,
     images: Images,
     contrasts: Sequence[Contrast],
     verdicts: Sequence[Sequence[CaseVerdict]],
-    seed: int,
 ) -> ProtocolFinding:
     """One protocol on a campaign. Without contrasts of the plan's it compares with its own baseline; `verdicts` are the
     house's, one sequence a contrast."""
     own = () if contrasts or protocol.baseline is None else (Contrast(baseline=protocol.baseline),)
     compared = (*contrasts, *own)
     settings = [
-        Setting(contrast, members, tuple(_scenarios(protocol, members, measurements, seed)))
+        Setting(contrast, members, tuple(_scenarios(protocol, members, measurements, dataset)))
         for contrast in compared
-        for members in _members(cases, contrast)
+        for members in _members(dataset.plan.cases, contrast)
     ]
     judged = (*verdicts, *(() for _ in own))
     return ProtocolFinding(
@@ -191,7 +192,7 @@ def carry_out(
         compared,
         _adjusted([setting for setting in settings if setting.scenarios]),
         tuple(
-            weigh(protocol, cases, measurements, images, contrast, found) if protocol.accept else ()
+            weigh(protocol, dataset.plan.cases, measurements, images, contrast, found) if protocol.accept else ()
             for contrast, found in zip(compared, judged, strict=True)
         ),
     )
@@ -205,9 +206,16 @@ def _members(cases: Sequence[Case], contrast: Contrast) -> list[tuple[Case, ...]
 
 
 def _scenarios(
-    protocol: Protocol, members: Sequence[Case], measurements: Measurements, seed: int
+    protocol: Protocol, members: Sequence[Case], measurements: Measurements, dataset: Dataset
 ) -> Iterator[Scenario]:
-    """One a metric that at least two cases have values of."""
+    """One a metric that at least two cases have values of. Cases whose runs differ in software are no groups of one
+    analysis of variance."""
+    software = {
+        (later, earlier): compare_software(dataset, members[later].id, members[earlier].id)
+        for earlier, later in itertools.combinations(range(len(members)), 2)
+    }
+    are_alike = not any(found.excluded for found in software.values())
+    seed = dataset.plan.seed
     for metric in [METRICS[name] for name in protocol.metrics]:
         values = {case: dict(measurements.cell(case.id, metric.name).values) for case in members}
         if sum(bool(found) for found in values.values()) < 2:
@@ -216,13 +224,19 @@ def _scenarios(
             _describe(protocol, case, values[case], measurements.why_empty(case.id, metric.name), seed)
             for case in members
         )
-        complete = protocol.checks_normality and all(values.values())
+        complete = protocol.checks_normality and are_alike and all(values.values())
         variances = analyse_variance([Sample.of(values[case].values()) for case in members]) if complete else None
         duels = tuple(
             _fight(
-                protocol, metric, (samples[later], samples[earlier]), values, seed, _tukey(variances, later, earlier)
+                protocol,
+                metric,
+                (samples[later], samples[earlier]),
+                values,
+                seed,
+                _tukey(variances, later, earlier),
+                comparability,
             )
-            for earlier, later in itertools.combinations(range(len(members)), 2)
+            for (later, earlier), comparability in software.items()
         )
         yield Scenario(metric, samples, duels, variances)
 
@@ -242,21 +256,25 @@ def _fight(
     values: Mapping[Case, Mapping[int, float]],
     seed: int,
     p_tukey: float | None,
+    comparability: PairComparability,
 ) -> Duel:
     first, second = (side.case for side in sides)
     for side in sides:
         if side.estimate is None:
             return Duel(first, second, None, None, None, None, side.why_none)
-    one, other = (Sample.of(values[case].values()) for case in (first, second))
-    if sides[0].normality is not None and sides[1].normality is not None:
-        test = compare_adaptively(one, other, (sides[0].normality, sides[1].normality))
+    if comparability.status is Comparability.NOT_COMPARABLE:
+        return Duel(first, second, None, None, None, None, comparability.why())
+    kept = {case: comparability.kept(values[case]) for case in (first, second)}
+    if not all(kept.values()):
+        return Duel(first, second, None, None, None, None, comparability.why())
+    one, other = (Sample.of(kept[case].values()) for case in (first, second))
+    if protocol.checks_normality:
+        test = compare_adaptively(one, other, (judge_normality(one), judge_normality(other)))
     else:
         test = compare_ranks(one, other, "the protocol's test throughout")
-    positive = all(value > 0 for case in (first, second) for value in values[case].values())
+    positive = all(value > 0 for case in (first, second) for value in kept[case].values())
     paired = (
-        compare_paired(values[first], values[second], metric.scale, seed)
-        if positive or metric.scale != "ratio"
-        else None
+        compare_paired(kept[first], kept[second], metric.scale, seed) if positive or metric.scale != "ratio" else None
     )
     return Duel(first, second, test, None, p_tukey, paired, None)
 

@@ -16,7 +16,7 @@ def analyse(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     from pybench.report.contrast_tables import contrast_tables
     from pybench.report.findings import describe
     from pybench.report.protocol_section import protocol_sections
-    from pybench.report.trust_tables import cautions_table, token_table
+    from pybench.report.trust_tables import cautions_table, software_table, token_table
 
     dataset = load(directory)
     analysis, coverage = analyse_dataset(dataset), measure(dataset)
@@ -33,4 +33,12 @@ def analyse(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     print("\n".join(["How sure it is", *(f"  {one.plain}" for one in findings.doubts)]) + "\n")
     tables = [*workload_tables(analysis, "runs"), *contrast_tables(analysis)]
     tables += [table for section in sections for table in section.tables]
-    print_tables([*tables, token_table(analysis), exclusions_table(analysis), cautions_table(dataset)])
+    print_tables(
+        [
+            *tables,
+            token_table(analysis),
+            software_table(analysis.comparability),
+            exclusions_table(analysis),
+            cautions_table(dataset),
+        ]
+    )

@@ -14,15 +14,21 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     Every byte of every finished run is hashed.
     Exit code 0: they do. 3: runs are missing. 4: stored files are corrupt.
     """
+    from pybench.analysis import declared
+    from pybench.analysis.comparability import compare_all, describe_exclusions, describe_unstated, software_json
     from pybench.coverage import measure
     from pybench.dataset import load
-    from pybench.report.trust_tables import coverage_table
+    from pybench.report.trust_tables import coverage_table, software_table
 
-    coverage = measure(load(directory, hash_all=True))
+    dataset = load(directory, hash_all=True)
+    coverage, software = measure(dataset), compare_all(dataset, declared(dataset))
     if as_json:
-        print_json(coverage.as_json())
+        print_json({**coverage.as_json(), "software": software_json(software)})
     else:
-        print_tables([coverage_table(coverage)])
+        print_tables([coverage_table(coverage), software_table(software)])
+        for sentence in (describe_exclusions(software.values()), describe_unstated(software.values())):
+            if sentence is not None:
+                print(sentence[0].upper() + sentence[1:])
     if not coverage.is_full:
         raise CoverageError(
             f"{coverage.planned - coverage.covered} of {coverage.planned} planned runs have no answer",

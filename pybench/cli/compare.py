@@ -24,19 +24,28 @@ def compare(
     metric: Annotated[
         Optional[list[str]], typer.Option("--metric", metavar="NAME", help="Only this metric; may be repeated.")
     ] = None,
+    across_boards: Annotated[
+        bool, typer.Option("--across-boards", help="Compare runs on GPUs of different models, too.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare two campaigns, case by case.
 
     Exit code 5: a metric of B is worse than that of A by more than the tolerance, with its whole interval.
     """
+    from pybench.analysis.comparison import Change
     from pybench.analysis.comparison import compare as compare_datasets
     from pybench.dataset import load
     from pybench.report.comparison_tables import comparison_tables
 
     _check_metrics(metric or [])
     comparison = compare_datasets(
-        load(before), load(after), metrics=metric, tolerance=tolerance, tolerance_pp=tolerance_pp
+        load(before),
+        load(after),
+        metrics=metric,
+        tolerance=tolerance,
+        tolerance_pp=tolerance_pp,
+        across_boards=across_boards,
     )
     if as_json:
         print_json(comparison.as_json())
@@ -46,6 +55,11 @@ def compare(
         raise UsageError(
             f"{before} and {after} share no case with a number on both sides: nothing was compared",
             hint="a case is the same only with every factor equal, iterations too; `pybench status DIR` lists cases",
+        )
+    if all(change.change is Change.NOT_COMPARABLE for change in comparison.changes):
+        raise UsageError(
+            f"{before} and {after} are not comparable: {comparison.changes[0].why}",
+            hint="--across-boards compares runs on GPUs of different models, too",
         )
     if comparison.regressions:
         first = comparison.regressions[0]

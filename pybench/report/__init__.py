@@ -31,6 +31,7 @@ from pybench.report.trust_tables import (
     cautions_table,
     coverage_table,
     environment_table,
+    software_table,
     token_table,
     validity_table,
 )
@@ -93,6 +94,7 @@ def _all_tables(contents: Contents) -> Iterator[Table]:
 def _sure_tables(dataset: Dataset, analysis: Analysis, coverage: Coverage, run_link: str) -> list[Table]:
     return [
         token_table(analysis),
+        software_table(analysis.comparability),
         coverage_table(coverage),
         validity_table(dataset),
         failures_table(analysis, run_link),

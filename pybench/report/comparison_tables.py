@@ -14,13 +14,17 @@ _TONES = {
     Change.SAME: "neutral",
     Change.UNCLEAR: "neutral",
     Change.NOT_COMPARED: None,
+    Change.NOT_COMPARABLE: None,
 }
+
+
+_WITHOUT_VERDICT = (Change.NOT_COMPARED, Change.NOT_COMPARABLE)
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
     """Changes first, worst verdicts on top; then what was not compared, a row a reason; then cases of one side."""
     order = list(Change)
-    compared = [change for change in comparison.changes if change.change is not Change.NOT_COMPARED]
+    compared = [change for change in comparison.changes if change.change not in _WITHOUT_VERDICT]
     changes = sorted(compared, key=lambda change: order.index(change.change))
     columns = (
         Column("Case", ("case",)),
@@ -37,6 +41,7 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
         "The blocks of two campaigns share nothing, so runs are not paired; accuracies are paired by image.",
     )
     tables = [
+        _software_table(comparison),
         Table("changes", "Changes from A to B", columns, tuple(_row(change) for change in changes), notes),
         _not_compared_table(comparison),
     ]
@@ -49,15 +54,32 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
     return tables
 
 
+def _software_table(comparison: Comparison) -> Table:
+    """What differs between the two campaigns: the reader sees it before any change."""
+    columns = (Column("Fact", ("fact",)), Column("A", ("before",)), Column("B", ("after",)))
+    rows = tuple(
+        (text_cell(one.name), text_cell(one.baseline), text_cell(one.candidate)) for one in comparison.software
+    )
+    notes = ("A change from A to B may come from any of these.",)
+    return Table("software", "What A and B ran with differs", columns, rows, notes)
+
+
 def _not_compared_table(comparison: Comparison) -> Table:
     """One row for each metric and reason; `--json` lists every case."""
     counts = Counter(
-        (change.metric, change.why or "") for change in comparison.changes if change.change is Change.NOT_COMPARED
+        (change.metric, change.change.value, change.why or "")
+        for change in comparison.changes
+        if change.change in _WITHOUT_VERDICT
     )
-    columns = (Column("Metric", ("metric",)), Column("Why", ("why",)), Column("Cases", ("cases",), numeric=True))
+    columns = (
+        Column("Metric", ("metric",)),
+        Column("Status", ("status",)),
+        Column("Why", ("why",)),
+        Column("Cases", ("cases",), numeric=True),
+    )
     rows = tuple(
-        (Cell(metric.label, csv=(metric.name,)), text_cell(why), number_cell(cases))
-        for (metric, why), cases in counts.items()
+        (Cell(metric.label, csv=(metric.name,)), text_cell(status), text_cell(why), number_cell(cases))
+        for (metric, status, why), cases in counts.items()
     )
     return Table("not-compared", "Not compared", columns, rows)
 

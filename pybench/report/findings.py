@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from pybench.analysis import Analysis
+from pybench.analysis.comparability import describe_exclusions, describe_unstated
 from pybench.analysis.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.estimate import Estimate
 from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
@@ -192,6 +193,7 @@ def _doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Se
                 "bad",
             )
         )
+    found += _software_doubts(analysis)
     if coverage.unguarded:
         found.append(Sentence("Unguarded runs", guard_text(coverage), "neutral"))
     invalid = sum(sum(finding.excluded.values()) for case in analysis.cases for finding in case.metrics.values())
@@ -261,6 +263,13 @@ def _device_doubts(analysis: Analysis) -> list[Sentence]:
     devices = sorted({device for pair in pairs.values() for device in pair.candidate_devices | pair.baseline_devices})
     text = f"{len(pairs)} comparisons are between different devices ({', '.join(devices)}): they compare hardware, too."
     return [Sentence("Different devices", text, "bad")]
+
+
+def _software_doubts(analysis: Analysis) -> list[Sentence]:
+    compared = analysis.comparability.values()
+    excluded, unstated = describe_exclusions(compared), describe_unstated(compared)
+    found = [] if excluded is None else [Sentence("Different software", excluded, "bad")]
+    return found if unstated is None else [*found, Sentence("Unstated software", unstated, "neutral")]
 
 
 def _latency_doubts(analysis: Analysis) -> list[Sentence]:

@@ -11,8 +11,10 @@ import polars as pl
 
 from pybench.analysis import Analysis
 from pybench.analysis.build_variance import BuildVariance
+from pybench.analysis.comparability import PairComparability
 from pybench.catalogue.cautions import CautionCode
 from pybench.coverage import STATES, Coverage
+from pybench.criteria import Pair
 from pybench.dataset import Dataset
 from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_p
@@ -60,6 +62,38 @@ def guard_text(coverage: Coverage) -> str:
     return (
         f"The files of all {coverage.finished} finished runs have the digests that were stored when the run finished."
     )
+
+
+def software_table(found: Mapping[Pair, PairComparability]) -> Table:
+    """One row for each comparison whose sides ran with different software, or loaded different packages."""
+    columns = (
+        Column("Case", ("case",)),
+        Column("Baseline", ("baseline",)),
+        Column("Status", ("status",)),
+        Column("Blocks left out", ("blocks_excluded", "blocks"), numeric=True),
+        Column("What differs", ("differences",)),
+        Column("Loaded by the case only", ("packages_of_case_only",)),
+        Column("Loaded by the baseline only", ("packages_of_baseline_only",)),
+        Column("Stated by one side only", ("unstated",)),
+    )
+    rows = []
+    for pair, one in found.items():
+        if not (one.excluded or one.only_candidate or one.only_baseline or one.unstated):
+            continue
+        left_out = f"{len(one.excluded)}/{len(one.blocks)}"
+        names = "; ".join(f"{difference.text()} ({count})" for difference, count in one.differences.items())
+        rows.append(
+            (
+                Cell(pair.case.title(), csv=(pair.case.id,)),
+                Cell(pair.baseline.title(), csv=(pair.baseline.id,)),
+                text_cell(one.status.value, tone="bad" if one.excluded else None),
+                Cell(left_out, csv=(str(len(one.excluded)), str(len(one.blocks)))),
+                text_cell(names),
+                *(text_cell(", ".join(words)) for words in (one.only_candidate, one.only_baseline, one.unstated)),
+            )
+        )
+    notes = ("A pair of runs is compared when board, driver, image, pybench, Python and common packages are equal.",)
+    return Table("software", "Software of the two sides of each comparison", columns, tuple(rows), notes)
 
 
 def cautions_table(dataset: Dataset) -> Table:

@@ -16,11 +16,15 @@ from pybench import __version__, rundir
 from pybench.catalogue.packages import PACKAGES
 from pybench.worker import affinity
 
-# Module -> the distributions that it may come from; without one the module tells its version. The first two are in
-# every installation that needs them, so that no case asks for them.
+# Module -> the distributions that it may come from, where these have other names than the module.
+# Without a distribution the module tells its version. The first ones are no packages that a case asks for.
 LOADED = {
-    "numpy": ("numpy",),
     "ml_dtypes": ("ml-dtypes",),
+    "google.protobuf": ("protobuf",),
+    "PIL": ("pillow",),
+    "yaml": ("PyYAML",),
+    "cv2": ("opencv-python", "opencv-python-headless"),
+    "sklearn": ("scikit-learn",),
     **{row.loaded_as: row.distributions for row in PACKAGES.values() if row.loaded_as is not None},
 }
 IMAGE_DIGEST = "PYBENCH_IMAGE_DIGEST"  # set by whoever starts a container, as is the next
@@ -63,13 +67,18 @@ def cpu_model() -> str | None:
 def loaded_packages() -> dict[str, str]:
     """Versions of what this process has imported, by distribution; what it has not imported did not take part."""
     found: dict[str, str] = {}
-    for module, distributions in LOADED.items():
-        if module not in sys.modules:
-            continue
+    for module in sorted({*LOADED, *_top_level_modules()} & sys.modules.keys()):
+        distributions = LOADED.get(module, (module,))
         versions = {name: version for name in distributions if (version := _installed(name)) is not None}
         own = getattr(sys.modules[module], "__version__", None)
         found |= versions or ({module: str(own)} if own is not None else {})
     return found
+
+
+def _top_level_modules() -> set[str]:
+    """What was imported from outside of Python's own library; pybench has a fact of its own."""
+    named = {name for name in list(sys.modules) if "." not in name and not name.startswith("_")}
+    return named - sys.stdlib_module_names - {"pybench", "sitecustomize", "usercustomize"}
 
 
 def _installed(distribution: str) -> str | None:

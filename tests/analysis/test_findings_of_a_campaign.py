@@ -19,7 +19,7 @@ from pybench.coverage import measure
 from pybench.dataset import load
 from pybench.errors import CorruptError
 from pybench.report.findings import describe
-from pybench.rundir import COMPLETE, RUN, SUMMARY
+from pybench.rundir import SUMMARY
 from pybench.storage import write_json
 from pybench.workloads.result import Measured
 from pybench.workloads.result import Verdict as Validity
@@ -197,8 +197,7 @@ def test_a_metric_without_a_row_is_counted_and_named(tmp_path: Path) -> None:
         stored = json.loads(run.file(SUMMARY).read_text())
         stored["metrics"]["acme_widgets_per_s"] = {**stored["metrics"]["latency_mean_ms"], "unit": "1/s"}
         write_json(run.file(SUMMARY), stored)
-        run.file(COMPLETE).unlink()
-        run.complete(json.loads(run.file(RUN).read_text()))
+        finish_again(run.path)
     dataset = load(builder.path)
     analysis = analyse(dataset)
     assert analysis.as_json()["unknown_metrics"] == {"acme_widgets_per_s": 2}

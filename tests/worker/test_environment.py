@@ -32,7 +32,20 @@ def test_only_what_is_imported_is_named() -> None:
     assert "onnx" not in loaded("numpy")
     found = loaded("onnx", "cuda.bindings.driver", "ml_dtypes")
     names = ("cuda-bindings", "ml-dtypes", "numpy", "onnx")
-    assert found == {name: metadata.version(name) for name in names}
+    assert {name: found[name] for name in names} == {name: metadata.version(name) for name in names}
+    assert "torch" not in found
+
+
+def test_every_package_that_was_imported_is_named_by_its_distribution(tmp_path: Path) -> None:
+    """Also one that pybench does not know: a difference of its version is a difference of software."""
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme" / "__init__.py").write_text("")
+    (tmp_path / "acme-2.5.dist-info").mkdir()
+    (tmp_path / "acme-2.5.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 2.5\n")
+    found = loaded("acme", "json", "yaml", path=tmp_path)
+    assert found["acme"] == "2.5"
+    assert found["PyYAML"] == metadata.version("PyYAML")
+    assert found.keys().isdisjoint({"json", "pybench", "yaml"})
 
 
 def test_a_module_without_a_distribution_of_its_name_tells_its_own_version(tmp_path: Path) -> None:

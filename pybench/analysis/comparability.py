@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which pairs of runs may be compared: those that ran on the same board with the same software (docs/method.md).
+
+A pair is one block of a case and its baseline. It is compared when the board, driver, image, pybench, Python, and the
+version of every package that both sides loaded are equal. A package that one side loaded follows from the declared
+factor, so it is listed and does not count. A fact that a side does not state is unknown: it is named and does not
+count, because runs of an older pybench would otherwise compare with nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pybench.criteria import Contrast, Pair, pairs
+from pybench.dataset import Dataset
+from pybench.software import Software
+
+
+class Comparability(StrEnum):
+    COMPARABLE = "comparable"
+    IN_PART = "comparable in part"
+    NOT_COMPARABLE = "not comparable"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SoftwareDifference:
+    """A fact or package whose values differ. Several values of one side are joined by a comma."""
+
+    name: str
+    baseline: str
+    candidate: str
+
+    def text(self) -> str:
+        return f"{self.name} {self.baseline} against {self.candidate}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "baseline": self.baseline, "case": self.candidate}
+
+
+@dataclass(frozen=True, slots=True)
+class PairComparability:
+    """What a case and its baseline ran with, block by block."""
+
+    blocks: frozenset[int]
+    """Blocks in which both sides are `ok`."""
+    excluded: Mapping[int, tuple[SoftwareDifference, ...]]
+    """Those of them in which the two runs differ, with what differs."""
+    only_candidate: tuple[str, ...]
+    """Packages that no run of the baseline loaded."""
+    only_baseline: tuple[str, ...]
+    """Packages that no run of the case loaded."""
+    unstated: tuple[str, ...]
+    """Facts that one side states and the other does not."""
+
+    @property
+    def status(self) -> Comparability:
+        if not self.excluded:
+            return Comparability.COMPARABLE
+        return Comparability.IN_PART if self.blocks - self.excluded.keys() else Comparability.NOT_COMPARABLE
+
+    @property
+    def differences(self) -> dict[SoftwareDifference, int]:
+        """What differs -> in how many blocks, the most frequent first."""
+        found = Counter(one for differences in self.excluded.values() for one in differences)
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    def why(self) -> str:
+        """What keeps the two sides, or some of their blocks, from being compared, in words."""
+        named = "; ".join(one.text() for one in self.differences)
+        if self.status is Comparability.NOT_COMPARABLE:
+            return f"{self.status.value}: both sides ran with different software in every block ({named})"
+        return f"{len(self.excluded)} of {len(self.blocks)} blocks are left out, because the two runs differ: {named}"
+
+    def kept(self, values: Mapping[int, float]) -> dict[int, float]:
+        """Block -> value, without the blocks that are left out."""
+        return {block: value for block, value in values.items() if block not in self.excluded}
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "status": self.status.value,
+            "blocks_excluded": sorted(self.excluded),
+            "differences": [{**one.as_json(), "blocks": count} for one, count in self.differences.items()],
+            "packages_of_case_only": list(self.only_candidate),
+            "packages_of_baseline_only": list(self.only_baseline),
+            "unstated": list(self.unstated),
+        }
+
+
+def compare_software(dataset: Dataset, candidate_id: str, baseline_id: str) -> PairComparability:
+    """Looks at every block in which runs of both cases are `ok`."""
+    first, second = (dataset.software.get(case_id, {}) for case_id in (candidate_id, baseline_id))
+    both = sorted(first.keys() & second.keys())
+    excluded = {block: found for block in both if (found := _differences(first[block], second[block]))}
+    sides = [{name for block in both for name in side[block].packages} for side in (first, second)]
+    unstated = {name for block in both for name in first[block].facts.keys() ^ second[block].facts.keys()}
+    return PairComparability(
+        frozenset(both),
+        excluded,
+        tuple(sorted(sides[0] - sides[1])),
+        tuple(sorted(sides[1] - sides[0])),
+        tuple(sorted(unstated)),
+    )
+
+
+def compare_all(dataset: Dataset, contrasts: Sequence[Contrast]) -> dict[Pair, PairComparability]:
+    """Every pair of cases that the plan compares."""
+    return {
+        pair: compare_software(dataset, pair.case.id, pair.baseline.id)
+        for contrast in contrasts
+        for pair in pairs(dataset.plan.cases, contrast)
+    }
+
+
+def software_json(found: Mapping[Pair, PairComparability]) -> list[dict[str, Any]]:
+    """Every comparison of a campaign with its status."""
+    return [{"case_id": pair.case.id, "baseline_id": pair.baseline.id, **one.as_json()} for pair, one in found.items()]
+
+
+def describe_exclusions(found: Iterable[PairComparability]) -> str | None:
+    """What was left out of the comparisons of a campaign, in a sentence; None where nothing was."""
+    broken = [one for one in found if one.excluded]
+    if not broken:
+        return None
+    blocks = sum(len(one.excluded) for one in broken)
+    lost = sum(one.status is Comparability.NOT_COMPARABLE for one in broken)
+    names = sorted({difference.name for one in broken for difference in one.differences})
+    none_left = f" {lost} of these comparisons have no pair left: they are not comparable." if lost else ""
+    return (
+        f"{blocks} pairs of runs in {len(broken)} comparisons are left out, because their two runs differ in "
+        f"{', '.join(names)}.{none_left}"
+    )
+
+
+def describe_unstated(found: Iterable[PairComparability]) -> str | None:
+    """Facts that one side of a comparison does not state, in a sentence; None where there are none."""
+    counts = Counter(name for one in found for name in one.unstated)
+    if not counts:
+        return None
+    named = ", ".join(f"{name} ({count} comparisons)" for name, count in sorted(counts.items()))
+    return f"only one side states {named}: whether the other side had the same is unknown."
+
+
+def differences_between(before: Dataset, after: Dataset) -> tuple[SoftwareDifference, ...]:
+    """What the `ok` runs of two campaigns have different values of; `before` is the baseline. Packages that one
+    campaign did not load are not here."""
+    first, second = _values(before), _values(after)
+    return tuple(
+        SoftwareDifference(name, ", ".join(sorted(first[name])), ", ".join(sorted(second[name])))
+        for name in first
+        if name in second and first[name] != second[name]
+    )
+
+
+def board_models(dataset: Dataset, case_id: str) -> frozenset[str]:
+    """Names of the GPUs that the `ok` runs of a case used."""
+    runs = dataset.software.get(case_id, {}).values()
+    return frozenset(run.board_model for run in runs if run.board_model is not None)
+
+
+def _values(dataset: Dataset) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for runs in dataset.software.values():
+        for run in runs.values():
+            model = {"GPU model": run.board_model} if run.board_model else {}
+            for name, value in {**model, **run.facts, **run.packages}.items():
+                found.setdefault(name, set()).add(value)
+    return found
+
+
+def _differences(candidate: Software, baseline: Software) -> tuple[SoftwareDifference, ...]:
+    both = [(candidate.facts, baseline.facts), (candidate.packages, baseline.packages)]
+    return tuple(
+        SoftwareDifference(name, old[name], new[name])
+        for new, old in both
+        for name in new
+        if name in old and new[name] != old[name]
+    )

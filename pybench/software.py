@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run ran with, from its environment.json: board, driver, image, pybench, Python and the packages it loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+BOARD = "board"
+NO_IMAGE = "no image"
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """The software and the board of one run."""
+
+    facts: Mapping[str, str]
+    """Name of a fact -> its value. A fact that the run does not state is not here: an older pybench did not record it,
+    or the run used no GPU."""
+    packages: Mapping[str, str]
+    """Python distribution -> version, of every one that the run loaded."""
+    board_model: str | None
+    """The GPU's name, None without one."""
+
+
+def read_software(environment: Mapping[str, Any]) -> Software:
+    """The facts of an environment.json of any age."""
+    gpu = _object(_object(environment.get("measuring")).get("gpu"))
+    facts = {
+        BOARD: gpu.get("uuid") or gpu.get("name"),
+        "driver": gpu.get("driver"),
+        "image": environment.get("image_digest", "") or (NO_IMAGE if "image_digest" in environment else None),
+        "pybench": environment.get("pybench"),
+        "native build": environment.get("native_build_id"),
+        "python": environment.get("python"),
+    }
+    packages = _object(environment.get("packages"))
+    return Software(
+        facts={name: str(value) for name, value in facts.items() if value},
+        packages={str(name): str(version) for name, version in packages.items()},
+        board_model=str(gpu["name"]) if gpu.get("name") else None,
+    )
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
