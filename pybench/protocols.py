@@ -64,7 +64,7 @@ class Protocol:
 
 
 _LIST = (
-    Protocol(PAIRED_BLOCKS, "ratios to a baseline paired within blocks, intervals by bootstrap over blocks"),
+    Protocol(PAIRED_BLOCKS, "ratios to a baseline paired within blocks, with skew-adjusted t intervals over blocks"),
     Protocol(
         "welch-mann-whitney",
         "Shapiro-Wilk on each sample, then Welch or Mann-Whitney for all pairs; ANOVA with Tukey HSD only where its "

@@ -20,6 +20,7 @@ REWRITTEN: dict[str, str] = {}
 # What is said otherwise on purpose: a part of the path -> why.
 CHANGED = {
     "/cpu_cores_ratio/": "processor time does not rest on the energy sensor, whose short windows excluded it",
+    "/smallest_detectable": "it follows from the method of intervals, and is compared with them",
 }
 
 

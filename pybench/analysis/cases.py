@@ -113,9 +113,7 @@ def describe_cases(dataset: Dataset, measurements: Measurements, images: Images)
     for case_id, code, metric in dataset.cautions.select("case_id", "code", "metric").iter_rows():
         cautions.setdefault(case_id, Counter())[code, metric] += 1
     return tuple(
-        _describe_case(
-            case, rows.get(case.id, []), measurements, images, cautions.get(case.id, Counter()), dataset.plan.seed
-        )
+        _describe_case(case, rows.get(case.id, []), measurements, images, cautions.get(case.id, Counter()))
         for case in dataset.plan.cases
     )
 
@@ -126,12 +124,11 @@ def _describe_case(
     measurements: Measurements,
     images: Images,
     cautions: Mapping[tuple[str, str | None], int],
-    seed: int,
 ) -> CaseFinding:
     metrics = {}
     for name, cell in measurements.of_case(case.id).items():
         metric = METRICS[name]
-        metrics[name] = _describe_metric(metric, cell, images.share(case.id, metric), seed)
+        metrics[name] = _describe_metric(metric, cell, images.share(case.id, metric))
     return CaseFinding(
         case=case,
         outcomes=Counter(row["outcome"] for row in rows),
@@ -147,9 +144,9 @@ def _why_failed(row: Mapping[str, Any]) -> str:
     return ": ".join(part for part in (row["reason"] or row["outcome"], row["detail"]) if part)
 
 
-def _describe_metric(metric: Metric, cell: Cell, share: Estimate | None, seed: int) -> MetricFinding:
+def _describe_metric(metric: Metric, cell: Cell, share: Estimate | None) -> MetricFinding:
     values = list(cell.values.values())
-    estimate = share if share is not None and values else _estimate(metric, values, seed)
+    estimate = share if share is not None and values else _estimate(metric, values)
     bounds = None
     if cell.bounds:
         bounds = (min(low for low, _ in cell.bounds.values()), max(high for _, high in cell.bounds.values()))
@@ -179,12 +176,12 @@ def _absolute_95(estimate: Estimate | None, cell: Cell) -> float | None:
     return math.hypot(spread, NORMAL_95 * statistics.fmean(cell.u_absolute.values()))
 
 
-def _estimate(metric: Metric, values: list[float], seed: int) -> Estimate | None:
+def _estimate(metric: Metric, values: list[float]) -> Estimate | None:
     if not values:
         return None
     sample = Sample.of(values)
     if metric.is_counted and sample.is_constant:
         return Estimate(values[0], values[0], values[0], sample.n, EXACT)
     if metric.mean == "geometric" and (sample.values > 0).all():
-        return estimate_geometric_mean(sample, seed)
-    return estimate_mean(sample, seed)
+        return estimate_geometric_mean(sample)
+    return estimate_mean(sample)

@@ -158,7 +158,7 @@ def compare(
                 changes.append(MetricChange(case, metric, None, None, None, Change.NOT_COMPARABLE, why))
             else:
                 limits = _Limits(tolerance, tolerance_pp)
-                changes.append(_compare_metric(case, metric, sides[0], sides[1], before.plan.seed, limits))
+                changes.append(_compare_metric(case, metric, sides[0], sides[1], limits))
     return Comparison(
         software=differences_between(before, after),
         changes=tuple(changes),
@@ -185,12 +185,10 @@ def _side(dataset: Dataset) -> _Side:
     return _Side(measurements, collect_images(dataset, measurements))
 
 
-def _compare_metric(
-    case: Case, metric: Metric, before: _Side, after: _Side, seed: int, limits: _Limits
-) -> MetricChange:
+def _compare_metric(case: Case, metric: Metric, before: _Side, after: _Side, limits: _Limits) -> MetricChange:
     cells = [side.measurements.cell(case.id, metric.name) for side in (before, after)]
     first, second = (list(cell.values.values()) for cell in cells)
-    found = _find(case, metric, before, after, (first, second), seed, limits)
+    found = _find(case, metric, before, after, (first, second), limits)
     means = [_mean(values, metric) for values in (first, second)]
     return MetricChange(case, metric, means[0], means[1], found.estimate, found.change, found.why)
 
@@ -201,7 +199,6 @@ def _find(
     before: _Side,
     after: _Side,
     values: tuple[list[float], list[float]],
-    seed: int,
     limits: _Limits,
 ) -> _Found:
     first, second = values
@@ -209,14 +206,14 @@ def _find(
         if not side_values:
             return _Found(None, Change.NOT_COMPARED, f"{name}: {side.measurements.why_empty(case.id, metric.name)}")
     if metric.hit_column is not None:
-        estimate, why = _accuracy_difference(case, metric, before.images, after.images, values, seed)
+        estimate, why = _accuracy_difference(case, metric, before.images, after.images, values)
         return _Found(estimate, _judge_difference(estimate, metric, limits.percentage_points), why)
     if metric.scale == "difference":
-        estimate = estimate_difference(Sample.of(first), Sample.of(second), seed)
+        estimate = estimate_difference(Sample.of(first), Sample.of(second))
         return _Found(estimate, Change.NOT_COMPARED, "no tolerance is defined for it: shown, not judged")
     if min(*first, *second) <= 0:
         return _Found(None, Change.NOT_COMPARED, "a value is not positive, so there is no ratio")
-    ratio = estimate_difference(Sample.of(first).log(), Sample.of(second).log(), seed).exp()
+    ratio = estimate_difference(Sample.of(first).log(), Sample.of(second).log()).exp()
     return _Found(_exact_or(ratio, metric), _judge_ratio(_exact_or(ratio, metric), metric, limits.ratio), None)
 
 
@@ -236,7 +233,7 @@ def _exact_or(estimate: Estimate, metric: Metric) -> Estimate:
 
 
 def _accuracy_difference(
-    case: Case, metric: Metric, before: Images, after: Images, values: tuple[list[float], list[float]], seed: int
+    case: Case, metric: Metric, before: Images, after: Images, values: tuple[list[float], list[float]]
 ) -> tuple[Estimate, str | None]:
     """After minus before in percentage points: by image where both have predictions, else over runs."""
     if case.id in before.frames and case.id in after.frames:
@@ -244,7 +241,7 @@ def _accuracy_difference(
         effect = joined.compare("after", "before", metric)
         if effect is not None:
             return effect.estimate, None
-    estimate = estimate_difference(Sample.of(values[0]), Sample.of(values[1]), seed)
+    estimate = estimate_difference(Sample.of(values[0]), Sample.of(values[1]))
     return estimate, "no images in common: the interval is over runs and misses the choice of images"
 
 

@@ -107,7 +107,7 @@ def compare_contrasts(
         ContrastFinding(
             contrast,
             tuple(
-                _compare_pair(pair, contrast, dataset.plan.seed, measurements, images, told, comparability[pair])
+                _compare_pair(pair, contrast, measurements, images, told, comparability[pair])
                 for pair in pairs(dataset.plan.cases, contrast)
             ),
         )
@@ -119,7 +119,6 @@ def compare_contrasts(
 def _compare_pair(
     pair: Pair,
     contrast: Contrast,
-    seed: int,
     measurements: Measurements,
     images: Images,
     told: Sequence[Mapping[str, frozenset[str]]],
@@ -132,7 +131,7 @@ def _compare_pair(
         declared = {headline}
     shown = measurements.of_case(pair.case.id).keys() | measurements.of_case(pair.baseline.id).keys() | declared
     effects = {
-        name: _compare_metric(metric, pair, seed, measurements, images, comparability, declared=name in declared)
+        name: _compare_metric(metric, pair, measurements, images, comparability, declared=name in declared)
         for name, metric in METRICS.items()
         if name in shown
     }
@@ -143,7 +142,6 @@ def _compare_pair(
 def _compare_metric(
     metric: Metric,
     pair: Pair,
-    seed: int,
     measurements: Measurements,
     images: Images,
     comparability: PairComparability,
@@ -164,7 +162,7 @@ def _compare_metric(
         return PairEffect(metric, _image_effect(by_image, first, second), by_image, declared, None, None)
     if metric.scale == "ratio" and min(*first.values(), *second.values(), float("inf")) <= 0:
         return PairEffect(metric, None, None, declared, None, "a value is not positive, so there is no ratio")
-    effect = compare_paired(first, second, metric.scale, seed)
+    effect = compare_paired(first, second, metric.scale)
     if effect is None:
         return PairEffect(metric, None, None, declared, None, "no block holds both sides")
     if metric.is_counted and effect.estimate.method in (EQUAL, SINGLE):

@@ -19,9 +19,10 @@ CONFIDENCE = 0.95
 NORMAL_95 = 1.959964  # 97.5th percentile of the normal distribution: half a 95 % interval in standard uncertainties
 
 # How an interval was found; the words appear in tables.
-BCA = "BCa bootstrap"
-STUDENT = "Student t"
-WELCH = "Welch t"
+SKEW_T = "skew-adjusted t"
+SKEW_WELCH = "skew-adjusted Welch t"
+STUDENT = "Student t"  # only in protocols that repeat a paper
+BCA = "BCa bootstrap"  # only in protocols that repeat a paper
 EQUAL = "all equal"  # no spread was seen: the interval is a point, and its width says nothing about the error
 SINGLE = "one value"  # no interval
 FEW = "too few values"  # no interval by the method that was asked for

@@ -3,9 +3,10 @@
 
 A pair is one block in which both sides are valid; drift that hits a whole block cancels in it. Metrics that are ratios
 are compared by log-ratio (the effect is a geometric mean of the blocks' ratios), the others by difference.
-Sources: Student's paired test; Schuirmann 1987 (two one-sided tests, J. Pharmacokinet. Biopharm. 15:657); the
-noncentral t for power (Cohen 1988, ch. 2). Holm's correction (1979, Scand. J. Statist. 6:65) is applied over the
-declared family by `holm`. Slow twins: tests/oracles/paired.py.
+Interval, test, equivalence and power come from one `Pivot` of the differences, so that they cannot disagree.
+Sources: Schuirmann 1987 (two one-sided tests, J. Pharmacokinet. Biopharm. 15:657); the noncentral t for power (Cohen
+1988, ch. 2). Holm's correction (1979, Scand. J. Statist. 6:65) is applied over the declared family by `holm`. Slow
+twins: tests/oracles/paired.py.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import numpy as np
 import scipy  # loads its parts on first use: commands that compute nothing stay quick
 
 from pybench.analysis.estimate import Estimate, Sample
-from pybench.analysis.intervals import estimate_mean, standard_error
+from pybench.analysis.intervals import estimate_mean
+from pybench.analysis.pivot import pivot_of_mean
 
 ALPHA = 0.05
 POWER = 0.80
@@ -84,7 +86,6 @@ def compare_paired(
     candidate: Mapping[int, float],
     baseline: Mapping[int, float],
     scale: Scale,
-    seed: int,
     margin: float = EQUIVALENCE_MARGIN,
 ) -> Effect | None:
     """The effect of `candidate` against `baseline` (block -> value), or None when no block holds both.
@@ -97,7 +98,7 @@ def compare_paired(
     sides = [Sample.of(side[block] for block in pairing.blocks) for side in (candidate, baseline)]
     first, second = (side.log() for side in sides) if scale == "ratio" else sides
     differences = _differences(first, second)
-    estimate = estimate_mean(differences, seed)
+    estimate = estimate_mean(differences)
     width = math.log1p(margin) if scale == "ratio" else margin
     detectable = smallest_detectable(differences)
     return Effect(
@@ -119,28 +120,28 @@ def _differences(first: Sample, second: Sample) -> Sample:
 
 
 def p_of_no_effect(differences: Sample) -> float | None:
-    """Two-sided p of a zero mean (Student's paired t test); None for one pair or pairs without spread."""
+    """Two-sided p of a zero mean, below 0.05 where the 95 % interval excludes zero; None for one pair or pairs without
+    spread."""
     if differences.n < 2 or differences.is_constant:
         return None
-    return float(scipy.stats.ttest_1samp(differences.values, 0.0).pvalue)
+    return pivot_of_mean(differences).p_different(0.0)
 
 
 def p_of_no_equivalence(differences: Sample, margin: float) -> float | None:
-    """p of a mean outside (-margin, margin): the larger of two one-sided t tests; None as in `p_of_no_effect`."""
+    """p of a mean outside (-margin, margin): the larger of two one-sided tests; None as in `p_of_no_effect`."""
     if differences.n < 2 or differences.is_constant:
         return None
-    above = scipy.stats.ttest_1samp(differences.values, -margin, alternative="greater").pvalue
-    below = scipy.stats.ttest_1samp(differences.values, margin, alternative="less").pvalue
-    return float(max(above, below))
+    pivot = pivot_of_mean(differences)
+    return max(pivot.p_above(-margin), pivot.p_below(margin))
 
 
 def smallest_detectable(differences: Sample, alpha: float = ALPHA, power: float = POWER) -> float | None:
-    """The mean that a two-sided paired t test of this n and spread finds with probability `power`, on the same
-    scale."""
+    """The mean that the two-sided test of this n, spread and skewness finds with probability `power`, on the same
+    scale. The side of the longer tail counts, where the test asks for more."""
     if differences.n < 2 or differences.is_constant:
         return None
-    freedom = differences.n - 1
-    critical = float(scipy.stats.t.ppf(1 - alpha / 2, freedom))
+    pivot = pivot_of_mean(differences)
+    critical, freedom = pivot.critical(alpha), pivot.freedom
 
     def lack_of_power(noncentrality: float) -> float:
         # The far tail can underflow to nan for large noncentralities; its contribution is below 1e-9 there.
@@ -148,7 +149,7 @@ def smallest_detectable(differences: Sample, alpha: float = ALPHA, power: float 
         return float(scipy.stats.nct.sf(critical, freedom, noncentrality)) + far - power
 
     noncentrality = scipy.optimize.brentq(lack_of_power, 0.0, critical * 4 + 10)
-    return float(noncentrality) * standard_error(differences)
+    return float(noncentrality) * pivot.error
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

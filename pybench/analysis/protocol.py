@@ -232,7 +232,6 @@ def _scenarios(
                 metric,
                 (samples[later], samples[earlier]),
                 values,
-                seed,
                 _tukey(variances, later, earlier),
                 comparability,
             )
@@ -254,7 +253,6 @@ def _fight(
     metric: Metric,
     sides: tuple[SampleFinding, SampleFinding],
     values: Mapping[Case, Mapping[int, float]],
-    seed: int,
     p_tukey: float | None,
     comparability: PairComparability,
 ) -> Duel:
@@ -273,9 +271,7 @@ def _fight(
     else:
         test = compare_ranks(one, other, "the protocol's test throughout")
     positive = all(value > 0 for case in (first, second) for value in kept[case].values())
-    paired = (
-        compare_paired(kept[first], kept[second], metric.scale, seed) if positive or metric.scale != "ratio" else None
-    )
+    paired = compare_paired(kept[first], kept[second], metric.scale) if positive or metric.scale != "ratio" else None
     return Duel(first, second, test, None, p_tukey, paired, None)
 
 

@@ -43,11 +43,19 @@ def test_the_score_at_zero_is_mcnemars() -> None:
     assert score(pairs, 0.0) ** 2 == pytest.approx(judge)
 
 
-def test_the_p_value_is_mcnemars_exact_one() -> None:
-    assert p_of_no_difference(ImagePairs(100, 9, 2, 40)) == pytest.approx(
-        mcnemar([[100, 9], [2, 40]], exact=True).pvalue
-    )
+def test_the_p_value_is_mcnemars() -> None:
+    judge = mcnemar([[100, 9], [2, 40]], exact=False, correction=False).pvalue
+    assert p_of_no_difference(ImagePairs(100, 9, 2, 40)) == pytest.approx(judge)
     assert p_of_no_difference(ImagePairs(100, 0, 0, 40)) == 1.0
+
+
+def test_p_is_below_5_percent_exactly_when_the_interval_excludes_zero() -> None:
+    for b, c in itertools.product(range(13), range(13)):
+        pairs = ImagePairs(120, b, c, 40)
+        found = estimate_paired_difference(pairs)
+        assert found.lower is not None
+        assert found.upper is not None
+        assert (p_of_no_difference(pairs) < 0.05) == (not found.lower <= 0.0 <= found.upper), (b, c)
 
 
 def test_swapping_the_sides_mirrors_the_interval() -> None:

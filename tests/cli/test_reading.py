@@ -81,7 +81,7 @@ def test_analyse_as_json_holds_estimates_with_intervals(typical: Path) -> None:
     stored = json.loads(_pybench("analyse", typical, "--json").stdout)
     effect = stored["contrasts"][0]["pairs"][0]["effects"]["latency_mean_ms"]
     assert effect["lower"] < effect["value"] < effect["upper"]
-    assert effect["method"] == "Student t"
+    assert effect["method"] == "skew-adjusted t"
     assert stored["coverage"]["full"] is True
 
 

@@ -152,8 +152,8 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 
 # --- what is said of it --------------------------------------------------------------------------------------------
 
-_OF_INTERVALS = {"p_value", "p_adjusted", "p_equivalence", "p_tukey", "detectable", "absolute_95", "verdict", "why",
-                 "own_verdict", "paired"}  # fmt: skip
+_OF_INTERVALS = {"p_value", "p_adjusted", "p_equivalence", "p_tukey", "smallest_detectable", "absolute_95", "verdict",
+                 "why", "own_verdict", "paired"}  # fmt: skip
 _PROSE = {"meaning", "threats"}  # may be written better
 
 
