@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := setup
-.PHONY: help setup campaign test lint native-test python-test rust-test go-test bench container container-verify clean
+.PHONY: help setup campaign test quick plans lint native-test python-test rust-test go-test bench container container-verify wheels clean
 
 # --- versions come from pyproject.toml, [tool.pybench.toolchain] ---
 version = $(shell sed -n '/^\[tool.pybench.toolchain\]/,/^\[/s/^$(1) *= *"\([^"]*\)".*/\1/p' pyproject.toml)
@@ -68,6 +68,12 @@ go-test: setup ## the orchestrator's own tests, against the installed tokenizer
 python-test: setup ## the tests of everything else; ARGS="-k name" for some
 	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder $(ARGS)
 
+quick: lint ## lint, and the tests that start no process and no container, in three minutes
+	@$(BIN)/pytest -m quick --numprocesses auto --maxprocesses 2 $(ARGS)
+
+plans: setup ## every ready plan at its smallest (tests/plans/small.yaml): run, check, report
+	@$(BIN)/pytest -m plans --numprocesses auto --maxprocesses 2 --durations 0 tests/plans $(ARGS)
+
 bench: setup ## measurements of pybench itself, not tests
 	@$(BIN)/python -P bench/harness/seconds_per_run.py
 
@@ -77,6 +83,10 @@ container: ## the pinned image (OCI archive and SIF), checked by running the qui
 
 container-verify: ## the image built again in a hostile environment, compared bit for bit; TIER=slim for the small one
 	@python3 containers/verify.py $(if $(TIER),--tier $(TIER))
+
+wheels: setup ## the wheels of the three packages, into dist/
+	@$(UV) build --quiet --all-packages --wheel --out-dir dist
+	@ls dist/*.whl
 
 clean: ## remove what was built; results/ stays
 	rm -rf .venv .bootstrap build dist tokenizer-rs/target .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

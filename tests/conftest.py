@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from tests.measure.simulated_cuda import SimulatedDriver
 
 sys.path.append(str(Path(__file__).parents[1]))
+pytest_plugins = ["tests.support.quick"]
 os.environ["PYTHONSAFEPATH"] = "1"
 
 
 # Their fixtures start daemons, or build images: once a session, not once for each of pytest-xdist's workers.
 IN_ONE_WORKER = ("cluster", "containers", "launcher", "publication")
+ONE_BY_ONE = "tests/plans/test_runs.py"  # each of these takes a minute, and they share nothing
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -31,6 +33,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
             folder = Path(file).parts[1]
+            if file == ONE_BY_ONE:
+                return nodeid
             return folder if folder in IN_ONE_WORKER else file
 
     return ByPlace(config, log)

@@ -18,6 +18,8 @@ from pybench.errors import PybenchError, UnsupportedError
 from pybench.measure import BoardSettings
 from tests.measure.replay import SECOND_UUID, TRACE, UUID, Boards
 
+pytestmark = pytest.mark.process  # a guardian, beside each board that is set
+
 CAP = {"power_limit_w": 300, "sm_clock_mhz": None, "memory_clock_mhz": None}
 ALL = {"power_limit_w": 300, "sm_clock_mhz": 1200, "memory_clock_mhz": 1593}
 NOTHING = dict.fromkeys(CAP)

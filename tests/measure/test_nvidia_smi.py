@@ -24,6 +24,8 @@ from pybench.measure.windows import Window
 from tests.measure.replay import UUID as REPLAYED_UUID
 from tests.support.waiting import wait_for
 
+pytestmark = pytest.mark.process  # a stand-in for nvidia-smi
+
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 
 STAND_IN = """#!{python}

@@ -1,53 +1,86 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every plan that ships with pybench is run: each of its cases once, then checked and reported.
-
-The default one as it is, for its runs have to be valid; the others with few iterations.
-"""
+"""Every ready plan runs small (small.yaml) through the command line: `make plans`. Each kind of case runs, twice."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sysconfig
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
-from pybench.cli import main
+from pybench.case import Case
 from pybench.dataset import load
+from pybench.plan import load_plan
 
 ROOT = Path(__file__).parents[2]
 PLANS = sorted((ROOT / "plans").glob("*.yaml"))
-FOR_A_GPU = {"fp8-vgg16", "precision-all", "precision-resnet50", "runtimes"}  # whole plans: nothing runs without one
-SMALL = ["tinylm-small", "tinylm-large"]  # an entry with both is tested with the small one, unless it excludes cells
-DEFAULT = "quickstart"
-FEW = {"warmup_iterations": 1, "iterations": 3, "energy_window_s": 0}
+SMALL = YAML(typ="safe", pure=True).load(Path(__file__).with_name("small.yaml"))
+FOR_A_GPU = {"fp8-vgg16", "precision-all", "precision-resnet50"}  # nothing of them runs without one
+PYBENCH = Path(sysconfig.get_path("scripts")) / "pybench"
+LONGEST_S = 600  # of one command; the slowest takes some 200 s on two cores
 
 
-def shortened(path: Path) -> list[str]:
-    """`--set` options that cut every count of iterations, energy window and pair of models, wherever it stands."""
+def changes_of(path: Path) -> list[str]:
+    """The `--set` expressions that make this plan small."""
     plan = YAML(typ="safe", pure=True).load(path)
     places = [
         ("defaults", plan.get("defaults", {})),
-        *((f"matrix.{i}", entry) for i, entry in enumerate(plan["matrix"])),
+        *((f"matrix.{number}", entry) for number, entry in enumerate(plan["matrix"])),
     ]
-    changes = [f"{place}.{name}={count}" for place, entry in places for name, count in FEW.items() if name in entry]
-    pairs = [place for place, entry in places if entry.get("model") == SMALL and "exclude" not in entry]
-    changes += [f"{place}.model={SMALL[0]}" for place in pairs]
-    return [word for change in changes for word in ("--set", change)]
+    changes = {
+        f"{place}.{name}": value
+        for place, entry in places
+        for name, value in SMALL["everywhere"].items()
+        if name in entry
+    }
+    changes |= SMALL["plans"][path.stem]
+    return [f"{place}={json.dumps(value)}" for place, value in changes.items()]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
+def kinds_of(cases: Iterable[Case]) -> set[tuple[Any, ...]]:
+    """What tells kinds of cases apart: workload, runtime, precision, path."""
+    return {(case.workload, case.runtime, case.precision, case.path) for case in cases}
+
+
+def pybench(*arguments: str | Path) -> tuple[int, str]:
+    """The exit code of one command, and what it printed."""
+    done = subprocess.run(
+        [PYBENCH, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_S,
+        env={**os.environ, "COLUMNS": "200"},
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_every_ready_plan_has_a_small_form() -> None:
+    assert set(SMALL["plans"]) == {path.stem for path in PLANS}
+
+
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
-def test_every_plan_runs_covers_itself_and_is_reported(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    where = str(tmp_path / "campaign")
-    changes = [] if path.stem == DEFAULT else shortened(path)
-    status = main(["run", str(path), "--out", where, "--repetitions", "1", *changes])
-    outcomes = set(load(where).runs["outcome"])
-    assert outcomes <= {"ok", "unsupported"}, capsys.readouterr()
-    assert ("ok" in outcomes) is (status == 0)
-    assert "ok" in outcomes or path.stem in FOR_A_GPU
-    assert main(["check", where]) == 0
-    assert main(["report", where]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == str(Path(where) / "report" / "index.html")
+def test_the_small_form_has_every_kind_of_case_of_the_plan(path: Path) -> None:
+    assert kinds_of(load_plan(path, changes_of(path)).cases) == kinds_of(load_plan(path).cases)
+
+
+@pytest.mark.plans
+@pytest.mark.timeout(3 * LONGEST_S)
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_every_plan_runs_checks_and_reports(path: Path, tmp_path: Path) -> None:
+    campaign = tmp_path / "campaign"
+    options = [word for change in changes_of(path) for word in ("--set", change)]
+    status, said = pybench("run", path, "--out", campaign, "--repetitions", "2", *options)
+    assert status in (0, 1), said
+    outcomes = set(load(campaign).runs["outcome"])
+    assert outcomes <= {"ok", "unsupported"}, said
+    assert status == (0 if "ok" in outcomes else 1), said
+    assert "ok" in outcomes or path.stem in FOR_A_GPU, said
+
+    status, said = pybench("check", campaign)
+    assert status == 0, said
+    status, said = pybench("report", campaign)
+    assert status == 0, said
+    assert said.splitlines()[-1] == str(campaign / "report" / "index.html")

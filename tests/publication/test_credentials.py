@@ -64,6 +64,7 @@ def test_an_identity_token_has_no_name(home: Path) -> None:
     assert find("example.io", "x") == Credentials("", "t")
 
 
+@pytest.mark.process
 def test_a_credential_helper_is_asked_as_docker_asks_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     helper = home / "bin" / "docker-credential-test"
     helper.parent.mkdir()

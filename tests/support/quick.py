@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `make quick` runs: the tests that start no process. A plugin: it marks them, and fails one that starts one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Folders whose tests start workers, programs or daemons, each of them or nearly so.
+_FOLDERS = {"bench", "cli", "cluster", "containers", "contract", "gpu", "launcher", "runner", "worker"}
+_MODULES = {"subprocess", "multiprocessing"}  # a file that imports one of these starts processes
+_MARKS = {"container", "gpu", "plans", "process", "slow", "timing"}
+_EVENTS = {"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
+_LIBRARIES_OWN = {"fc-list"}  # matplotlib asks it once on each machine
+
+_started: list[str] = []
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in _EVENTS:
+        _started.append(Path(str(arguments[0])).name if arguments else event)
+
+
+def pytest_configure() -> None:
+    sys.addaudithook(_note)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks `quick` before `-m` selects."""
+    for item in items:
+        if _is_quick(item):
+            item.add_marker("quick")
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    folder = Path(item.nodeid).parts[1]
+    imported = set(vars(getattr(item, "module", None) or sys))
+    return not (folder in _FOLDERS or imported & _MODULES or any(mark.name in _MARKS for mark in item.iter_markers()))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """With `-m quick` a test that started a process fails: it costs seconds there, and nothing elsewhere."""
+    _started.clear()
+    yield
+    programs = set(_started) - _LIBRARIES_OWN
+    if programs and item.config.getoption("markexpr") == "quick":
+        pytest.fail(f"starts {', '.join(sorted(programs))}: mark it `process`, so that `make quick` leaves it out")
