@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every unusual ONNX file through `validate`, `run --dry-run` and a campaign: no traceback, no campaign that ends."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from pybench.cli import main
+from tests.support.onnx_files import FILES, write
+from tests.support.onnx_outcomes import CELLS, ENTRY, PLAN, Cell, sweep, table
+
+# Files whose FP32 cells run on onnxruntime's CPU provider, with every batch or the one that they have.
+RUN = {
+    "plain", "external-data", "output-without-shape", "opset-7", "contributed-operator", "local-function", "if",
+    "loop", "sequence-inside", "strings-inside", "several-inputs", "scalar-beside", "fixed-batch", "token-ids",
+    "fp16-weights-and-input", "fp64-weights-and-input", "bool-input", "uint8-input", "int8-input", "uint16-input",
+    "int16-input", "int32-input", "uint32-input", "int64-input", "uint64-input", "not-in-running-order",
+    "sizes-fixed-inside", "not-finite", "torch-by-tracing", "torch-by-dynamo", "quantised-to-qdq",
+    "quantised-dynamically",
+}  # fmt: skip
+# What onnxruntime says when it opens or runs the file.
+NOT_TAKEN = {
+    "opset-newest": ("unsupported", "format_too_new"),
+    "opset-unknown": ("unsupported", "opset_too_new"),
+    "ir-version-too-new": ("unsupported", "format_too_new"),
+    "custom-operator": ("unsupported", "unknown_operator"),
+    "unknown-operator": ("unsupported", "unknown_operator"),
+    "node-named-twice": ("build_failed", "input_refused"),
+    "sizes-do-not-fit": ("build_failed", "input_refused"),
+    "types-do-not-fit": ("build_failed", "input_refused"),
+    "token-ids-out-of-range": ("build_failed", "input_refused"),
+}
+UNREADABLE = "unreadable"  # by anyone but root, who reads everything: see tests/plan/test_files.py
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Cell]:
+    """All cells, swept in a fresh process with a single thread, from which workers may be forked."""
+    folder = tmp_path_factory.mktemp("files")
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(sweep, (folder, [name for name in FILES if name != UNREADABLE]))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_every_cell_runs_or_is_refused_or_fails_alone(cells: list[Cell]) -> None:
+    assert len(cells) == len(CELLS) * (len(FILES) - 1)
+    ends = {cell.outcome for cell in cells}
+    assert ends <= {"ok", "refused", "unsupported", "build_failed"}, table(cells)
+    assert all("Traceback" not in cell.why and cell.why for cell in cells if cell.outcome != "ok")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_files_run_or_are_told_before_the_first_run_unless_only_the_runtime_knows(cells: list[Cell]) -> None:
+    run = {cell.file for cell in cells if (cell.precision, cell.outcome) == ("fp32", "ok")}
+    assert run == RUN, table(cells)
+    found = {
+        cell.file: (cell.outcome, cell.why.split()[0])
+        for cell in cells
+        if cell.precision == "fp32" and cell.outcome not in ("ok", "refused") and cell.file not in RUN
+    }
+    assert found == NOT_TAKEN, table(cells)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != UNREADABLE])
+def test_validate_and_dry_run_agree_on_a_file(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(name, tmp_path / name)
+    Path("plan.yaml").write_text(PLAN.format(entries=ENTRY.format(name=name, precision="fp32", batch=1)))
+    status = main(["validate", "plan.yaml"])
+    said = capsys.readouterr().err
+    assert status in (0, 2)
+    assert (status == 0) == (name in RUN or name in NOT_TAKEN)
+    assert main(["expand", "plan.yaml"]) == status
+    if status == 2:
+        assert said.startswith("error: plan.yaml:6:")
+        assert len(said.strip().splitlines()) == 1
+        assert main(["run", "plan.yaml", "--dry-run"]) == 2
+        assert not Path("results").exists()
