@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // pybench-orchestrator preprocesses text outside Python: it reads a corpus, tokenizes it through the same shared object
-// that Python uses, and packs batches into shared memory that the GPU's process reads without a copy (docs/ring.md).
+// that Python uses, and packs batches into shared memory that the GPU's process reads without a copy (docs/formats/ring.md).
 package main
 
 import (

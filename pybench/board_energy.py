@@ -2,7 +2,7 @@
 """What a run stored about the energy of its GPU board, typed: the budget (energy.json) and the power channels as read.
 
 The budget of every run is read with the campaign; channels are large and read for the runs that are drawn. Format:
-docs/rundir.md. Nothing is computed here: what follows from the numbers is `pybench.analysis.joules` and `.power`.
+docs/formats/rundir.md. Nothing is computed here: `pybench.analysis.joules` and `.power` do that.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def read_board_energy(
     directory: RunDirectory, windows: Mapping[str, Mapping[str, Any]], environment: Mapping[str, Any]
 ) -> BoardEnergy | None:
     """energy.json with what summary.json and environment.json say of the same run; None for a run without a sampled
-    GPU. Raises CorruptError for a file that is not as docs/rundir.md says."""
+    GPU. Raises CorruptError for a file that is not as docs/formats/rundir.md says."""
     content = directory.read_energy()
     if content is None:
         return None

@@ -3,9 +3,9 @@
 judged.
 
 One row a (run, metric); a run without metrics keeps one row whose metric is null, so that a failed run is never
-invisible. The attempt that counts is the latest complete one (docs/rundir.md). Runs that the plan does not ask for (any
-more) are read, counted and left out: a plan cut short would else be analysed with runs that `run` says do not count.
-Every corrupt run is named, at once.
+invisible. The attempt that counts is the latest complete one (docs/formats/rundir.md). Runs that the plan does not ask
+for (any more) are read, counted and left out: a plan cut short would else be analysed with runs that `run` says do not
+count. Every corrupt run is named, at once.
 
 This module computes no statistic and decides nothing about validity: that is `pybench.analysis`.
 """

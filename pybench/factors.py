@@ -14,7 +14,7 @@ from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.runtimes import COMPILE_MODES, PROVIDERS, RUNTIMES
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup
 
-SYNTHETIC = "synthetic-100"  # a generated set of images: docs/method.md
+SYNTHETIC = "synthetic-100"  # a generated set of images: docs/method/accuracy.md
 QAT = "qat"  # quantisation-aware training: the weights are trained on with INT8 rounding
 QUANTISERS = ("pybench", "onnxruntime", "modelopt", QAT)
 ARRIVALS = ("closed", "fixed", "poisson")
@@ -205,7 +205,7 @@ _LIST = (
         "images",
         "file",
         None,
-        "labelled images: `digits` of scikit-learn, the generated `synthetic-100`, or a path (docs/plan.md, Images)",
+        "labelled images: `digits` of scikit-learn, the generated `synthetic-100`, or a path (docs/user/plans.md)",
         "images",
         ("digits", SYNTHETIC),
         absent="those that the model was trained on here",

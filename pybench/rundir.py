@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The campaign's directory: every file name, and how what lies in it is read and closed.
 
-The two halves of pybench meet only here (docs/rundir.md describes the format). A run's directory is written by its
-worker (case, environment, channels, summary) and closed by the runner (run.json, then `complete`). A directory without
-`complete` counts as missing; one with it and unreadable files is corrupt (`CorruptError`, exit code 4).
+The two halves of pybench meet only here (docs/formats/rundir.md describes the format). A run's directory is written by
+its worker (case, environment, channels, summary) and closed by the runner (run.json, then `complete`). A directory
+without `complete` counts as missing; one with it and unreadable files is corrupt (`CorruptError`, exit code 4).
 
 This module knows names and bytes, not what a plan or a workload is.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign's numbers say: statistics as a tree, in which every number carries its interval (docs/method.md).
+"""What a campaign's numbers say: statistics as a tree, in which every number carries its interval (docs/method/).
 
     Analysis
     ├── cases        CaseFinding      each case: metrics, outcomes, what was left out and why

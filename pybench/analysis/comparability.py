@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which pairs of runs may be compared: those that ran on the same board with the same software (docs/method.md).
+"""Which pairs of runs may be compared: same board, same software (docs/method/statistics.md).
 
 A pair is one block of a case and its baseline. It is compared when the board, driver, image, pybench, Python, and the
 version of every package that both sides loaded are equal. A package that one side loaded follows from the declared

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intervals of a mean, and of a difference of two means, over repetitions (docs/method.md, "Intervals").
+"""Intervals of a mean, and of a difference of two means, over repetitions (docs/method/statistics.md, "Intervals").
 
 One method for any number of values: the skew-adjusted t of `pybench.analysis.pivot`. Student's t and the BCa bootstrap
 (Efron 1987, JASA 82:171, by scipy) are here for the protocols that repeat a paper.

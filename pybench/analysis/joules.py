@@ -3,7 +3,7 @@
 said.
 
 The run is the one whose energy is the median of its case, so that what is shown is typical and was not chosen by hand.
-How the energy was found is the measuring half's (energy.json, docs/method.md).
+How the energy was found is the measuring half's (energy.json, docs/method/energy.md).
 """
 
 from __future__ import annotations

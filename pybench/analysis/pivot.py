@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mean, or a difference of two means, from which its interval and its tests follow (docs/method.md, "Intervals").
+"""A mean, or a difference of two means: its interval and its tests (docs/method/statistics.md, "Intervals").
 
 Student's t with one addition: on the side of the longer tail its bound is farther out, by the skewness term of the
 t ratio's Edgeworth expansion (Johnson 1978, JASA 73:536; Hall 1983, Ann. Statist. 11:569). The other side stays

@@ -7,7 +7,7 @@ constant between two samples, dt apart,
 
     p = (y1 - y0 q) / (1 - q),    q = exp(-dt / tau)
 
-as in the integrator of the measuring half (docs/method.md). It is computed here and not stored: it follows from
+as in the integrator of the measuring half (docs/method/energy.md). It is computed here and not stored: it follows from
 power_samples.csv and the profile in energy.json alone, and a stored copy could only disagree with them. It amplifies
 the noise of a sample by (1 + q) / (1 - q) at most. No energy is computed here: that is in energy.json, with its
 uncertainty.

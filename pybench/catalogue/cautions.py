@@ -138,7 +138,7 @@ class CautionCode(Enum):
     FEWER_CLASSES = (
         "fewer_classes",
         "the images have fewer classes than the model has outputs: the n-th class counts as output n",
-        "name all classes in the order of the outputs in `classes.txt` beside the class folders (docs/plan.md)",
+        "name all classes in the order of the outputs in `classes.txt` beside the class folders (docs/user/plans.md)",
     )
     CORPUS_WRAPPED = (
         "corpus_wrapped",

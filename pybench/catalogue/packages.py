@@ -46,7 +46,7 @@ _ROWS = (
     ),
     Package(  # its wheels have a name for each CUDA and each part of them, and its archive has others
         name="tensorrt", gives="TensorRT engines", found="TensorRT {version}", loaded_as="tensorrt",
-        install="install NVIDIA's `tensorrt` (10.6 or later, or 11) into this environment (docs/tensorrt.md)",
+        install="install NVIDIA's `tensorrt` (10.6 or later, or 11) into this environment (docs/user/tensorrt.md)",
     ),
     Package(
         name="cuda_python", gives="TensorRT's buffers, graphs", install="install pybench[tensorrt]",

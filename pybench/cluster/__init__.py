@@ -5,6 +5,6 @@
                        └──kubernetes→ YAML of an Indexed Job, to apply
 
 State is what the run directories say; squeue and sacct enrich it where they exist. Jobs call `pybench run DIR`: how a
-run is done is `pybench.runner`'s business, and its claims see to it that no run is done twice. docs/cluster.md is the
-chapter for users.
+run is done is `pybench.runner`'s business, and its claims see to it that no run is done twice. docs/user/clusters.md is
+the chapter for users.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a site file says: how jobs of one cluster have to be asked for. docs/cluster.md explains every key.
+"""What a site file says: how jobs of one cluster have to be asked for. docs/user/clusters.md explains every key.
 
 pydantic judges the shape; here its findings get the place in the file and the nearest valid name, all at once.
 """

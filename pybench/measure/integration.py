@@ -2,9 +2,10 @@
 """The board's energy in any window of a trace, with two standard uncertainties, their parts, and reasons for doubt.
 
 `fused`, the method of pybench: the driver's samples give the shape, with the sensor's delay and lag taken off; the
-energy counter gives the long-run truth (native/energy_integrator.hpp has the model, docs/method.md the equations). Each
-parameter of the sensor that is itself uncertain is moved by its standard uncertainty, both ways, and the larger change
-of the energy is that part. Without samples the counter alone is used, without a counter the samples; both are said.
+energy counter gives the long-run truth (native/energy_integrator.hpp has the model, docs/method/energy.md the
+equations). Each parameter of the sensor that is itself uncertain is moved by its standard uncertainty, both ways, and
+the larger change of the energy is that part. Without samples the counter alone is used, without a counter the samples;
+both are said.
 The plain methods of other tools stay available by name (`plain_methods`).
 
 Two uncertainties: `u_within_j` is what a ratio on one board carries; `u_absolute_j` adds the board's unknown gain.

@@ -3,7 +3,7 @@
 
     text ─document→ tree with places ─overrides→ tree ─shape→ models ─cells, cases→ cases ─comparisons→ Plan
 
-docs/plan.md is the chapter for users. Nothing here asks what this machine can do.
+docs/user/plans.md is the chapter for users. Nothing here asks what this machine can do.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def expand(plan: Plan) -> tuple[Case, ...]:
 
 
 def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
-    """The content of plan.resolved.json (docs/rundir.md) for some or all of a plan's cases."""
+    """The content of plan.resolved.json (docs/formats/rundir.md) for some or all of a plan's cases."""
     named = {value for case in cases for value in _user_values(case)}
     return {
         "schema_version": RESOLVED_VERSION,

@@ -94,7 +94,7 @@ class Counters:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Counters:
-        """Out of a line of counters (docs/ring.md). Raises KeyError for what it lacks."""
+        """Out of a line of counters (docs/formats/ring.md). Raises KeyError for what it lacks."""
         stages = record["stages"]
         read, tokenize, pack, deliver = (stages[name] for name in ("read", "tokenize", "pack", "deliver"))
         return cls(
@@ -122,7 +122,7 @@ class Orchestrator:
     def __init__(
         self, ring: Ring, documents: Sequence[Path], flags: Sequence[str], stdin: int = subprocess.DEVNULL
     ) -> None:
-        """Starts it from the calling thread, which has to live as long (`docs/ring.md`, PR_SET_PDEATHSIG).
+        """Starts it from the calling thread, which has to live as long (`docs/formats/ring.md`, PR_SET_PDEATHSIG).
 
         documents: the files in the order in which their ids are wanted; may be empty where `flags`, the rest of the
         command line, name an input. stdin: a descriptor that it reads as `--input -`.

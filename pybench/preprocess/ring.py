@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The consumer's side of the ring: shared memory and two pipes a reader, as `docs/ring.md` defines them.
+"""The consumer's side of the ring: shared memory and two pipes a reader, as `docs/formats/ring.md` defines them.
 
 `Ring` makes them and hands their other ends to a producer. A `RingReader`, in the same process or in another one that
 has inherited its descriptors, gives out slots as numpy arrays without a copy. It blocks, never spins, and knows nothing

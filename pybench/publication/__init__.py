@@ -8,7 +8,7 @@ unpacked, and its report made again to see that it is the same.
     replay    comparison
 
 It knows run directories and nothing of what is in a report: who publishes or replays hands in how one is made.
-docs/publication.md says what is in a publication and why.
+docs/user/publishing.md says what is in a publication and why.
 """
 
 from pybench.publication import archive

@@ -26,7 +26,7 @@ from pybench.publication.facts import Facts, stamp
 from pybench.publication.sums import BILL, CAMPAIGN_FILES, CAMPAIGN_FOLDERS, DESCRIPTION, PROVENANCE, README, digest_of
 
 SCHEMA_VERSION = 1
-BUILD_TYPE = "urn:pybench:campaign:1"  # what `externalParameters` mean: docs/publication.md
+BUILD_TYPE = "urn:pybench:campaign:1"  # what `externalParameters` mean: docs/user/publishing.md
 _BUILDER = "urn:pybench:runner"
 
 

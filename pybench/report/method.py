@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the numbers came about, as paragraphs for the page: docs/method.md in short, with this campaign's own figures."""
+"""How the numbers came about, as paragraphs for the page: docs/method/ in short, with this campaign's own figures."""
 
 from __future__ import annotations
 

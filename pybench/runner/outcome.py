@@ -52,7 +52,7 @@ def judge(end: WorkerEnd) -> Outcome:
 
 
 def run_record(case_id: str, block: int, attempt: int, outcome: Outcome, end: WorkerEnd | None) -> dict[str, Any]:
-    """The content of run.json (docs/rundir.md). Without a worker (`end` None) nothing was measured."""
+    """The content of run.json (docs/formats/rundir.md). Without a worker (`end` None) nothing was measured."""
     report = (end.report or {}) if end else {}
     unknown: dict[str, Any] = {name: {"value": None, "reasons": []} for name in rundir.VALIDITIES}
     parts = dict(report.get("parts_s", {}))

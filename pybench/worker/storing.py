@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workload's result as the files of its run directory (docs/rundir.md)."""
+"""A workload's result as the files of its run directory (docs/formats/rundir.md)."""
 
 from __future__ import annotations
 

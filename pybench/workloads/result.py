@@ -2,7 +2,7 @@
 """What a workload hands to the worker: numbers with their window and uncertainty, verdicts, doubts and tables.
 
 A workload opens no file of the run directory and knows none of its names; the worker stores a `Result` there
-(docs/rundir.md describes the stored form).
+(docs/formats/rundir.md describes the stored form).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/plan.md: its tables are what the code says, its example is a plan."""
+"""docs/user/plans.md: its tables are what the code says, its example is a plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from pybench.criteria import CRITERIA
 from pybench.plan import Plan, shape
 
-CHAPTER = (Path(__file__).parents[2] / "docs/plan.md").read_text(encoding="utf-8")
+CHAPTER = (Path(__file__).parents[2] / "docs/user/plans.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_criteria_is_the_list_of_criteria() -> None:

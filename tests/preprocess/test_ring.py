@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The consumer's side of the ring against a producer that lives in the test and can break every rule.
 
-Offsets are literals from docs/ring.md, so that a slip in the module's own constants shows.
+Offsets are literals from docs/formats/ring.md, so that a slip in the module's own constants shows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SLOT_BYTES = 128  # 64 + 15 * 4, in whole lines of 64
 
 
 class Producer:
-    """Obeys docs/ring.md, unless told otherwise. Owns copies of the producer's ends, as a process would."""
+    """Obeys docs/formats/ring.md, unless told otherwise. Owns copies of the producer's ends, as a process would."""
 
     def __init__(self, ring: Ring, number: int = 0) -> None:
         memory, filled, free = (os.dup(fd) for fd in (ring.memory_fd, ring.filled_fds[number], ring.free_fds[number]))

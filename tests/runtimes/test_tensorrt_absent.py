@@ -58,7 +58,7 @@ def test_doctor_says_what_engines_lack_and_how_to_get_it(tmp_path: Path) -> None
     findings = {each["what"]: each for each in json.loads(done.stdout)["findings"]}
     engines, gpu = findings["TensorRT engines"], findings["engines on a GPU"]
     assert engines["detail"] == "TensorRT cannot be imported (No module named 'tensorrt')"
-    assert "docs/tensorrt.md" in engines["hint"]
+    assert "docs/user/tensorrt.md" in engines["hint"]
     assert (gpu["status"], "driver" in gpu["hint"]) == ("no", True)
 
 

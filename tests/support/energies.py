@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""energy.json and power channels for tests of the reading half, in the format that docs/rundir.md describes."""
+"""energy.json and power channels for tests of the reading half, in the format that docs/formats/rundir.md describes."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ type Options struct {
 const introduction = `Usage: pybench-orchestrator FLAGS
 
 Reads text, tokenizes it on a fixed pool of workers, packs the ids into batches and hands these to the processes that
-hold the other ends of a ring in shared memory (docs/ring.md defines it).
+hold the other ends of a ring in shared memory (docs/formats/ring.md defines it).
 
 A file is one document; of a .jsonl or .ndjson file each line is one. Either may be compressed (.gz, .zst). Folders are
 walked in the order of their files' relative paths, without names that begin with a dot.

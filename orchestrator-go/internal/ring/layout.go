@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ring is the producer's side of docs/ring.md: shared memory that the consumer made, and two pipes a reader.
+// Package ring is the producer's side of docs/formats/ring.md: shared memory that the consumer made, and two pipes a reader.
 // layout.go has the numbers of that document and nothing else; memory.go maps and checks, producer.go hands over.
 package ring
 

@@ -6,7 +6,7 @@ A class is an object's outline and the texture on it. Outlines come in five fami
 alone, centred at -1 and +1 and spread by DIFFICULTY. So the members overlap, some images cannot be told by anyone, and
 the best possible Top-1 is known (`ceiling`). Everything else is drawn alike for all classes: colours, place, size,
 turn, stretch and shear, frequency, phase and sharpness of the texture, background, two other objects (one behind, one
-in front), light, noise. `rendering` makes pixels of it; docs/method.md defines it. Needs numpy alone.
+in front), light, noise. `rendering` makes pixels of it; docs/method/accuracy.md defines it. Needs numpy alone.
 """
 
 from __future__ import annotations

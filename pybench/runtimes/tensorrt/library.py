@@ -2,7 +2,7 @@
 """The vendor's module, found when it is needed, and the one place where its majors differ.
 
 Enumerators are only ever named: their numbers changed between 10 and 11. Nothing here touches a `Builder` or a
-`Runtime`, which abort the process where there is no GPU. docs/tensorrt.md says how to install it and what differs.
+`Runtime`, which abort the process where there is no GPU. docs/user/tensorrt.md says how to install it and what differs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pybench.errors import UnsupportedError
 
 OLDEST = (10, 6)
 MAJORS = (10, 11)
-HINT = "install NVIDIA's `tensorrt` (10.6 or later, or 11): docs/tensorrt.md"
+HINT = "install NVIDIA's `tensorrt` (10.6 or later, or 11): docs/user/tensorrt.md"
 
 
 def installed() -> dict[str, Any]:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ringtest is a reader of the ring for tests: docs/ring.md written down a second time, with its numbers as
+// Package ringtest is a reader of the ring for tests: docs/formats/ring.md written down a second time, with its numbers as
 // literals, so that a slip in the producer's constants shows.
 package ringtest
 
