@@ -15,6 +15,8 @@ from pybench.precision.audit import audit_onnx
 from tests.precision import graphs
 from tests.support.making import artefacts_of
 
+pytestmark = pytest.mark.process  # a stand-in for uv
+
 
 def test_a_plan_knows_what_each_quantiser_can_calibrate() -> None:
     assert {"onnxruntime": set(int8.METHODS), "modelopt": set(modelopt.METHODS)} == {

@@ -16,6 +16,8 @@ from pybench.errors import InputError, PybenchError, UnsupportedError, UsageErro
 from pybench.preprocess import find_tokenizer, open_batches, orchestrator, resolve_corpus
 from pybench.preprocess.orchestrator import NAME, VARIABLE, find_orchestrator
 
+pytestmark = pytest.mark.process  # the orchestrator
+
 TOKENIZER = find_tokenizer("tok32k")
 
 

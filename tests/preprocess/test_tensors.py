@@ -15,6 +15,8 @@ from pybench.preprocess.synthetic import SYNTHETIC_BATCHES  # noqa: E402
 from pybench.preprocess.tensors import SlotLedger, TensorBatches, widened  # noqa: E402
 
 TOKENIZER = find_tokenizer("tok32k")
+pytestmark = pytest.mark.process  # the orchestrator of go_rust
+
 PATHS = ("python", "hf", "rust", "go_rust")
 
 

@@ -13,6 +13,8 @@ from pybench.report import write_report
 from tests.report.browser import Browser
 from tests.support.campaigns import build_typical
 
+pytestmark = pytest.mark.process
+
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 COLUMN = """
 (() => {{

@@ -140,6 +140,7 @@ def open_gpu(path: Path, provider: str) -> OnnxRuntimeSession:
     return onnxruntime.open_session(path, precision="fp32", threads=1, device="cuda", provider=provider)
 
 
+@pytest.mark.process
 def test_a_provider_that_does_not_start_is_refused_and_the_cpu_does_not_take_over(
     tmp_path: Path, a_gpu_build: Fails
 ) -> None:

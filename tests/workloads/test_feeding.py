@@ -18,6 +18,8 @@ from pybench.workloads.feeding import TokenFeed, ahead  # noqa: E402
 from pybench.workloads.result import Request  # noqa: E402
 from tests.support.making import run  # noqa: E402
 
+pytestmark = pytest.mark.process  # the orchestrator of go_rust
+
 CASE = Case(workload="infer", model="tinylm-small", runtime="torch", batch=2, seq_len=16, threads=1, iterations=4)
 PATHS = ("none", "rust", "go_rust")
 

@@ -16,6 +16,8 @@ from pybench.workloads.doubts import judge_timing
 from pybench.workloads.feeding import TokenFeed
 from tests.support.making import codes, run
 
+pytestmark = pytest.mark.process  # the orchestrator of go_rust
+
 TEXT = Case(workload="tokenize", path="rust", batch=2, seq_len=32, threads=1, iterations=30, corpus="text")
 TRAIN = Case(workload="train", model="tinylm-small", runtime="torch", batch=2, seq_len=16, threads=1, iterations=6)
 
