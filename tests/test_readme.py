@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""README.md is true: its console blocks are typed in order in an empty folder, and print what it shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pybench.cli import GROUPS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ELISION = "..."  # any number of lines
+
+
+def steps() -> list[tuple[str, list[str]]]:
+    """Every command of the console blocks with the lines that it shows."""
+    found: list[tuple[str, list[str]]] = []
+    for block in re.findall(r"^```console\n(.*?)^```$", README, re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], []))
+            else:
+                found[-1][1].append(line)
+    return found
+
+
+def _pattern(lines: list[str]) -> str:
+    return "".join("(?:.*\n)*?" if line == ELISION else re.escape(line) + "\n" for line in lines)
+
+
+def test_an_elision_stands_for_any_lines_and_nothing_else_does() -> None:
+    assert re.fullmatch(_pattern(["a", ELISION, "b"]), "a\nx\ny\nb\n")
+    assert not re.fullmatch(_pattern(["a", "b"]), "a\nx\nb\n")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_what_the_readme_types_prints_what_it_shows(tmp_path: Path) -> None:
+    folder = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "PYTHONWARNINGS": "default"}
+    assert len(steps()) >= 7
+    for command, shown in steps():
+        done = subprocess.run(
+            ["bash", "-c", f"({command}) 2>&1"], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert re.fullmatch(_pattern(shown), done.stdout), f"{command} printed\n{done.stdout}"
+
+
+def test_the_plan_of_the_readme_is_the_one_that_init_writes() -> None:
+    from ruamel.yaml import YAML
+
+    shown = re.search(r"^```yaml\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    starter = (ROOT / "pybench/plan/starter.yaml").read_text(encoding="utf-8").replace("NAME", "mine")
+    assert shown is not None
+    assert YAML(typ="safe").load(shown[1]) == YAML(typ="safe").load(starter)
+
+
+def test_the_readme_names_every_command() -> None:
+    named = README.partition("## Commands")[2].partition("\n## ")[0]
+    for module in (module for modules in GROUPS.values() for module in modules):
+        name = module.__name__.rpartition(".")[2]
+        assert re.search(rf"`{name}\b", named), name
