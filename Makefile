@@ -48,7 +48,7 @@ campaign: setup ## run plans/quickstart.yaml and write its report; PLAN=... for 
 	  [ $$status -ge 2 ] || $(BIN)/pybench report $(CAMPAIGN) || exit; exit $$status
 
 # The recipe first installs the real programs that tests drive, where it can.
-test: setup ## everything that CI checks
+test: setup ## lint and every test; CI (.ci/run) runs them in a fresh Debian, and `plans` after them
 	@.ci/system-packages $(RUST_MINIMUM) tests
 	@$(MAKE) --no-print-directory lint native-test rust-test go-test python-test
 
