@@ -2,8 +2,8 @@
 """What executes a model: a row for each runtime. Its backends are a part of the row.
 
 A runtime's module has `open_case(given, spec, case, threads, *, deterministic) -> Session` (`pybench.runtimes`).
-Seconds of a start were measured with ResNet-50 on one NVIDIA H200 (bench/README.md), unless a comment says otherwise;
-`--dry-run` adds them up, and promises no more than a factor of three.
+Seconds of a start were measured with ResNet-50 on one NVIDIA H200 (bench/results/runtimes.md), unless a comment says
+otherwise; `--dry-run` adds them up, and promises no more than a factor of three.
 """
 
 from __future__ import annotations

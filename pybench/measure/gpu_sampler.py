@@ -27,7 +27,8 @@ from pybench.measure.windows import Window
 # CPU time of one call on an H200 (driver 580): energy counter 3.7 ms, which the driver spins; process list 0.07 ms;
 # every other 0.01 to 0.04 ms.
 STATE_INTERVAL_NS = 200_000_000  # clocks, temperature and memory move slowly: 0.1 % of a core
-# Visits of the counter's ticks. Twice as many cost 0.1 % of a core more and make no window better (bench/README.md).
+# Visits of the counter's ticks. Twice as many cost 0.1 % of a core more and make no window better
+# (bench/results/energy-sampler.md).
 COUNTER_INTERVAL_S = 10.0
 RESERVED_NS = 600_000_000_000  # 10 min of rows: a usual run; a longer one grows in the sampling thread
 NVML_UNAVAILABLE = "nvml_unavailable"

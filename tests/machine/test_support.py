@@ -271,7 +271,7 @@ def test_an_estimate_begins_with_the_start_of_the_runtime(runtime: str) -> None:
     [("torch-compile", None, 12), ("torch-tensorrt", None, 42), ("onnxruntime", "tensorrt", 16)],
 )
 def test_what_compiles_in_every_run_is_estimated_with_it(runtime: str, provider: str | None, least_s: float) -> None:
-    """The least that compiling was measured to take (bench/README.md)."""
+    """The least that compiling was measured to take (bench/results/runtimes.md)."""
     case = QUICK.with_factors(runtime=runtime, provider=provider)
     assert machine.estimate([case], 10, [], SERVER, {}).seconds / 10 > least_s
 
