@@ -25,8 +25,8 @@ import polars as pl
 
 from pybench.board_energy import BoardEnergy, read_board_energy
 from pybench.case import Case
+from pybench.case.factors import FACTORS
 from pybench.errors import CorruptError
-from pybench.factors import FACTORS
 from pybench.hashed import HashedRuns
 from pybench.rundir import (
     ITERATIONS,

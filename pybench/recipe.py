@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
+from pybench.case.factors import QAT, SYNTHETIC, is_built_in
+from pybench.case.images import images_of, usual_images_of
+from pybench.case.quantising import PYBENCH, quantiser_of
 from pybench.catalogue.precisions import floating_type, quantised_type
-from pybench.catalogue.runtimes import BUILD_FACTORS, RUNTIMES
-from pybench.factors import FACTORS, QAT, SYNTHETIC
+from pybench.catalogue.runtimes import BUILD_FACTORS
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
 RECIPE_VERSION = 8
@@ -26,8 +28,6 @@ ONNX_FILE = "model.onnx"
 CHECKPOINT_FILE = "weights.pt"
 CALIBRATION_FILE = "ranges.json"
 ENGINE_FILE = "model.engine"
-
-PYBENCH = "pybench"  # the quantiser that works for every runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +83,6 @@ def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
     return {} if checkpoint is None else {"checkpoint": checkpoint}
 
 
-def quantiser_of(case: Case) -> str:
-    """What puts int8 or fp8 into the case's graph."""
-    return case.quantiser or default_quantiser(case.runtime, case.provider)
-
-
-def default_quantiser(runtime: str | None, provider: str | None) -> str:
-    """A runtime's own quantiser is for its own kernels. pybench's is for the others, and for a backend that takes
-    symmetric ranges only where the own one makes others."""
-    if runtime is None:
-        return PYBENCH
-    row = RUNTIMES[runtime]
-    backend = row.backend(provider, has_gpu=False)
-    symmetric = backend is not None and backend.symmetric_ranges and row.ranges != "symmetric"
-    return PYBENCH if symmetric else row.quantiser
-
-
-def images_of(case: Case) -> str | None:
-    """The images that a case is calibrated and judged on: those it names, or those that its weights were trained for;
-    None: there are none."""
-    return case.images or _usual_images_of(case)
-
-
 def in_making_order(recipes: Mapping[str, Recipe]) -> list[Recipe]:
     """The recipes and everything they need, each once, needs first."""
     ordered: dict[str, Recipe] = {}
@@ -119,29 +97,14 @@ def in_making_order(recipes: Mapping[str, Recipe]) -> list[Recipe]:
     return list(ordered.values())
 
 
-def is_built_in(factor: str, value: Any) -> bool:
-    """Whether a `file` factor's value is one of its built-in names rather than a path."""
-    return value in FACTORS[factor].choices
-
-
 def _checkpoint_of(case: Case) -> Recipe | None:
     """What trains the case's weights; None: they are random, or a file of the user's."""
     row = case.model_row
-    if row is None or case.checkpoint not in (None, SYNTHETIC) or (trained_on := _usual_images_of(case)) is None:
+    if row is None or case.checkpoint not in (None, SYNTHETIC) or (trained_on := usual_images_of(case)) is None:
         return None
     images = (("images", row.images_to_train),) if trained_on == SYNTHETIC else ()
     parameters = (("model", row.name), ("trained_on", trained_on), ("seed", 0), *images)
     return Recipe("checkpoint", CHECKPOINT_FILE, parameters)
-
-
-def _usual_images_of(case: Case) -> str | None:
-    """The images that follow from the model and its weights, whatever images the case names; None: there are none.
-
-    Weights are trained on them here. Outputs are compared on them where nothing is calibrated, so that the images of a
-    case make no other artefact.
-    """
-    row = case.model_row
-    return SYNTHETIC if case.checkpoint == SYNTHETIC else None if row is None else row.trained_on
 
 
 def _engine_of(case: Case, platform: str | None) -> Recipe:
@@ -157,7 +120,7 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
         ("seq_len", case.seq_len if case.model_row is None or case.model_row.takes_ids else None),
         *((name, getattr(case, name)) for name in BUILD_FACTORS),
         ("platform", platform),
-        ("images", images_of(case) if is_calibrated else _usual_images_of(case)),
+        ("images", images_of(case) if is_calibrated else usual_images_of(case)),
         ("images_sha256", dict(case.sources).get("images") if is_calibrated else None),
     )
     needs = {"onnx": onnx, "origin": origin if origin != onnx else None}
@@ -177,7 +140,7 @@ def _onnx_of(case: Case) -> Recipe | None:
         *_named(case),
         ("precision", case.precision),
         ("keep_fp32", case.keep_fp32),
-        ("images", _usual_images_of(case)),
+        ("images", usual_images_of(case)),
     )
     return Recipe("onnx-converted", ONNX_FILE, parameters, _on(exported), _own(case, "model"))
 
@@ -218,7 +181,7 @@ def _trained_on(case: Case, exported: Recipe | None) -> Recipe:
     """The file of a built-in model whose weights were trained on with rounding. A plan asks for no other."""
     checkpoint = _checkpoint_of(case)
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
-    parameters = (*_named(case), ("images", _usual_images_of(case)), ("images_sha256", None), ("seed", 1),
+    parameters = (*_named(case), ("images", usual_images_of(case)), ("images_sha256", None), ("seed", 1),
                   ("precision", case.precision), ("quantiser", QAT), ("scheme", "symmetric"))  # fmt: skip
     return Recipe("onnx-quantised", ONNX_FILE, parameters, (*_on(exported), *needs))
 

@@ -308,9 +308,9 @@ class CampaignDirectory:
 class ResolvedPlan:
     """plan.resolved.json: what a plan means, in words that need no plan to be read.
 
-    `criteria`: as `pybench.criteria` stores them. `files`: value of a `file` factor -> absolute path (its
-    sha256 is part of the case's identity). `protocols`: names of `pybench.protocols`. `unsupported` is not here: it
-    depends on the machine and stands in each run.
+    `criteria`: as `pybench.case.contrasts` stores them. `files`: value of a `file` factor -> absolute path (its
+    sha256 is part of the case's identity). `protocols`: names of `pybench.catalogue.protocols`.
+    `unsupported` is not here: it depends on the machine and stands in each run.
     """
 
     name: str

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import typing
 
+from pybench.case.factors import FACTORS, Factor
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup
-from pybench.factors import FACTORS, Factor
 from pybench.plan.values import PSEUDO_FACTORS, describe
 
 COMMAND = "python -m tests.factors_page > docs/factors.md"

@@ -2,12 +2,9 @@
 from __future__ import annotations
 
 from pybench.case import Case
-from pybench.recipe import (
-    images_of,
-    in_making_order,
-    quantiser_of,
-    recipes_of,
-)
+from pybench.case.images import images_of
+from pybench.case.quantising import quantiser_of
+from pybench.recipe import in_making_order, recipes_of
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8")
 

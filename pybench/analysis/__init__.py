@@ -22,7 +22,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pybench import criteria
 from pybench.analysis.build_variance import BuildVariance, split_variances
 from pybench.analysis.cases import CaseFinding, describe_cases
 from pybench.analysis.comparability import PairComparability
@@ -35,10 +34,12 @@ from pybench.analysis.path_costs import PathCost, cost_paths
 from pybench.analysis.protocol import ProtocolFinding, carry_out
 from pybench.analysis.token_paths import TokenFinding, check_token_paths
 from pybench.analysis.verdicts import CaseVerdict, judge
-from pybench.criteria import Contrast, Pair
+from pybench.case import contrasts
+from pybench.case.contrasts import Contrast
+from pybench.case.pairing import Pair
+from pybench.catalogue.protocols import PAIRED_BLOCKS, protocol_named
 from pybench.dataset import Dataset
 from pybench.errors import CorruptError, UsageError
-from pybench.protocols import PAIRED_BLOCKS, protocol_named
 
 __all__ = ["Analysis", "analyse", "declared"]
 
@@ -91,7 +92,7 @@ class Analysis:
 def declared(dataset: Dataset) -> tuple[Contrast, ...]:
     """The comparisons that the plan declares. Raises `CorruptError` where they cannot be read."""
     try:
-        return tuple(criteria.from_json(dataset.plan.criteria))
+        return tuple(contrasts.from_json(dataset.plan.criteria))
     except (UsageError, KeyError, TypeError) as error:
         what = f"{dataset.campaign.plan_resolved}: criteria or protocols cannot be read"
         raise CorruptError(f"{what}: {error}") from error

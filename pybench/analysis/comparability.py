@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from pybench.criteria import Contrast, Pair, pairs
+from pybench.case.contrasts import Contrast
+from pybench.case.pairing import Pair, pairs
 from pybench.dataset import Dataset
 from pybench.software import Software
 

@@ -18,8 +18,10 @@ from pybench.analysis.images import ImageEffect, Images
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.paired import Effect, Pairing, compare_paired, holm
 from pybench.case import Case
+from pybench.case.contrasts import Contrast
+from pybench.case.pairing import Pair, pairs
+from pybench.case.yields import metrics_of
 from pybench.catalogue.metrics import METRICS, Metric
-from pybench.criteria import Contrast, Pair, metrics_of, pairs
 from pybench.dataset import Dataset
 
 PERCENT_MARGIN = 1.0  # percentage points that count as "no difference that matters" for an accuracy

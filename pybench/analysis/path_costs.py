@@ -16,7 +16,7 @@ from pybench.analysis.cases import CaseFinding
 from pybench.analysis.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.estimate import Estimate
 from pybench.case import Case
-from pybench.factors import FACTORS
+from pybench.case.factors import FACTORS
 
 METRIC = "throughput_tokens_per_s"
 INDIFFERENT = 0.01  # a loss of throughput that counts as none: what runs of the same case differ by anyway

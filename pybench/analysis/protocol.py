@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A named protocol carried out: every sample, every pair of cases, ANOVA where it may be done (`pybench.protocols`).
+"""A named protocol carried out: every sample, every pair of cases, ANOVA where it may be done.
 
     ProtocolFinding
     ├── settings     Setting       the cases that one baseline stands for: equal but for the baseline's factors
@@ -35,10 +35,11 @@ from pybench.analysis.unpaired import (
 )
 from pybench.analysis.verdicts import CaseVerdict
 from pybench.case import Case
+from pybench.case.contrasts import Contrast
+from pybench.case.pairing import pairs
 from pybench.catalogue.metrics import METRICS, Metric
-from pybench.criteria import Contrast, pairs
+from pybench.catalogue.protocols import Protocol
 from pybench.dataset import Dataset
-from pybench.protocols import Protocol
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from pybench import criteria
 from pybench.analysis.estimate import Estimate, Sample
 from pybench.analysis.images import Images
 from pybench.analysis.intervals import student_mean
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.verdicts import CaseVerdict, Verdict
-from pybench.case import Case
+from pybench.case import Case, contrasts
+from pybench.case.contrasts import Contrast, Criterion
+from pybench.case.pairing import Pair, joined, pairs
+from pybench.case.yields import metrics_of
 from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.protocols import Protocol
 from pybench.catalogue.workloads import judge_of
-from pybench.criteria import Contrast, Criterion, Pair, joined, metrics_of
-from pybench.protocols import Protocol
 
 SPEED = (
     "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "throughput_samples_per_s",
@@ -148,7 +149,7 @@ def weigh(
     own = {verdict.subject.case.id: verdict.verdict for verdict in verdicts}
     accuracies = {
         group.speed: scales.least_accurate(group.accuracy, bounds)
-        for group in joined(criteria.pairs(cases, contrast))
+        for group in joined(pairs(cases, contrast))
         if group.speed is not None
     }
     rows = {pair.case: scales.row(pair, chosen, bounds, own.get(pair.case.id)) for pair, chosen in accuracies.items()}
@@ -171,7 +172,7 @@ def _bounds(protocol: Protocol, contrast: Contrast) -> tuple[tuple[Criterion, bo
     """(criterion, whether it is the protocol's own): the plan's bounds, and the protocol's where the plan has none."""
     set_by_plan = {criterion.name: criterion.threshold for criterion in contrast.accept}
     declared = {"baseline": dict(contrast.baseline), "accept": {**protocol.accept, **set_by_plan}}
-    return tuple((one, one.name not in set_by_plan) for one in criteria.parse(declared)[0].accept)
+    return tuple((one, one.name not in set_by_plan) for one in contrasts.parse(declared)[0].accept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,10 @@ from typing import Any
 from pybench.analysis.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.estimate import Estimate
 from pybench.case import Case
+from pybench.case.contrasts import Criterion
+from pybench.case.pairing import Pair, joined, partner_of
+from pybench.case.yields import metrics_of
 from pybench.catalogue.workloads import Workload
-from pybench.criteria import Criterion, Pair, joined, metrics_of, partner_of
 
 
 class Verdict(StrEnum):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be measured: a row for each workload.
 
-Their order is the order of tables and pictures. Which metrics one case yields is `pybench.criteria.metrics_of`.
+Their order is the order of tables and pictures. Which metrics one case yields is `pybench.case.yields.metrics_of`.
 """
 
 from __future__ import annotations

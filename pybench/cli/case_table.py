@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from pybench.case import Case, runs_of
+from pybench.case.factors import FACTORS
 from pybench.cli.show import SHORT_ID, counted
-from pybench.factors import FACTORS
 
 NOT_APPLICABLE = "-"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from pybench import __version__
 from pybench.case import Case
+from pybench.case.factors import BOARD_SETTINGS
 from pybench.catalogue.packages import PACKAGES
 from pybench.errors import PybenchError
-from pybench.factors import BOARD_SETTINGS
 from pybench.launcher import HERE, Launcher
 from pybench.machine.asking import ask_worker
 

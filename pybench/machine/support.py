@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from pybench.case import Case
+from pybench.case.factors import BOARD_SETTINGS, SYNTHETIC, is_built_in
+from pybench.case.quantising import quantiser_of
 from pybench.catalogue.packages import PACKAGES
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.refusals import (
@@ -21,9 +23,7 @@ from pybench.catalogue.refusals import (
     refuse_transfers,
 )
 from pybench.errors import UnsupportedError
-from pybench.factors import BOARD_SETTINGS, SYNTHETIC
 from pybench.machine.facts import Facts
-from pybench.recipe import is_built_in, quantiser_of
 
 Reason = tuple[str, str]
 

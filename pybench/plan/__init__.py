@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench import criteria
-from pybench.case import Case, case_to_json
-from pybench.criteria import Contrast
+from pybench.case import Case, case_to_json, contrasts
+from pybench.case.contrasts import Contrast
+from pybench.case.factors import FACTORS, is_built_in
+from pybench.catalogue.protocols import with_house
 from pybench.errors import PlanError, Problem
-from pybench.factors import FACTORS
 from pybench.plan.cases import CaseBuilder
 from pybench.plan.cells import MOST_CELLS, cells_of, defaults_of
 from pybench.plan.comparisons import check_contrasts, check_protocols, contrasts_of
@@ -28,8 +28,6 @@ from pybench.plan.files import UserFile, UserFiles
 from pybench.plan.misfits import read_shape
 from pybench.plan.overrides import apply_overrides
 from pybench.plan.schema import plan_schema
-from pybench.protocols import with_house
-from pybench.recipe import is_built_in
 
 __all__ = ["Plan", "expand", "load_plan", "plan_schema", "resolve"]
 
@@ -109,7 +107,7 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
         "plan_sha256": plan.source_sha256,
         "overrides": list(plan.overrides),
         "cases": [case_to_json(case) for case in cases],
-        "criteria": criteria.to_json(plan.contrasts),
+        "criteria": contrasts.to_json(plan.contrasts),
         "require": list(plan.require),
         "protocol": {"analysis": list(plan.protocols)},
         "files": {value: file.as_json() for value, file in plan.files.items() if value in named},

@@ -12,13 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pybench.case import Case
-from pybench.catalogue.models import MODELS
-from pybench.catalogue.precisions import quantised_type
-from pybench.catalogue.runtimes import RUNTIME_FACTORS, takers_of
-from pybench.catalogue.workloads import WORKLOADS, FactorGroup, Workload
-from pybench.criteria import idle_factors
-from pybench.errors import Problem
-from pybench.factors import (
+from pybench.case.factors import (
     BOARD_SETTINGS,
     CALIBRATIONS,
     CALIBRATIONS_OF,
@@ -26,13 +20,20 @@ from pybench.factors import (
     QAT,
     QUANTISING_FACTORS,
     SYNTHETIC,
+    is_built_in,
 )
+from pybench.case.idle import idle_factors
+from pybench.case.quantising import default_quantiser
+from pybench.catalogue.models import MODELS
+from pybench.catalogue.precisions import quantised_type
+from pybench.catalogue.runtimes import RUNTIME_FACTORS, takers_of
+from pybench.catalogue.workloads import WORKLOADS, FactorGroup, Workload
+from pybench.errors import Problem
 from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.document import Node
 from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.own_models import misfit_of
 from pybench.plan.values import PSEUDO_FACTORS
-from pybench.recipe import default_quantiser, is_built_in
 
 _SETTABLE = {**FACTORS, **PSEUDO_FACTORS}
 # Groups of factors that mean nothing for some models.

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pybench.case.factors import FACTORS
 from pybench.errors import Problem
-from pybench.factors import FACTORS
 from pybench.plan.document import Node
 from pybench.plan.values import PSEUDO_FACTORS
 

@@ -6,21 +6,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pybench import criteria
-from pybench.case import Case
+from pybench.case import Case, contrasts
+from pybench.case.contrasts import Contrast
+from pybench.case.pairing import pairs
+from pybench.case.yields import metrics_of
+from pybench.catalogue.criteria import CRITERIA
+from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.catalogue.workloads import ABOVE_IDLE, WORKLOADS
-from pybench.criteria import CRITERIA, Contrast, metrics_of
 from pybench.errors import Problem, UsageError
 from pybench.plan.cells import given
 from pybench.plan.document import Node
-from pybench.protocols import PAIRED_BLOCKS, PROTOCOLS
 
 _BASELINE_HINT = "such as `criteria: {baseline: {precision: fp32}}`"
 
 
 def contrasts_of(plan: Any) -> tuple[Contrast, ...]:
     """What a plan compares."""
-    return criteria.parse([_declared(shape) for shape in plan.criteria])
+    return contrasts.parse([_declared(shape) for shape in plan.criteria])
 
 
 def check_contrasts(contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node) -> list[Problem]:
@@ -46,7 +48,7 @@ def check_protocols(
 
 def _has_pairs(cases: Sequence[Case], contrast: Contrast) -> bool:
     try:
-        return bool(criteria.pairs(cases, contrast))
+        return bool(pairs(cases, contrast))
     except UsageError:  # several baselines fit one case: the plan has to choose
         return False
 
@@ -65,7 +67,7 @@ def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node) ->
     if contrast.where and not any(contrast.selects(case) for case in cases):
         return [root.key_place(("criteria", index, "where")).problem("`where` selects no case")]
     try:
-        found = criteria.pairs(cases, contrast)
+        found = pairs(cases, contrast)
     except UsageError as error:
         return [place.problem(error.message, error.hint)]
     if not found:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench.factors import FACTORS
+from pybench.case.factors import FACTORS
 from pybench.onnx_file.faults import Fault, opened
 from pybench.onnx_file.graph import Model
 from pybench.plan.values import nearest

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
+from pybench.case.factors import FACTORS, Factor
 from pybench.errors import UsageError
-from pybench.factors import FACTORS, Factor
 from pybench.plan.cases import applies
 from pybench.plan.document import core_scalar
 from pybench.plan.values import ValueProblem, check_value, nearest

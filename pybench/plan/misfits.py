@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from pybench.case.factors import FACTORS
 from pybench.errors import Problem
-from pybench.factors import FACTORS
 from pybench.plan import shape
 from pybench.plan.document import Node
 from pybench.plan.values import describe, nearest

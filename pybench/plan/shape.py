@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shape of a plan: pydantic models of every mapping in it.
 
-They are generated from `pybench.factors.FACTORS` and `pybench.criteria.CRITERIA`, and the JSON Schema from them: each
-name, range and meaning is written once. What needs more than one key to judge (factors that do not go together, files,
-baselines) is not here but in `cells`, `cases` and `comparisons`.
+They are generated from `FACTORS` and `CRITERIA`, and the JSON Schema from them: each name, range and meaning is written
+once. What needs more than one key to judge (factors that do not go together, files, baselines) is not here but in
+`cells`, `cases` and `comparisons`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 from pydantic_core import PydanticCustomError
 
+from pybench.case.factors import FACTORS, Factor
+from pybench.catalogue.criteria import CRITERIA, threshold_problem
+from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.catalogue.workloads import WORKLOADS
-from pybench.criteria import CRITERIA, threshold_problem
-from pybench.factors import FACTORS, Factor
 from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, ValueProblem, check_value, describe, may_be_null
-from pybench.protocols import PAIRED_BLOCKS, PROTOCOLS
 
 SCHEMA_VERSION = 1  # of plans; a case and a run directory have versions of their own
 REQUIRABLE = ("timing", "energy", "precision", "accuracy")  # a run's validities (a test compares)

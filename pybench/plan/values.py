@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pybench.factors import FACTORS, Factor
+from pybench.case.factors import FACTORS, Factor
 
 LARGEST_INTEGER = 2**53  # every JSON reader keeps integers up to here
 

@@ -10,8 +10,8 @@ from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
 from pybench.analysis.estimate import WILSON
 from pybench.case import Case
+from pybench.case.idle import idle_factors
 from pybench.catalogue.metrics import GPU, METRICS, Metric
-from pybench.criteria import idle_factors
 from pybench.report.labels import (
     case_text,
     constant_factors,

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from pybench.analysis import Analysis
 from pybench.analysis.contrasts import ContrastFinding, PairEffect, PairFinding
 from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
-from pybench.criteria import Criterion, Pair
-from pybench.factors import FACTORS
+from pybench.case.contrasts import Criterion
+from pybench.case.factors import FACTORS
+from pybench.case.pairing import Pair
 from pybench.report.labels import (
     bound_text,
     case_text,

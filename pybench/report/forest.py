@@ -14,8 +14,8 @@ from pybench.analysis import Analysis
 from pybench.analysis.contrasts import ContrastFinding
 from pybench.analysis.estimate import Estimate
 from pybench.analysis.verdicts import CaseVerdict, Verdict
+from pybench.case.contrasts import Criterion
 from pybench.catalogue.metrics import METRICS
-from pybench.criteria import Criterion
 from pybench.report.canvas import (
     BLUE,
     GREY,

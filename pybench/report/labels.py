@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pybench.case import Case
+from pybench.case.contrasts import Criterion
+from pybench.case.factors import FACTORS
+from pybench.case.idle import idle_factors
+from pybench.case.pairing import Pair
 from pybench.catalogue.metrics import METRICS, Metric
-from pybench.criteria import Criterion, Pair, idle_factors
-from pybench.factors import FACTORS
 from pybench.report.numbers import DisplayUnit, format_plain
 
 

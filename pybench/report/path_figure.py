@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pybench.analysis import Analysis
 from pybench.analysis.path_costs import INDIFFERENT, PathCost
 from pybench.case import Case
-from pybench.factors import PATHS
+from pybench.case.factors import PATHS
 from pybench.report.canvas import GREY, WIDTH_INCH, Picture, log_scale, pick, picture, plain_log_ticks
 from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_estimate

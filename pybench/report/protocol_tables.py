@@ -9,7 +9,7 @@ from pybench.analysis.paired import ALPHA
 from pybench.analysis.protocol import Duel, ProtocolFinding, SampleFinding, Scenario, Setting
 from pybench.analysis.unpaired import NO_SPREAD
 from pybench.case import Case
-from pybench.factors import FACTORS
+from pybench.case.factors import FACTORS
 from pybench.report.labels import case_text, metric_title, varying_factors
 from pybench.report.numbers import DASH, display_unit, format_p
 from pybench.report.tables import (

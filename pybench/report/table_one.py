@@ -14,9 +14,9 @@ from pybench.analysis.protocol import ProtocolFinding
 from pybench.analysis.trade_offs import Figure, Standing, TradeOff
 from pybench.analysis.verdicts import Verdict
 from pybench.case import Case
+from pybench.case.contrasts import Contrast
+from pybench.case.factors import FACTORS
 from pybench.catalogue.metrics import METRICS
-from pybench.criteria import Contrast
-from pybench.factors import FACTORS
 from pybench.report.contrast_tables import TONES
 from pybench.report.labels import (
     bound_text,

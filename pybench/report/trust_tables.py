@@ -12,9 +12,9 @@ import polars as pl
 from pybench.analysis import Analysis
 from pybench.analysis.build_variance import BuildVariance
 from pybench.analysis.comparability import PairComparability
+from pybench.case.pairing import Pair
 from pybench.catalogue.cautions import CautionCode
 from pybench.coverage import STATES, Coverage
-from pybench.criteria import Pair
 from pybench.dataset import Dataset
 from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_p

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.case import Case
+from pybench.case.factors import is_built_in
+from pybench.case.images import images_of
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import InputError
 from pybench.models.images import Images, Shape, open_images
 from pybench.onnx_file.inputs import image_shape as shape_of_images
-from pybench.recipe import images_of, is_built_in
 from pybench.runtimes.session import refused
 from pybench.workloads.doubts import allowed_threads, calibration_cautions, images_identity, thread_cautions
 from pybench.workloads.opening import Opened, conclude, open_model

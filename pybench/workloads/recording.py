@@ -22,9 +22,9 @@ from types import TracebackType
 
 from pybench import measure
 from pybench.case import Case
+from pybench.case.factors import BOARD_SETTINGS
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.metrics import METRICS, Amount
-from pybench.factors import BOARD_SETTINGS
 from pybench.measure.cpu_time import own_cpu_s
 from pybench.measure.latency import LatencySummary
 from pybench.measure.quantity import Quantity

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pybench.case import Case, case_from_json
+from pybench.case.contrasts import from_json
+from pybench.case.factors import FACTORS
 from pybench.catalogue.runtimes import BUILD_FACTORS
-from pybench.criteria import from_json
-from pybench.factors import FACTORS
 from pybench.plan import Plan, expand, resolve
 from pybench.rundir import SCHEMA_VERSION, parse_resolved_plan
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from pybench.criteria import CRITERIA
+from pybench.catalogue.criteria import CRITERIA
 from pybench.plan import Plan, shape
 
 CHAPTER = (Path(__file__).parents[2] / "docs/user/plans.md").read_text(encoding="utf-8")

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from pybench.criteria import CRITERIA
+from pybench.case.factors import FACTORS, WORKLOADS
+from pybench.catalogue.criteria import CRITERIA
 from pybench.errors import PlanError, Problem
-from pybench.factors import FACTORS, WORKLOADS
 from pybench.plan import expand, load_plan, resolve
 from pybench.plan.document import parse_text
 

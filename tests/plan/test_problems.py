@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pybench.case.factors import CALIBRATIONS, FACTORS
 from pybench.catalogue.runtimes import RUNTIMES
-from pybench.factors import CALIBRATIONS, FACTORS
 from pybench.plan import shape, values
 from pybench.plan.cases import _IDLE_BECAUSE
 from pybench.plan.comparisons import _who_yields

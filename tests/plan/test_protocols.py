@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS, protocol_named
 from pybench.plan import Plan, plan_schema, resolve
-from pybench.protocols import PAIRED_BLOCKS, PROTOCOLS, protocol_named
 from pybench.rundir import parse_resolved_plan
 
 MATRIX = "  - {workload: infer, model: digits-cnn, runtime: onnxruntime, precision: [fp32, int8]}\n"

@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pybench.criteria import CRITERIA
-from pybench.factors import FACTORS
+from pybench.case.factors import FACTORS
+from pybench.catalogue.criteria import CRITERIA
 from pybench.plan import Plan, plan_schema
 from pybench.plan.document import read_document
 from pybench.plan.schema import plan_schema_text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.criteria import pairs
+from pybench.case.pairing import pairs
 from pybench.plan import expand, load_plan, resolve
 from pybench.rundir import parse_resolved_plan
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pybench.case import Case
+from pybench.case.factors import CALIBRATIONS_OF
 from pybench.errors import UnsupportedError
-from pybench.factors import CALIBRATIONS_OF
 from pybench.precision import int8, modelopt
 from pybench.precision.audit import audit_onnx
 from tests.precision import graphs

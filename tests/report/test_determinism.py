@@ -16,8 +16,8 @@ from fontTools.ttLib import TTFont
 
 from pybench.analysis.elementary import exp, exp_of, log
 from pybench.case import Case
+from pybench.catalogue.protocols import PROTOCOLS
 from pybench.dataset import load
-from pybench.protocols import PROTOCOLS
 from pybench.report import write_report
 from tests.support.campaigns import CampaignBuilder, build_typical
 from tests.support.energies import ON_A_BOARD, energy_metrics, energy_window, store_energy

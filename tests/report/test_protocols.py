@@ -14,9 +14,9 @@ import pytest
 from pybench.analysis import analyse
 from pybench.analysis.trade_offs import Bounded, Figure, Standing, TradeOff
 from pybench.case import Case
-from pybench.criteria import Criterion
+from pybench.case.contrasts import Criterion
+from pybench.catalogue.protocols import PROTOCOLS
 from pybench.dataset import load
-from pybench.protocols import PROTOCOLS
 from pybench.report import write_report
 from pybench.report.protocol_section import protocol_sections
 from pybench.report.table_one import standing_text

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
-from pybench.criteria.idle import idle_factors
-from pybench.criteria.yields import metrics_of
+from pybench.case.factors import FACTORS
+from pybench.case.idle import idle_factors
+from pybench.case.yields import metrics_of
 from pybench.errors import PlanError
-from pybench.factors import FACTORS
 from pybench.machine.support import unsupported
 from pybench.plan import load_plan
 from pybench.recipe import in_making_order, recipes_of

@@ -16,8 +16,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from pybench import criteria, digests
-from pybench.case import Case, case_to_json
+from pybench import digests
+from pybench.case import Case, case_to_json, contrasts
 from pybench.catalogue.cautions import Caution
 from pybench.rundir import (
     CASE,
@@ -82,7 +82,7 @@ class CampaignBuilder:
                 "repetitions": repetitions,
                 "plan_sha256": "0" * 64,
                 "cases": [case_to_json(case) for case in self.cases],
-                "criteria": criteria.to_json(criteria.parse(declared)),
+                "criteria": contrasts.to_json(contrasts.parse(declared)),
                 "require": list(require),
                 "protocol": {"analysis": list(protocols)},
                 "files": {},

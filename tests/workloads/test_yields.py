@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pybench.case import Case
-from pybench.criteria import metrics_of
+from pybench.case.yields import metrics_of
 from pybench.workloads.recording import Amounts, record
 from pybench.workloads.result import Result
 from tests.measure.replay import TRACE, UUID, build_replay_library

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pybench.factors import SYNTHETIC
+from pybench.case.factors import SYNTHETIC
 from pybench.models.images import arrays, cifar, collection, folder
 from pybench.models.images.collection import Images, Shape, Split
 from pybench.models.images.digits import DIGITS_SHAPE, read_digits

@@ -19,9 +19,9 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor, nn
 
+from pybench.case.factors import SYNTHETIC
 from pybench.catalogue.models import MODELS
 from pybench.errors import UnsupportedError
-from pybench.factors import SYNTHETIC
 from pybench.models.images.normalisation import IMAGENET_DEVIATION, IMAGENET_MEAN
 from pybench.models.images.rendering import render
 from pybench.models.images.synthetic import DIFFICULTY, VALIDATION_IMAGES, draw_scenes

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybench.case.factors import SYNTHETIC
 from pybench.catalogue.models import MODELS
-from pybench.factors import SYNTHETIC
 from pybench.workloads.making.order import Order
 from pybench.workloads.result import Measured, Result
 

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pybench.case.factors import QAT
 from pybench.catalogue.cautions import Caution
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.errors import UnsupportedError
-from pybench.factors import QAT
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
 from pybench.workloads.doubts import CALIBRATION_KEY, calibration_cautions

@@ -9,9 +9,9 @@ from typing import Any, overload
 
 import numpy as np
 
+from pybench.case.factors import is_built_in
 from pybench.errors import InputError
 from pybench.models.images import Images, has_splits, open_images
-from pybench.recipe import is_built_in
 from pybench.runtimes.session import TensorSpec
 from pybench.workloads.doubts import images_identity
 from pybench.workloads.inputs import Arrays, random_arrays

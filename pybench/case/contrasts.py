@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
-from pybench.criteria.kinds import CRITERIA, CriterionKind, Kind, Sense, threshold_problem
+from pybench.case.factors import FACTORS
+from pybench.catalogue.criteria import CRITERIA, CriterionKind, Kind, Sense, threshold_problem
 from pybench.errors import UsageError
-from pybench.factors import FACTORS
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
+from pybench.case.contrasts import Contrast
+from pybench.case.factors import BOARD_SETTINGS, FACTORS, QUANTISING_FACTORS
+from pybench.case.idle import idle_factors
+from pybench.case.images import images_of
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.runtimes import RUNTIME_FACTORS
 from pybench.catalogue.workloads import WORKLOADS, Workload, judge_of
-from pybench.criteria.contrasts import Contrast
-from pybench.criteria.idle import idle_factors
 from pybench.errors import UsageError
-from pybench.factors import BOARD_SETTINGS, FACTORS, QUANTISING_FACTORS
-from pybench.recipe import images_of
 
 # Factors that follow another one: where a baseline fixes that, they may differ if they are idle in one of the cases.
 FOLLOWERS: dict[str, tuple[str, ...]] = {

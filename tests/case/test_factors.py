@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pybench.case.factors import FACTORS
 from pybench.catalogue.workloads import WORKLOADS
-from pybench.factors import FACTORS
 from tests.factors_page import COMMAND, page
 
 
 def test_the_page_of_factors_is_made_of_the_factors() -> None:
-    written = (Path(__file__).parents[1] / "docs/factors.md").read_text(encoding="utf-8")
+    written = (Path(__file__).parents[2] / "docs/factors.md").read_text(encoding="utf-8")
     assert written == page().rstrip() + "\n", COMMAND
 
 

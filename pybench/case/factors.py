@@ -305,5 +305,10 @@ def factors_in(*groups: FactorGroup) -> tuple[str, ...]:
     return tuple(name for name, factor in FACTORS.items() if factor.group in groups)
 
 
+def is_built_in(factor: str, value: Any) -> bool:
+    """Whether a `file` factor's value is one of its built-in names rather than a path."""
+    return value in FACTORS[factor].choices
+
+
 BOARD_SETTINGS = factors_in("board")
 QUANTISING_FACTORS = tuple(name for name in factors_in("quantising") if name != "keep_fp32")  # that has no quantiser

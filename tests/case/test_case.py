@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from pybench.case import Case, case_from_json, case_to_json, field_defaults
-from pybench.factors import FACTORS
+from pybench.case.case import Case, case_from_json, case_to_json, field_defaults
+from pybench.case.factors import FACTORS
 
 
 def test_the_fields_of_a_case_are_the_factors_with_their_defaults() -> None:

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from pybench.case.factors import FACTORS
 from pybench.catalogue.models import MODELS, Model
 from pybench.catalogue.runtimes import RUNTIMES, Runtime
 from pybench.catalogue.workloads import WORKLOADS, Workload
-from pybench.factors import FACTORS
 
 SCHEMA_VERSION = 1
 

@@ -9,20 +9,13 @@ from typing import Any
 import pytest
 
 from pybench.case import Case
+from pybench.case.contrasts import Contrast, from_json, parse, to_json
+from pybench.case.idle import idle_factors
+from pybench.case.pairing import Pair, joined, pairs
+from pybench.case.yields import metrics_of
+from pybench.catalogue.criteria import CRITERIA
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.workloads import WORKLOADS
-from pybench.criteria import (
-    CRITERIA,
-    Contrast,
-    Pair,
-    from_json,
-    idle_factors,
-    joined,
-    metrics_of,
-    pairs,
-    parse,
-    to_json,
-)
 from pybench.errors import UsageError
 
 FP32 = {"baseline": {"precision": "fp32"}}

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from pybench.case import Case
+from pybench.case.factors import BOARD_SETTINGS, QAT, QUANTISING_FACTORS
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.catalogue.runtimes import RUNTIME_FACTORS
-from pybench.factors import BOARD_SETTINGS, QAT, QUANTISING_FACTORS
 
 
 def idle_factors(case: Case) -> frozenset[str]:

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A case, and what follows from rows for one case or two.
+
+A `Contrast` names baseline cases by factor values (`{precision: fp32}`): every other case is compared with the case
+that has those values and equals it in all other factors. Each `Criterion` bounds one comparison of one metric.
+Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings them together.
+
+    factors     the closed list of factors, and their values
+    case        one value of each factor, and the case's id
+    idle        factors that change nothing about a case
+    yields      the metrics that a case can have
+    contrasts   what a plan declares, read and stored
+    pairing     which case is compared with which
+
+Cases are compared here, not runs: estimates, intervals and verdicts are `pybench.analysis`.
+"""
+
+from pybench.case.case import Case, case_from_json, case_to_json, runs_of
+
+__all__ = ["Case", "case_from_json", "case_to_json", "runs_of"]
