@@ -16,6 +16,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.runtimes import torch as eager
 from pybench.runtimes import torch_compile
@@ -115,7 +116,7 @@ def test_a_model_that_is_not_one_graph_is_unsupported() -> None:
     assert caught.value.code == "no_full_graph"
 
 
-@pytest.mark.parametrize("mode", torch_compile.WITH_CUDA_GRAPHS)
+@pytest.mark.parametrize("mode", RUNTIMES["torch-compile"].graph_modes)
 def test_a_mode_with_cuda_graphs_is_refused_on_a_cpu(mode: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         open_cpu(Doubling(), mode)
@@ -126,6 +127,7 @@ def test_a_machine_without_a_compiler_is_unsupported_and_says_so() -> None:
     code = f"""
 import sys
 sys.path.append({str(Path(__file__).parents[2])!r})
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from tests.runtimes.test_torch_compile import Doubling, PIXELS, open_cpu
 try:
