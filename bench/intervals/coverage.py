@@ -110,10 +110,9 @@ def print_means(samples: int) -> None:
     everyone = populations()
     found = {population.name: cover_means(population, samples) for population in everyone}
     print("## Means, and ratios of pairs\n")
-    print(
-        "A cell is one population with one n, drift left out. It is within reach if a 95 % method for the mean gets to"
-    )
-    print(f"93 % with at most {LONGEST} times Student's length, and missed if a method is two such errors below it.\n")
+    print("A cell is one population with one n, drift left out.")
+    print(f"It is within reach if a 95 % method for the mean gets to 93 % with at most {LONGEST} times Student's length.")
+    print("A method misses a cell within reach if its share is two such errors below 93 %.\n")
     print(missed(found, samples) + "\n")
     for population in everyone:
         print(f"### {population.name}{': ' + population.meaning if population.meaning else ''}\n")
@@ -170,7 +169,8 @@ def main() -> None:
     print(f"Share of nominal 95 % intervals that contain the truth, %, from {samples:,} samples a cell.")
     print(f"The standard error of a share near 93 % is {error:.2f}.")
     print("In parentheses: mean length over that of Student's t (of Welch's t, unpaired).")
-    print("Bold: below 93 %. A dash: no interval, or an infinite one.\n")
+    print("Bold: below 93 %.")
+    print("A dash: no interval, or an infinite one.\n")
     print_means(samples)
     print_unpaired(samples)
     print_energies(samples)
