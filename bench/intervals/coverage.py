@@ -111,7 +111,7 @@ def print_means(samples: int) -> None:
     found = {population.name: cover_means(population, samples) for population in everyone}
     print("## Means, and ratios of pairs\n")
     print("A cell is one population with one n, drift left out.")
-    print(f"It is within reach if a 95 % method for the mean gets to 93 % with at most {LONGEST} times Student's length.")
+    print(f"It is within reach if a 95 % method for the mean gets to 93 % at {LONGEST} times Student's length or less.")
     print("A method misses a cell within reach if its share is two such errors below 93 %.\n")
     print(missed(found, samples) + "\n")
     for population in everyone:
