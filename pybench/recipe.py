@@ -10,40 +10,44 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
-from pybench.case.factors import QAT, SYNTHETIC, is_built_in
+from pybench.case.factors import SYNTHETIC, is_built_in
 from pybench.case.images import images_of, usual_images_of
-from pybench.case.quantising import PYBENCH, quantiser_of
+from pybench.case.quantising import quantiser_of, scheme_of
+from pybench.catalogue.kinds import KINDS
+from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import floating_type, quantised_type
+from pybench.catalogue.quantisers import QUANTISERS
 from pybench.catalogue.runtimes import BUILD_FACTORS
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
 RECIPE_VERSION = 8
 
-ONNX_FILE = "model.onnx"
-CHECKPOINT_FILE = "weights.pt"
-CALIBRATION_FILE = "ranges.json"
-ENGINE_FILE = "model.engine"
-
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How one artefact is made. `kind`: checkpoint, onnx (exported, FP32), onnx-converted (FP16 or BF16), calibration
-    (ranges of a graph's tensors), onnx-quantised (Q/DQ) or engine; `needs`: role -> the recipe it builds on;
-    `file`: the artefact's file inside its folder; `files`: factor and value, a path of the user's that is read.
+    """How one artefact is made.
 
-    `files` is no part of the digest: the content's sha256 is among the parameters, and says more than where it lies.
+    kind: one of `pybench.catalogue.kinds`
+    parameters: what it is made with
+    needs: role -> the recipe that it builds on
+    files: factor and value, a path of the user's that is read. It is no part of the digest: the sha256 of the content
+        is among the parameters.
     """
 
     kind: str
-    file: str
     parameters: tuple[tuple[str, Any], ...]
     needs: tuple[tuple[str, Recipe], ...] = ()
     files: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def file(self) -> str:
+        """The artefact's file inside its folder."""
+        return KINDS[self.kind].file
 
     @property
     def digest(self) -> str:
@@ -61,8 +65,18 @@ class Recipe:
 
     def title(self) -> str:
         """A line for people."""
-        shown = [(name, value) for name, value in self.parameters if value is not None and not name.endswith("sha256")]
+        values = dict(self.parameters)
+        shown = [(name, values[name]) for name in KINDS[self.kind].title if values.get(name) is not None]
         return " ".join([self.kind, *(value if isinstance(value, str) else f"{name}={value}" for name, value in shown)])
+
+    def packages(self) -> Iterator[str]:
+        """What its making needs, and the making of what it builds on; a name may come twice."""
+        for _, needed in self.needs:
+            yield from needed.packages()
+        yield from KINDS[self.kind].needs
+        quantiser = dict(self.parameters).get("quantiser")
+        if quantiser is not None:
+            yield from QUANTISERS[quantiser].needs
 
 
 def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
@@ -81,6 +95,15 @@ def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
         return {} if model is None else {"model": model}
     checkpoint = _checkpoint_of(case)
     return {} if checkpoint is None else {"checkpoint": checkpoint}
+
+
+def packages_of(case: Case) -> tuple[str, ...]:
+    """What has to be installed for a case, each once: what runs it first, then what makes what it opens."""
+    row = case.runtime_row
+    needed = [*(() if row is None else row.needs), *case.workload_row.needs, *PATHS[case.path].needs]
+    for recipe in recipes_of(case).values():
+        needed += recipe.packages()
+    return tuple(dict.fromkeys(needed))
 
 
 def in_making_order(recipes: Mapping[str, Recipe]) -> list[Recipe]:
@@ -104,7 +127,7 @@ def _checkpoint_of(case: Case) -> Recipe | None:
         return None
     images = (("images", row.images_to_train),) if trained_on == SYNTHETIC else ()
     parameters = (("model", row.name), ("trained_on", trained_on), ("seed", 0), *images)
-    return Recipe("checkpoint", CHECKPOINT_FILE, parameters)
+    return Recipe("checkpoint", parameters)
 
 
 def _engine_of(case: Case, platform: str | None) -> Recipe:
@@ -126,7 +149,7 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
     needs = {"onnx": onnx, "origin": origin if origin != onnx else None}
     made = tuple((role, recipe) for role, recipe in needs.items() if recipe is not None)
     own = _own(case, "model", *(["images"] if is_calibrated else []))
-    return Recipe("engine", ENGINE_FILE, parameters, made, own)
+    return Recipe("engine", parameters, made, own)
 
 
 def _onnx_of(case: Case) -> Recipe | None:
@@ -142,13 +165,13 @@ def _onnx_of(case: Case) -> Recipe | None:
         ("keep_fp32", case.keep_fp32),
         ("images", usual_images_of(case)),
     )
-    return Recipe("onnx-converted", ONNX_FILE, parameters, _on(exported), _own(case, "model"))
+    return Recipe("onnx-converted", parameters, _on(exported), _own(case, "model"))
 
 
 def _quantised(case: Case, exported: Recipe | None) -> Recipe:
-    """pybench's own quantiser works from ranges, which int8 and fp8 share; others find theirs by themselves."""
+    """A quantiser may work from ranges that were found before, which int8 and fp8 share, or find them by itself."""
     quantiser = quantiser_of(case)
-    if quantiser == QAT:
+    if quantiser.trains:
         return _trained_on(case, exported)
     calibration = (
         *_named(case),
@@ -159,22 +182,16 @@ def _quantised(case: Case, exported: Recipe | None) -> Recipe:
     )
     own = _own(case, "model", "images")
     needs = _on(exported)
-    if quantiser == PYBENCH:
-        needs += (("calibration", Recipe("calibration", CALIBRATION_FILE, calibration, needs, own)),)
+    if quantiser.from_ranges:
+        needs += (("calibration", Recipe("calibration", calibration, needs, own)),)
     parameters = (
         *calibration,
         ("precision", case.precision),
-        ("quantiser", quantiser),
-        ("scheme", _scheme(case, quantiser)),
+        ("quantiser", quantiser.name),
+        ("scheme", scheme_of(case)),
         ("keep_fp32", case.keep_fp32),
     )
-    return Recipe("onnx-quantised", ONNX_FILE, parameters, needs, own)
-
-
-def _scheme(case: Case, quantiser: str) -> str:
-    """Whether ranges are symmetric: a runtime's own quantiser knows what its kernels take."""
-    row = case.runtime_row
-    return row.ranges if row is not None and quantiser == row.quantiser else "symmetric"
+    return Recipe("onnx-quantised", parameters, needs, own)
 
 
 def _trained_on(case: Case, exported: Recipe | None) -> Recipe:
@@ -182,8 +199,9 @@ def _trained_on(case: Case, exported: Recipe | None) -> Recipe:
     checkpoint = _checkpoint_of(case)
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
     parameters = (*_named(case), ("images", usual_images_of(case)), ("images_sha256", None), ("seed", 1),
-                  ("precision", case.precision), ("quantiser", QAT), ("scheme", "symmetric"))  # fmt: skip
-    return Recipe("onnx-quantised", ONNX_FILE, parameters, (*_on(exported), *needs))
+                  ("precision", case.precision), ("quantiser", quantiser_of(case).name),
+                  ("scheme", scheme_of(case)))  # fmt: skip
+    return Recipe("onnx-quantised", parameters, (*_on(exported), *needs))
 
 
 def _named(case: Case) -> tuple[tuple[str, Any], ...]:
@@ -204,4 +222,4 @@ def _exported(case: Case) -> Recipe:
     checkpoint = _checkpoint_of(case)
     parameters = (("model", case.model), ("checkpoint_sha256", dict(case.sources).get("checkpoint")), ("seed", 0))
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
-    return Recipe("onnx", ONNX_FILE, parameters, needs, _own(case, "checkpoint"))
+    return Recipe("onnx", parameters, needs, _own(case, "checkpoint"))

@@ -75,6 +75,17 @@ _CODES = tuple(
     for precision in precisions
 )
 
+# What was said of a case on the laptop before its path was looked at.
+_BEFORE_PATHS = (
+    "no_training",
+    "no_gpu",
+    "no_bf16_in_torch",
+    "no_bf16_in_onnxruntime",
+    "no_fp8+fp16_in_onnxruntime",
+    *(f"no_int8_in_{runtime}" for runtime in ("torch", "torch-compile", "torch-graph")),
+    *(f"no_fp8+fp16_in_{runtime}" for runtime in ("torch", "torch-compile", "torch-graph")),
+)
+
 # The metrics of a case are now those that its runs store (tests/workloads/test_yields.py).
 CHANGES: tuple[Change, ...] = (
     *(
@@ -91,6 +102,17 @@ CHANGES: tuple[Change, ...] = (
     ),
     *_yields("its session compiles", ("compile_s",), workload="tokenize", runtime="onnxruntime"),
     *_yields("with transfers no graph is replayed", _GRAPH, gone=True, transfers=True),
+    *(
+        Change(
+            why="a missing package comes before what a runtime does not do, and a path's package is one, too",
+            answer="unsupported",
+            stored=stored,
+            now="no_go_rust",
+            where={"path": "go_rust"},
+            machine="laptop",
+        )
+        for stored in _BEFORE_PATHS
+    ),
     *_CODES,
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from pybench.case import Case
 from pybench.case.images import images_of
 from pybench.case.quantising import quantiser_of
-from pybench.recipe import in_making_order, recipes_of
+from pybench.recipe import in_making_order, packages_of, recipes_of
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8")
 
@@ -141,6 +141,24 @@ def test_a_users_own_graph_is_built_as_it_is() -> None:
 
 def test_tensorrt_inside_onnxruntime_gets_symmetric_ranges() -> None:
     inside = INT8.with_factors(provider="tensorrt")
-    assert quantiser_of(INT8) == quantiser_of(INT8.with_factors(provider="cpu")) == "onnxruntime"
-    assert quantiser_of(inside) == "pybench"
+    assert {quantiser_of(case).name for case in (INT8, INT8.with_factors(provider="cpu"))} == {"onnxruntime"}
+    assert quantiser_of(inside).name == "pybench"
     assert recipes_of(inside)["model"] == recipes_of(TENSORRT, "here")["engine"].needs[0][1]
+
+
+def test_what_has_to_be_installed_follows_from_what_is_made() -> None:
+    assert packages_of(Case(workload="noop")) == ()
+    assert packages_of(Case(workload="tokenize", path="hf")) == ("hf",)
+    assert packages_of(INT8) == ("onnxruntime", "torch", "onnx", "onnxscript")
+    assert packages_of(INT8.with_factors(quantiser="modelopt"))[-1] == "modelopt"
+    own = Case(workload="infer", model="own.onnx", runtime="tensorrt", sources=(("model", "a" * 64),))
+    assert packages_of(own) == ("tensorrt", "cuda_python", "onnx", "onnxruntime")
+    assert packages_of(own.with_factors(runtime="onnxruntime")) == ("onnxruntime",)
+
+
+def test_a_line_for_people_has_no_seed_and_no_hash() -> None:
+    assert [recipe.title() for recipe in in_making_order(recipes_of(INT8))] == [
+        "checkpoint digits-cnn digits",
+        "onnx digits-cnn",
+        "onnx-quantised digits-cnn int8 onnxruntime asymmetric minmax calibration_images=100 digits",
+    ]

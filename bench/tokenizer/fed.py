@@ -34,8 +34,8 @@ import numpy as np
 from scipy.stats import t as student
 
 from pybench.case import Case
+from pybench.catalogue.paths import PATHS
 from pybench.measure.clock import NANOSECONDS_PER_SECOND, monotonic_ns
-from pybench.preprocess.batches import PATHS
 from pybench.workloads.feeding import TokenFeed, feeding
 from pybench.workloads.opening import open_model
 from pybench.workloads.result import Request

@@ -10,20 +10,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pybench.catalogue.models import MODELS
+from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS
+from pybench.catalogue.quantisers import CALIBRATIONS, QUANTISERS
 from pybench.catalogue.runtimes import COMPILE_MODES, PROVIDERS, RUNTIMES
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup
 
 SYNTHETIC = "synthetic-100"  # a generated set of images: docs/method/accuracy.md
-QAT = "qat"  # quantisation-aware training: the weights are trained on with INT8 rounding
-QUANTISERS = ("pybench", "onnxruntime", "modelopt", QAT)
 ARRIVALS = ("closed", "fixed", "poisson")
 LAUNCHES = ("graph", "enqueue")
-PATHS = ("none", "python", "hf", "rust", "go_rust")
-CALIBRATIONS = ("minmax", "entropy", "percentile", "moving-average")
-# What quantisers other than pybench's own know of that (tests hold the two together).
-CALIBRATIONS_OF = {"onnxruntime": ("minmax", "percentile"), "modelopt": ("minmax", "entropy")}
-
 
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
 
@@ -97,7 +92,7 @@ _LIST = (
         None,
         "which quantiser inserts the int8 or fp8 rounding; `qat`: fine-tune with INT8 rounding",
         "quantising",
-        QUANTISERS,
+        tuple(QUANTISERS),
         absent="`pybench`, but `onnxruntime` for kernels of onnxruntime",
     ),
     Factor(
@@ -170,7 +165,7 @@ _LIST = (
         "none",
         "which tokenizer turns text into the model's token ids; `none`: the ids are random",
         "text",
-        PATHS,
+        tuple(PATHS),
     ),
     Factor(
         "fed",

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from pybench.case import Case
-from pybench.case.factors import BOARD_SETTINGS, QAT, QUANTISING_FACTORS
+from pybench.case.factors import BOARD_SETTINGS, QUANTISING_FACTORS
 from pybench.catalogue.precisions import floating_type, quantised_type
+from pybench.catalogue.quantisers import QUANTISERS
 from pybench.catalogue.runtimes import RUNTIME_FACTORS
 
 
@@ -25,7 +26,7 @@ def idle_factors(case: Case) -> frozenset[str]:
             idle.add("images")
         if floating_type(case.precision) == "fp32":
             idle.add("keep_fp32")
-    elif case.quantiser == QAT:
+    elif case.quantiser is not None and QUANTISERS[case.quantiser].trains:
         idle.update(("calibration", "calibration_images"))  # training finds its ranges, on what it trains on
         if calibrates_only:
             idle.add("images")

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybench.catalogue.rows import Rows
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
@@ -88,4 +90,4 @@ _ROWS = (
     ),
 )  # fmt: skip
 
-PACKAGES: dict[str, Package] = {row.name: row for row in _ROWS}
+PACKAGES = Rows("package", _ROWS)

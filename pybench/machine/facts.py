@@ -10,10 +10,13 @@ from pybench import __version__
 from pybench.case import Case
 from pybench.case.factors import BOARD_SETTINGS
 from pybench.catalogue.packages import PACKAGES
-from pybench.errors import PybenchError
+from pybench.errors import PybenchError, UnknownNameError
 from pybench.launcher import HERE, Launcher
 from pybench.machine.asking import ask_worker
+from pybench.recipe import packages_of
 
+# What a worker can be asked for: what this machine has, and each package. `cuda` comes before frameworks, which may
+# change what a later import finds.
 EVERYTHING = ("machine", "cuda", *PACKAGES, "gpu", "cpu_energy")
 PROBE_TIMEOUT_S = 180.0  # a cold import of torch from a network file system takes minutes
 
@@ -22,9 +25,12 @@ Facts = Mapping[str, Mapping[str, Any]]
 
 def ask(names: Sequence[str], launcher: Launcher = HERE) -> Facts:
     """Asks a worker for facts by name (see `pybench.worker.probe`). `PybenchError` when it cannot answer, or is of
-    another pybench than this one, as one in an image may be."""
+    another pybench than this one, as one in an image may be. UnknownNameError for what is not in `EVERYTHING`."""
     if not names:
         return {}
+    unknown = next((name for name in names if name not in EVERYTHING), None)
+    if unknown is not None:
+        raise UnknownNameError("fact of a machine", unknown, EVERYTHING)
     report = ask_worker(launcher, ["--probe", ",".join(names)], ", ".join(names), timeout_s=PROBE_TIMEOUT_S)
     if (version := report.get("pybench")) != __version__:
         raise PybenchError(
@@ -41,17 +47,16 @@ def ask(names: Sequence[str], launcher: Launcher = HERE) -> Facts:
 
 
 def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
-    """The facts that `unsupported` asks for these cases; nothing else is imported to find them."""
+    """The facts that `unsupported` asks for these cases, in the order of `EVERYTHING`; no others are asked for, and
+    nothing else is imported to find them. Raises UnknownNameError for a fact that a row needs and nobody can tell."""
     names = {"machine"}
     for case in cases:
-        if case.runtime_row is not None:
-            names |= {*case.runtime_row.needs, case.runtime_row.gpu_fact}
-        names |= {case.path} if case.path in ("hf", "rust", "go_rust") else set()
-        names |= set(case.workload_row.needs)
-        if case.runtime_row is not None and case.runtime_row.opens != "module":
-            names |= {"torch", "onnx", "onnxscript", "onnxruntime"}  # built-in models are exported from torch
-        names |= {"modelopt"} if case.quantiser == "modelopt" else set()
+        names.update(packages_of(case))
+        names |= set() if case.runtime_row is None else {case.runtime_row.gpu_fact}
         is_set = any(getattr(case, name) is not None for name in BOARD_SETTINGS)
         is_idle_board = case.workload_row.names_board and case.device not in ("auto", "cpu", "cuda")
         names |= {"gpu"} if is_set or is_idle_board else set()
+    unknown = names.difference(EVERYTHING)
+    if unknown:
+        raise UnknownNameError("fact of a machine", min(unknown), EVERYTHING)
     return tuple(name for name in EVERYTHING if name in names)

@@ -11,9 +11,10 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.case.factors import BOARD_SETTINGS, SYNTHETIC, is_built_in
-from pybench.case.quantising import quantiser_of
+from pybench.case.quantising import quantiser_of, scheme_of
 from pybench.catalogue.packages import PACKAGES
 from pybench.catalogue.precisions import quantised_type
+from pybench.catalogue.quantisers import quantisers_to
 from pybench.catalogue.refusals import (
     refuse_file,
     refuse_mode,
@@ -24,13 +25,14 @@ from pybench.catalogue.refusals import (
 )
 from pybench.errors import UnsupportedError
 from pybench.machine.facts import Facts
+from pybench.recipe import packages_of
 
 Reason = tuple[str, str]
 
 
 def unsupported(case: Case, facts: Facts) -> Reason | None:
     """None when the case can run here, else a short stable code and a sentence with what to do."""
-    for rule in (_packages, _runtime, _training, _provider, _device, _precision, _transfer, _path, _settings):
+    for rule in (_packages, _runtime, _training, _provider, _device, _precision, _transfer, _settings):
         try:
             reason = rule(case, facts)
         except UnsupportedError as error:
@@ -58,23 +60,11 @@ def platform_of(case: Case, facts: Facts) -> str | None:
 
 
 def _packages(case: Case, facts: Facts) -> Reason | None:
-    row = case.runtime_row
-    needed = [*(() if row is None else row.needs), *case.workload_row.needs]
-    if row is not None and row.opens != "module":
-        if case.model and is_built_in("model", case.model):
-            needed += ["torch", "onnx", "onnxscript"]
-        if row.opens == "engine" or case.precision not in ("fp32", "tf32"):
-            needed.append("onnx")
-        if quantised_type(case.precision):
-            needed.append("onnxruntime")  # ranges are found with it, whatever runs the result
-            needed += ["modelopt"] if case.quantiser == "modelopt" else []
-    for name in needed:
-        if not facts[name]["available"]:
-            return (
-                f"no_{name}",
-                f"{name} cannot be used here ({facts[name]['why']}); {PACKAGES[name].install}",
-            )
-    return None
+    """Whether everything is installed that runs the case and makes what it opens."""
+    missing = next((name for name in packages_of(case) if not facts[name]["available"]), None)
+    if missing is None:
+        return None
+    return f"no_{missing}", f"{missing} cannot be used here ({facts[missing]['why']}); {PACKAGES[missing].install}"
 
 
 def _runtime(case: Case, facts: Facts) -> Reason | None:
@@ -96,11 +86,11 @@ def _provider(case: Case, facts: Facts) -> Reason | None:
         return None
     refuse_provider(row, case.provider, case.device, facts[row.needs[0]].get("providers", []))
     backend = row.backend(case.provider, has_gpu=True)
-    own = row.ranges != "symmetric" and quantiser_of(case) == row.quantiser
-    if backend is not None and backend.symmetric_ranges and own and quantised_type(case.precision):
+    kind = quantised_type(case.precision)
+    if backend is not None and backend.symmetric_ranges and kind is not None and scheme_of(case) != "symmetric":
         return "ranges_not_symmetric", (
-            f"{backend.called} takes symmetric ranges only, and those of {row.quantiser} are not; "
-            "use quantiser: pybench or modelopt"
+            f"{backend.called} takes symmetric ranges only, and those of {quantiser_of(case).name} are not; "
+            f"use quantiser: {' or '.join(quantisers_to(kind))}"
         )
     return None
 
@@ -110,8 +100,6 @@ def _training(case: Case, facts: Facts) -> Reason | None:
     row = case.model_row
     if case.checkpoint != SYNTHETIC or (row is not None and row.trains_on_cpu):
         return None
-    if not facts["torch"]["available"]:
-        return "no_torch", f"torch trains {case.model} ({facts['torch']['why']}); {PACKAGES['torch'].install}"
     if not facts["torch"].get("cuda_devices"):
         return "no_gpu", f"training {case.model} on {SYNTHETIC} needs a GPU; or give `checkpoint` a file of weights"
     return None
@@ -152,13 +140,6 @@ def _transfer(case: Case, facts: Facts) -> Reason | None:
     if case.transfers and case.runtime_row is not None:
         refuse_transfers(case.runtime_row, has_gpu=bool(_gpus_allowed(case, facts)))
     return None
-
-
-def _path(case: Case, facts: Facts) -> Reason | None:
-    if case.path not in ("hf", "rust", "go_rust") or facts[case.path]["available"]:
-        return None
-    why = facts[case.path]["why"]
-    return f"no_{case.path}", f"the path {case.path} is not available ({why}); {PACKAGES[case.path].install}"
 
 
 def _settings(case: Case, facts: Facts) -> Reason | None:

@@ -14,10 +14,7 @@ from typing import Any
 from pybench.case import Case
 from pybench.case.factors import (
     BOARD_SETTINGS,
-    CALIBRATIONS,
-    CALIBRATIONS_OF,
     FACTORS,
-    QAT,
     QUANTISING_FACTORS,
     SYNTHETIC,
     is_built_in,
@@ -26,6 +23,7 @@ from pybench.case.idle import idle_factors
 from pybench.case.quantising import default_quantiser
 from pybench.catalogue.models import MODELS
 from pybench.catalogue.precisions import quantised_type
+from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
 from pybench.catalogue.runtimes import RUNTIME_FACTORS, takers_of
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup, Workload
 from pybench.errors import Problem
@@ -180,31 +178,30 @@ class CaseBuilder:
         if not WORKLOADS[workload].uses("quantising") or claimed is None:
             return
         default = default_quantiser(_value(settings, "runtime"), _value(settings, "provider"))
-        quantiser = _value(settings, "quantiser") or default
-        calibration, known = _value(settings, "calibration"), CALIBRATIONS_OF.get(quantiser, CALIBRATIONS)
+        row = QUANTISERS[_value(settings, "quantiser") or default]
+        calibration = _value(settings, "calibration")
         path = next(settings[name].path for name in ("quantiser", "calibration", "precision") if name in settings)
-        if calibration not in known:
-            what = f"the quantiser {quantiser} knows no calibration by {calibration}"
-            self._say(path, what, f"it knows {', '.join(known)}; pybench knows all")
-        if (quantiser, claimed) == ("onnxruntime", "fp8") and default != quantiser:  # else fp8 is unsupported anyway
-            what = "the quantiser onnxruntime has one scale for all channels of an fp8 weight, and is not offered"
-            self._say(path, what, "take pybench or modelopt")
-        if quantiser == QAT:
-            self._check_training(settings, path, claimed)
+        if calibration not in row.calibrations and not row.trains:
+            what = f"the quantiser {row.name} knows no calibration by {calibration}"
+            self._say(path, what, f"it knows {', '.join(row.calibrations)}; {USUAL.name} knows all")
+        if claimed not in row.types and row.name != default:  # else the runtime does not execute the type either
+            what = f"the quantiser {row.name} does not round to {claimed}: {row.why_not}"
+            self._say(path, what, f"take {' or '.join(quantisers_to(claimed))}")
+        if _value(settings, "keep_fp32") is not None and not row.keeps_nodes:
+            what = f"the quantiser {row.name} rounds every convolution and linear layer, and takes no `keep_fp32`"
+            self._say(settings["keep_fp32"].path, what, f"take {' or '.join(quantisers_to(claimed))}")
+        if row.trains:
+            self._check_training(settings, path, row)
 
-    def _check_training(self, settings: dict[str, Setting], path: Path, claimed: str) -> None:
-        """Whether the quantiser qat can train the model on, and knows what is asked of it."""
+    def _check_training(self, settings: dict[str, Setting], path: Path, quantiser: Quantiser) -> None:
+        """Whether a quantiser that trains has what it would train the model on."""
         model, checkpoint = _value(settings, "model"), _value(settings, "checkpoint")
         row = MODELS.get(model)
         has_data = checkpoint is None and row is not None and row.trained_on is not None
         if model is not None and checkpoint != SYNTHETIC and not has_data:
             hint = f"`checkpoint: {SYNTHETIC}` with one of {_TRAINABLE_MODELS}; or export a model of your own by torch"
-            self._say(path, f"the quantiser {QAT} trains weights on, and has no data for those of {model}", hint)
-        if claimed != "int8":
-            self._say(path, f"the quantiser {QAT} rounds to int8, not to {claimed}", "take pybench or modelopt")
-        if _value(settings, "keep_fp32") is not None:
-            what = f"the quantiser {QAT} rounds every convolution and linear layer, and takes no `keep_fp32`"
-            self._say(settings["keep_fp32"].path, what, "take pybench")
+            what = f"the quantiser {quantiser.name} trains weights on, and has no data for those of {model}"
+            self._say(path, what, hint)
 
     def _case(self, settings: dict[str, Setting]) -> Case | None:
         values = {name: setting.value for name, setting in settings.items() if name in FACTORS}

@@ -30,12 +30,6 @@ from pybench.precision.execution import Feed, open_model
 from pybench.precision.network import Network
 from pybench.precision.placement import calibrated_tensors
 
-METHODS = {
-    "minmax": "largest magnitude",
-    "moving-average": "moving average of the batches' largest magnitudes, constant 0.1",
-    "percentile": "99.999th percentile of magnitudes, 2048 bins",
-    "entropy": "Kullback-Leibler divergence, 2048 bins, 128 levels",
-}
 AVERAGING = 0.1  # of a batch in the average; torch's 0.01 would be all first batch, at ten batches
 PERCENTILE = 99.999
 BINS = 2048

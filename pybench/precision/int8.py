@@ -26,6 +26,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as errors
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
+from pybench.catalogue.quantisers import QUANTISERS
 from pybench.errors import InputError
 from pybench.onnx_file.graph import Graph, read_graph
 from pybench.onnx_file.products import MULTIPLYING, QUANTISE
@@ -33,10 +34,7 @@ from pybench.precision.audit import quantised_nodes
 from pybench.precision.execution import Feed
 from pybench.precision.network import Network, open_network
 
-METHODS = {
-    "minmax": CalibrationMethod.MinMax,
-    "percentile": CalibrationMethod.Percentile,
-}
+METHODS = QUANTISERS["onnxruntime"].calibrations
 
 # What the quantiser and the runs that it makes raise for a file or an input that they cannot take.
 _REFUSALS = (
@@ -87,7 +85,7 @@ def quantise(
             quantize_static(
                 prepared, destination, _Feeds(feeds), quant_format=QuantFormat.QDQ, per_channel=True,
                 activation_type=QuantType.QInt8 if symmetric else QuantType.QUInt8, weight_type=QuantType.QInt8,
-                calibrate_method=METHODS[method], nodes_to_exclude=kept,
+                calibrate_method=CalibrationMethod[METHODS[method]], nodes_to_exclude=kept,
                 # Stride 1: a batch's activations are dropped before the next one runs.
                 extra_options=options,
             )  # fmt: skip

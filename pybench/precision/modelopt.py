@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from pybench.catalogue.precisions import floating_type, quantised_type
+from pybench.catalogue.quantisers import QUANTISERS
 from pybench.errors import InputError, UnsupportedError
 from pybench.onnx_file.products import MULTIPLYING
 from pybench.precision.conversion import matching_nodes
@@ -40,7 +41,7 @@ from pybench.precision.int8 import require_finite_scales, require_unquantised
 from pybench.precision.network import open_network
 
 VERSION = "0.47.0"
-METHODS = {"minmax": "max", "entropy": "entropy"}
+METHODS = QUANTISERS["modelopt"].calibrations
 LOCK = Path(__file__).with_name("modelopt.lock")
 SCRIPT = Path(__file__).with_name("modelopt_process.py")
 COMPLETE = "complete"  # written last into an environment

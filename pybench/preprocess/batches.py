@@ -14,13 +14,13 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from pybench.catalogue.code import named_code
+from pybench.catalogue.paths import PATHS
 from pybench.errors import UsageError
 from pybench.preprocess.corpus import Corpus
 from pybench.preprocess.packing import Batch, Document, RaggedBatch, pack, pack_ragged
 from pybench.preprocess.stream import InProcessStream, SlotStream
 from pybench.preprocess.vocabulary import vocabulary_size
-
-PATHS = ("none", "python", "hf", "rust", "go_rust")
 
 
 class Encoder(Protocol):
@@ -90,19 +90,11 @@ def _check(batch: int, seq_len: int, threads: int, epochs: int) -> None:
 
 
 def _open_encoder(path: str, tokenizer: Path) -> Encoder:
-    if path == "python":
-        from pybench.preprocess import python_bpe
-
-        return python_bpe.PythonEncoder(tokenizer)
-    if path == "hf":
-        from pybench.preprocess import hf
-
-        return hf.HfEncoder(tokenizer)
-    if path == "rust":
-        from pybench.preprocess import rust
-
-        return rust.RustEncoder(tokenizer)
-    raise UsageError(f"no path {path!r}", hint=f"the paths are {', '.join(PATHS)}")
+    row = PATHS.get(path)
+    if row is None or row.encoder is None:
+        raise UsageError(f"no path {path!r}", hint=f"the paths are {', '.join(PATHS)}")
+    encoder: Encoder = named_code(row.encoder)(tokenizer)
+    return encoder
 
 
 def _repeat(encoder: Encoder, corpus: Corpus, epochs: int) -> Iterator[Document]:

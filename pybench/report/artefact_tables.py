@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from pybench.catalogue.kinds import KINDS
 from pybench.dataset import Artefact, Dataset
 from pybench.report.tables import Cell, Column, Table, number_cell, text_cell
 from pybench.units import MEGA
 
-_ORDER = ("checkpoint", "onnx", "onnx-converted", "calibration", "onnx-quantised", "engine")
+_ORDER = tuple(KINDS)
 _NOTES = (
     "Time: from the begin of parsing to the engine where TensorRT built one, else the whole process.",
     "GPU energy: of the board in that time.",

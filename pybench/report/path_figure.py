@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pybench.analysis import Analysis
 from pybench.analysis.path_costs import INDIFFERENT, PathCost
 from pybench.case import Case
-from pybench.case.factors import PATHS
+from pybench.catalogue.paths import PATHS
 from pybench.report.canvas import GREY, WIDTH_INCH, Picture, log_scale, pick, picture, plain_log_ticks
 from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_estimate
@@ -67,7 +67,9 @@ def _panels(costs: Sequence[PathCost]) -> list[tuple[str, list[PathCost]]]:
     grouped: dict[str, list[PathCost]] = {}
     for cost in costs:
         grouped.setdefault(_title(cost.setting, factors), []).append(cost)
-    return [(title, sorted(members, key=lambda cost: PATHS.index(cost.path))) for title, members in grouped.items()]
+    return [
+        (title, sorted(members, key=lambda cost: tuple(PATHS).index(cost.path))) for title, members in grouped.items()
+    ]
 
 
 def _title(case: Case, factors: Sequence[str]) -> str:
@@ -81,7 +83,7 @@ def _draw_panel(axes: Axes, title: str, members: Sequence[PathCost]) -> None:
     axes.axhspan(1 - INDIFFERENT, 1 + INDIFFERENT, color=_SHADE, zorder=0)
     axes.axhline(1, color=GREY, linewidth=0.8)
     for position, cost in enumerate(members):
-        colour, marker = pick(PATHS.index(cost.path) - 1)
+        colour, marker = pick(tuple(PATHS).index(cost.path) - 1)
         shift = 1 + _SPREAD * (position - (len(members) - 1) / 2)
         places = [size.model_bytes / MEGA * shift for size in cost.sizes]
         values = [size.relative.value for size in cost.sizes]

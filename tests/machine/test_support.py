@@ -10,6 +10,7 @@ import pytest
 from pybench import machine
 from pybench.case import Case
 from pybench.catalogue.runtimes import RUNTIMES
+from pybench.errors import UnknownNameError
 from pybench.machine.support import gpus_of
 from pybench.recipe import in_making_order, recipes_of
 
@@ -330,3 +331,15 @@ def test_doctor_names_the_version_and_the_gpus_that_engines_run_on(replies: dict
         "TensorRT 11.4.0.106", "cuda-bindings 13.5.0", "a GPU GPU-1, compute capability 9.0",
     ]  # fmt: skip
     assert findings["quantiser: modelopt"].detail.startswith("/usr/bin/uv")
+
+
+def test_a_fact_that_nobody_can_tell_is_an_error() -> None:
+    with pytest.raises(UnknownNameError, match="no fact of a machine 'torhc'"):
+        machine.ask(["machine", "torhc"])
+
+
+def test_what_compares_outputs_of_an_artefact_has_to_be_installed_before_it_is_made() -> None:
+    facts = {**SERVER, "onnxruntime": BARE["onnxruntime"]}
+    reason = machine.unsupported(ENGINE.with_factors(model="own.onnx"), facts)
+    assert reason is not None
+    assert reason[0] == "no_onnxruntime"

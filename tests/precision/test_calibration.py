@@ -8,6 +8,7 @@ import onnx
 import pytest
 from onnx import helper
 
+from pybench.catalogue.quantisers import USUAL
 from pybench.errors import InputError
 from pybench.precision import calibration
 from pybench.precision.calibration import BINS, digest, entropy_cut, find_ranges, percentile_cut
@@ -115,7 +116,7 @@ def test_a_tensor_of_zeros_has_the_range_zero() -> None:
     assert entropy_cut(np.zeros(BINS, np.int64), 0.0) == 0
     nodes = [helper.make_node("Conv", ["x", "w"], ["y"], "only")]
     made = graphs.model(nodes, {"x": [1, 1, 2, 2]}, {"y": [1, 1, 2, 2]}, {"w": np.ones((1, 1, 1, 1), np.float32)})
-    for method in calibration.METHODS:
+    for method in USUAL.calibrations:
         assert find_ranges(as_network(made), [{"x": np.zeros((1, 1, 2, 2), np.float32)}], method).amax == {"x": 0}
 
 

@@ -8,20 +8,13 @@ from pathlib import Path
 import pytest
 
 from pybench.case import Case
-from pybench.case.factors import CALIBRATIONS_OF
 from pybench.errors import UnsupportedError
-from pybench.precision import int8, modelopt
+from pybench.precision import modelopt
 from pybench.precision.audit import audit_onnx
 from tests.precision import graphs
 from tests.support.making import artefacts_of
 
 pytestmark = pytest.mark.process  # a stand-in for uv
-
-
-def test_a_plan_knows_what_each_quantiser_can_calibrate() -> None:
-    assert {"onnxruntime": set(int8.METHODS), "modelopt": set(modelopt.METHODS)} == {
-        name: set(known) for name, known in CALIBRATIONS_OF.items()
-    }
 
 
 MADE = (modelopt.folder_of_environment() / modelopt.COMPLETE).exists()

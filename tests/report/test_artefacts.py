@@ -18,10 +18,9 @@ from pybench.storage import write_json
 from pybench.workloads.result import Measured
 from tests.support.campaigns import CampaignBuilder, typical_cases
 
-ONNX = Recipe("onnx", "model.onnx", (("model", "resnet50"), ("checkpoint_sha256", "f" * 64), ("seed", 0)))
+ONNX = Recipe("onnx", (("model", "resnet50"), ("checkpoint_sha256", "f" * 64), ("seed", 0)))
 ENGINE = Recipe(
     "engine",
-    "model.engine",
     (("model", "resnet50"), ("precision", "fp16"), ("workspace_bytes", None)),
     (("onnx", ONNX),),
 )

@@ -59,7 +59,7 @@ def test_a_users_checkpoint_becomes_an_onnx_file_of_its_weights_and_has_to_stay_
 
 
 # Without any parameter its maker crashes in a moment, and trains nothing.
-BROKEN = Recipe("onnx-quantised", "model.onnx", ())
+BROKEN = Recipe("onnx-quantised", ())
 
 
 @pytest.fixture

@@ -13,26 +13,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pybench.catalogue.kinds import KINDS
 from pybench.errors import UnsupportedError
 from pybench.workloads.making.order import Order
 from pybench.workloads.result import Measured, Result
-
-_MODULES = {  # kind -> module
-    "checkpoint": "checkpoint",
-    "onnx": "onnx",
-    "onnx-converted": "converted",
-    "calibration": "calibration",
-    "onnx-quantised": "quantised",
-    "engine": "engine",
-}
 
 
 def make(recipe: Mapping[str, Any], inputs: Mapping[str, Path], files: Mapping[str, Path], folder: Path) -> Result:
     """Writes `folder / recipe["file"]`. See `pybench.workloads.make`."""
     kind, path = recipe["kind"], folder / recipe["file"]
-    if kind not in _MODULES:
+    if kind not in KINDS:
         raise UnsupportedError(f"no artefact of the kind {kind}", code="no_such_artefact")
-    maker = importlib.import_module(f"{__name__}.{_MODULES[kind]}")
+    maker = importlib.import_module(KINDS[kind].module)
     result: Result = maker.make(Order(kind, recipe["parameters"], inputs, files), path)
     result.labels = {"device": "cpu", **result.labels, "kind": kind}
     result.metrics["model_bytes"] = Measured(value=float(path.stat().st_size), method="size of the file")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from pybench.catalogue.quantisers import USUAL
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.workloads.making.order import Order
 from pybench.workloads.making.samples import CalibrationSamples
@@ -16,7 +17,7 @@ SCHEMA_VERSION = 1
 
 def make(order: Order, path: Path) -> Result:
     """Writes {schema_version, rule, calibration, amax}; a file that is quantised already has no ranges to find."""
-    from pybench.precision.calibration import METHODS, find_ranges
+    from pybench.precision.calibration import find_ranges
     from pybench.precision.network import open_network
 
     parameters, source = order.parameters, order.needed("onnx", "model")
@@ -27,8 +28,10 @@ def make(order: Order, path: Path) -> Result:
     samples = CalibrationSamples.of_file(source, parameters, order.files)
     ranges = find_ranges(open_network(source), samples, parameters["calibration"])
     calibration = samples.record(ranges.method, ranges.sha256)
-    _write(path, {"rule": METHODS[ranges.method], "calibration": calibration, "amax": ranges.amax})
-    return Result(labels={"calibration": calibration, "rule": METHODS[ranges.method], "tensors": len(ranges.amax)})
+    _write(path, {"rule": USUAL.calibrations[ranges.method], "calibration": calibration, "amax": ranges.amax})
+    return Result(
+        labels={"calibration": calibration, "rule": USUAL.calibrations[ranges.method], "tensors": len(ranges.amax)}
+    )
 
 
 def _write(path: Path, content: dict[str, object]) -> None:

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pybench.case.factors import QAT
 from pybench.catalogue.cautions import Caution
+from pybench.catalogue.code import named_code
 from pybench.catalogue.precisions import floating_type, quantised_type
+from pybench.catalogue.quantisers import QUANTISERS, Quantiser, quantisers_to
 from pybench.errors import UnsupportedError
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
@@ -31,22 +32,34 @@ from pybench.workloads.result import Result, Verdict
 def make(order: Order, path: Path) -> Result:
     """Writes the quantised file."""
     parameters, source = order.parameters, order.needed("onnx", "model")
-    precision, quantiser = parameters["precision"], parameters["quantiser"]
+    precision, quantiser = parameters["precision"], QUANTISERS[parameters["quantiser"]]
     if audit_onnx(source, "fp32").facts["quantize_linear_nodes"]:
         return _keep_quantised(source, path, precision)
     require_fp32(source)
     samples = CalibrationSamples.of_file(source, {"calibration_images": COMPARED_SAMPLES, **parameters}, order.files)
-    quantise = {"pybench": _by_pybench, "onnxruntime": _by_onnxruntime, "modelopt": _by_modelopt, QAT: _by_training}[
-        quantiser
-    ]
-    calibration, labels = quantise(order, source, path, samples)
-    labels = {"calibration": calibration, "quantiser": quantiser, "scheme": parameters["scheme"], **labels}
+    _refuse(quantiser, str(quantised_type(precision)), parameters.get("calibration"))
+    calibration, labels = named_code(quantiser.make)(order, source, path, samples)
+    labels = {"calibration": calibration, "quantiser": quantiser.name, "scheme": parameters["scheme"], **labels}
     result = Result(labels=labels)
     judge_agreement(result, source, path, precision, samples)
     return _audited(result, path, precision, calibration_cautions({CALIBRATION_KEY: json.dumps(calibration)}))
 
 
-def _by_pybench(
+def _refuse(quantiser: Quantiser, kind: str, calibration: str | None) -> None:
+    """Raises UnsupportedError for a type or calibration that a quantiser does not have; a plan refuses most of them."""
+    if kind not in quantiser.types:
+        raise UnsupportedError(
+            f"the quantiser {quantiser.name} does not round to {kind}: {quantiser.why_not}",
+            code="no_quantiser", hint=f"use quantiser: {' or '.join(quantisers_to(kind))}",
+        )  # fmt: skip
+    if calibration not in quantiser.calibrations and not quantiser.trains:
+        raise UnsupportedError(
+            f"the quantiser {quantiser.name} knows no calibration by {calibration}",
+            code="no_calibration", hint=f"it knows {', '.join(quantiser.calibrations)}",
+        )  # fmt: skip
+
+
+def by_pybench(
     order: Order, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.precision.network import open_network
@@ -62,7 +75,7 @@ def _by_pybench(
     return stored["calibration"], {"kept": kept, "activations_quantised": len(placement.readers)}
 
 
-def _by_onnxruntime(
+def by_onnxruntime(
     order: Order, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.precision import int8
@@ -72,16 +85,6 @@ def _by_onnxruntime(
 
     parameters = order.parameters
     floating = floating_type(parameters["precision"])
-    if quantised_type(parameters["precision"]) != "int8":
-        raise UnsupportedError(
-            "onnxruntime's quantiser makes no fp8 that is worth measuring: one scale for all channels of a weight",
-            code="no_quantiser", hint="use quantiser: pybench or modelopt",
-        )  # fmt: skip
-    if parameters["calibration"] not in int8.METHODS:
-        raise UnsupportedError(
-            f"onnxruntime's quantiser knows no calibration by {parameters['calibration']}",
-            code="no_calibration", hint=f"it knows {', '.join(int8.METHODS)}",
-        )  # fmt: skip
     excluded = matching_nodes(open_network(source), parameters["keep_fp32"]) if parameters["keep_fp32"] else set()
     calibration = samples.record(parameters["calibration"], digest(samples))
     method, scheme = parameters["calibration"], parameters["scheme"]
@@ -93,7 +96,7 @@ def _by_onnxruntime(
     return calibration, {"kept": dict.fromkeys(kept, "keep_fp32")}
 
 
-def _by_modelopt(
+def by_modelopt(
     order: Order, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.precision import modelopt
@@ -110,7 +113,7 @@ def _by_modelopt(
     return calibration, done
 
 
-def _by_training(
+def by_training(
     order: Order, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.precision.conversion import convert

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cases need made beforehand: a row for each kind of artefact, in the order in which they build on each other.
+
+Which of them a case needs is `pybench.recipe`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybench.catalogue.rows import Rows
+from pybench.catalogue.runtimes import BUILD_FACTORS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtefactKind:
+    """One kind of artefact.
+
+    name: as recipes name it
+    meaning: what it is
+    file: what its making leaves in its folder
+    module: where its `make(order, path) -> Result` is
+    needs: packages that its making needs, on the machine that runs the case
+    title: the parameters of a recipe that a line for people shows, where they have a value
+    """
+
+    name: str
+    meaning: str
+    file: str
+    module: str
+    needs: tuple[str, ...]
+    title: tuple[str, ...]
+
+
+_ONNX_FILE = "model.onnx"
+_RANGES = ("calibration", "calibration_images", "images")
+
+_ROWS = (
+    ArtefactKind(
+        name="checkpoint",
+        meaning="weights, trained here",
+        file="weights.pt",
+        module="pybench.workloads.making.checkpoint",
+        needs=("torch",),
+        title=("model", "trained_on", "images"),
+    ),
+    ArtefactKind(
+        name="onnx",
+        meaning="a built-in model in FP32, exported from torch",
+        file=_ONNX_FILE,
+        module="pybench.workloads.making.onnx",
+        needs=("torch", "onnx", "onnxscript"),
+        title=("model",),
+    ),
+    ArtefactKind(
+        name="onnx-converted",
+        meaning="an ONNX file in FP16 or BF16",
+        file=_ONNX_FILE,
+        module="pybench.workloads.making.converted",
+        needs=("onnx", "onnxruntime"),  # which compares its outputs with those in FP32, as of the following kinds
+        title=("model", "precision", "keep_fp32"),
+    ),
+    ArtefactKind(
+        name="calibration",
+        meaning="ranges of a graph's tensors, on samples",
+        file="ranges.json",
+        module="pybench.workloads.making.calibration",
+        needs=("onnx", "onnxruntime"),
+        title=("model", *_RANGES),
+    ),
+    ArtefactKind(
+        name="onnx-quantised",
+        meaning="an ONNX file with the rounding of int8 or fp8",
+        file=_ONNX_FILE,
+        module="pybench.workloads.making.quantised",
+        needs=("onnx", "onnxruntime"),
+        title=("model", "precision", "quantiser", "scheme", *_RANGES, "keep_fp32"),
+    ),
+    ArtefactKind(
+        name="engine",
+        meaning="what TensorRT builds of an ONNX file, for one kind of GPU",
+        file="model.engine",
+        module="pybench.workloads.making.engine",
+        needs=("onnx", "onnxruntime"),
+        title=("model", "precision", "batch", "seq_len", *BUILD_FACTORS, "platform"),
+    ),
+)
+
+KINDS = Rows("kind of artefact", _ROWS)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What puts the rounding to int8 or fp8 into a graph: a row for each quantiser. The first works for every runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pybench.catalogue.rows import Rows
+
+Scheme = Literal["symmetric", "asymmetric"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantiser:
+    """One quantiser.
+
+    name: as plans name it
+    make: `module:name` of what writes the quantised file
+    calibrations: how it chooses ranges: a plan's word -> its own word, or what that does
+    types: what it rounds to
+    why_not: why it rounds to no other type
+    schemes: the ranges that it makes: `asymmetric` ones have a zero point
+    needs: packages besides those that every quantised file needs
+    from_ranges: it works from ranges that were found before; else it finds them by itself
+    trains: it finds them while it trains the weights on, so that a plan chooses no calibration
+    keeps_nodes: whether it takes `keep_fp32`
+    """
+
+    name: str
+    make: str
+    calibrations: Mapping[str, str]
+    types: tuple[str, ...] = ("int8", "fp8")
+    why_not: str = ""
+    schemes: tuple[Scheme, ...] = ("symmetric",)
+    needs: tuple[str, ...] = ()
+    from_ranges: bool = False
+    trains: bool = False
+    keeps_nodes: bool = True
+
+
+_ROWS = (
+    Quantiser(
+        name="pybench",
+        make="pybench.workloads.making.quantised:by_pybench",
+        calibrations={
+            "minmax": "largest magnitude",
+            "entropy": "Kullback-Leibler divergence, 2048 bins, 128 levels",
+            "percentile": "99.999th percentile of magnitudes, 2048 bins",
+            "moving-average": "moving average of the batches' largest magnitudes, constant 0.1",
+        },
+        from_ranges=True,
+    ),
+    Quantiser(
+        name="onnxruntime",
+        make="pybench.workloads.making.quantised:by_onnxruntime",
+        calibrations={"minmax": "MinMax", "percentile": "Percentile"},
+        types=("int8",),
+        why_not="it has one scale for all channels of an fp8 weight",
+        schemes=("symmetric", "asymmetric"),
+    ),
+    Quantiser(
+        name="modelopt",
+        make="pybench.workloads.making.quantised:by_modelopt",
+        calibrations={"minmax": "max", "entropy": "entropy"},
+        needs=("modelopt",),
+    ),
+    Quantiser(
+        name="qat",
+        make="pybench.workloads.making.quantised:by_training",
+        calibrations={},
+        types=("int8",),
+        why_not="it trains with the rounding of int8",
+        needs=("torch", "onnxscript"),
+        trains=True,
+        keeps_nodes=False,
+    ),
+)
+
+QUANTISERS = Rows("quantiser", _ROWS)
+USUAL = _ROWS[0]
+CALIBRATIONS = tuple(USUAL.calibrations)
+
+
+def quantisers_to(kind: str, scheme: Scheme = "symmetric") -> tuple[str, ...]:
+    """Names of those that any model can be quantised with, to a type, with ranges of this scheme alone."""
+    return tuple(row.name for row in _ROWS if kind in row.types and row.schemes == (scheme,) and not row.trains)
