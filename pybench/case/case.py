@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pybench.case.factors import FACTORS
+from pybench.case.factors import FACTORS, Factors
 from pybench.catalogue.models import MODELS, Model
 from pybench.catalogue.runtimes import RUNTIMES, Runtime
 from pybench.catalogue.workloads import WORKLOADS, Workload
@@ -25,54 +25,12 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """Every factor fixed. Field names and defaults are those of `FACTORS` (a test holds them together).
+class Case(Factors):
+    """Every factor fixed.
 
     `sources`: (factor, sha256 of the content) for every factor that names a file of the user's.
     """
 
-    workload: str
-    model: str | None = None
-    checkpoint: str | None = None
-    runtime: str | None = None
-    precision: str = "fp32"
-    keep_fp32: str | None = None
-    quantiser: str | None = None
-    calibration: str = "minmax"
-    calibration_images: int = 100
-    workspace_bytes: int | None = None
-    optimisation_level: int = 3
-    aux_streams: int = 0
-    build: int = 1
-    launch: str = "graph"
-    provider: str | None = None
-    compile_mode: str = "default"
-    batch: int = 1
-    seq_len: int = 128
-    path: str = "none"
-    fed: bool = False
-    tokenizer: str = "tok32k"
-    corpus: str = "python-stdlib"
-    corpus_limit_bytes: int | None = None
-    corpus_field: str = "text"
-    images: str | None = None
-    image_limit: int | None = None
-    transfers: bool = False
-    arrivals: str = "closed"
-    arrival_rate_per_s: float | None = None
-    transfer_bytes: int = 67108864
-    pinned: bool = False
-    non_blocking: bool = False
-    threads: int | None = None
-    affinity: str | None = None
-    device: str = "auto"
-    power_limit_w: int | None = None
-    sm_clock_mhz: int | None = None
-    memory_clock_mhz: int | None = None
-    warmup_iterations: int = 10
-    iterations: int = 100
-    energy_window_s: float = 0.0
-    idle_window_s: float = 0.5
     sources: tuple[tuple[str, str], ...] = ()
 
     def factors(self) -> dict[str, Any]:
@@ -155,9 +113,3 @@ def case_from_json(stored: Mapping[str, Any]) -> Case:
     if "case_id" in stored and stored["case_id"] != case.id:
         raise ValueError(f"case_id {stored['case_id'][:12]} does not fit its factors ({case.id[:12]})")
     return case
-
-
-def field_defaults() -> dict[str, Any]:
-    """Defaults of `Case`'s own fields, for the test that compares them with `FACTORS`."""
-    blank = asdict(Case(workload="noop"))
-    return {field.name: blank[field.name] for field in fields(Case) if field.name not in ("workload", "sources")}

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The closed list of factors, `FACTORS`, and the values that they take.
+"""The closed list of factors: what a plan may set.
 
-Plans, run directories, tables and the JSON Schema all come from it; `pybench.case` fixes one value of each.
+`Factors` defines each of them once, with its type, default and meaning; a case is made of it. `FACTORS` is the same
+list as data. Plans, run directories, tables and the JSON Schema come from it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
 
+from pybench.case import idle
+from pybench.case.idle import Idle, outside_its_runtimes
 from pybench.catalogue.models import MODELS
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS
@@ -16,16 +20,20 @@ from pybench.catalogue.quantisers import CALIBRATIONS, QUANTISERS
 from pybench.catalogue.runtimes import COMPILE_MODES, PROVIDERS, RUNTIMES
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup
 
+if TYPE_CHECKING:
+    from pybench.case.case import Case
+
 SYNTHETIC = "synthetic-100"  # a generated set of images: docs/method/accuracy.md
 ARRIVALS = ("closed", "fixed", "poisson")
 LAUNCHES = ("graph", "enqueue")
 
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
+TextForm = Literal["word", "pattern", "cpus", "device"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """One factor: what a plan may set.
+    """One factor.
 
     name: as plans name it
     kind: which values it takes; a `file` is a built-in name from `choices`, or else a path
@@ -35,8 +43,12 @@ class Factor:
     group: it means something for the workloads that take this group; elsewhere setting it is a plan error
     choices: the values of a `choice`, and the built-in names of a `file`
     minimum, maximum: of a number
+    form: of a `text`: any word, a regular expression, CPUs as taskset writes them, or a device
+    hint: what helps to choose a value, where the range alone does not
     protocol: it says how a case is measured rather than what; such factors belong into a plan's `defaults`, and tables
         show them only where they vary
+    idle: when it changes nothing about a case because of another factor; a plan then resets it to its default
+    follows: where a contrast fixes one of these factors, two cases may differ in this one if it is idle in one of them
     """
 
     name: str
@@ -47,8 +59,12 @@ class Factor:
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
+    form: TextForm = "word"
+    hint: str | None = None
     protocol: bool = False
     absent: str = ""
+    idle: Idle | None = None
+    follows: tuple[str, ...] = ()
 
     @property
     def workloads(self) -> frozenset[str]:
@@ -56,62 +72,103 @@ class Factor:
         return frozenset(name for name, workload in WORKLOADS.items() if workload.uses(self.group))
 
 
-_LIST = (
-    Factor("workload", "choice", None, "what is measured", choices=tuple(WORKLOADS)),
-    Factor(
-        "model",
+def factor(kind: FactorKind, default: Any, meaning: str, group: FactorGroup = "run", **facts: Any) -> Any:
+    """A field of `Factors`. `facts`: further fields of its `Factor`."""
+    return field(default=default, metadata={"kind": kind, "meaning": meaning, "group": group, **facts})
+
+
+def runtime_factor(
+    name: str,
+    kind: FactorKind,
+    default: Any,
+    meaning: str,
+    group: FactorGroup = "runtime",
+    follows: tuple[str, ...] = ("runtime",),
+    **facts: Any,
+) -> Any:
+    """A field of `Factors` that only some runtimes have."""
+    return factor(kind, default, meaning, group, idle=outside_its_runtimes(name), follows=follows, **facts)
+
+
+def board_setting(meaning: str, unit: str) -> Any:
+    """A field of `Factors` that sets the board of a GPU."""
+    hint = f"in {unit}; `pybench doctor` says what the board takes, null leaves it alone"
+    facts: dict[str, Any] = {"idle": idle.NO_BOARD, "follows": ("device",), "hint": hint}
+    return factor("integer", None, meaning, "board", minimum=1, absent="unchanged", **facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factors:
+    """One value of each factor. The order is that of tables."""
+
+    workload: str = field(metadata={"kind": "choice", "meaning": "what is measured", "choices": tuple(WORKLOADS)})
+    model: str | None = factor(
         "file",
         None,
         "a built-in model, or the path of your own ONNX file",
         "model",
-        tuple(MODELS),
+        choices=tuple(MODELS),
         absent="no model",
-    ),
-    Factor(
-        "checkpoint",
+    )
+    checkpoint: str | None = factor(
         "file",
         None,
         "weights of a built-in model: a file of torch or safetensors, or `synthetic-100` to train them first",
         "model",
-        (SYNTHETIC,),
+        choices=(SYNTHETIC,),
         absent="random weights, or those that the model is trained to here",
-    ),
-    Factor("runtime", "choice", None, "what executes the model", "model", tuple(RUNTIMES)),
-    Factor("precision", "choice", "fp32", "the number types that the model computes in", "model", tuple(PRECISIONS)),
-    Factor(
-        "keep_fp32",
+        idle=idle.NOT_COMPUTED,
+    )
+    runtime: str | None = factor(
+        "choice", None, "what executes the model", "model", choices=tuple(RUNTIMES), idle=idle.NOT_EXECUTED
+    )
+    precision: str = factor(
+        "choice",
+        "fp32",
+        "the number types that the model computes in",
+        "model",
+        choices=tuple(PRECISIONS),
+        idle=idle.NOT_COMPUTED,
+    )
+    keep_fp32: str | None = factor(
         "text",
         None,
         "ONNX nodes that stay in FP32 in a lower precision: a regular expression that matches their whole names",
         "quantising",
+        form="pattern",
         absent="none",
-    ),
-    Factor(
-        "quantiser",
+        idle=idle.ALL_FP32,
+        follows=("precision",),
+    )
+    quantiser: str | None = factor(
         "choice",
         None,
         "which quantiser inserts the int8 or fp8 rounding; `qat`: fine-tune with INT8 rounding",
         "quantising",
-        tuple(QUANTISERS),
+        choices=tuple(QUANTISERS),
         absent="`pybench`, but `onnxruntime` for kernels of onnxruntime",
-    ),
-    Factor(
-        "calibration",
+        idle=idle.NOT_QUANTISED,
+        follows=("precision",),
+    )
+    calibration: str = factor(
         "choice",
         "minmax",
         "how the ranges of int8 and fp8 are chosen from samples",
         "quantising",
-        CALIBRATIONS,
-    ),
-    Factor(
-        "calibration_images",
+        choices=CALIBRATIONS,
+        idle=idle.NOT_CALIBRATED,
+        follows=("precision",),
+    )
+    calibration_images: int = factor(
         "integer",
         100,
         "how many samples the ranges of int8 and fp8 are chosen from",
         "quantising",
         minimum=1,
-    ),
-    Factor(
+        idle=idle.NOT_CALIBRATED,
+        follows=("precision",),
+    )
+    workspace_bytes: int | None = runtime_factor(
         "workspace_bytes",
         "integer",
         None,
@@ -119,8 +176,8 @@ _LIST = (
         "engine",
         minimum=1,
         absent="all memory of the GPU",
-    ),
-    Factor(
+    )
+    optimisation_level: int = runtime_factor(
         "optimisation_level",
         "integer",
         3,
@@ -128,9 +185,11 @@ _LIST = (
         "engine",
         minimum=1,
         maximum=5,
-    ),
-    Factor("aux_streams", "integer", 0, "CUDA streams that an engine may use besides its own", "engine", minimum=0),
-    Factor(
+    )
+    aux_streams: int = runtime_factor(
+        "aux_streams", "integer", 0, "CUDA streams that an engine may use besides its own", "engine", minimum=0
+    )
+    build: int = runtime_factor(
         "build",
         "integer",
         1,
@@ -138,166 +197,172 @@ _LIST = (
         "builds of one model differ",
         "engine",
         minimum=1,
-    ),
-    Factor(
+    )
+    launch: str = runtime_factor(
         "launch",
         "choice",
         "graph",
         "how a GPU gets the work of an iteration: as one captured CUDA graph, or kernel by kernel",
         "serving",
-        LAUNCHES,
-    ),
-    Factor(
+        follows=("runtime", "provider"),
+        choices=LAUNCHES,
+    )
+    provider: str | None = runtime_factor(
         "provider",
         "choice",
         None,
         "which execution provider onnxruntime uses",
-        "runtime",
-        PROVIDERS,
+        choices=PROVIDERS,
         absent="`cuda` if there is a GPU and the installed build supports it, else `cpu`",
-    ),
-    Factor("compile_mode", "choice", "default", "what torch-compile optimises for", "runtime", COMPILE_MODES),
-    Factor("batch", "integer", 1, "samples in an iteration", "model", minimum=1),
-    Factor("seq_len", "integer", 128, "tokens in a sample of a language model", "tokens", minimum=2),
-    Factor(
-        "path",
+    )
+    compile_mode: str = runtime_factor(
+        "compile_mode", "choice", "default", "what torch-compile optimises for", choices=COMPILE_MODES
+    )
+    batch: int = factor("integer", 1, "samples in an iteration", "model", minimum=1)
+    seq_len: int = factor("integer", 128, "tokens in a sample of a language model", "tokens", minimum=2)
+    path: str = factor(
         "choice",
         "none",
         "which tokenizer turns text into the model's token ids; `none`: the ids are random",
         "text",
-        tuple(PATHS),
-    ),
-    Factor(
-        "fed",
+        choices=tuple(PATHS),
+    )
+    fed: bool = factor(
         "boolean",
         False,
         "with path `none`: hand the random ids over batch by batch, as a path that reads text does",
         "feeding",
-    ),
-    Factor(
-        "tokenizer", "file", "tok32k", "the shipped vocabulary, or the path of a tokenizer.json", "text", ("tok32k",)
-    ),
-    Factor(
-        "corpus",
+        idle=idle.FED_ANYHOW,
+        follows=("path",),
+    )
+    tokenizer: str = factor(
+        "file",
+        "tok32k",
+        "the shipped vocabulary, or the path of a tokenizer.json",
+        "text",
+        choices=("tok32k",),
+        idle=idle.NOT_TOKENIZED,
+        follows=("path",),
+    )
+    corpus: str = factor(
         "file",
         "python-stdlib",
         "the text: the sources of Python's standard library, or a file or folder of text or .jsonl, plain or as "
         ".gz or .zst",
         "text",
-        ("python-stdlib",),
-    ),
-    Factor(
-        "corpus_limit_bytes",
+        choices=("python-stdlib",),
+        idle=idle.SYNTHETIC_IDS,
+        follows=("path",),
+    )
+    corpus_limit_bytes: int | None = factor(
         "integer",
         None,
         "read whole documents up to this many bytes",
         "text",
         minimum=1,
         absent="read all",
-    ),
-    Factor("corpus_field", "text", "text", "which field of a JSON line contains its text", "text"),
-    Factor(
-        "images",
+        idle=idle.SYNTHETIC_IDS,
+        follows=("path",),
+    )
+    corpus_field: str = factor(
+        "text",
+        "text",
+        "which field of a JSON line contains its text",
+        "text",
+        hint="as in `text`",
+        idle=idle.SYNTHETIC_IDS,
+        follows=("path",),
+    )
+    images: str | None = factor(
         "file",
         None,
         "labelled images: `digits` of scikit-learn, the generated `synthetic-100`, or a path (docs/user/plans.md)",
         "images",
-        ("digits", SYNTHETIC),
+        choices=("digits", SYNTHETIC),
         absent="those that the model was trained on here",
-    ),
-    Factor("image_limit", "integer", None, "judge at most this many images", "images", minimum=1, absent="all"),
-    Factor(
-        "transfers",
-        "boolean",
-        False,
-        "whether an iteration includes the copies to and from the device",
-        "serving",
-    ),
-    Factor(
-        "arrivals",
+        idle=idle.NO_IMAGES,
+        follows=("precision",),
+    )
+    image_limit: int | None = factor(
+        "integer", None, "judge at most this many images", "images", minimum=1, absent="all", idle=idle.NOT_JUDGED
+    )
+    transfers: bool = factor(
+        "boolean", False, "whether an iteration includes the copies to and from the device", "serving"
+    )
+    arrivals: str = factor(
         "choice",
         "closed",
         "`closed`: a new iteration begins as soon as an earlier one has ended; `fixed` and `poisson`: iterations "
         "arrive at a rate, and latency counts from the arrival",
         "serving",
-        ARRIVALS,
-    ),
-    Factor(
-        "arrival_rate_per_s",
+        choices=ARRIVALS,
+    )
+    arrival_rate_per_s: float | None = factor(
         "number",
         None,
         "how many iterations arrive in a second, where `arrivals` is not `closed`",
         "serving",
         minimum=0.001,
-    ),
-    Factor("transfer_bytes", "integer", 67108864, "bytes in a copy", "copying", minimum=1),
-    Factor("pinned", "boolean", False, "whether the copy is from page-locked memory", "copying"),
-    Factor("non_blocking", "boolean", False, "whether the copy is asynchronous", "copying"),
-    Factor(
-        "threads",
+        idle=idle.NO_ARRIVALS,
+        follows=("arrivals",),
+    )
+    transfer_bytes: int = factor("integer", 67108864, "bytes in a copy", "copying", minimum=1)
+    pinned: bool = factor("boolean", False, "whether the copy is from page-locked memory", "copying")
+    non_blocking: bool = factor("boolean", False, "whether the copy is asynchronous", "copying")
+    threads: int | None = factor(
         "integer",
         None,
         "CPU threads inside an operator",
         minimum=1,
         absent="as many as the CPUs that the run may use",
-    ),
-    Factor("affinity", "text", None, "CPUs that the run may use, such as `0-3,8`", absent="all"),
-    Factor(
-        "device", "text", "auto", "`auto`: the first GPU, or the CPU if there is none; or `cpu`, `cuda`, a GPU's UUID"
-    ),
-    Factor(
-        "power_limit_w",
-        "integer",
-        None,
-        "power limit of the GPU's board during the run",
-        "board",
-        minimum=1,
-        absent="unchanged",
-    ),
-    Factor(
-        "sm_clock_mhz",
-        "integer",
-        None,
-        "clock that the GPU's multiprocessors are locked to",
-        "board",
-        minimum=1,
-        absent="unchanged",
-    ),
-    Factor(
-        "memory_clock_mhz",
-        "integer",
-        None,
-        "clock that the GPU's memory is locked to",
-        "board",
-        minimum=1,
-        absent="unchanged",
-    ),
-    Factor("warmup_iterations", "integer", 10, "iterations before the timing window", minimum=0, protocol=True),
-    Factor("iterations", "integer", 100, "iterations in the timing window", minimum=1, protocol=True),
-    Factor(
-        "energy_window_s",
+    )
+    affinity: str | None = factor("text", None, "CPUs that the run may use, such as `0-3,8`", form="cpus", absent="all")
+    device: str = factor(
+        "text",
+        "auto",
+        "`auto`: the first GPU, or the CPU if there is none; or `cpu`, `cuda`, a GPU's UUID",
+        form="device",
+    )
+    power_limit_w: int | None = board_setting("power limit of the GPU's board during the run", "watts")
+    sm_clock_mhz: int | None = board_setting("clock that the GPU's multiprocessors are locked to", "MHz")
+    memory_clock_mhz: int | None = board_setting("clock that the GPU's memory is locked to", "MHz")
+    warmup_iterations: int = factor("integer", 10, "iterations before the timing window", minimum=0, protocol=True)
+    iterations: int = factor("integer", 100, "iterations in the timing window", minimum=1, protocol=True)
+    energy_window_s: float = factor(
         "number",
         0.0,
         "length of the energy window in seconds; 0: energy is measured in the timing window",
         minimum=0,
         protocol=True,
-    ),
-    Factor(
-        "idle_window_s",
+    )
+    idle_window_s: float = factor(
         "number",
         0.5,
         "seconds of rest before the warm-up and after the energy window, for a GPU's idle power; 0: no rest",
         minimum=0,
         protocol=True,
-    ),
-)
+    )
 
-FACTORS: dict[str, Factor] = {factor.name: factor for factor in _LIST}
+
+FACTORS: Mapping[str, Factor] = {
+    one.name: Factor(name=one.name, default=None if one.default is MISSING else one.default, **one.metadata)
+    for one in fields(Factors)
+}
 
 
 def factors_in(*groups: FactorGroup) -> tuple[str, ...]:
     """Names of the factors in these groups, in the order of `FACTORS`."""
     return tuple(name for name, factor in FACTORS.items() if factor.group in groups)
+
+
+def followers_of(fixed: str) -> tuple[str, ...]:
+    """Names of the factors that follow one that a contrast fixes."""
+    return tuple(name for name, factor in FACTORS.items() if fixed in factor.follows)
+
+
+def idle_factors(case: Case) -> frozenset[str]:
+    """Factors that change nothing about a case because of another factor. A plan resets them to their default."""
+    return frozenset(name for name, factor in FACTORS.items() if factor.idle is not None and factor.idle.when(case))
 
 
 def is_built_in(factor: str, value: Any) -> bool:

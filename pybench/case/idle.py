@@ -1,55 +1,92 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Factors that change nothing about a case because of another factor's value."""
+"""When a factor changes nothing about a case because of what else is in the case, and why.
+
+Each rule is a part of the factors that it is about (`pybench.case.factors`).
+"""
 
 from __future__ import annotations
 
-from pybench.case import Case
-from pybench.case.factors import BOARD_SETTINGS, QUANTISING_FACTORS
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS
-from pybench.catalogue.runtimes import RUNTIME_FACTORS
+from pybench.catalogue.runtimes import takers_of
+
+if TYPE_CHECKING:
+    from pybench.case.case import Case
 
 
-def idle_factors(case: Case) -> frozenset[str]:
-    """Factors that change nothing about a case because of another factor's value. A plan resets them to their default.
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """`when`: whether the factor changes nothing about a case; `because`: why, in words for plans' authors."""
 
-    A calibration without int8 or fp8 or where training finds the ranges, what TensorRT builds without TensorRT, a
-    corpus with synthetic ids, a precision without a model, a board's settings without a board. Where no
-    images are judged, they are only what ranges are found on.
-    """
-    row = case.workload_row
-    calibrates_only = row.uses("images") and row.judges is None  # images are what ranges are found on, and no more
-    idle: set[str] = set()
-    if quantised_type(case.precision) is None:
-        idle.update(QUANTISING_FACTORS)
-        if calibrates_only:
-            idle.add("images")
-        if floating_type(case.precision) == "fp32":
-            idle.add("keep_fp32")
-    elif case.quantiser is not None and QUANTISERS[case.quantiser].trains:
-        idle.update(("calibration", "calibration_images"))  # training finds its ranges, on what it trains on
-        if calibrates_only:
-            idle.add("images")
-    idle.update(_idle_in_runtime(case))
-    if calibrates_only:
-        idle.add("image_limit")
-    if row.model == "optional" and case.model is None:
-        idle.update(("runtime", "precision", "checkpoint", *BOARD_SETTINGS))
-    if case.device == "cpu" or (row.names_board and case.device in ("auto", "cuda")):
-        idle.update(BOARD_SETTINGS)
-    if case.arrivals == "closed":
-        idle.add("arrival_rate_per_s")
-    if case.path == "none":
-        idle.update(("corpus", "corpus_limit_bytes", "corpus_field"))
-        if not row.draws_ids:
-            idle.add("tokenizer")
-    if case.path != "none" or case.model_row is None or not case.model_row.takes_text:
-        idle.add("fed")
-    return frozenset(idle)
+    when: Callable[[Case], bool]
+    because: str
 
 
-def _idle_in_runtime(case: Case) -> set[str]:
-    """Factors of other runtimes than the case's, or of other providers of it."""
-    row = case.runtime_row
-    taken = () if row is None else row.factors_of(case.provider, may_use_gpu=case.device != "cpu")
-    return set(RUNTIME_FACTORS) - set(taken)
+def outside_its_runtimes(name: str) -> Idle:
+    """Of a factor that only some runtimes have, or some backends of a runtime."""
+
+    def is_taken(case: Case) -> bool:
+        row = case.runtime_row
+        return row is not None and name in row.factors_of(case.provider, may_use_gpu=case.device != "cpu")
+
+    return Idle(lambda case: not is_taken(case), f"it is a factor of {', '.join(takers_of(name))}")
+
+
+def _has_no_model(case: Case) -> bool:
+    return case.workload_row.model == "optional" and case.model is None
+
+
+def _is_not_quantised(case: Case) -> bool:
+    return quantised_type(case.precision) is None
+
+
+def _is_not_calibrated(case: Case) -> bool:
+    """Whether no ranges are chosen from samples: training finds them on what it trains on."""
+    return _is_not_quantised(case) or (case.quantiser is not None and QUANTISERS[case.quantiser].trains)
+
+
+def _judges_no_images(case: Case) -> bool:
+    """Whether images are what ranges are found on, and no more."""
+    return case.workload_row.uses("images") and case.workload_row.judges is None
+
+
+def _has_no_board(case: Case) -> bool:
+    names_none = case.workload_row.names_board and case.device in ("auto", "cuda")
+    return case.device == "cpu" or names_none or _has_no_model(case)
+
+
+def _reads_no_text(case: Case) -> bool:
+    return not PATHS[case.path].reads_text
+
+
+NOT_EXECUTED = Idle(_has_no_model, "without a model nothing is executed")
+NOT_COMPUTED = Idle(_has_no_model, "without a model nothing is computed")
+NOT_QUANTISED = Idle(_is_not_quantised, "only int8 and fp8 are quantised")
+NOT_CALIBRATED = Idle(_is_not_calibrated, "only int8 and fp8 are quantised, and qat finds its ranges while it trains")
+ALL_FP32 = Idle(
+    lambda case: _is_not_quantised(case) and floating_type(case.precision) == "fp32",
+    "the precision is FP32 everywhere",
+)
+NO_IMAGES = Idle(
+    lambda case: _judges_no_images(case) and _is_not_calibrated(case),
+    "in infer they are what int8 and fp8 ranges are found on",
+)
+NOT_JUDGED = Idle(_judges_no_images, "infer judges no images; calibration_images limits those that ranges are found on")
+NO_ARRIVALS = Idle(
+    lambda case: case.arrivals == "closed",
+    "in a closed loop nothing arrives: an iteration begins when there is room for it",
+)
+SYNTHETIC_IDS = Idle(_reads_no_text, "path none makes synthetic ids")
+NOT_TOKENIZED = Idle(
+    lambda case: _reads_no_text(case) and not case.workload_row.draws_ids, "path none makes synthetic ids"
+)
+FED_ANYHOW = Idle(
+    lambda case: not _reads_no_text(case) or case.model_row is None or not case.model_row.takes_text,
+    "a path that reads text always feeds its model batch by batch",
+)
+NO_BOARD = Idle(_has_no_board, "it sets the board of a GPU, and this runs on none (noop does where device is a UUID)")

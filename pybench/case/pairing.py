@@ -9,23 +9,11 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
-from pybench.case.factors import BOARD_SETTINGS, FACTORS, QUANTISING_FACTORS
-from pybench.case.idle import idle_factors
+from pybench.case.factors import FACTORS, QUANTISING_FACTORS, followers_of, idle_factors
 from pybench.case.images import images_of
 from pybench.catalogue.precisions import quantised_type
-from pybench.catalogue.runtimes import RUNTIME_FACTORS
 from pybench.catalogue.workloads import WORKLOADS, Workload, judge_of
 from pybench.errors import UsageError
-
-# Factors that follow another one: where a baseline fixes that, they may differ if they are idle in one of the cases.
-FOLLOWERS: dict[str, tuple[str, ...]] = {
-    "precision": ("keep_fp32", *QUANTISING_FACTORS, "images"),
-    "runtime": RUNTIME_FACTORS,
-    "provider": ("launch",),
-    "arrivals": ("arrival_rate_per_s",),
-    "path": ("tokenizer", "corpus", "corpus_limit_bytes", "corpus_field", "fed"),
-    "device": BOARD_SETTINGS,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +85,7 @@ def _is_baseline(case: Case, contrast: Contrast) -> bool:
 
 def _followers(contrast: Contrast) -> set[str]:
     names = {"checkpoint"} if "model" in contrast.baseline else set()
-    return names.union(*(FOLLOWERS.get(factor, ()) for factor in contrast.baseline)) - set(contrast.baseline)
+    return names.union(*(followers_of(name) for name in contrast.baseline)) - set(contrast.baseline)
 
 
 def _match_key(case: Case, contrast: Contrast) -> tuple[Any, ...]:

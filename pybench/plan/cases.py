@@ -13,18 +13,15 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.case.factors import (
-    BOARD_SETTINGS,
     FACTORS,
-    QUANTISING_FACTORS,
     SYNTHETIC,
+    idle_factors,
     is_built_in,
 )
-from pybench.case.idle import idle_factors
 from pybench.case.quantising import default_quantiser
 from pybench.catalogue.models import MODELS
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
-from pybench.catalogue.runtimes import RUNTIME_FACTORS, takers_of
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup, Workload
 from pybench.errors import Problem
 from pybench.plan.cells import Cell, Path, Setting
@@ -40,26 +37,6 @@ _OF_TEXT: tuple[FactorGroup, ...] = ("text", "feeding")
 _OF_IMAGES: tuple[FactorGroup, ...] = ("images",)
 _KINDS = {"language": "a language model", "image": "an image model"}
 _TRAINABLE_MODELS = ", ".join(name for name, model in MODELS.items() if model.images_to_train is not None)
-
-_IDLE_BECAUSE = {
-    "runtime": "without a model nothing is executed",
-    "precision": "without a model nothing is computed",
-    "checkpoint": "without a model nothing is computed",
-    **dict.fromkeys(QUANTISING_FACTORS, "only int8 and fp8 are quantised, and qat finds its ranges while it trains"),
-    "keep_fp32": "the precision is FP32 everywhere",
-    **{name: f"it is a factor of {', '.join(takers_of(name))}" for name in RUNTIME_FACTORS},
-    "images": "in infer they are what int8 and fp8 ranges are found on",
-    "image_limit": "infer judges no images; calibration_images limits those that ranges are found on",
-    "arrival_rate_per_s": "in a closed loop nothing arrives: an iteration begins when there is room for it",
-    "tokenizer": "path none makes synthetic ids",
-    "corpus": "path none makes synthetic ids",
-    "corpus_limit_bytes": "path none makes synthetic ids",
-    "corpus_field": "path none makes synthetic ids",
-    "fed": "a path that reads text always feeds its model batch by batch",
-    **dict.fromkeys(
-        BOARD_SETTINGS, "it sets the board of a GPU, and this runs on none (noop does where device is a UUID)"
-    ),
-}
 
 
 @dataclass(slots=True)
@@ -85,13 +62,15 @@ class CaseBuilder:
                 continue
             resting = idle_factors(case)
             for name, setting in cell.items():
-                if name in _IDLE_BECAUSE and setting.value is not None:  # null asks for nothing
+                if setting.value is not None:  # null asks for nothing
                     key = _key(setting.path)
                     idle[key] = idle.get(key, True) and name in resting
             built.append(_at_rest(case, resting))
         for path in (path for path, always in idle.items() if always and not damaged):
             name = str(path[-1])
-            self._say(path, f"`{name}` changes nothing in this entry", _IDLE_BECAUSE[name], at_key=True)
+            rule = FACTORS[name].idle
+            because = None if rule is None else rule.because
+            self._say(path, f"`{name}` changes nothing in this entry", because, at_key=True)
         return built
 
     def unused_defaults(self) -> list[Problem]:

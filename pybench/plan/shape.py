@@ -78,7 +78,7 @@ def _alternatives(factor: Factor) -> list[dict[str, Any]]:
         "number": {"type": "number", "minimum": factor.minimum or 0, "maximum": LARGEST_INTEGER},
         "boolean": {"type": "boolean"},
         "file": {"type": "string", "minLength": 1},
-        "text": {"type": ["string", "integer"] if factor.name == "affinity" else "string"},
+        "text": {"type": ["string", "integer"] if factor.form == "cpus" else "string"},
     }
     names = [{"enum": list(factor.choices)}] if factor.kind == "file" and factor.choices else []
     absent = [{"type": "null"}] if may_be_null(factor) else []
@@ -156,7 +156,7 @@ def _integer_type(name: str, meaning: str, least: int, most: int) -> Any:
 
 
 def _choice_type(name: str, meaning: str, choices: tuple[str, ...]) -> Any:
-    factor = Factor(name, "choice", choices[0], meaning, choices=choices)
+    factor = Factor(name=name, kind="choice", default=choices[0], meaning=meaning, choices=choices)
     return _type(lambda value: check_value(factor, value), {"enum": list(choices), "description": meaning})
 
 

@@ -16,7 +16,7 @@ from pybench.case.factors import FACTORS, Factor
 
 LARGEST_INTEGER = 2**53  # every JSON reader keeps integers up to here
 
-_AFFINITY = re.compile(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*")
+_CPUS = re.compile(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*")
 _DEVICE = re.compile(r"auto|cpu|cuda|(GPU|MIG)-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TRUTHS = {"on": "true", "yes": "true", "y": "true", "off": "false", "no": "false", "n": "false"}
 
@@ -56,7 +56,7 @@ def check_value(factor: Factor, value: Any) -> Any:
         case "file":
             return _file(factor, value)
         case "text":
-            return _TEXTS[factor.name](value)
+            return _text(factor, value)
 
 
 def may_be_null(factor: Factor) -> bool:
@@ -91,7 +91,7 @@ def _integer(factor: Factor, value: Any) -> int:
         return value
     hint = f"write {int(value)}" if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else None
     if hint is None or not least <= float(value) <= most:
-        hint = _RANGES.get(factor.name)
+        hint = factor.hint
     raise ValueProblem(f"`{factor.name}` takes an integer from {least} to {most}; not {describe(value)}", hint)
 
 
@@ -117,66 +117,66 @@ def _file(factor: Factor, value: Any) -> str:
     return value if value in factor.choices else posixpath.normpath(value)
 
 
-def _affinity(value: Any) -> str:
+def _text(factor: Factor, value: Any) -> str:
+    match factor.form:
+        case "cpus":
+            return _cpus(factor, value)
+        case "device":
+            return _device(factor, value)
+        case "pattern":
+            return _pattern(factor, value)
+        case "word":
+            return _word(factor, value)
+
+
+def _cpus(factor: Factor, value: Any) -> str:
     """CPU lists as taskset writes them; a single CPU may be an integer."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    if not isinstance(text, str) or not _AFFINITY.fullmatch(text):
-        raise ValueProblem(f"`affinity` takes CPUs such as `0-3,8`; not {describe(value)}")
+    if not isinstance(text, str) or not _CPUS.fullmatch(text):
+        raise ValueProblem(f"`{factor.name}` takes CPUs such as `0-3,8`; not {describe(value)}")
     for span in text.split(","):
         first, _, last = span.partition("-")
         if last and int(first) > int(last):
-            raise ValueProblem(f"`affinity` has the span {span}, which ends before it begins", f"write {last}-{first}")
+            what = f"`{factor.name}` has the span {span}, which ends before it begins"
+            raise ValueProblem(what, f"write {last}-{first}")
     return text
 
 
-def _device(value: Any) -> str:
+def _device(factor: Factor, value: Any) -> str:
     if isinstance(value, str) and _DEVICE.fullmatch(value):
         return value
     hint = "write cuda" if value == "gpu" else nearest(value, ("auto", "cpu", "cuda"))
     raise ValueProblem(
-        f"`device` takes auto, cpu, cuda or a GPU's UUID (GPU-...); not {describe(value)}",
+        f"`{factor.name}` takes auto, cpu, cuda or a GPU's UUID (GPU-...); not {describe(value)}",
         hint or "`nvidia-smi -L` lists the UUIDs",
     )
 
 
-def _pattern(value: Any) -> str:
+def _pattern(factor: Factor, value: Any) -> str:
     """A regular expression, as Python's `re` reads it."""
     if not isinstance(value, str) or not value:
-        raise ValueProblem(f"`keep_fp32` takes a regular expression; not {describe(value)}", "as in `.*/fc/.*`")
+        raise ValueProblem(f"`{factor.name}` takes a regular expression; not {describe(value)}", "as in `.*/fc/.*`")
     try:
         re.compile(value)
     except re.error as error:
-        what = f"`keep_fp32` takes a regular expression; {describe(value)} is none: {error}"
+        what = f"`{factor.name}` takes a regular expression; {describe(value)} is none: {error}"
         raise ValueProblem(what) from error
     return value
 
 
-def _field(value: Any) -> str:
+def _word(factor: Factor, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueProblem(f"`corpus_field` takes the name of a field; not {describe(value)}", "as in `text`")
+        raise ValueProblem(f"`{factor.name}` takes a word; not {describe(value)}", factor.hint)
     return value
 
 
-_RANGES = {  # where a machine says what it takes
-    "power_limit_w": "in watts; `pybench doctor` says what the board takes, null leaves it alone",
-    "sm_clock_mhz": "in MHz; `pybench doctor` says what the board takes, null leaves it alone",
-    "memory_clock_mhz": "in MHz; `pybench doctor` says what the board takes, null leaves it alone",
-}
-
-_TEXTS = {
-    "affinity": _affinity,
-    "corpus_field": _field,
-    "device": _device,
-    "keep_fp32": _pattern,
-}  # a test holds these to the text factors of FACTORS
-
 PSEUDO_FACTORS = {
     "batch_tokens": Factor(
-        "batch_tokens",
-        "integer",
-        None,
-        "tokens in an iteration of a language model, in place of `batch`: batch = batch_tokens / seq_len",
-        FACTORS["seq_len"].group,
+        name="batch_tokens",
+        kind="integer",
+        default=None,
+        meaning="tokens in an iteration of a language model, in place of `batch`: batch = batch_tokens / seq_len",
+        group=FACTORS["seq_len"].group,
         minimum=2,
     ),
 }

@@ -10,7 +10,7 @@ from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
 from pybench.analysis.estimate import WILSON
 from pybench.case import Case
-from pybench.case.idle import idle_factors
+from pybench.case.factors import idle_factors
 from pybench.catalogue.metrics import GPU, METRICS, Metric
 from pybench.report.labels import (
     case_text,

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pybench.case import Case
 from pybench.case.contrasts import Criterion
-from pybench.case.factors import FACTORS
-from pybench.case.idle import idle_factors
+from pybench.case.factors import FACTORS, idle_factors
 from pybench.case.pairing import Pair
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.report.numbers import DisplayUnit, format_plain

@@ -5,12 +5,8 @@ import json
 
 import pytest
 
-from pybench.case.case import Case, case_from_json, case_to_json, field_defaults
+from pybench.case import Case, case_from_json, case_to_json
 from pybench.case.factors import FACTORS
-
-
-def test_the_fields_of_a_case_are_the_factors_with_their_defaults() -> None:
-    assert field_defaults() == {name: factor.default for name, factor in FACTORS.items() if name != "workload"}
 
 
 def test_the_id_is_the_sha256_of_the_canonical_json() -> None:

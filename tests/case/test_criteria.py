@@ -10,7 +10,7 @@ import pytest
 
 from pybench.case import Case
 from pybench.case.contrasts import Contrast, from_json, parse, to_json
-from pybench.case.idle import idle_factors
+from pybench.case.factors import idle_factors
 from pybench.case.pairing import Pair, joined, pairs
 from pybench.case.yields import metrics_of
 from pybench.catalogue.criteria import CRITERIA

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from pybench.case.factors import FACTORS, WORKLOADS
+from pybench.case.factors import FACTORS
 from pybench.catalogue.criteria import CRITERIA
+from pybench.catalogue.workloads import WORKLOADS
 from pybench.errors import PlanError, Problem
 from pybench.plan import expand, load_plan, resolve
 from pybench.plan.document import parse_text

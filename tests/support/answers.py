@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
-from pybench.case.factors import FACTORS
-from pybench.case.idle import idle_factors
+from pybench.case.factors import FACTORS, idle_factors
 from pybench.case.yields import metrics_of
 from pybench.errors import PlanError
 from pybench.machine.support import unsupported
