@@ -2,7 +2,7 @@
 """The sbatch scripts of a submission as text: an array of shards, the artefacts before it, the check after it.
 
 They are meant to be read, and to be submitted by hand where pybench cannot. Facts behind them, each tried on Slurm
-22.05, are in docs/log.md; the reasons that matter for a line stand beside it in the script itself.
+22.05, are in docs/decisions/025-slurm.md; the reasons that matter for a line stand beside it in the script itself.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@
 Runs the graph with onnxruntime on the CPU. Histograms need two passes: the first finds each tensor's largest
 magnitude, so that bins never have to be widened. At most half a GiB of activations is held at a time. Own code,
 because onnxruntime's calibrators keep the activations of all samples until the end, and know no moving average of
-another constant (docs/log.md). Does not choose samples.
+another constant (docs/decisions/012-quantisers.md). Does not choose samples.
 """
 
 from __future__ import annotations

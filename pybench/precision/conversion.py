@@ -5,7 +5,7 @@ One contract for every model: nothing is left in FP32 because of the values that
 AutoCast does), only what ONNX has no such operator for, and what the caller names. Both compute in FP32 between two
 Casts and are reported. Q/DQ nodes go along: their scales take the type of what they scale, as TensorRT asks.
 
-Own code: what else exists was tried (docs/log.md). Does not look at accuracy or at speed.
+Own code: what else exists was tried (docs/decisions/011-floating-conversion.md). Does not look at accuracy or at speed.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 
 onnxruntime's CPU provider has few kernels in FP16 and none that matter in BF16. It inserts Casts around FP32 kernels
 and then drops those between two of them, so that an FP16 graph is not rounded at all inside: a network whose
-activations vanish in FP16 looked exact (docs/log.md). Here each rounding is a pair of Casts that stands in the graph.
-Sums inside an operator are in FP32, as on tensor cores; what a GPU kernel fuses it rounds once less. Judges numbers,
-never speed.
+activations vanish in FP16 looked exact (docs/decisions/011-floating-conversion.md). Here each rounding is a pair of
+Casts that stands in the graph. Sums inside an operator are in FP32, as on tensor cores; what a GPU kernel fuses it
+rounds once less. Judges numbers, never speed.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ holds about 3 GB, most of it linked to uv's own cache. The quantiser runs there 
 | --- | --- | --- |
 | minmax, entropy | max, entropy | it takes any other word for max, in silence: refused here |
 | int8, fp8 | the same | FP8 scales are amax / 127 * 448 / 127: 12.4 times pybench's, by intent (its issue 215) |
-| entropy | | the search of its onnxruntime: max, or little less (docs/log.md) |
+| entropy | | the search of its onnxruntime: max, or little less (docs/decisions/012-quantisers.md) |
 | +fp16, +bf16 | high_precision_dtype | |
 | keep_fp32 | nodes_to_exclude | not quantised; their floating type is that of the rest |
 

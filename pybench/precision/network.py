@@ -5,7 +5,7 @@
 are inlined, constants are initialisers (no Constant nodes, no Identity of an initialiser), every tensor's type is
 known, every node has a name. An exporter that finds two equal biases may store one and copy it by Identity: TensorRT
 10.6 then treats the copy as computed anew in each run, with a kernel of its own before every convolution that reads it
-(docs/log.md). Graphs with bodies inside nodes (If, Loop, Scan) are refused.
+(docs/decisions/009-models-and-export.md). Graphs with bodies inside nodes (If, Loop, Scan) are refused.
 """
 
 from __future__ import annotations

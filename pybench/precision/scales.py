@@ -6,12 +6,12 @@
 
 A power of two costs FP8 nothing, as its codes are floating numbers, and is exact in every type. Any other is not: the
 products of TensorRT 10.6 multiply the two scales in FP16, cutting off what does not fit, and those products are among
-FP16's subnormal numbers, with a few bits left or none (docs/log.md). INT8's scales cannot be rounded so far; a weight's
-is raised, by a few percent, until nothing is cut off its product with the activation's.
+FP16's subnormal numbers, with a few bits left or none (docs/decisions/014-scales.md). INT8's scales cannot be rounded
+so far; a weight's is raised, by a few percent, until nothing is cut off its product with the activation's.
 
 INT8's -128 is left out of the scale, so that the range is symmetric; 448 is E4M3's largest finite number. (modelopt's
-FP8 scales are 12.4 times as large: amax / 127 * 448 / 127; docs/log.md.) Rounding is to nearest, ties to even, as
-QuantizeLinear does.
+FP8 scales are 12.4 times as large: amax / 127 * 448 / 127; docs/decisions/012-quantisers.md.) Rounding is to nearest,
+ties to even, as QuantizeLinear does.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def test_a_changed_source_or_lock_is_another_input(project: Path, name: str) -> 
 def test_what_does_not_enter_the_image_changes_nothing(project: Path) -> None:
     before = sources.inputs_sha256(project)
     (project / "docs").mkdir()
-    (project / "docs" / "log.md").write_text("tried\n")
+    (project / "docs" / "method.md").write_text("tried\n")
     (project / "containers" / "README.md").write_text("read\n")
     assert sources.inputs_sha256(project) == before
 

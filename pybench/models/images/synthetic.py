@@ -26,7 +26,8 @@ VALIDATION_IMAGES = 5_000
 TRAINING_IMAGES = 10_000  # that can be listed, as calibration does; training draws further, without end
 
 # Deviation of a trait about the centre of its class, where half the distance of the two centres is 1. What makes the
-# set harder (or easier) without changing anything else: it bounds Top-1 from above. See `ceiling` and docs/log.md.
+# set harder (or easier) without changing anything else: it bounds Top-1 from above. See `ceiling` and
+# docs/decisions/008-synthetic-images.md.
 DIFFICULTY = 0.55
 
 SEED = 100
