@@ -51,18 +51,29 @@ class Digests:
 
 def of_folder(folder: Path) -> Digests:
     """Reads and hashes every file of a run, except `complete`."""
-    return Digests({name: storage.sha256_of(path) for name, path in files_of(folder) if name != COMPLETE})
+    return Digests({name: storage.sha256_of(entry.path) for name, entry in entries_of(folder) if name != COMPLETE})
 
 
 def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
     """(name relative to `folder`, path) of every file of a run, `complete` included, sorted by path."""
-    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+    return ((name, Path(entry.path)) for name, entry in entries_of(folder))
+
+
+def entries_of(folder: str | Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """`files_of` with entries of folders in place of paths: a campaign has so many files that making paths shows."""
+    with os.scandir(folder) as scan:
+        entries = sorted(scan, key=_name_of)
+    for entry in entries:
         if entry.name.startswith(".") or "\n" in entry.name:
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from ((f"{entry.name}/{name}", path) for name, path in files_of(Path(entry.path)))
+            yield from ((f"{entry.name}/{name}", below) for name, below in entries_of(entry.path))
         elif entry.is_file():
-            yield entry.name, Path(entry.path)
+            yield entry.name, entry
+
+
+def _name_of(entry: os.DirEntry[str]) -> str:
+    return entry.name
 
 
 def render(digests: Digests) -> bytes:

@@ -75,8 +75,8 @@ def _state(folder: Path) -> tuple[str, float]:
     """
     digest = hashlib.sha256()
     newest_ns = 0
-    for name, path in digests.files_of(folder):
-        status = path.stat()
+    for name, entry in digests.entries_of(folder):
+        status = entry.stat()
         newest_ns = max(newest_ns, status.st_mtime_ns, status.st_ctime_ns)
         facts = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
         digest.update(f"{name}\0{facts}\n".encode(errors="surrogateescape"))

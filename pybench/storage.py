@@ -16,6 +16,7 @@ from typing import Any
 from pybench.errors import PybenchError, UsageError
 
 TEMPORARY_SUFFIX = ".tmp"
+_READ_BYTES = 1 << 16  # at once: most files of a run are smaller, and a larger buffer costs more than it saves
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -59,10 +60,13 @@ def json_bytes(content: Mapping[str, Any]) -> bytes:
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
 
 
-def sha256_of(path: Path) -> str:
+def sha256_of(path: str | Path) -> str:
     """64 hexadecimal digits, of a file's content."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    with open(path, "rb", buffering=0) as file:
+        while content := file.read(_READ_BYTES):
+            digest.update(content)
+    return digest.hexdigest()
 
 
 def make_folder(path: Path, *, exist_ok: bool = False) -> None:

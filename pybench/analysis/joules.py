@@ -127,7 +127,7 @@ def _lower_middle(energies: Sequence[tuple[float | None, int]]) -> int:
 
 
 def _absolute_uncertainties(dataset: Dataset) -> dict[tuple[str, int, str], float | None]:
-    wanted = dataset.frame.filter(pl.col("metric").is_in([NET, TAIL]))
+    wanted = dataset.metric_rows("case_id", "block").filter(pl.col("metric").is_in([NET, TAIL]))
     return {
         (case_id, block, metric): u_j
         for case_id, block, metric, u_j in wanted.select("case_id", "block", "metric", "u_absolute").iter_rows()

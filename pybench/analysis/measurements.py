@@ -71,7 +71,8 @@ def collect(dataset: Dataset) -> Measurements:
     reasons = _validity_reasons(dataset)
     names = ["case_id", "block", "metric", "value", "u_absolute", "lower", "upper", "reason", "window", "method"]
     valid = [f"valid_{name}" for name in VALIDITIES]
-    stored = dataset.frame.filter(dataset.frame["outcome"] == "ok", dataset.frame["metric"].is_not_null())
+    rows = dataset.metric_rows("case_id", "block", "outcome", *valid)
+    stored = rows.filter(rows["outcome"] == "ok", rows["metric"].is_not_null())
     cells: dict[tuple[str, str], Cell] = {}
     unknown: Counter[str] = Counter()
     for row in stored.select(*names, *valid).iter_rows(named=True):

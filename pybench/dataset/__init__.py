@@ -12,10 +12,8 @@ This module computes no statistic and decides nothing about validity: that is `p
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -24,8 +22,9 @@ from typing import Any
 import polars as pl
 
 from pybench.board_energy import BoardEnergy, read_board_energy
-from pybench.case import Case
+from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
+from pybench.dataset.predictions import read_predictions
 from pybench.errors import CorruptError
 from pybench.hashed import HashedRuns
 from pybench.rundir import (
@@ -34,6 +33,7 @@ from pybench.rundir import (
     PREDICTIONS,
     VALIDITIES,
     CampaignDirectory,
+    KnownCase,
     ResolvedPlan,
     RunDirectory,
     open_campaign,
@@ -70,6 +70,12 @@ _METRIC_SCHEMA: dict[str, Any] = {
     "method": pl.String,
     "reason": pl.String,
 }
+_STORED_COLUMNS = tuple(_METRIC_SCHEMA)[1:]
+_METRICS_STORED: dict[str, Any] = {
+    "run": pl.UInt32,
+    **{name: pl.Categorical if kind == pl.String else kind for name, kind in _METRIC_SCHEMA.items()},
+}
+_CHUNK_ROWS = 20_000  # of metrics put into a frame at once: as Python objects they take ten times the space
 _RUNS_SCHEMA: dict[str, Any] = {
     **_RUN_SCHEMA,
     **{f"reasons_{name}": pl.List(pl.String) for name in VALIDITIES},
@@ -91,8 +97,6 @@ _CAUTION_SCHEMA: dict[str, Any] = {
     "metric": pl.String,
     "advice": pl.String,
 }
-_PREDICTION_COLUMNS = {"image_id": pl.String, "label": pl.Int64, "top1": pl.Int64, "top5_hit": pl.Boolean}
-_PREDICTION_SCHEMA: dict[str, Any] = {"case_id": pl.String, "block": pl.Int64, **_PREDICTION_COLUMNS}
 _NAMED_AT_ONCE = 10  # corrupt runs named in one error; the rest is counted
 
 
@@ -128,8 +132,8 @@ class Artefact:
 class Dataset:
     """Everything that a campaign's directory holds of its plan, read once.
 
-    `frame`: one row a (run, metric), columns as in `pybench.load`. `runs`: one row a run; `folder` is relative to the
-    campaign; `guarded`: the run finished with digests of its files. `predictions`: one row an (accuracy run, image); a
+    `runs`: one row a run, in the order of case ids and blocks; `folder` is relative to the campaign; `guarded`: the run
+    finished with digests of its files. `predictions`: one row an (accuracy run, image); a
     run whose file repeats an earlier one of the same case byte for byte is left out and counted in `prediction_runs`
     (case id -> {file's sha256: blocks}).
     `unfinished`: (case id, block) that has a folder but no complete attempt. `labels`: (case id, block) -> labels.
@@ -142,8 +146,9 @@ class Dataset:
     plan: ResolvedPlan
     plan_text: str
     cases: Mapping[str, Case]
-    frame: pl.DataFrame
     runs: pl.DataFrame
+    metrics: pl.DataFrame
+    """One row a (run, metric): `run` is the row of `runs`. A run without metrics has one row, whose metric is null."""
     cautions: pl.DataFrame
     predictions: pl.DataFrame
     prediction_runs: Mapping[str, Mapping[str, tuple[int, ...]]]
@@ -156,6 +161,19 @@ class Dataset:
     unfinished: frozenset[tuple[str, int]]
     orphans: Mapping[str, int]
     beyond: int
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """One row a (run, metric), columns as in `pybench.load`. Made when asked for: the factors are its largest part,
+        and the same for all rows of a case."""
+        factors = [list(self.cases[case_id].factors().values()) for case_id in self.runs["case_id"]]
+        heads = pl.DataFrame(factors, schema=_FACTOR_SCHEMA, orient="row", strict=False)
+        heads = heads.hstack(self.runs.select(list(_RUN_SCHEMA)))
+        return _beside(heads, self.metrics)
+
+    def metric_rows(self, *columns: str) -> pl.DataFrame:
+        """`metrics` with the named columns of `runs` before them."""
+        return _beside(self.runs.select(columns), self.metrics)
 
     @property
     def finished(self) -> int:
@@ -181,6 +199,75 @@ class _Run:
     energy: BoardEnergy | None = None
 
 
+def _beside(heads: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
+    """The row of each metric's run in front of it."""
+    return heads[metrics["run"]].hstack(
+        metrics.select(pl.col(name).cast(_METRIC_SCHEMA[name]) for name in _METRIC_SCHEMA)
+    )
+
+
+class _Tables:
+    """What is kept of runs: a run's files are read, put into columns, and let go, because a campaign's JSON is many
+    times its numbers."""
+
+    def __init__(self, campaign: CampaignDirectory) -> None:
+        self._campaign = campaign
+        self._metric_rows: list[list[Any]] = []
+        self._chunks: list[pl.DataFrame] = []
+        self._shared: dict[str, Any] = {}
+        self._environments: dict[str, list[Any]] = {}
+        self.rows: list[list[Any]] = []
+        self.cautions: list[list[Any]] = []
+        self.labels: dict[tuple[str, int], Mapping[str, Any]] = {}
+        self.energies: dict[tuple[str, int], BoardEnergy] = {}
+        self.software: dict[str, dict[int, Software]] = {}
+
+    def add(self, run: _Run) -> None:
+        key = _key(run)
+        number = len(self.rows)
+        for name, metric in run.summary["metrics"].items() or [(None, {})]:
+            self._metric_rows.append([number, name, *(metric.get(column) for column in _STORED_COLUMNS)])
+        if len(self._metric_rows) >= _CHUNK_ROWS:
+            self._flush()
+        self.rows.append(_run_row(run, self._campaign))
+        self.cautions += _caution_rows(run)
+        self.labels[key] = self._share(run.summary["labels"])
+        if run.energy is not None:
+            self.energies[key] = replace(run.energy, sensor=self._share(run.energy.sensor))
+        if run.run["outcome"] == "ok":
+            self.software.setdefault(key[0], {})[key[1]] = self._share(read_software(run.environment))
+        self._count_environment(run.environment)
+
+    def metrics(self) -> pl.DataFrame:
+        self._flush()
+        return pl.concat([pl.DataFrame(schema=_METRICS_STORED), *self._chunks])
+
+    def environments(self) -> tuple[Environment, ...]:
+        """Distinct environments in the order of their first run. Equality is of the stored content."""
+        return tuple(Environment(content, count) for content, count in self._environments.values())
+
+    def _count_environment(self, content: Mapping[str, Any]) -> None:
+        found = self._environments.setdefault(repr(content), [None, 0])
+        found[1] += 1
+        if found[0] is None:
+            found[0] = self._with_shared_parts(content)
+
+    def _with_shared_parts(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        """Environments of runs differ in load and clocks; their large parts are equal and kept once."""
+        parts = {
+            name: self._with_shared_parts(part) if isinstance(part, dict) else part for name, part in content.items()
+        }
+        return {name: self._share(part) if isinstance(part, dict | list) else part for name, part in parts.items()}
+
+    def _share(self, value: Any) -> Any:
+        return self._shared.setdefault(repr(value), value)
+
+    def _flush(self) -> None:
+        if self._metric_rows:
+            self._chunks.append(pl.DataFrame(self._metric_rows, schema=_METRICS_STORED, orient="row", strict=False))
+            self._metric_rows = []
+
+
 def load(directory: str | PathLike[str], *, hash_all: bool = False) -> Dataset:
     """Reads a campaign. Raises `UsageError` when `directory` is none, `CorruptError` naming every finished run that is
     unreadable or not as it was when it finished.
@@ -192,29 +279,32 @@ def load(directory: str | PathLike[str], *, hash_all: bool = False) -> Dataset:
     plan = read_resolved_plan(campaign)
     planned = {case.id: case for case in plan.cases}
     hashed = HashedRuns(campaign.path, hash_all=hash_all)
-    found, artefacts = _read_finished(campaign, hashed, hash_all=hash_all)
+    tables = _Tables(campaign)
+    found, artefacts = _read_finished(campaign, plan, hashed, tables, hash_all=hash_all)
     hashed.store()
-    asked = [run for run in found if run.directory.case_id in planned]
-    runs = [run for run in asked if run.directory.block <= plan.repetitions]
-    predictions, prediction_runs = _read_predictions(runs)
+    asked = [run for run in found if run.case_id in planned]
+    runs = [run for run in asked if run.block <= plan.repetitions]
+    table = pl.DataFrame(tables.rows, schema=_RUNS_SCHEMA, orient="row")
+    ok = [run for run, outcome in zip(runs, table["outcome"], strict=True) if outcome == "ok"]
+    predictions, prediction_runs = read_predictions(ok)
     started = set(campaign.started())
     return Dataset(
         campaign=campaign,
         plan=plan,
         plan_text=campaign.read_plan_text(),
         cases=planned,
-        frame=_frame(runs),
-        runs=pl.DataFrame([_run_row(run, campaign) for run in runs], schema=_RUNS_SCHEMA, orient="row"),
-        cautions=pl.DataFrame(_caution_rows(runs), schema=_CAUTION_SCHEMA, orient="row"),
+        runs=table,
+        metrics=tables.metrics(),
+        cautions=pl.DataFrame(tables.cautions, schema=_CAUTION_SCHEMA, orient="row"),
         predictions=predictions,
         prediction_runs=prediction_runs,
-        labels={_key(run): run.summary["labels"] for run in runs},
-        energies={_key(run): run.energy for run in runs if run.energy is not None},
-        environments=_environments(runs),
-        software=_software(runs),
+        labels=tables.labels,
+        energies=tables.energies,
+        environments=tables.environments(),
+        software=tables.software,
         artefacts=tuple(artefacts),
-        unfinished=frozenset(started - {_key(run) for run in found}),
-        orphans=Counter(run.directory.case_id for run in found if run.directory.case_id not in planned),
+        unfinished=frozenset(started - {(run.case_id, run.block) for run in found}),
+        orphans=Counter(run.case_id for run in found if run.case_id not in planned),
         beyond=len(asked) - len(runs),
     )
 
@@ -223,20 +313,25 @@ def load(directory: str | PathLike[str], *, hash_all: bool = False) -> Dataset:
 
 
 def _read_finished(
-    campaign: CampaignDirectory, hashed: HashedRuns, *, hash_all: bool
-) -> tuple[list[_Run], list[Artefact]]:
+    campaign: CampaignDirectory, plan: ResolvedPlan, hashed: HashedRuns, tables: _Tables, *, hash_all: bool
+) -> tuple[list[RunDirectory], list[Artefact]]:
     """The runs that count and the makings, each checked before it is read; with `hash_all` the other finished attempts
-    are checked, too."""
-    runs: list[_Run] = []
+    are checked, too. What the plan asks for is put into the tables."""
+    runs: list[RunDirectory] = []
     artefacts: list[Artefact] = []
     broken: list[str] = []
-    counting = set(campaign.runs())
-    for directory in campaign.finished():
+    known = {case.id: KnownCase(case, case_to_json(case)) for case in plan.cases}
+    finished = list(campaign.finished())
+    counting = {(one.case_id, one.block): one for one in finished}  # of a run's attempts the last one stays
+    for directory in finished:
         try:
             if directory.block == MAKING:
                 artefacts.append(_read_artefact(directory, directory.check_files(hashed)))
-            elif directory in counting:
-                runs.append(_read_run(directory, directory.check_files(hashed)))
+            elif counting[directory.case_id, directory.block] is directory:
+                run = _read_run(directory, directory.check_files(hashed), known)
+                runs.append(directory)
+                if directory.case_id in known and directory.block <= plan.repetitions:
+                    tables.add(run)
             elif hash_all:
                 directory.check_files(hashed)
         except CorruptError as error:
@@ -251,10 +346,10 @@ def _read_finished(
     return runs, artefacts
 
 
-def _read_run(directory: RunDirectory, guarded: bool) -> _Run:
+def _read_run(directory: RunDirectory, guarded: bool, known: Mapping[str, KnownCase]) -> _Run:
     run = _Run(
         directory,
-        directory.read_case(),
+        directory.read_case(known),
         directory.read_run(),
         directory.read_summary(),
         directory.read_environment(),
@@ -338,17 +433,6 @@ def _key(run: _Run) -> tuple[str, int]:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _frame(runs: Iterable[_Run]) -> pl.DataFrame:
-    """Columns in the order that `pybench.load` documents, then what else a metric stores."""
-    rows = []
-    for run in runs:
-        head = [*run.case.factors().values(), *_run_head(run)]
-        for name, metric in run.summary["metrics"].items() or [(None, {})]:
-            rows.append([*head, name, *(metric.get(column) for column in list(_METRIC_SCHEMA)[1:])])
-    schema = {**_FACTOR_SCHEMA, **_RUN_SCHEMA, **_METRIC_SCHEMA}
-    return pl.DataFrame(rows, schema=schema, orient="row", strict=False)
-
-
 def _run_head(run: _Run) -> list[Any]:
     valid = [_verdict(run, name).get("value") for name in VALIDITIES]
     return [run.directory.case_id, run.directory.block, run.directory.attempt, run.run["outcome"], *valid]
@@ -375,73 +459,6 @@ def _text_or_none(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _caution_rows(runs: Iterable[_Run]) -> list[list[Any]]:
+def _caution_rows(run: _Run) -> list[list[Any]]:
     names = ("code", "detail", "metric", "advice")
-    return [
-        [*_key(run), *(caution.get(name) for name in names)] for run in runs for caution in run.run.get("cautions", ())
-    ]
-
-
-def _environments(runs: Iterable[_Run]) -> tuple[Environment, ...]:
-    """Distinct environments in the order of their first run. Equality is of the stored content."""
-    counts: dict[str, tuple[Mapping[str, Any], int]] = {}
-    for run in runs:
-        key = repr(run.environment)
-        counts[key] = (run.environment, counts.get(key, (run.environment, 0))[1] + 1)
-    return tuple(Environment(content, count) for content, count in counts.values())
-
-
-def _software(runs: Iterable[_Run]) -> dict[str, dict[int, Software]]:
-    found: dict[str, dict[int, Software]] = {}
-    for run in runs:
-        if run.run["outcome"] == "ok":
-            found.setdefault(run.directory.case_id, {})[run.directory.block] = read_software(run.environment)
-    return found
-
-
-# --- predictions -----------------------------------------------------------------------------------------------------
-
-
-def _read_predictions(runs: Iterable[_Run]) -> tuple[pl.DataFrame, dict[str, dict[str, tuple[int, ...]]]]:
-    """Predictions of every `ok` accuracy run. A deterministic model repeats itself, so equal files are parsed once."""
-    blocks: dict[str, dict[str, tuple[int, ...]]] = {}
-    frames = [pl.DataFrame(schema=_PREDICTION_SCHEMA)]
-    for run in runs:
-        file = run.directory.file(PREDICTIONS)
-        if run.run["outcome"] != "ok" or not file.exists():
-            continue
-        content = file.read_bytes()
-        digest = hashlib.sha256(content).hexdigest()
-        seen = blocks.setdefault(run.directory.case_id, {})
-        if digest not in seen:
-            frames.append(_parse_predictions(content, run))
-        seen[digest] = (*seen.get(digest, ()), run.directory.block)
-    return pl.concat(frames), blocks
-
-
-def _parse_predictions(content: bytes, run: _Run) -> pl.DataFrame:
-    file = run.directory.file(PREDICTIONS)
-    try:
-        read = pl.read_csv(io.BytesIO(content), schema_overrides={"image_id": pl.String}, infer_schema_length=None)
-        frame = read.select(
-            pl.lit(run.directory.case_id).alias("case_id"),
-            pl.lit(run.directory.block, dtype=pl.Int64).alias("block"),
-            pl.col("image_id"),
-            pl.col("label").cast(pl.Int64),
-            pl.col("top1").cast(pl.Int64),
-            _as_boolean(read["top5_hit"]).alias("top5_hit"),
-        )
-    except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-        raise CorruptError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error
-    if frame["image_id"].n_unique() != frame.height or frame.null_count().row(0) != (0,) * frame.width:
-        raise CorruptError(f"{file}: image ids repeat or cells are empty")
-    return frame
-
-
-def _as_boolean(column: pl.Series) -> pl.Series:
-    """true/false or 1/0."""
-    return (
-        column.cast(pl.Boolean)
-        if column.dtype != pl.String
-        else column.str.to_lowercase().replace_strict({"true": True, "false": False})
-    )
+    return [[*_key(run), *(caution.get(name) for name in names)] for caution in run.run.get("cautions", ())]
