@@ -22,7 +22,9 @@ _MOST_SHOWN = 10
 
 
 def publish(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The campaign's directory.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The campaign's directory, or a published zip to make again.")
+    ],
     to: Annotated[Optional[str], typer.Option("--to", metavar="REF", help="Push to a registry: HOST/NAME:TAG.")] = None,
     archive: Annotated[
         Optional[Path],
@@ -56,19 +58,19 @@ def publish(
     Writes an OCI artefact, a zip, or both. The report is made again from what is published. Host names, home folders
     and paths of your files are replaced. The same campaign gives the same digests.
     """
-    from pybench.publication import About, Access, Rules, Wishes, parse_registry
+    from pybench.publication import About, Access, Rules, Wishes, parse_registry, unpacked
 
     if not (to or archive or oci or dry_run):
         raise UsageError("publish where?", hint="--to HOST/NAME:TAG, --archive FILE.zip, --oci DIR; or --dry-run")
     reference = parse_registry(to, needs_tag=True) if to else None
-    coverage = _coverage(directory, allow_gaps=incomplete)
     wishes = Wishes(
         About(title, license_name, tuple(author or ())),
         Rules(keep_host_names, keep_paths, tuple(redact or ())),
         with_artefacts,
         None if dry_run else sign,
     )
-    with tempfile.TemporaryDirectory(prefix="pybench-publish-") as folder:
+    with tempfile.TemporaryDirectory(prefix="pybench-publish-") as folder, unpacked(source) as directory:
+        coverage = _coverage(directory, allow_gaps=incomplete)
         package = _stage(directory, Path(folder), wishes, coverage)
         _tell_author(package)
         done: dict[str, Any] = {"name": package.facts.name, "contents": f"sha256:{package.contents_sha256}"}
@@ -139,7 +141,7 @@ def _tell_author(package: Package) -> None:
     """What was replaced, what is left out, and what looks personal and is still there."""
     for one in package.circumstances.redactions:
         say(f"replaced by {one['replacement']}: a {one['kind']}, {one['times']} times")
-    left_out = package.circumstances.artefacts_left_out
+    left_out = package.selection.artefacts_left_out
     if left_out:
         total = sum(one.bytes for one in left_out)
         say(f"left out: {len(left_out)} files of artefacts, {total / 1e6:.1f} MB; --with-artefacts publishes them")

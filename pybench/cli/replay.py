@@ -22,7 +22,9 @@ _MOST_SHOWN = 10
 
 
 def replay(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A publication, as `pybench fetch` left it.")],
+    publication: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A published zip, or the folder that `pybench fetch` made.")
+    ],
     out: Annotated[
         Optional[Path], typer.Option("--out", "-o", metavar="DIR", help="Keep the report that is made here.")
     ] = None,
@@ -33,11 +35,11 @@ def replay(
     No GPU is needed; the comparison is byte for byte. Exit code 0: equal. 1: different. 4: the publication was changed.
     """
     from pybench.dataset import load
-    from pybench.publication import check_unpacked, compare
+    from pybench.publication import check_unpacked, compare, unpacked
     from pybench.report import write_report
 
-    listed = check_unpacked(directory)
-    with tempfile.TemporaryDirectory(prefix="pybench-replay-") as folder:
+    with tempfile.TemporaryDirectory(prefix="pybench-replay-") as folder, unpacked(publication) as directory:
+        listed = check_unpacked(directory)
         remade = out or Path(folder) / rundir.REPORT
         if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UsageError(f"{out} exists", hint="choose another folder with --out")

@@ -15,7 +15,7 @@ from pybench.publication import archive
 from pybench.publication.artefact import Artefact, assemble, write_layout
 from pybench.publication.comparison import Replay, check_unpacked, compare
 from pybench.publication.documents import About
-from pybench.publication.fetching import Demands, Fetched, fetch
+from pybench.publication.fetching import Demands, Fetched, fetch, unpacked
 from pybench.publication.package import Package, Wishes, stage
 from pybench.publication.redaction import Rules
 from pybench.publication.reference import RegistryReference, parse, parse_registry
@@ -44,5 +44,6 @@ __all__ = [
     "parse",
     "parse_registry",
     "stage",
+    "unpacked",
     "write_layout",
 ]

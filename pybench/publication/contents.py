@@ -18,13 +18,14 @@ from pathlib import Path
 
 from pybench import rundir, storage
 from pybench.errors import CorruptError, UsageError
-from pybench.publication.sums import is_plain_name
+from pybench.publication import sums
 from pybench.rundir import CampaignDirectory, RunDirectory
 
 _ATTEMPT = re.compile(r"runs/[0-9a-f]{64}/block-\d{3,}/attempt-\d{2,}/[^/]+")
 _SENSOR = re.compile(r"sensors/[^/]+\.json")
 _MADE = re.compile(r"artefacts/([0-9a-f]{64}(?:\.failed-\d+)?)/([^/]+)")
 _RECORDS = (".json", ".csv", ".log")
+_DOCUMENTS = (*sums.DOCUMENTS, sums.SUMS, sums.SIGNATURE)  # of a publication that is published again
 _NEVER = (rundir.REPORT, rundir.CLUSTER)
 
 
@@ -53,8 +54,11 @@ def select(campaign: CampaignDirectory, *, with_artefacts: bool) -> Selection:
     left_out: list[ArtefactFile] = []
     foreign: list[str] = []
     made = _digests_of_made(campaign)
+    is_publication = (campaign.path / sums.DESCRIPTION).is_file()
     for name in _walk(campaign.path):
         kind = _kind(name)
+        if is_publication and name in _DOCUMENTS:
+            continue
         if kind == "foreign" or (kind == "made" and name not in made):  # or a making that failed left it
             foreign.append(name)
         elif kind == "made":
@@ -65,7 +69,7 @@ def select(campaign: CampaignDirectory, *, with_artefacts: bool) -> Selection:
                 left_out.append(artefact)
         elif kind == "record":
             files.append(name)
-    odd = [name for name in files if not is_plain_name(name)]
+    odd = [name for name in files if not sums.is_plain_name(name)]
     foreign += odd
     return Selection(tuple(sorted(set(files) - set(odd))), tuple(left_out), tuple(sorted(foreign)))
 

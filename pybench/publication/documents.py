@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pybench import __version__, rundir, storage
+from pybench.errors import CorruptError
 from pybench.publication import versions
 from pybench.publication.contents import ArtefactFile
 from pybench.publication.facts import Facts, stamp
@@ -52,6 +54,35 @@ class Circumstances:
     @property
     def is_incomplete(self) -> bool:
         return not self.coverage["full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What a publication that is published again says and its files cannot: empty for a campaign."""
+
+    about: About = field(default_factory=About)
+    redactions: tuple[dict[str, Any], ...] = ()
+    artefacts_left_out: tuple[ArtefactFile, ...] = ()
+
+
+def read_earlier(folder: Path) -> Earlier:
+    """From the description of the publication in `folder`, if it is one.
+
+    Raises `CorruptError` where the description is not pybench's.
+    """
+    path = folder / DESCRIPTION
+    if not path.is_file():
+        return Earlier()
+    stored = rundir.read_json(path, hint="fetch it again")
+    try:
+        about = About(stored["title"], stored["license"], tuple(stored["authors"]))
+        redactions = tuple(
+            {name: one[name] for name in ("kind", "replacement", "times")} for one in stored["redactions"]
+        )
+        left_out = tuple(ArtefactFile(one["name"], one["bytes"], one["sha256"]) for one in stored["artefacts_left_out"])
+    except (KeyError, TypeError) as error:
+        raise CorruptError(f"{path} does not describe a publication: {error!r}", hint="fetch it again") from error
+    return Earlier(about, redactions, left_out)
 
 
 def write(facts: Facts, circumstances: Circumstances, digests: Mapping[str, str]) -> dict[str, bytes]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from pybench.errors import CorruptError, PybenchError, UsageError
 from pybench.publication import signature, sums
 from pybench.publication.bundle import Bundle, open_bundle
 from pybench.publication.finished_runs import check_fetched
-from pybench.publication.reference import LayoutReference, Reference, RegistryReference
+from pybench.publication.reference import LayoutReference, Reference, RegistryReference, ZipReference
 from pybench.publication.transport import Access
 from pybench.publication.unpacking import Limits, Unpacking
 
@@ -57,6 +58,19 @@ def fetch(reference: Reference, target: Path | None, access: Access, demands: De
             return _take(bundle, folder, demands)
     except OSError as error:  # what cannot be written is a UsageError by now
         raise PybenchError(f"cannot read {error.filename or folder}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """The folder of a campaign or publication at `path`. A zip is unpacked for as long as the context lasts.
+
+    Raises `CorruptError` for a file that is no publication or of which a byte differs from its list.
+    """
+    if not path.is_file():
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="pybench-unpacked-") as folder:
+        yield fetch(ZipReference(path), Path(folder) / "publication", Access(), Demands()).folder
 
 
 def _take(bundle: Bundle, folder: Path, demands: Demands) -> Fetched:

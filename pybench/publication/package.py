@@ -73,7 +73,7 @@ def stage(
             if Path(name).name == rundir.COMPLETE:
                 list_published(campaign.path / name, folder, name, rewritten)
         render(folder)
-        circumstances = Circumstances(wishes.about, coverage, redactor.summary(), selection.artefacts_left_out)
+        circumstances = _circumstances(campaign.path, wishes.about, coverage, redactor, selection)
         facts = gather(CampaignDirectory(folder))
         digests = _describe(folder, selection, facts, circumstances)
         (folder / sums.SUMS).write_bytes(sums.render(digests))
@@ -83,6 +83,26 @@ def stage(
     except OSError as error:
         raise _storage_error(error, campaign.path, folder) from error
     return Package(folder, facts, circumstances, digests, selection, found, wishes.key is not None)
+
+
+def _circumstances(
+    folder: Path, about: About, coverage: Mapping[str, Any], redactor: Redactor, selection: Selection
+) -> Circumstances:
+    """With what an earlier publication says where `folder` is one: what it replaced and left out is not there now."""
+    earlier = documents.read_earlier(folder)
+    said = About(
+        about.title or earlier.about.title,
+        about.license or earlier.about.license,
+        about.authors or earlier.about.authors,
+    )
+    replaced = {one["replacement"] for one in earlier.redactions}
+    redactions = [*earlier.redactions, *(one for one in redactor.summary() if one["replacement"] not in replaced)]
+    known = {*selection.files, *(one.name for one in selection.artefacts_left_out)}
+    left_out = [
+        *selection.artefacts_left_out,
+        *(one for one in earlier.artefacts_left_out if one.name not in known),
+    ]
+    return Circumstances(said, coverage, redactions, tuple(sorted(left_out, key=lambda one: one.name)))
 
 
 def _storage_error(error: OSError, source: Path, target: Path) -> PybenchError:

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +106,52 @@ def test_publishing_twice_gives_the_same_bytes(published: Path, campaign: Path, 
     assert now["artefact"]["digest"] == before["artefact"]["digest"]
     assert (tmp_path / "a.zip").read_bytes() == (published / "small.zip").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(".")) == ["a.zip", "layout"]
+
+
+def test_a_published_zip_is_published_again_with_the_same_contents(published: Path, tmp_path: Path) -> None:
+    """Nobody has the campaign any more: what its author said and what was left out are kept, and nothing is new."""
+    first = tmp_path / "first.zip"
+    words = ("--title", "A small one", "--license", "CC-BY-4.0", "--author", "Ada Lovelace")
+    assert _pybench("publish", published / "small.zip", "--archive", first, *words).returncode == EXIT_OK
+    again = _pybench("publish", first, "--archive", first, "--json")
+    assert again.returncode == EXIT_OK, again.stderr
+    assert "as pybench did not write it" not in again.stderr
+    for file, place in ((published / "small.zip", tmp_path / "before"), (first, tmp_path / "after")):
+        assert _pybench("fetch", file, "-o", place).returncode == EXIT_OK
+    before, after = (json.loads((tmp_path / name / sums.DESCRIPTION).read_text()) for name in ("before", "after"))
+    said = {"title": "A small one", "license": "CC-BY-4.0", "authors": ["Ada Lovelace"]}
+    assert len(before["artefacts_left_out"]) == 1
+    assert after == before | said
+    about = {sums.DESCRIPTION, sums.README, sums.CRATE, sums.SUMS}
+    names = {path.relative_to(tmp_path / "after") for path in (tmp_path / "after").rglob("*") if path.is_file()}
+    assert {str(name) for name in names if _differ(tmp_path, name)} == about
+
+
+def _differ(folder: Path, name: Path) -> bool:
+    return (folder / "before" / name).read_bytes() != (folder / "after" / name).read_bytes()
+
+
+def test_a_zip_is_replayed_as_it_is(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    done = _pybench("replay", published / "small.zip")
+    assert done.returncode == EXIT_OK, done.stderr
+    assert done.stdout.startswith("equal: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["replay", "publish"])
+def test_a_file_that_is_no_publication_is_refused(verb: str, published: Path, tmp_path: Path) -> None:
+    text, empty = tmp_path / "notes.txt", tmp_path / "empty.zip"
+    text.write_text("no zip\n")
+    zipfile.ZipFile(empty, "w").close()
+    run = next(name for name in zipfile.ZipFile(published / "small.zip").namelist() if name.endswith("/summary.json"))
+    changed = rewritten_zip(published / "small.zip", tmp_path / "changed.zip", {run: b"{}"})
+    told = {text: "is no whole zip", empty: f"is no publication of pybench: it has no {sums.SUMS}", changed: run}
+    for file, words in told.items():
+        done = _pybench(verb, file, *(["--dry-run"] if verb == "publish" else []))
+        assert done.returncode == EXIT_CORRUPT, done.stderr
+        assert str(file) in done.stderr
+        assert words in done.stderr
 
 
 def test_the_author_is_told_what_was_replaced_and_left_out(published: Path) -> None:
