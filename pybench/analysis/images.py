@@ -8,7 +8,7 @@ Uses the predictions of the first run of a case whose accuracy counts. When repe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -41,6 +41,8 @@ class Images:
 
     frames: Mapping[str, pl.DataFrame]
     varying: Mapping[str, int]
+    _compared: dict[tuple[str, str, str], ImageEffect | None] = field(default_factory=dict, repr=False, compare=False)
+    """(candidate, baseline, column) -> effect: trade-offs look at the same pair once for each speed."""
 
     def share(self, case_id: str, metric: Metric) -> Estimate | None:
         """Accuracy in percent with its interval over images, or None without predictions."""
@@ -54,6 +56,12 @@ class Images:
         hit = metric.hit_column
         if hit is None or candidate not in self.frames or baseline not in self.frames:
             return None
+        key = (candidate, baseline, hit)
+        if key not in self._compared:
+            self._compared[key] = self._compare(candidate, baseline, hit)
+        return self._compared[key]
+
+    def _compare(self, candidate: str, baseline: str, hit: str) -> ImageEffect | None:
         first, second = self.frames[candidate], self.frames[baseline]
         matched = first.join(second, on="image_id", how="inner", suffix="_baseline", maintain_order="left")
         judged = matched.filter(pl.col("label") == pl.col("label_baseline"))

@@ -10,6 +10,7 @@ the model will meet. Slow twin: tests/oracles/proportions.py (likelihood maximis
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,7 @@ class ImagePairs:
         }
 
 
+@functools.cache
 def estimate_share(hits: int, n: int, confidence: float = CONFIDENCE) -> Estimate:
     """hits/n with Wilson's score interval (1927), through scipy."""
     interval = scipy.stats.binomtest(hits, n).proportion_ci(confidence_level=confidence, method="wilson")

@@ -67,10 +67,10 @@ def joined(found: Sequence[Pair]) -> tuple[Joined, ...]:
     for pair in found:
         if pair.case.workload_row.judges is not None:
             accuracies.setdefault(_join_key(pair), []).append(pair)
-    speeds = [pair for pair in found if judge_of(pair.case.workload_row) is not None]
-    taken = {_join_key(pair) for pair in speeds}
+    speeds = [(_join_key(pair), pair) for pair in found if judge_of(pair.case.workload_row) is not None]
+    taken = {key for key, _ in speeds}
     alone = [Joined(None, tuple(members)) for key, members in accuracies.items() if key not in taken]
-    return tuple(Joined(pair, tuple(accuracies.get(_join_key(pair), ()))) for pair in speeds) + tuple(alone)
+    return tuple(Joined(pair, tuple(accuracies.get(key, ()))) for key, pair in speeds) + tuple(alone)
 
 
 def partner_of(case: Case) -> Workload | None:
@@ -112,7 +112,8 @@ def _join_key(pair: Pair) -> tuple[Any, ...]:
     row = pair.case.workload_row
     key: list[Any] = [row.judges or row.name]
     for case in (pair.case, pair.baseline):
-        key += [getattr(case, name) for name in names if name not in idle_factors(case)]
+        idle = idle_factors(case)
+        key += [getattr(case, name) for name in names if name not in idle]
         if quantised_type(case.precision) is not None:  # what its ranges were found on is part of what ran
             key += [images_of(case), dict(case.sources).get("images")]
     return tuple(key)

@@ -9,6 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from pybench.cli.options import DirectoryArgument
+from pybench.rundir import open_campaign
 
 
 def report(
@@ -19,9 +20,19 @@ def report(
 ) -> None:
     """Write the report: one HTML page, tables, figures.
 
-    The page needs no network. The last line printed is its path.
+    The page needs no network. The last line printed is its path. A report in DIR/report stays as it is while no file
+    of the campaign and no part of pybench has changed.
     """
+    from pybench.reported import ReportRecord
+
+    campaign = open_campaign(directory)
+    record = ReportRecord(campaign) if out is None else None
+    if record is not None and record.is_current():
+        print(campaign.report / "index.html")
+        return
     from pybench.dataset import load
     from pybench.report import write_report
 
     print(write_report(load(directory), out))
+    if record is not None:
+        record.store()
