@@ -56,14 +56,15 @@ def write_report(dataset: Dataset, folder: Path | None = None, *, run_link: str 
 
     target = folder or dataset.campaign.report
     analysis, coverage = analyse(dataset), measure(dataset)
+    contrasts = contrast_tables(analysis)
     run_link = run_link or _relative(dataset.campaign.path / RUNS, target)
     contents = Contents(
         findings=describe(dataset, analysis, coverage),
-        found_tables=[table for table in contrast_tables(analysis) if not table.name.startswith("effects")],
+        found_tables=[table for table in contrasts if not table.name.startswith("effects")],
         sure_tables=_sure_tables(dataset, analysis, coverage, run_link),
         behind_tables=[
             *workload_tables(analysis, run_link),
-            *(table for table in contrast_tables(analysis) if table.name.startswith("effects")),
+            *(table for table in contrasts if table.name.startswith("effects")),
             metrics_table(analysis),
             artefacts_table(dataset),
             environment_table(dataset),

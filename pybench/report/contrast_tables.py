@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pybench.analysis import Analysis
-from pybench.analysis.contrasts import ContrastFinding, PairEffect, PairFinding
+from pybench.analysis.contrasts import ContrastFinding, PairEffect
 from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.case.contrasts import Criterion
 from pybench.case.factors import FACTORS
@@ -62,10 +62,11 @@ def _verdict_table(number: int, contrast: ContrastFinding, verdicts: Sequence[Ca
             for one in criteria
         ),
     ]
+    context = context_factors(contrast, subjects(verdicts))
     rows = []
     for verdict in verdicts:
         cells = [
-            *_head_cells(verdict.subject, contrast, subjects(verdicts)),
+            *_head_cells(verdict.subject, contrast, context),
             *(_judged_cell(one, verdict.judgements) for one in criteria),
         ]
         rows.append(
@@ -114,8 +115,9 @@ def _effect_table(number: int, contrast: ContrastFinding) -> Table:
         Column("p (not equivalent)", ("p_not_equivalent",), numeric=True),
         Column("Detectable", ("smallest_detectable",), numeric=True),
     )
+    context = context_factors(contrast, [pair.pair for pair in contrast.pairs])
     rows = [
-        _effect_row(pair, effect, contrast)
+        _effect_row(effect, _head_cells(pair.pair, contrast, context))
         for pair in contrast.pairs
         for effect in pair.effects.values()
         if effect.effect is not None or effect.declared
@@ -133,9 +135,8 @@ def _effect_table(number: int, contrast: ContrastFinding) -> Table:
     return Table(f"effects-{number}", f"Effects: {contrast.contrast.title()}", columns, tuple(rows), tuple(notes))
 
 
-def _effect_row(pair: PairFinding, found: PairEffect, contrast: ContrastFinding) -> tuple[Cell, ...]:
+def _effect_row(found: PairEffect, head: tuple[Cell, ...]) -> tuple[Cell, ...]:
     label = found.metric.label
-    head = _head_cells(pair.pair, contrast)
     effect = found.effect
     if effect is None:
         return (
@@ -172,6 +173,7 @@ def _image_table(number: int, contrast: ContrastFinding) -> Table:
         Column("Same answer (%)", estimate_fields("agreement_percent"), numeric=True),
         Column("p (McNemar)", ("p_mcnemar",), numeric=True),
     )
+    context = context_factors(contrast, [pair.pair for pair in contrast.pairs])
     rows = []
     for pair in contrast.pairs:
         for found in pair.effects.values():
@@ -181,7 +183,7 @@ def _image_table(number: int, contrast: ContrastFinding) -> Table:
                 note = f"{left_out} images left out: not on both sides, or labelled differently" if left_out else None
                 rows.append(
                     (
-                        *_head_cells(pair.pair, contrast),
+                        *_head_cells(pair.pair, contrast, context),
                         text_cell(found.metric.label),
                         estimate_cell(images.estimate, signed=True),
                         number_cell(images.pairs.n, note=note),
@@ -201,9 +203,8 @@ def _head_columns() -> tuple[Column, ...]:
     return Column("Case", ("case",)), Column("Against", ("against",)), Column("At", ("at",))
 
 
-def _head_cells(pair: Pair, contrast: ContrastFinding, among: Sequence[Pair] | None = None) -> tuple[Cell, ...]:
-    """`among`: the pairs that the row has to be told apart from; by default all of the contrast."""
-    context = context_factors(contrast, among or [found.pair for found in contrast.pairs])
+def _head_cells(pair: Pair, contrast: ContrastFinding, context: Sequence[str]) -> tuple[Cell, ...]:
+    """`context`: the factors that tell the rows of the table apart."""
     candidate, baseline, where = pair_texts(pair, tuple(contrast.contrast.baseline), context)
     return (
         Cell(candidate, csv=(pair.case.id,)),
