@@ -19,7 +19,7 @@ from pybench.analysis.images import Images
 from pybench.analysis.intervals import estimate_geometric_mean, estimate_mean
 from pybench.analysis.measurements import Cell, Measurements
 from pybench.case import Case
-from pybench.catalogue.metrics import METRICS, Metric
+from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
 
 
@@ -127,7 +127,7 @@ def _describe_case(
 ) -> CaseFinding:
     metrics = {}
     for name, cell in measurements.of_case(case.id).items():
-        metric = METRICS[name]
+        metric = case.catalogue.metrics[name]
         metrics[name] = _describe_metric(metric, cell, images.share(case.id, metric))
     return CaseFinding(
         case=case,

@@ -20,8 +20,8 @@ from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate, Sample
 from pybench.analysis.images import Images, collect_images
 from pybench.analysis.intervals import estimate_difference
 from pybench.analysis.measurements import Measurements, collect
-from pybench.case import Case
-from pybench.catalogue.metrics import METRICS, Metric
+from pybench.case import Case, catalogue_of
+from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
 
 TOLERANCE = 0.05  # a ratio worse by more than this is a regression
@@ -123,11 +123,11 @@ class _Side:
     images: Images
 
 
-def judged_metrics() -> tuple[Metric, ...]:
-    """What is compared by default: every metric that is better lower or higher, on a ratio scale, and accuracies."""
+def judged_metrics(metrics: Mapping[str, Metric]) -> tuple[Metric, ...]:
+    """Those that are compared by default: what is better lower or higher on a ratio scale, and accuracies."""
     return tuple(
         metric
-        for metric in METRICS.values()
+        for metric in metrics.values()
         if metric.better != "none" and (metric.scale == "ratio" or metric.hit_column is not None)
     )
 
@@ -144,7 +144,8 @@ def compare(
     """Every metric of every common case. `metrics`: their names; by default `judged_metrics`. Cases that ran on GPUs of
     different models are not comparable, unless `across_boards`. Raises UnknownNameError for a name that is no
     metric's."""
-    compared = judged_metrics() if metrics is None else tuple(METRICS[name] for name in metrics)
+    known = catalogue_of((*before.cases.values(), *after.cases.values())).metrics
+    compared = judged_metrics(known) if metrics is None else tuple(known[name] for name in metrics)
     sides = [_side(dataset) for dataset in (before, after)]
     common = [case for case_id, case in before.cases.items() if case_id in after.cases]
     other_boards = {} if across_boards else _other_boards(before, after, common)

@@ -17,11 +17,11 @@ from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate
 from pybench.analysis.images import ImageEffect, Images
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.paired import Effect, Pairing, compare_paired, holm
-from pybench.case import Case
+from pybench.case import Case, catalogue_of
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair, pairs
 from pybench.case.yields import metrics_of
-from pybench.catalogue.metrics import METRICS, Metric
+from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
 
 PERCENT_MARGIN = 1.0  # percentage points that count as "no difference that matters" for an accuracy
@@ -134,7 +134,7 @@ def _compare_pair(
     shown = measurements.of_case(pair.case.id).keys() | measurements.of_case(pair.baseline.id).keys() | declared
     effects = {
         name: _compare_metric(metric, pair, measurements, images, comparability, declared=name in declared)
-        for name, metric in METRICS.items()
+        for name, metric in catalogue_of((pair.case, pair.baseline)).metrics.items()
         if name in shown
     }
     devices, latencies = ([words.get(case.id, frozenset()) for case in (pair.case, pair.baseline)] for words in told)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pybench.case import catalogue_of
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.dataset import Dataset
 from pybench.rundir import VALIDITIES
@@ -48,14 +49,16 @@ class Measurements:
     cells: (case id, metric) -> its values
     failures: case id -> its commonest `outcome: reason` besides `ok`
     unknown: metric that the catalogue has no row of -> how many values of it are stored
+    metrics: rows by name, in the order of tables
     """
 
     cells: Mapping[tuple[str, str], Cell]
     failures: Mapping[str, str]
     unknown: Mapping[str, int]
+    metrics: Mapping[str, Metric] = field(default_factory=lambda: METRICS)
 
     def of_case(self, case_id: str) -> dict[str, Cell]:
-        return {name: self.cells[case_id, name] for name in METRICS if (case_id, name) in self.cells}
+        return {name: self.cells[case_id, name] for name in self.metrics if (case_id, name) in self.cells}
 
     def cell(self, case_id: str, metric: str) -> Cell:
         """An empty cell where no run of the case has the metric."""
@@ -76,13 +79,13 @@ def collect(dataset: Dataset) -> Measurements:
     cells: dict[tuple[str, str], Cell] = {}
     unknown: Counter[str] = Counter()
     for row in stored.select(*names, *valid).iter_rows(named=True):
-        metric = METRICS.get(row["metric"])
+        metric = dataset.cases[row["case_id"]].catalogue.metrics.get(row["metric"])
         if metric is None:
             unknown[row["metric"]] += 1
             continue
         cell = cells.setdefault((row["case_id"], metric.name), Cell())
         _add(cell, metric, row, reasons)
-    return Measurements(cells, _failures(dataset), unknown)
+    return Measurements(cells, _failures(dataset), unknown, catalogue_of(dataset.cases.values()).metrics)
 
 
 def _add(cell: Cell, metric: Metric, row: Mapping[str, Any], reasons: Mapping[tuple[str, int, str], str]) -> None:

@@ -25,7 +25,6 @@ from pybench.case.pairing import Pair, joined, pairs
 from pybench.case.yields import metrics_of
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import Protocol
-from pybench.catalogue.workloads import judge_of
 
 SPEED = (
     "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "throughput_samples_per_s",
@@ -272,7 +271,7 @@ def _applies(criterion: Criterion, case: Case) -> bool:
     """Whether the case, or an accuracy case of its model, can yield what the criterion bounds."""
     if criterion.metric in metrics_of(case):
         return True
-    judge = judge_of(case.workload_row)
+    judge = case.catalogue.judge_of(case.workload_row)
     return (
         judge is not None
         and judge.accepts(case.model_row)

@@ -15,6 +15,6 @@ Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings them toget
 Cases are compared here, not runs: estimates, intervals and verdicts are `pybench.analysis`.
 """
 
-from pybench.case.case import Case, case_from_json, case_to_json, runs_of
+from pybench.case.case import Case, case_from_json, case_to_json, catalogue_of, runs_of
 
-__all__ = ["Case", "case_from_json", "case_to_json", "runs_of"]
+__all__ = ["Case", "case_from_json", "case_to_json", "catalogue_of", "runs_of"]

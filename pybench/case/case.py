@@ -12,16 +12,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from pybench.case.factors import FACTORS, Factors
-from pybench.catalogue.models import MODELS, Model
-from pybench.catalogue.runtimes import RUNTIMES, Runtime
-from pybench.catalogue.workloads import WORKLOADS, Workload
+from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row
+from pybench.catalogue.models import Model
+from pybench.catalogue.runtimes import Runtime
+from pybench.catalogue.stored import row_from_json, row_to_json
+from pybench.catalogue.workloads import Workload
+from pybench.errors import UnknownNameError
 
 SCHEMA_VERSION = 1
+ROWS = "rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +34,17 @@ class Case(Factors):
     """Every factor fixed.
 
     `sources`: (factor, sha256 of the content) for every factor that names a file of the user's.
+    `catalogue`: the rows that its names are looked up in. It is no part of the id, of equality or of the hash.
     """
 
     sources: tuple[tuple[str, str], ...] = ()
+    catalogue: Catalogue = field(default=BUILT_IN, compare=False, repr=False)
+
+    def value(self, name: str) -> Any:
+        """The value of a factor. Raises UnknownNameError for a name that is no factor."""
+        if name not in FACTORS:
+            raise UnknownNameError("factor", name, FACTORS)
+        return getattr(self, name)
 
     def factors(self) -> dict[str, Any]:
         """Every factor with its value, defaults included, in the order of `FACTORS`."""
@@ -61,17 +74,18 @@ class Case(Factors):
     @property
     def workload_row(self) -> Workload:
         """What is known of the case's workload. Raises UnknownNameError for one that the catalogue does not have."""
-        return WORKLOADS[self.workload]
+        return self.catalogue.workloads[self.workload]
 
     @property
     def model_row(self) -> Model | None:
         """What is known of the case's model; None: there is no model, or it is a file of the user's."""
-        return MODELS.get(self.model or "")
+        return self.catalogue.models.get(self.model or "")
 
     @property
     def runtime_row(self) -> Runtime | None:
-        """What is known of the case's runtime; None: nothing executes a model."""
-        return None if self.runtime is None else RUNTIMES[self.runtime]
+        """What is known of the case's runtime; None: nothing executes a model. Raises UnknownNameError for one that the
+        catalogue does not have."""
+        return None if self.runtime is None else self.catalogue.runtimes[self.runtime]
 
     def title(self, names: tuple[str, ...] | None = None) -> str:
         """A line for people: the given factors, or all chosen ones but the protocol's, as `value` or `name=value`."""
@@ -93,23 +107,50 @@ def _word(name: str, value: Any) -> str:
     return str(value) if FACTORS[name].kind == "choice" or name == "model" else f"{name}={value}"
 
 
+def catalogue_of(cases: Iterable[Case]) -> Catalogue:
+    """Pybench's own rows with those that any of these cases adds."""
+    several = dict.fromkeys(case.catalogue for case in cases)
+    return BUILT_IN.with_rows(row for catalogue in several for row in catalogue.added())
+
+
 def case_to_json(case: Case) -> dict[str, Any]:
-    """The stored form: id, schema version, every factor, sources."""
-    return {"schema_version": SCHEMA_VERSION, "case_id": case.id, **case.factors(), "sources": dict(case.sources)}
+    """The stored form: id, schema version, every factor, sources, and the rows of the case that are not pybench's."""
+    stored = {"schema_version": SCHEMA_VERSION, "case_id": case.id, **case.factors(), "sources": dict(case.sources)}
+    rows = _added_rows(case)
+    return {**stored, ROWS: [row_to_json(row) for row in rows]} if rows else stored
 
 
 def case_from_json(stored: Mapping[str, Any]) -> Case:
-    """The inverse of `case_to_json`; factors that are not stored take their default.
+    """The inverse of `case_to_json`; factors that are not stored take their default. A stored row counts, whatever this
+    pybench has of its name.
 
-    Raises ValueError when the schema version is another, a name is unknown, or the stored id does not fit the factors.
+    Raises ValueError when the schema version is another, a name is unknown, a row is malformed, or the stored id does
+    not fit the factors.
     """
     if stored.get("schema_version") != SCHEMA_VERSION:
         raise ValueError(f"case of schema version {stored.get('schema_version')}, this pybench reads {SCHEMA_VERSION}")
-    values = {name: value for name, value in stored.items() if name not in ("schema_version", "case_id", "sources")}
+    beside = ("schema_version", "case_id", "sources", ROWS)
+    values = {name: value for name, value in stored.items() if name not in beside}
     unknown = set(values) - set(FACTORS)
     if unknown:
         raise ValueError(f"unknown factors: {', '.join(sorted(unknown))}")
-    case = Case(**values, sources=tuple(sorted(stored.get("sources", {}).items())))
+    rows = stored.get(ROWS)
+    catalogue = _read_catalogue(json.dumps(rows)) if rows else BUILT_IN
+    case = Case(**values, sources=tuple(sorted(stored.get("sources", {}).items())), catalogue=catalogue)
     if "case_id" in stored and stored["case_id"] != case.id:
         raise ValueError(f"case_id {stored['case_id'][:12]} does not fit its factors ({case.id[:12]})")
     return case
+
+
+def _added_rows(case: Case) -> list[Row]:
+    """The rows that the case uses and that pybench itself does not have."""
+    if case.catalogue is BUILT_IN:
+        return []
+    names = {case.workload, case.runtime, case.model, *case.workload_row.metrics()}
+    return [row for row in case.catalogue.added() if row.name in names]
+
+
+@lru_cache(maxsize=64)
+def _read_catalogue(rows: str) -> Catalogue:
+    """The catalogue of stored rows. Cases of a campaign share theirs: it is made once for each text of rows."""
+    return BUILT_IN.with_rows(row_from_json(row) for row in json.loads(rows))

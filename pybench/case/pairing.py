@@ -12,7 +12,7 @@ from pybench.case.contrasts import Contrast
 from pybench.case.factors import FACTORS, QUANTISING_FACTORS, followers_of, idle_factors
 from pybench.case.images import images_of
 from pybench.catalogue.precisions import quantised_type
-from pybench.catalogue.workloads import WORKLOADS, Workload, judge_of
+from pybench.catalogue.workloads import Workload
 from pybench.errors import UsageError
 
 
@@ -67,7 +67,7 @@ def joined(found: Sequence[Pair]) -> tuple[Joined, ...]:
     for pair in found:
         if pair.case.workload_row.judges is not None:
             accuracies.setdefault(_join_key(pair), []).append(pair)
-    speeds = [(_join_key(pair), pair) for pair in found if judge_of(pair.case.workload_row) is not None]
+    speeds = [(_join_key(pair), pair) for pair in found if _is_judged(pair.case)]
     taken = {key for key, _ in speeds}
     alone = [Joined(None, tuple(members)) for key, members in accuracies.items() if key not in taken]
     return tuple(Joined(pair, tuple(accuracies.get(key, ()))) for key, pair in speeds) + tuple(alone)
@@ -75,8 +75,12 @@ def joined(found: Sequence[Pair]) -> tuple[Joined, ...]:
 
 def partner_of(case: Case) -> Workload | None:
     """The workload that the case's is joined with: the one whose outputs it judges, or the one that judges its own."""
-    row = case.workload_row
-    return judge_of(row) if row.judges is None else WORKLOADS[row.judges]
+    row, catalogue = case.workload_row, case.catalogue
+    return catalogue.judge_of(row) if row.judges is None else catalogue.workloads[row.judges]
+
+
+def _is_judged(case: Case) -> bool:
+    return case.catalogue.judge_of(case.workload_row) is not None
 
 
 def _is_baseline(case: Case, contrast: Contrast) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybench.catalogue.rows import Rows
+
 
 @dataclass(frozen=True, slots=True)
 class NumberType:
@@ -55,8 +57,8 @@ _PRECISIONS = (
     Precision("amp-bf16", ("bf16",), floating="bf16", autocast=True),
 )
 
-NUMBER_TYPES: dict[str, NumberType] = {row.name: row for row in _TYPES}
-PRECISIONS: dict[str, Precision] = {row.name: row for row in _PRECISIONS}
+NUMBER_TYPES = Rows("type of numbers", _TYPES)
+PRECISIONS = Rows("precision", _PRECISIONS)
 
 
 def quantised_type(precision: str) -> str | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pybench.catalogue.precisions import PRECISIONS
+from pybench.catalogue.rows import Rows
 
 Where = Literal["anywhere", "on_gpu"]
 Executes = Mapping[str, Where]  # precision -> where it is executed
@@ -227,7 +228,7 @@ _ROWS = (
     ),
 )
 
-RUNTIMES: dict[str, Runtime] = {row.name: row for row in _ROWS}
+RUNTIMES = Rows("runtime", _ROWS)
 
 # Factors that only some runtimes have, in the order of the rows.
 RUNTIME_FACTORS: tuple[str, ...] = tuple(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pybench.catalogue.models import MODELS, Model, ModelKind
+from pybench.catalogue.models import Model, ModelKind
 from pybench.catalogue.rows import Rows
 
 # Factors that mean something for the same workloads.
@@ -80,9 +80,9 @@ class Workload:
         """Whether it takes a built-in model, or with None a file of the user's."""
         return self.takes_files if model is None else model.kind in self.kinds
 
-    def models(self) -> tuple[str, ...]:
-        """Names of the built-in models that it takes."""
-        return tuple(name for name, model in MODELS.items() if self.accepts(model))
+    def metrics(self) -> tuple[str, ...]:
+        """Names of all metrics that some case of it can yield by its row."""
+        return (*self.yields, *self.yields_of_model, *self.yields_of_ids, *self.yields_fed)
 
     def uses(self, group: FactorGroup) -> bool:
         """Whether a group of factors means something for it."""
@@ -233,8 +233,3 @@ _ROWS = (
 )  # fmt: skip
 
 WORKLOADS = Rows("workload", _ROWS)
-
-
-def judge_of(workload: Workload) -> Workload | None:
-    """The workload that judges the outputs of this one; None: there is none."""
-    return next((other for other in WORKLOADS.values() if other.judges == workload.name), None)

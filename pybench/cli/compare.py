@@ -8,7 +8,6 @@ from typing import Annotated, Optional
 
 import typer
 
-from pybench.catalogue.metrics import METRICS
 from pybench.cli.options import JsonOption
 from pybench.cli.show import print_json, print_tables
 from pybench.errors import RegressionError, UnknownNameError, UsageError
@@ -38,15 +37,19 @@ def compare(
     from pybench.dataset import load
     from pybench.report.comparison_tables import comparison_tables
 
-    _check_metrics(metric or [])
-    comparison = compare_datasets(
-        load(before),
-        load(after),
-        metrics=metric,
-        tolerance=tolerance,
-        tolerance_pp=tolerance_pp,
-        across_boards=across_boards,
-    )
+    try:
+        comparison = compare_datasets(
+            load(before),
+            load(after),
+            metrics=metric,
+            tolerance=tolerance,
+            tolerance_pp=tolerance_pp,
+            across_boards=across_boards,
+        )
+    except UnknownNameError as error:
+        if error.kind != "metric":
+            raise
+        raise UsageError(f"--metric {error.name}: {error.message}", hint=error.hint) from error
     if as_json:
         print_json(comparison.as_json())
     else:
@@ -67,11 +70,3 @@ def compare(
             f"{len(comparison.regressions)} regressions, such as {first.metric.name} of {first.case.title()}",
             hint="compare environment.json of both sides before blaming the code",
         )
-
-
-def _check_metrics(names: list[str]) -> None:
-    for name in names:
-        try:
-            METRICS[name]
-        except UnknownNameError as error:
-            raise UsageError(f"--metric {name}: {error.message}", hint=error.hint) from error

@@ -23,7 +23,7 @@
     `reasons` then says why; it is never 0 for "unknown". `u_within` is the standard uncertainty that a ratio on one
     board carries, `u_absolute` adds the board's gain. `lower` and `upper` are set only on estimates, whose `value` is
     None. `valid` is None where nothing could be measured, False where a value exists that must not be used.
-    `quantity.scaled("gpu_energy_per_sample_j", 1 / samples)` gives the same quantity per something.
+    `quantity.scaled(METRICS["gpu_energy_per_sample_j"], 1 / samples)` gives the same quantity per something.
 
 `Session(device_uuid=None, *, power_interval_s=0.1, nvml_library=None, profile=ASSUMED, root=Path("/"))`
     Starts the sampler threads on entry (C++, without the GIL) and stops them on exit. A missing NVML, device or RAPL is

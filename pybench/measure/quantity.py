@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.metrics import METRICS, Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,16 @@ class Quantity:
     lower: float | None = None
     upper: float | None = None
 
-    def scaled(self, name: str, factor: float) -> Quantity:
-        """The same as metric `name`, for example per sample with `factor` = 1 / samples. Uncertainties scale too."""
+    def scaled(self, metric: Metric, factor: float) -> Quantity:
+        """The same as another metric, for example per sample with `factor` = 1 / samples. Uncertainties scale too."""
 
         def times(number: float | None) -> float | None:
             return None if number is None else number * factor
 
         return replace(
             self,
-            name=name,
-            unit=METRICS[name].unit,
+            name=metric.name,
+            unit=metric.unit,
             value=times(self.value),
             u_within=times(self.u_within),
             u_absolute=times(self.u_absolute),

@@ -19,6 +19,7 @@ from pybench.case.factors import (
     is_built_in,
 )
 from pybench.case.quantising import default_quantiser
+from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.models import MODELS
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
@@ -303,7 +304,7 @@ def _where(name: str) -> str:
 
 def _models_of(workload: Workload) -> str:
     """The models that a workload takes, for a hint."""
-    return ", ".join(workload.models()) + (", or your own ONNX file" if workload.takes_files else "")
+    return ", ".join(BUILT_IN.models_of(workload)) + (", or your own ONNX file" if workload.takes_files else "")
 
 
 def _multiples(tokens: int, seq_len: int) -> str:

@@ -10,9 +10,10 @@ from pybench.case import Case, contrasts
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import pairs
 from pybench.case.yields import metrics_of
+from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.criteria import CRITERIA
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
-from pybench.catalogue.workloads import ABOVE_IDLE, WORKLOADS
+from pybench.catalogue.workloads import ABOVE_IDLE
 from pybench.errors import Problem, UsageError
 from pybench.plan.cells import given
 from pybench.plan.document import Node
@@ -89,7 +90,11 @@ def _there(factor: str, cases: Sequence[Case]) -> str:
 
 
 def _who_yields(metric: str) -> str:
-    usual = [Case(workload=name, model=model) for name, row in WORKLOADS.items() for model in (None, *row.models())]
+    usual = [
+        Case(workload=name, model=model)
+        for name, row in BUILT_IN.workloads.items()
+        for model in (None, *BUILT_IN.models_of(row))
+    ]
     those = [case for case in usual if metric in metrics_of(case)]
     needs_ids = any(case.workload_row.model == "required" for case in those) and all(
         case.model_row is None or case.model_row.takes_ids for case in those

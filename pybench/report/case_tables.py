@@ -9,9 +9,9 @@ from dataclasses import replace
 from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
 from pybench.analysis.estimate import WILSON
-from pybench.case import Case
+from pybench.case import Case, catalogue_of
 from pybench.case.factors import idle_factors
-from pybench.catalogue.metrics import GPU, METRICS, Metric
+from pybench.catalogue.metrics import GPU, Metric
 from pybench.report.labels import (
     case_text,
     constant_factors,
@@ -34,7 +34,6 @@ from pybench.report.tables import (
 )
 
 # What the table of a workload's GPU energy shows, as far as its cases have it.
-BOARD = tuple(name for name, metric in METRICS.items() if metric.group == GPU)
 ABSOLUTE_NOTE = (
     "±: half the absolute 95 % interval, which joins the spread of repetitions with the sensor's uncertainty and the "
     "board's unknown gain; a ratio of two cases on one board is free of the gain, so its interval (tables of effects) "
@@ -47,19 +46,22 @@ OUTCOME_TONES = {"ok": "good", "unsupported": "neutral", "oom": "neutral"}
 def workload_tables(analysis: Analysis, run_link: str) -> list[Table]:
     """One table a workload, in the order in which the plan names them, and one of its boards' energy where there is
     any. `run_link`: the folder of all runs, from the page."""
+    metrics = catalogue_of(case.case for case in analysis.cases).metrics
+    of_board = tuple(name for name, metric in metrics.items() if metric.group == GPU)
     tables = []
     for row in dict.fromkeys(case.case.workload_row for case in analysis.cases):
         cases = [case for case in analysis.cases if case.case.workload == row.name]
         tables.append(_cases_table(f"cases-{row.name}", row.label, row.shown, cases, run_link))
-        if any(_has_number(case, metric) for case in cases for metric in BOARD):
+        if any(_has_number(case, metric) for case in cases for metric in of_board):
             title = f"{row.label}: energy of the GPU board"
-            tables.append(_cases_table(f"energy-{row.name}", title, BOARD, cases, run_link))
+            tables.append(_cases_table(f"energy-{row.name}", title, of_board, cases, run_link))
     return tables
 
 
 def _cases_table(name: str, title: str, metrics: Sequence[str], cases: Sequence[CaseFinding], run_link: str) -> Table:
     """One row a case, with those of `metrics` that any of them has."""
     plain = [case.case for case in cases]
+    rows_by_name = catalogue_of(plain).metrics
     factors = varying_factors(plain) or ("model",)
     shown = [name for name in metrics if any(_has_number(case, name) for case in cases)]
     absolute = {name for name in shown if any(_is_absolute(case, name) for case in cases)}
@@ -67,7 +69,7 @@ def _cases_table(name: str, title: str, metrics: Sequence[str], cases: Sequence[
     columns = [Column(_factor_title(name), (name,), numeric=_is_numeric(name, plain)) for name in factors]
     for metric in shown:
         fields = absolute_fields(metric) if metric in absolute else estimate_fields(metric)
-        columns.append(Column(metric_title(METRICS[metric], units[metric]), fields, numeric=True))
+        columns.append(Column(metric_title(rows_by_name[metric], units[metric]), fields, numeric=True))
     columns += [Column("n", ("n",), numeric=True), Column("Runs", ("runs", "case_id"))]
     rows = []
     for case in cases:
@@ -266,7 +268,7 @@ def _unit_of(name: str, cases: Sequence[CaseFinding]) -> DisplayUnit:
     found = [case.metrics[name] for case in cases if name in case.metrics]
     values = [finding.estimate.value for finding in found if finding.estimate is not None]
     values += [finding.bounds[1] for finding in found if finding.bounds is not None]
-    return display_unit(METRICS[name].unit, values)
+    return display_unit(found[0].metric.unit, values)
 
 
 def _factor_title(name: str) -> str:
@@ -285,7 +287,7 @@ def _notes(cases: Sequence[CaseFinding], shown: Sequence[str]) -> list[str]:
     if not cases[0].case.workload_row.timed:
         return [*notes, _images_note(cases), "n is the number of runs, not of images."]
     notes.append("Geometric means over repetitions with 95 % intervals; n is the number of repetitions.")
-    if any(METRICS[name].is_interval for name in shown):
+    if any(case.metrics[name].metric.is_interval for case in cases for name in shown if name in case.metrics):
         notes.append("Bounds hold the CPU's energy if its power bounds do; they are no measurement.")
     return notes
 

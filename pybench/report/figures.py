@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
 from pybench.analysis.estimate import Estimate
-from pybench.catalogue.workloads import WORKLOADS, Workload, judge_of
+from pybench.case import catalogue_of
+from pybench.catalogue.workloads import Workload
 from pybench.dataset import Dataset
 from pybench.report.canvas import GREY, WIDTH_INCH, Picture, label_rows, pick, picture, plain_log_ticks, style
 from pybench.report.forest import draw_forests
@@ -46,7 +47,7 @@ def draw_figures(dataset: Dataset, analysis: Analysis) -> list[Picture]:
 def _draw_headlines(analysis: Analysis) -> list[Picture]:
     """For each workload its headline metric by case, every repetition beside the mean."""
     shown = []
-    for row in WORKLOADS.values():
+    for row in catalogue_of(case.case for case in analysis.cases).workloads.values():
         cases = [
             case
             for case in analysis.cases
@@ -126,7 +127,7 @@ def _draw_plane(analysis: Analysis) -> list[Picture]:
     speeds = [
         case
         for case in analysis.cases
-        if judge_of(case.case.workload_row) is not None and _estimate(case, "latency_mean_ms")
+        if case.case.catalogue.judge_of(case.case.workload_row) is not None and _estimate(case, "latency_mean_ms")
     ]
     joined = [(case, accuracies[_identity(case)]) for case in speeds if _identity(case) in accuracies]
     models = dict.fromkeys(case.case.model for case, _ in joined)

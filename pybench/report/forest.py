@@ -14,8 +14,8 @@ from pybench.analysis import Analysis
 from pybench.analysis.contrasts import ContrastFinding
 from pybench.analysis.estimate import Estimate
 from pybench.analysis.verdicts import CaseVerdict, Verdict
+from pybench.case import catalogue_of
 from pybench.case.contrasts import Criterion
-from pybench.catalogue.metrics import METRICS
 from pybench.report.canvas import (
     BLUE,
     GREY,
@@ -79,6 +79,7 @@ def _panels(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[
     by_case = {pair.pair.case.id: pair for pair in contrast.pairs}
     headlines = (one.subject.case.workload_row.headline for one in verdicts)
     names = dict.fromkeys(name for name in headlines if name is not None)
+    metrics = catalogue_of(one.subject.case for one in verdicts).metrics
     panels = []
     for name in names:
         marks: list[_Mark | None] = []
@@ -88,7 +89,7 @@ def _panels(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[
                 marks.append(None)
             else:
                 marks.append(_Mark(None if found.effect is None else found.effect.estimate, None, found.why_none))
-        metric = METRICS[name]
+        metric = metrics[name]
         ratio = metric.scale == "ratio"
         panels.append(_Panel(f"{metric.label} {'ratio' if ratio else 'difference (pp)'}", ratio, None, tuple(marks)))
     return panels

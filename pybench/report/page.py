@@ -18,7 +18,7 @@ from typing import Any
 
 from pybench import __version__
 from pybench.analysis import Analysis
-from pybench.catalogue.metrics import METRICS
+from pybench.case import catalogue_of
 from pybench.dataset import Dataset
 from pybench.report.canvas import Picture, inline
 from pybench.report.findings import Findings
@@ -170,6 +170,6 @@ def _meanings(analysis: Analysis) -> list[dict[str, str]]:
     used = {name for case in analysis.cases for name in case.metrics}
     return [
         {"name": name, "label": metric.label, "meaning": metric.meaning, "unit": metric.unit}
-        for name, metric in METRICS.items()
+        for name, metric in catalogue_of(case.case for case in analysis.cases).metrics.items()
         if name in used
     ]

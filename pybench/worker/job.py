@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybench import rundir, storage
 from pybench.case import Case, case_from_json
+from pybench.catalogue.catalogue import BUILT_IN
 from pybench.errors import UnsupportedError
 from pybench.worker import affinity
 
@@ -22,11 +24,14 @@ def do(folder: Path, campaign: Path, *, spawned_ns: int, started_ns: int) -> dic
     """Does what `folder` asks for. Returns the report: validity, cautions and where the time went, in seconds."""
     clock = _Parts(spawned_ns, started_ns)
     is_run = (folder / rundir.CASE).exists()
-    result = _run(folder, campaign, clock) if is_run else _make(folder, campaign, clock)
+    stored = rundir.read_json(folder / rundir.CASE) if is_run else {}
+    case = case_from_json(stored["case"]) if is_run else None
+    result = _make(folder, campaign, clock) if case is None else _run(case, stored, campaign, clock)
+    catalogue = BUILT_IN if case is None else case.catalogue
     clock.mark("workload")
     from pybench.worker import environment, storing
 
-    storing.store(result, folder)
+    storing.store(result, folder, catalogue.metrics)
     storage.write_json(folder / rundir.ENVIRONMENT, environment.collect(result.labels.get("device"), result.measuring))
     clock.mark("writing")
     return {
@@ -37,9 +42,7 @@ def do(folder: Path, campaign: Path, *, spawned_ns: int, started_ns: int) -> dic
     }
 
 
-def _run(folder: Path, campaign: Path, clock: _Parts) -> Result:
-    stored = rundir.read_json(folder / rundir.CASE)
-    case = case_from_json(stored["case"])
+def _run(case: Case, stored: Mapping[str, Any], campaign: Path, clock: _Parts) -> Result:
     _set_up(case)
     from pybench import workloads
     from pybench.workloads.result import Request

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pybench import rundir, storage
+from pybench.catalogue.metrics import Metric
 from pybench.workloads.result import Result
 
 TABLES = {
@@ -25,16 +26,18 @@ TABLES = {
 }
 
 
-def store(result: Result, folder: Path) -> None:
-    """Writes every table, then summary.json and energy.json.
+def store(result: Result, folder: Path, metrics: Mapping[str, Metric]) -> None:
+    """Writes every table, then summary.json and energy.json. `metrics`: the rows of the metrics.
 
-    Raises KeyError for a table or metric that is not of the closed lists.
+    Raises KeyError for a table that is not of the closed list, UnknownNameError for a metric without a row.
     """
     for stem, columns in result.tables.items():
         storage.write_text(folder / TABLES[stem], csv_text(columns))
     summary = {
         "schema_version": rundir.SCHEMA_VERSION,
-        "metrics": {name: _finite(measured.as_json(name), name) for name, measured in result.metrics.items()},
+        "metrics": {
+            name: _finite(measured.as_json(metrics[name].unit), name) for name, measured in result.metrics.items()
+        },
         "windows": result.windows,
         "labels": result.labels,
     }

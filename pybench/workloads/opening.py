@@ -16,7 +16,6 @@ from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.models import MODELS, Model
 from pybench.catalogue.refusals import refuse_file
 from pybench.catalogue.runtimes import RUNTIMES, Runtime
-from pybench.catalogue.workloads import judge_of
 from pybench.errors import InputError, UnsupportedError
 from pybench.precision.audit import Audit
 from pybench.runtimes.providers import is_whole
@@ -103,7 +102,7 @@ def weight_cautions(case: Case) -> list[Caution]:
     model = case.model_row
     trained = model is None or model.trained_on is not None or case.checkpoint is not None
     row = case.workload_row
-    is_judged = row.judges is not None or judge_of(row) is not None
+    is_judged = row.judges is not None or case.catalogue.judge_of(row) is not None
     if trained or not is_judged:
         return []
     return [Caution(CautionCode.UNTRAINED_WEIGHTS, f"{case.model} without a checkpoint")]

@@ -24,7 +24,7 @@ from pybench import measure
 from pybench.case import Case
 from pybench.case.factors import BOARD_SETTINGS
 from pybench.catalogue.cautions import Caution, CautionCode
-from pybench.catalogue.metrics import METRICS, Amount
+from pybench.catalogue.metrics import Amount
 from pybench.measure.cpu_time import own_cpu_s
 from pybench.measure.latency import LatencySummary
 from pybench.measure.quantity import Quantity
@@ -206,12 +206,12 @@ class Recorder:
         metrics = {}
         for quantity in self._energies:
             metrics[quantity.name] = measured(quantity)
-            for metric in METRICS.values():
+            for metric in self.case.catalogue.metrics.values():
                 count = done[metric.per] if metric.per is not None and metric.of == quantity.name else 0
                 if count and metric.is_inverse:
                     metrics[metric.name] = _amount_per_joule(quantity, count)
                 elif count:
-                    metrics[metric.name] = measured(quantity.scaled(metric.name, 1 / count))
+                    metrics[metric.name] = measured(quantity.scaled(metric, 1 / count))
         return metrics
 
 

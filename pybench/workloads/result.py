@@ -16,7 +16,6 @@ import numpy as np
 
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution
-from pybench.catalogue.metrics import METRICS
 
 if TYPE_CHECKING:
     from pybench.measure import SensorProfile
@@ -43,11 +42,11 @@ class Measured:
     method: str | None = None
     reason: str | None = None
 
-    def as_json(self, name: str) -> dict[str, Any]:
+    def as_json(self, unit: str) -> dict[str, Any]:
         lower, upper = self.interval or (None, None)
         return {
             "value": self.value,
-            "unit": METRICS[name].unit,
+            "unit": unit,
             "window": self.window,
             "u_standard": self.u_standard,
             "u_absolute": self.u_absolute,
@@ -74,7 +73,7 @@ class Verdict:
 class Result:
     """Everything a workload found.
 
-    `metrics`: by name of a row of `METRICS`. `windows`: name -> {begin_ns, end_ns, iterations}. `labels`: facts
+    `metrics`: by name of a row. `windows`: name -> {begin_ns, end_ns, iterations}. `labels`: facts
     that are no numbers (device, ids_sha256, providers). `measuring`: what measured and what it found of the machine,
     for environment.json. `energy_budget`: where the GPU's joules come from, for energy.json; None without a GPU.
     `tables`: file stem (`iterations`, `iterations_depth1`, `predictions`, `power_samples`, `power_polled`,

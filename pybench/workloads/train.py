@@ -39,7 +39,7 @@ def run(request: Request) -> Result:
     refuse_training(RUNTIMES[case.runtime or runtime.NAME])
     row = case.model_row
     if row is None or not row.takes_text:
-        known = " or ".join(case.workload_row.models())
+        known = " or ".join(case.catalogue.models_of(case.workload_row))
         raise UnsupportedError(f"{case.model} is not trained", code="no_training", hint=f"train {known}")
     check_sequence(case)
     kind = runtime.set_up(case.precision, allowed_threads(case), case.device, training=True)

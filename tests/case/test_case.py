@@ -5,8 +5,14 @@ import json
 
 import pytest
 
-from pybench.case import Case, case_from_json, case_to_json
+from pybench.case import Case, case_from_json, case_to_json, catalogue_of
 from pybench.case.factors import FACTORS
+from pybench.case.yields import metrics_of
+from pybench.catalogue.catalogue import BUILT_IN
+from pybench.catalogue.metrics import Metric
+from pybench.catalogue.models import Model
+from pybench.catalogue.workloads import Workload
+from pybench.errors import UnknownNameError
 
 
 def test_the_id_is_the_sha256_of_the_canonical_json() -> None:
@@ -51,3 +57,64 @@ def test_every_factor_says_what_it_means_and_where() -> None:
         assert factor.meaning
         assert factor.workloads
         assert factor.kind != "choice" or factor.choices
+
+
+# --- rows that others add --------------------------------------------------------------------------------------------
+
+ECHO = Workload(
+    name="acme-echo", label="Echo", meaning="an echo", module="acme.echo", takes=("run",), model="optional",
+    yields=("acme_echoes",),
+)  # fmt: skip
+ECHOES = Metric(
+    name="acme_echoes", group="time", unit="1", better="higher", label="Echoes", meaning="echoes", rests_on="timing"
+)
+ACME_MLP = Model(
+    name="acme-mlp", kind="vector", build="acme:mlp", input="vectors", outputs=3, head="w", multiply_adds=1.0
+)
+WITH_ACME = BUILT_IN.with_rows([ECHO, ECHOES, ACME_MLP])
+
+
+def test_a_catalogue_is_no_part_of_identity() -> None:
+    plain, other = Case(workload="noop"), Case(workload="noop", catalogue=WITH_ACME)
+    assert (plain, plain.id, hash(plain)) == (other, other.id, hash(other))
+    assert "catalogue" not in repr(other)
+    assert other.with_factors(batch=2).catalogue is WITH_ACME
+
+
+def test_a_stored_case_keeps_the_rows_that_pybench_lacks_and_no_others() -> None:
+    stored = json.loads(json.dumps(case_to_json(Case(workload="acme-echo", catalogue=WITH_ACME))))
+    assert [row["name"] for row in stored["rows"]] == ["acme-echo", "acme_echoes"]
+    case = case_from_json(stored)
+    assert case.workload_row == ECHO
+    assert metrics_of(case) == {"acme_echoes"}
+    assert case.catalogue.metrics["acme_echoes"] == ECHOES
+    assert case_from_json(stored).catalogue is case.catalogue
+    assert "rows" not in case_to_json(Case(workload="noop"))
+    assert "rows" not in case_to_json(Case(workload="noop", catalogue=WITH_ACME))
+
+
+def test_a_stored_row_counts_although_pybench_has_one_of_its_name() -> None:
+    earlier = Model(name="mlp", kind="vector", build="acme:mlp", input="v", outputs=3, head="w", multiply_adds=1.0)
+    case = Case(workload="infer", model="mlp", runtime="torch", catalogue=BUILT_IN.with_rows([earlier]))
+    read = case_from_json(case_to_json(case))
+    assert read.model_row == earlier
+    assert read.id == Case(workload="infer", model="mlp", runtime="torch").id
+
+
+def test_the_catalogue_of_several_cases_has_the_rows_of_each() -> None:
+    cases = [Case(workload="noop"), Case(workload="acme-echo", catalogue=WITH_ACME)]
+    assert catalogue_of(cases).workloads["acme-echo"] is ECHO
+    assert catalogue_of(cases[:1]) is BUILT_IN
+
+
+@pytest.mark.parametrize("name", ["workload", "runtime"])
+def test_a_name_without_a_row_is_said_when_its_row_is_asked_for(name: str) -> None:
+    case = Case(**{"workload": "infer", "runtime": "torch", name: "acme"})
+    with pytest.raises(UnknownNameError, match=f"no {name} 'acme'"):
+        getattr(case, f"{name}_row")
+
+
+def test_a_value_is_asked_for_by_the_name_of_its_factor() -> None:
+    assert Case(workload="noop", batch=3).value("batch") == 3
+    with pytest.raises(UnknownNameError, match="no factor 'bach'"):
+        Case(workload="noop").value("bach")

@@ -12,9 +12,13 @@ from pathlib import Path
 import pytest
 
 from pybench.case import Case
+from pybench.catalogue.catalogue import BUILT_IN
+from pybench.catalogue.metrics import Metric
+from pybench.catalogue.workloads import Workload
 from pybench.errors import (
     EXIT_CORRUPT,
     EXIT_COVERAGE,
+    EXIT_FAILED,
     EXIT_OK,
     EXIT_REGRESSION,
     EXIT_USAGE,
@@ -130,3 +134,57 @@ def test_compare_of_an_unknown_metric_is_two_and_names_the_nearest(typical: Path
 def test_compare_judges_only_the_metrics_named(typical: Path) -> None:
     result = _pybench("compare", typical, typical, "--metric", "model_bytes", "--json")
     assert {change["metric"] for change in json.loads(result.stdout)["changes"]} == {"model_bytes"}
+
+
+# --- names and rows of a package outside pybench ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["status", "check", "analyse", "report", "run"])
+def test_a_workload_without_a_row_is_named_without_a_traceback(tmp_path: Path, command: str) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [Case(workload="acme-echo"), INFER], repetitions=1)
+    result = _pybench(command, builder.path)
+    assert result.returncode == EXIT_FAILED
+    assert "pybench knows no workload 'acme-echo'" in result.stderr
+    assert "hint:" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_campaign_is_reported_by_its_stored_rows(tmp_path: Path) -> None:
+    rows = (
+        Workload(
+            name="acme-echo",
+            label="Echoes of Acme",
+            meaning="one echo",
+            module="acme.echo",
+            takes=("run",),
+            model="none",
+            yields=("acme_echoes_per_s",),
+            headline="acme_echoes_per_s",
+            shown=("acme_echoes_per_s",),
+        ),
+        Metric(
+            name="acme_echoes_per_s",
+            group="time",
+            unit="1/s",
+            better="higher",
+            label="Echo rate",
+            meaning="echoes a second",
+            rests_on="timing",
+        ),
+    )
+    case = Case(workload="acme-echo", catalogue=BUILT_IN.with_rows(rows))
+    builder = CampaignBuilder(tmp_path / "c", [case, INFER], repetitions=2)
+    for block in (1, 2):
+        builder.run(case, block, {"acme_echoes_per_s": 40.0 + block})
+        builder.run(INFER, block, {"latency_mean_ms": 1.0})
+    found = _pybench("analyse", builder.path, "--json")
+    assert found.returncode == EXIT_OK, found.stderr
+    (echo,) = [one for one in json.loads(found.stdout)["cases"] if one["factors"]["workload"] == "acme-echo"]
+    assert echo["metrics"]["acme_echoes_per_s"]["estimate"]["n"] == 2
+    assert _pybench("report", builder.path).returncode == EXIT_OK
+    page = (builder.path / "report/index.html").read_text(encoding="utf-8")
+    assert "Echoes of Acme" in page
+    assert "Echo rate" in page
+    assert "echoes a second" in page
+    compared = _pybench("compare", builder.path, builder.path, "--metric", "acme_echoes_per_s")
+    assert compared.returncode == EXIT_OK, compared.stderr

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pybench.catalogue.metrics import METRICS
 from pybench.errors import UnsupportedError
 from pybench.measure import Window, cpu_energy_source
 from pybench.measure.cpu_energy import CpuEnergy, CpuReading, detect_container, detect_virtual_machine
@@ -246,7 +247,7 @@ def test_the_estimate_is_an_interval_of_busy_time_and_has_no_value() -> None:
     assert quantity.value is None
     assert (quantity.lower, quantity.upper) == (pytest.approx(0.996), pytest.approx(301.2))
     assert (quantity.name, quantity.method, quantity.valid) == ("cpu_energy_estimate_j", "estimated-busy-time", None)
-    per_sample = quantity.scaled("cpu_energy_per_sample_estimate_j", 1 / 100)
+    per_sample = quantity.scaled(METRICS["cpu_energy_per_sample_estimate_j"], 1 / 100)
     assert (per_sample.lower, per_sample.upper) == (pytest.approx(0.00996), pytest.approx(3.012))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pybench.catalogue.metrics import METRICS
 from pybench.dataset import load
 from pybench.errors import CorruptError
 from pybench.recipe import Recipe
@@ -39,7 +40,7 @@ def write_made(
     making.path.mkdir(parents=True)
     write_json(making.file(RECIPE), {"schema_version": SCHEMA_VERSION, "recipe": recipe.as_json()})
     if outcome == "ok":
-        stored = {name: Measured(value=value).as_json(name) for name, value in metrics.items()}
+        stored = {name: Measured(value=value).as_json(METRICS[name].unit) for name, value in metrics.items()}
         summary = {"schema_version": SCHEMA_VERSION, "metrics": stored, "windows": {}, "labels": labels}
         write_json(making.file(SUMMARY), summary)
     making.complete(

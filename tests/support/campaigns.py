@@ -151,7 +151,7 @@ class CampaignBuilder:
         )
         write_text(directory.file(STDERR), "")
         if outcome == "ok":
-            self._write_summary(directory, metrics or {}, labels or {}, environment)
+            self._write_summary(case, directory, metrics or {}, labels or {}, environment)
         if predictions is not None:
             write_text(directory.file(PREDICTIONS), predictions)
         if complete:
@@ -160,11 +160,13 @@ class CampaignBuilder:
 
     def _write_summary(
         self,
+        case: Case,
         directory: RunDirectory,
         metrics: Mapping[str, float | Measured],
         labels: Mapping[str, Any],
         environment: Mapping[str, Any],
     ) -> None:
+        rows = case.catalogue.metrics
         measured = {
             name: value if isinstance(value, Measured) else Measured(value=value, window="timing")
             for name, value in metrics.items()
@@ -173,7 +175,7 @@ class CampaignBuilder:
             directory.file(SUMMARY),
             {
                 "schema_version": SCHEMA_VERSION,
-                "metrics": {name: value.as_json(name) for name, value in measured.items()},
+                "metrics": {name: value.as_json(rows[name].unit) for name, value in measured.items()},
                 "windows": {"timing": {"begin_ns": 0, "end_ns": 10**9, "iterations": TIMED}},
                 "labels": {"device": "cpu", **labels},
             },

@@ -90,9 +90,9 @@ def test_a_gpu_that_nobody_can_ask_leaves_its_energy_null() -> None:
 
 def test_a_measured_joule_gives_its_kin() -> None:
     quantity = Quantity("gpu_energy_j", "energy", 50.0, "J", 0.5, 2.0, "counter", "board", True)
-    stored = measured(quantity.scaled("gpu_energy_per_sample_j", 1 / 100))
+    stored = measured(quantity.scaled(METRICS["gpu_energy_per_sample_j"], 1 / 100))
     assert (stored.value, stored.u_standard, stored.interval) == (0.5, pytest.approx(0.005), None)
-    assert stored.as_json("gpu_energy_per_sample_j")["u_absolute"] == pytest.approx(0.02)
+    assert stored.as_json("J")["u_absolute"] == pytest.approx(0.02)
     assert judge_energy([quantity], on_gpu=True).value is True
     wrong = Quantity("gpu_energy_j", "energy", 50.0, "J", 0.5, 2.0, "counter", "board", False, ("channels: differ",))
     verdict = judge_energy([wrong], on_gpu=True)
