@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
 import pytest
 
 from pybench.case.pairing import pairs
 from pybench.plan import expand, load_plan, resolve
 from pybench.rundir import parse_resolved_plan
+from tests.support.onnx_files import product
 
 ROOT = Path(__file__).parents[2]
 PLANS = sorted((ROOT / "plans").glob("*.yaml"))
@@ -32,7 +34,7 @@ def test_every_comparison_of_every_plan_compares_something(path: Path) -> None:
 
 def test_ones_own_onnx_file_takes_the_place_of_the_built_in_model(tmp_path: Path) -> None:
     model = tmp_path / "mine.onnx"
-    model.write_bytes(b"an ONNX file")
+    onnx.save(product(), model)
     plan = load_plan(ROOT / "plans/own-onnx.yaml", (f"defaults.model={model}",))
     assert {case.model for case in plan.cases} == {str(model)}
     assert all(dict(case.sources)["model"] == plan.files[str(model)].sha256 for case in plan.cases)

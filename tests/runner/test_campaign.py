@@ -195,11 +195,14 @@ def test_corrupt_files_of_a_complete_run_stop_everything(campaign: CampaignDirec
         run(plan_content([case], 1))
 
 
-def test_a_bad_input_file_is_one_error_and_leaves_no_run(campaign: CampaignDirectory, run: Run) -> None:
-    case = Case(workload="noop", affinity="0-99999")
-    with pytest.raises(UsageError, match="affinity 0-99999"):
-        run(plan_content([case], 1))
-    assert not list(campaign.block(case.id, 1).iterdir())
+def test_cpus_that_the_machine_lacks_are_unsupported_and_end_no_other_case(
+    campaign: CampaignDirectory, run: Run
+) -> None:
+    cases = [Case(workload="noop", affinity="0-99999"), Case(workload="noop")]
+    run(plan_content(cases, 1))
+    found = {record.case_id: record.read_run() for record in campaign.runs()}
+    assert [found[case.id]["outcome"] for case in cases] == ["unsupported", "ok"]
+    assert found[cases[0].id]["reason"] == "no_such_cpu"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from pybench import rundir, runner, storage
 from pybench.case import Case
-from pybench.errors import InputError, UnsupportedError
+from pybench.errors import UnsupportedError
 from pybench.machine import profiles
 from pybench.machine.sensor import Board
 from pybench.measure import ASSUMED
@@ -153,11 +153,13 @@ def test_sensors_are_prepared_before_the_first_run_and_only_when_something_is_to
     assert [{case.id for case in each} for each in asked] == [{case.id for case in cases}]
 
 
-def test_a_damaged_profile_in_the_campaign_is_one_clear_error(campaign: CampaignDirectory) -> None:
+def test_a_damaged_profile_in_the_campaign_fails_the_run_and_is_named(campaign: CampaignDirectory) -> None:
     def prepare(cases: Any, is_stopping: Any) -> None:
         storage.make_folder(campaign.sensor("GPU-1").parent)
         storage.write_json(campaign.sensor("GPU-1"), {**MEASURED, "sample_delay_s": "soon"})
 
-    with pytest.raises(Exception, match=r"GPU-1\.json: sample_delay_s is \"soon\"") as caught:
-        run_with(campaign, noop_cases(1), prepare)
-    assert isinstance(caught.value, InputError | rundir.UsageError)
+    tally = run_with(campaign, noop_cases(1), prepare)
+    (record,) = campaign.runs()
+    assert not tally.is_success
+    assert record.read_run()["outcome"] == "build_failed"
+    assert 'GPU-1.json: sample_delay_s is "soon"' in str(record.read_run())
