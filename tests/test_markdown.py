@@ -23,6 +23,7 @@ GOOD = {
     "an address is no word": "Read [the chapter](https://example.org/a.b?c=d) first.",
     "items of a list": "It has:\n\n- a page\n- tables.\n  They are sorted.",
     "a sentence inside brackets": "The block is done again (its runs stay. They do not count) from the start.",
+    "a heading inside a line": "**Clocks.** An idle board may not show them.",
     "a heading": "# What runs. And when\n\nA case runs.",
     "code in a fence": f"Type this:\n\n```\n{LONG}. {LONG}\nand this\n```",
     "indented code": f"The equation:\n\n    {LONG}. {LONG}\n    and this\n\nIt holds.",
