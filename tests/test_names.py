@@ -31,8 +31,8 @@ _AUDIT = "onnxruntime's own audit: each provider tells in another way what it ex
 COMPARISONS = {
     "providers.py: provider == 'cpu'": _OPTIONS,
     "providers.py: provider == 'cuda'": _OPTIONS,
-    "auditing.py: provider == 'tensorrt'": _AUDIT,
-    "auditing.py: provider == 'cuda'": _AUDIT,
+    "audits.py: provider == 'tensorrt'": _AUDIT,
+    "audits.py: provider == 'cuda'": _AUDIT,
 }
 TABLES = {"providers.py: ('cpu', 'cuda', 'tensorrt')": _OPTIONS}
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from pybench.catalogue.models import MODELS
 from pybench.measure import Replayer, summarise_latency
+from pybench.measurement.inputs import random_arrays
 from pybench.models.building import build
 from pybench.models.export import export_onnx
 from pybench.precision.conversion import convert
@@ -36,7 +37,6 @@ from pybench.precision.pooling import is_sliceable
 from pybench.precision.qdq import quantise
 from pybench.runtimes.tensorrt.building import BuildOptions, build_engine
 from pybench.runtimes.tensorrt.session import TensorRtSession, open_session
-from pybench.workloads.inputs import random_arrays
 
 RANGE = 4.0  # of every activation
 ROUND_S, WARMUP_S = 0.3, 0.1

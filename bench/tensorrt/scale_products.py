@@ -27,6 +27,7 @@ import onnx
 from onnx import numpy_helper
 
 from pybench.catalogue.models import MODELS
+from pybench.measurement.inputs import random_arrays
 from pybench.models.building import build
 from pybench.models.export import export_onnx
 from pybench.precision import scales
@@ -37,7 +38,6 @@ from pybench.precision.network import Network, open_network
 from pybench.precision.placement import CONVOLUTIONS, PRODUCTS, Quantisation
 from pybench.precision.qdq import quantise
 from pybench.runtimes import onnxruntime
-from pybench.workloads.inputs import random_arrays
 
 CALIBRATION_BATCHES, CALIBRATION_BATCH = 8, 4
 JUDGES = 1  # seed of the inputs that an engine is judged on, as in its making

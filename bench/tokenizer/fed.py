@@ -3,7 +3,7 @@
 
     python3 -P -m bench.tokenizer.fed [--path go_rust] [--model tinylm-small ...] [--blocks 20] [--rounds 25]
 
-An iteration is a run's own (`pybench.workloads.feeding`): the batch in hand is launched, the next one fetched, the
+An iteration is a run's own (`pybench.measurement.feed`): the batch in hand is launched, the next one fetched, the
 launch waited for. Both streams are open from begin to end and feed one model, each with a batch of its own in hand.
 They alternate every few iterations in the order ABBA BAAB, in which a drift that is straight or a parabola meets both
 alike: what the machine does to eager launches for tenths of a second on end cancels. A block is many rounds of these
@@ -36,9 +36,9 @@ from scipy.stats import t as student
 from pybench.case import Case
 from pybench.catalogue.paths import PATHS
 from pybench.measure.clock import NANOSECONDS_PER_SECOND, monotonic_ns
-from pybench.workloads.feeding import TokenFeed, feeding
-from pybench.workloads.opening import open_model
-from pybench.workloads.result import Request
+from pybench.measurement.feed import TokenFeed, feeding
+from pybench.measurement.model import open_model
+from pybench.measurement.result import Request
 
 ORDER = (0, 1, 1, 0, 1, 0, 0, 1)  # which of the two, turn by turn
 WARM_UP_S = 1.0

@@ -122,7 +122,7 @@ _ROWS = (
     Runtime(
         name="tensorrt",
         module="pybench.runtimes.tensorrt.session",
-        audit="pybench.workloads.auditing:of_engine",
+        audit="pybench.measurement.audits:of_engine",
         opens="engine",
         needs=("tensorrt", "cuda_python"),
         gpu_fact="cuda",
@@ -137,7 +137,7 @@ _ROWS = (
     Runtime(
         name="onnxruntime",
         module="pybench.runtimes.onnxruntime",
-        audit="pybench.workloads.auditing:of_onnxruntime",
+        audit="pybench.measurement.audits:of_onnxruntime",
         opens="onnx",
         needs=("onnxruntime",),
         start_s=0.6,
@@ -180,7 +180,7 @@ _ROWS = (
     Runtime(
         name="torch",
         module="pybench.runtimes.torch",
-        audit="pybench.workloads.auditing:of_torch",
+        audit="pybench.measurement.audits:of_torch",
         opens="module",
         needs=("torch",),
         start_s=3.5,
@@ -191,7 +191,7 @@ _ROWS = (
     Runtime(
         name="torch-compile",
         module="pybench.runtimes.torch_compile",
-        audit="pybench.workloads.auditing:of_torch",
+        audit="pybench.measurement.audits:of_torch",
         opens="module",
         needs=("torch", "compiler"),
         start_s=17.5,  # torch's start, and 12 to 16 to compile with empty caches
@@ -205,7 +205,7 @@ _ROWS = (
     Runtime(
         name="torch-graph",
         module="pybench.runtimes.torch_graph",
-        audit="pybench.workloads.auditing:of_torch",
+        audit="pybench.measurement.audits:of_torch",
         opens="module",
         needs=("torch",),
         start_s=5.0,
@@ -217,7 +217,7 @@ _ROWS = (
     Runtime(
         name="torch-tensorrt",
         module="pybench.runtimes.torch_tensorrt",
-        audit="pybench.workloads.auditing:of_torch_tensorrt",
+        audit="pybench.measurement.audits:of_torch_tensorrt",
         opens="module",
         needs=("torch", "torch_tensorrt"),
         start_s=45.5,  # torch's start, and 42 to export and compile

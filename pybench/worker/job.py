@@ -17,7 +17,7 @@ from pybench.worker import affinity
 
 if TYPE_CHECKING:
     from pybench.measure import SensorProfile
-    from pybench.workloads.result import Result
+    from pybench.measurement.result import Result
 
 
 def do(folder: Path, campaign: Path, *, spawned_ns: int, started_ns: int) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def do(folder: Path, campaign: Path, *, spawned_ns: int, started_ns: int) -> dic
 def _run(case: Case, stored: Mapping[str, Any], campaign: Path, clock: _Parts) -> Result:
     _set_up(case)
     from pybench import workloads
-    from pybench.workloads.result import Request
+    from pybench.measurement.result import Request
 
     request = Request(
         case=case,

@@ -11,7 +11,7 @@ import numpy as np
 
 from pybench import rundir, storage
 from pybench.catalogue.metrics import Metric
-from pybench.workloads.result import Result
+from pybench.measurement.result import Result
 
 TABLES = {
     "iterations": rundir.ITERATIONS,

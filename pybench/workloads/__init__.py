@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pybench.workloads.result import Request, Result
+    from pybench.measurement.result import Request, Result
 
 
 def run(request: Request) -> Result:

@@ -19,12 +19,12 @@ from pybench.case.factors import is_built_in
 from pybench.case.images import images_of
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import InputError
+from pybench.measurement.doubts import allowed_threads, calibration_cautions, images_identity, thread_cautions
+from pybench.measurement.model import Opened, conclude, open_model
+from pybench.measurement.result import Measured, Request, Result, Verdict
 from pybench.models.images import Images, Shape, open_images
 from pybench.onnx_file.inputs import image_shape as shape_of_images
 from pybench.runtimes.session import refused
-from pybench.workloads.doubts import allowed_threads, calibration_cautions, images_identity, thread_cautions
-from pybench.workloads.opening import Opened, conclude, open_model
-from pybench.workloads.result import Measured, Request, Result, Verdict
 
 TOP = 5
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import torch
 
 from pybench.errors import UnsupportedError
+from pybench.measurement.doubts import allowed_threads
+from pybench.measurement.recorder import Amounts, record
+from pybench.measurement.result import Request, Result
 from pybench.runtimes import torch as runtime
-from pybench.workloads.doubts import allowed_threads
-from pybench.workloads.recording import Amounts, record
-from pybench.workloads.result import Request, Result
 
 
 def run(request: Request) -> Result:

@@ -8,11 +8,11 @@ be compared with. Outputs are not judged: `accuracy` does that.
 
 from __future__ import annotations
 
-from pybench.workloads.feeding import PERIOD, TokenFeed, feeding, record_fed
-from pybench.workloads.inputs import random_arrays
-from pybench.workloads.opening import Opened, conclude, open_model
-from pybench.workloads.recording import Amounts, record
-from pybench.workloads.result import Request, Result
+from pybench.measurement.feed import PERIOD, TokenFeed, feeding, record_fed
+from pybench.measurement.inputs import random_arrays
+from pybench.measurement.model import Opened, conclude, open_model
+from pybench.measurement.recorder import Amounts, record
+from pybench.measurement.result import Request, Result
 
 
 def run(request: Request) -> Result:

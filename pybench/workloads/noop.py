@@ -12,8 +12,8 @@ import time
 
 from pybench import measure
 from pybench.errors import UnsupportedError
-from pybench.workloads.recording import Amounts, record
-from pybench.workloads.result import Request, Result, Verdict
+from pybench.measurement.recorder import Amounts, record
+from pybench.measurement.result import Request, Result, Verdict
 
 IDLE_S = 0.001  # one idle iteration: short enough that a window ends on time, long enough that looping costs nothing
 

@@ -18,16 +18,16 @@ from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.refusals import refuse_training
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
+from pybench.measurement.doubts import allowed_threads
+from pybench.measurement.feed import PERIOD, TokenFeed, ahead, record_fed
+from pybench.measurement.model import check_sequence
+from pybench.measurement.recorder import TIMING, Amounts
+from pybench.measurement.result import Measured, Request, Result, Verdict
 from pybench.models.building import build
 from pybench.models.tinylm import TinyLm
 from pybench.precision.audit import audit_parameters
 from pybench.runtimes import torch as runtime
 from pybench.runtimes.session import Wait
-from pybench.workloads.doubts import allowed_threads
-from pybench.workloads.feeding import PERIOD, TokenFeed, ahead, record_fed
-from pybench.workloads.opening import check_sequence
-from pybench.workloads.recording import TIMING, Amounts
-from pybench.workloads.result import Measured, Request, Result, Verdict
 
 LEARNING_RATE = 3e-4
 BETAS = (0.9, 0.95)  # as GPT-3 and nanoGPT

@@ -18,11 +18,11 @@ from pybench.case import Case
 from pybench.coverage import measure
 from pybench.dataset import load
 from pybench.errors import CorruptError
+from pybench.measurement.result import Measured
+from pybench.measurement.result import Verdict as Validity
 from pybench.report.findings import describe
 from pybench.rundir import SUMMARY
 from pybench.storage import write_json
-from pybench.workloads.result import Measured
-from pybench.workloads.result import Verdict as Validity
 from tests.support.campaigns import (
     IMAGES,
     INT8_ONLY_RIGHT,

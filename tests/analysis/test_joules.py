@@ -13,7 +13,7 @@ from pybench.analysis.estimate import NORMAL_95
 from pybench.analysis.joules import JouleFinding
 from pybench.case import Case
 from pybench.dataset import load
-from pybench.workloads.result import Measured
+from pybench.measurement.result import Measured
 from tests.support.campaigns import CampaignBuilder
 from tests.support.energies import ON_A_BOARD, energy_metrics, energy_window, store_energy
 

@@ -17,7 +17,7 @@ pytest.importorskip("torch")
 from bench.tokenizer import fed
 
 if TYPE_CHECKING:
-    from pybench.workloads.feeding import TokenFeed
+    from pybench.measurement.feed import TokenFeed
 
 SMALL = [
     "--device=cpu", "--batch=1", "--seq-len=32", "--threads=1", "--model=tinylm-small", "--corpus-limit-bytes=300000",

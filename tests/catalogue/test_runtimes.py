@@ -15,7 +15,7 @@ from pybench.case.factors import FACTORS
 from pybench.catalogue.packages import PACKAGES
 from pybench.catalogue.precisions import NUMBER_TYPES, PRECISIONS, missing_type
 from pybench.catalogue.runtimes import RUNTIMES, Backend, Runtime
-from pybench.workloads.auditing import audit_of
+from pybench.measurement.audits import audit_of
 
 GPU_BACKENDS = [(row, backend) for row in RUNTIMES.values() for backend in row.backends if backend.needs_gpu]
 

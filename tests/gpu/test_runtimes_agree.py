@@ -26,10 +26,10 @@ torch = pytest.importorskip("torch")
 
 from pybench.case import Case  # noqa: E402
 from pybench.errors import UnsupportedError  # noqa: E402
+from pybench.measurement.inputs import random_arrays  # noqa: E402
+from pybench.measurement.model import open_model  # noqa: E402
+from pybench.measurement.result import Request  # noqa: E402
 from pybench.precision.audit import Audit  # noqa: E402
-from pybench.workloads.inputs import random_arrays  # noqa: E402
-from pybench.workloads.opening import open_model  # noqa: E402
-from pybench.workloads.result import Request  # noqa: E402
 from tests.support.making import request_of, run  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]

@@ -15,8 +15,8 @@ from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
+from pybench.measurement.result import Verdict
 from pybench.report import write_report
-from pybench.workloads.result import Verdict
 from tests.support.campaigns import CampaignBuilder, build_typical
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")

@@ -19,6 +19,7 @@ import numpy as np
 from pybench import digests
 from pybench.case import Case, case_to_json, contrasts
 from pybench.catalogue.cautions import Caution
+from pybench.measurement.result import Measured, Verdict
 from pybench.rundir import (
     CASE,
     COMPLETE,
@@ -37,7 +38,6 @@ from pybench.rundir import (
     RunDirectory,
 )
 from pybench.storage import write_json, write_text
-from pybench.workloads.result import Measured, Verdict
 
 TIMED = 100  # iterations of every timing window
 ITERATIONS_CSV = "\n".join(["begin_ns,end_ns", *(f"{i * 10**7},{(i + 1) * 10**7}" for i in range(TIMED))]) + "\n"

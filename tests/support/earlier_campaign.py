@@ -74,11 +74,11 @@ protocol: [welch-mann-whitney, bootstrap-mann-whitney]
 WITH_A_BOARD = f"""\
 import sys
 if "pybench.worker" in sys.orig_argv and "--probe" not in sys.orig_argv:
-    from pybench.workloads import recording
-    begin = recording.Recorder.__init__
+    from pybench.measurement import recorder
+    begin = recorder.Recorder.__init__
     def on_the_board(self, case, device_uuid, **more):
         begin(self, case, {UUID!r}, **more)
-    recording.Recorder.__init__ = on_the_board
+    recorder.Recorder.__init__ = on_the_board
 """
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from pybench import workloads
 from pybench.case import Case
+from pybench.measurement.result import Request, Result
 from pybench.recipe import in_making_order, recipes_of
-from pybench.workloads.result import Request, Result
 
 
 @cache

@@ -17,7 +17,7 @@ from scipy import stats
 
 from pybench.case import Case, runs_of
 from pybench.dataset import Dataset
-from pybench.workloads.result import Measured, Verdict
+from pybench.measurement.result import Measured, Verdict
 from tests.support.campaigns import CampaignBuilder
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8+fp16")

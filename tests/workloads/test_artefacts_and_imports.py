@@ -13,8 +13,8 @@ import pytest
 from pybench import workloads
 from pybench.case import Case, case_to_json
 from pybench.errors import InputError
+from pybench.measurement.doubts import CALIBRATION_KEY
 from pybench.recipe import Recipe, recipes_of
-from pybench.workloads.doubts import CALIBRATION_KEY
 from tests.support.making import artefacts_of, codes, request_of, write_classifier, write_images
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8", threads=1, iterations=5)
@@ -89,7 +89,7 @@ def test_an_int8_file_in_which_nothing_is_quantised_is_invalid(tmp_path: Path) -
     made = workloads.make(only_recipe(case).as_json(), {}, files, tmp_path)
     assert made.valid["precision"].reasons == ("not_quantised",)
     assert made.labels["precision_facts"]["left_undeclared"] == ["product"]
-    from pybench.workloads.result import Request
+    from pybench.measurement.result import Request
 
     request = Request(case=case, block=0, attempt=1, seed=0, artefacts={"model": tmp_path / "model.onnx"}, files=files)
     assert workloads.run(request).valid["precision"].reasons == ("not_quantised",)
@@ -131,7 +131,7 @@ import json, sys
 from pathlib import Path
 from pybench import workloads
 from pybench.case import case_from_json
-from pybench.workloads.result import Request
+from pybench.measurement.result import Request
 case = case_from_json(json.loads({json.dumps(case_to_json(case))!r}))
 artefacts = {{role: Path(path) for role, path in {artefacts!r}.items()}}
 workloads.run(Request(case=case, block=0, attempt=1, seed=0, artefacts=artefacts, files={{}}))

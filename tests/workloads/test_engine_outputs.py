@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from pybench.case import Case
+from pybench.measurement.audits import with_outputs
 from pybench.precision.audit import Audit
 from pybench.precision.execution import outputs_of
-from pybench.workloads.auditing import with_outputs
 from pybench.workloads.making.engine_outputs import SAMPLES, judge_outputs
 from pybench.workloads.making.order import Order
 from tests.support.making import artefacts_of, write_classifier, write_images

@@ -9,8 +9,8 @@ import torch
 
 from pybench.case import Case
 from pybench.errors import DeviceMemoryError, InputError, UnsupportedError
+from pybench.measurement.inputs import random_arrays
 from pybench.runtimes.session import TensorSpec
-from pybench.workloads.inputs import random_arrays
 from tests.support.making import codes, run, write_classifier
 
 DIGITS = Case(

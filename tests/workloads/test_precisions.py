@@ -15,14 +15,14 @@ from onnx import helper
 from pybench import workloads
 from pybench.case import Case
 from pybench.errors import InputError, UnsupportedError
+from pybench.measurement.doubts import LOST_KEY
+from pybench.measurement.result import Result
 from pybench.precision.audit import audit_onnx
 from pybench.precision.conversion import convert
 from pybench.precision.int8 import stamp
 from pybench.precision.network import open_network
 from pybench.precision.notes import read_notes
 from pybench.recipe import in_making_order, recipes_of
-from pybench.workloads.doubts import LOST_KEY
-from pybench.workloads.result import Result
 from tests.precision import graphs
 from tests.support.making import artefacts_of, codes, run, store, write_classifier
 

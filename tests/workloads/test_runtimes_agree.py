@@ -20,11 +20,11 @@ import pytest
 from pybench.case import Case
 from pybench.catalogue.cautions import CautionCode
 from pybench.catalogue.runtimes import RUNTIMES
+from pybench.measurement.audits import of_onnxruntime, with_tf32
+from pybench.measurement.inputs import random_arrays
+from pybench.measurement.model import Opened, open_model, partition_cautions
 from pybench.models.images.digits import read_digits
 from pybench.precision.audit import Audit
-from pybench.workloads.auditing import of_onnxruntime, with_tf32
-from pybench.workloads.inputs import random_arrays
-from pybench.workloads.opening import Opened, open_model, partition_cautions
 from tests.support.making import request_of, run
 
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="torch", device="cpu", threads=1, batch=64)

@@ -10,10 +10,11 @@ import pytest
 
 from pybench.case import Case
 from pybench.errors import InputError, PybenchError, UnsupportedError
+from pybench.measurement import doubts
+from pybench.measurement.doubts import judge_timing
+from pybench.measurement.feed import TokenFeed
 from pybench.preprocess import packing, vocabulary
-from pybench.workloads import doubts, tokenize
-from pybench.workloads.doubts import judge_timing
-from pybench.workloads.feeding import TokenFeed
+from pybench.workloads import tokenize
 from tests.support.making import codes, run
 
 pytestmark = pytest.mark.process  # the orchestrator of go_rust
@@ -137,7 +138,7 @@ def test_training_takes_tokenized_text(corpus: Path) -> None:
 )
 def test_training_that_is_not_offered_is_unsupported(changes: dict[str, str], code: str) -> None:
     from pybench import workloads
-    from pybench.workloads.result import Request
+    from pybench.measurement.result import Request
 
     case = TRAIN.with_factors(**changes)
     with pytest.raises(UnsupportedError) as caught:

@@ -10,8 +10,8 @@ import pytest
 
 from pybench.case import Case
 from pybench.case.yields import metrics_of
-from pybench.workloads.recording import Amounts, record
-from pybench.workloads.result import Result
+from pybench.measurement.recorder import Amounts, record
+from pybench.measurement.result import Result
 from tests.measure.replay import TRACE, UUID, build_replay_library
 from tests.support.making import run
 

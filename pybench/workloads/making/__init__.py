@@ -15,8 +15,8 @@ from typing import Any
 
 from pybench.catalogue.kinds import KINDS
 from pybench.errors import UnsupportedError
+from pybench.measurement.result import Measured, Result
 from pybench.workloads.making.order import Order
-from pybench.workloads.result import Measured, Result
 
 
 def make(recipe: Mapping[str, Any], inputs: Mapping[str, Path], files: Mapping[str, Path], folder: Path) -> Result:

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 
 from pybench.catalogue.quantisers import USUAL
+from pybench.measurement.result import Result
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.workloads.making.order import Order
 from pybench.workloads.making.samples import CalibrationSamples
-from pybench.workloads.result import Result
 
 SCHEMA_VERSION = 1
 

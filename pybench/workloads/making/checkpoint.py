@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.case.factors import SYNTHETIC
 from pybench.catalogue.models import MODELS
+from pybench.measurement.result import Measured, Result
 from pybench.workloads.making.order import Order
-from pybench.workloads.result import Measured, Result
 
 if TYPE_CHECKING:
     from torch import nn

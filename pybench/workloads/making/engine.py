@@ -14,6 +14,9 @@ from typing import Any
 
 from pybench import measure
 from pybench.errors import InputError, UnsupportedError
+from pybench.measurement.audits import GRAPH_FILE, with_outputs
+from pybench.measurement.recorder import measured
+from pybench.measurement.result import Measured, Result, Verdict
 from pybench.precision.audit import audit_onnx
 from pybench.precision.engine_audit import audit_engine
 from pybench.precision.flops import count_flops
@@ -21,11 +24,8 @@ from pybench.precision.notes import read_notes
 from pybench.runtimes import cuda
 from pybench.runtimes.tensorrt.building import BuildOptions, Built, build_engine, timing_cache_file
 from pybench.runtimes.tensorrt.session import TensorRtSession
-from pybench.workloads.auditing import GRAPH_FILE, with_outputs
 from pybench.workloads.making.engine_outputs import judge_outputs
 from pybench.workloads.making.order import Order
-from pybench.workloads.recording import measured
-from pybench.workloads.result import Measured, Result, Verdict
 
 LAYERS_FILE = "layers.json"
 BUILD = "build"  # the window

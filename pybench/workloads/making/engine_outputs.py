@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.errors import InputError, UnsupportedError
+from pybench.measurement.inputs import Arrays, random_arrays
 from pybench.precision.execution import compare, outputs_of
-from pybench.workloads.inputs import Arrays, random_arrays
 from pybench.workloads.making.order import Order
 from pybench.workloads.making.samples import CalibrationSamples
 

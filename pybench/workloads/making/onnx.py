@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from pybench.catalogue.models import MODELS
+from pybench.measurement.result import Result, Verdict
 from pybench.precision.audit import audit_onnx
 from pybench.workloads.making.order import Order
-from pybench.workloads.result import Result, Verdict
 
 
 def make(order: Order, path: Path) -> Result:

@@ -20,13 +20,13 @@ from pybench.catalogue.code import named_code
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, Quantiser, quantisers_to
 from pybench.errors import UnsupportedError
+from pybench.measurement.doubts import CALIBRATION_KEY, calibration_cautions
+from pybench.measurement.result import Result, Verdict
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
-from pybench.workloads.doubts import CALIBRATION_KEY, calibration_cautions
 from pybench.workloads.making.agreement import judge_agreement
 from pybench.workloads.making.order import Order
 from pybench.workloads.making.samples import COMPARED_SAMPLES, CalibrationSamples
-from pybench.workloads.result import Result, Verdict
 
 
 def make(order: Order, path: Path) -> Result:

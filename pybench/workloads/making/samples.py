@@ -11,10 +11,10 @@ import numpy as np
 
 from pybench.case.factors import is_built_in
 from pybench.errors import InputError
+from pybench.measurement.doubts import images_identity
+from pybench.measurement.inputs import Arrays, random_arrays
 from pybench.models.images import Images, has_splits, open_images
 from pybench.runtimes.session import TensorSpec
-from pybench.workloads.doubts import images_identity
-from pybench.workloads.inputs import Arrays, random_arrays
 
 # Samples a calibration run, where the file leaves the batch free: bounds the memory of its activations.
 CALIBRATION_BATCH = 10

@@ -20,6 +20,7 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.catalogue.runtimes import Runtime
+from pybench.measurement.doubts import allowed_threads
 from pybench.precision.audit import (
     Audit,
     audit_executed,
@@ -30,7 +31,6 @@ from pybench.precision.audit import (
 )
 from pybench.precision.engine_audit import audit_engine, audit_launched
 from pybench.runtimes.providers import CUDA
-from pybench.workloads.doubts import allowed_threads
 
 GRAPH_FILE = "graph.json"  # beside an engine: what an audit has to know of the graph that it was built from
 _LONGEST_ERROR = 500  # characters of a failed audit's message that are kept

@@ -17,9 +17,9 @@ from pybench.case import Case
 from pybench.catalogue.metrics import METRICS
 from pybench.measure import ASSUMED, GraphReplayer
 from pybench.measure.quantity import Quantity
-from pybench.workloads.doubts import BusyWatch, judge_energy, judge_timing
-from pybench.workloads.recording import Amounts, measured, record
-from pybench.workloads.result import Result
+from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing
+from pybench.measurement.recorder import Amounts, measured, record
+from pybench.measurement.result import Result
 from tests.measure.replay import TRACE, UUID, build_replay_library
 from tests.measure.simulated_cuda import GRAPH, SimulatedDriver
 from tests.support.making import codes

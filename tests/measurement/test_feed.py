@@ -13,9 +13,9 @@ torch = pytest.importorskip("torch")
 
 from pybench.case import Case  # noqa: E402
 from pybench.errors import InputError  # noqa: E402
+from pybench.measurement.feed import TokenFeed, ahead  # noqa: E402
+from pybench.measurement.result import Request  # noqa: E402
 from pybench.preprocess import find_tokenizer, open_batches, resolve_corpus  # noqa: E402
-from pybench.workloads.feeding import TokenFeed, ahead  # noqa: E402
-from pybench.workloads.result import Request  # noqa: E402
 from tests.support.making import run  # noqa: E402
 
 pytestmark = pytest.mark.process  # the orchestrator of go_rust

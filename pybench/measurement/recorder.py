@@ -28,9 +28,9 @@ from pybench.catalogue.metrics import Amount
 from pybench.measure.cpu_time import own_cpu_s
 from pybench.measure.latency import LatencySummary
 from pybench.measure.quantity import Quantity
+from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, thread_cautions
+from pybench.measurement.result import Measured, Result, Verdict
 from pybench.units import GIGA
-from pybench.workloads.doubts import BusyWatch, judge_energy, judge_timing, thread_cautions
-from pybench.workloads.result import Measured, Result, Verdict
 
 TIMING, ALONE, ENERGY = "timing", "timing_depth1", "energy"
 # trtexec warns from here on (samples/common/sampleReporting.cpp): the host then decides how fast the GPU is fed.

@@ -11,8 +11,8 @@ from torch import nn
 from pybench.case import Case
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import DeviceMemoryError, InputError
-from pybench.workloads import auditing
-from pybench.workloads.result import Verdict
+from pybench.measurement import audits
+from pybench.measurement.result import Verdict
 from tests.support.making import run
 
 DIGITS = Case(
@@ -31,10 +31,10 @@ DIGITS = Case(
 def test_an_audit_that_fails_proves_nothing_and_costs_no_window(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(*_: Any) -> auditing.Audit:
+    def fail(*_: Any) -> audits.Audit:
         raise error
 
-    monkeypatch.setattr(auditing, "of_onnxruntime", fail)
+    monkeypatch.setattr(audits, "of_onnxruntime", fail)
     result = run(DIGITS)
     assert result.metrics["latency_mean_ms"].value > 0
     assert result.valid["timing"].value is True
@@ -55,7 +55,7 @@ def test_a_module_compiled_into_engines_is_judged_by_its_kernels_and_not_by_its_
     module = nn.Linear(4, 3).half()
     session = SimpleNamespace(module=module, kernels=lambda: [single])
     case = DIGITS.with_factors(runtime=runtime, precision="fp16")
-    assert auditing.audit_of(RUNTIMES[runtime])(session, case, None).reasons == reasons
+    assert audits.audit_of(RUNTIMES[runtime])(session, case, None).reasons == reasons
 
 
 def test_a_runtime_that_nothing_audits_has_no_precision_and_never_a_right_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,9 +66,9 @@ def test_a_runtime_that_nothing_audits_has_no_precision_and_never_a_right_one(mo
 
 
 def test_an_interrupted_audit_interrupts_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any) -> auditing.Audit:
+    def interrupt(*_: Any) -> audits.Audit:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(auditing, "of_onnxruntime", interrupt)
+    monkeypatch.setattr(audits, "of_onnxruntime", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run(DIGITS)

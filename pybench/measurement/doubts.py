@@ -19,7 +19,7 @@ from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.measure.cpu_time import own_cpu_s
 from pybench.measure.quantity import Quantity
-from pybench.workloads.result import Verdict
+from pybench.measurement.result import Verdict
 
 # Share of the allowed CPUs' time that other processes may take before it shows in the numbers.
 BUSY_SHARE = 0.1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a request to an opened model: which file or module, and in which runtime.
 
-Its audit (`auditing`) is a callable: it runs after the windows, so that what it reads is in no measurement.
+Its audit (`audits`) is a callable: it runs after the windows, so that what it reads is in no measurement.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pybench.catalogue.models import MODELS, Model
 from pybench.catalogue.refusals import refuse_file
 from pybench.catalogue.runtimes import RUNTIMES, Runtime
 from pybench.errors import InputError, UnsupportedError
+from pybench.measurement import audits
+from pybench.measurement.doubts import allowed_threads, calibration_cautions, output_cautions
+from pybench.measurement.result import Measured, Request, Result, Verdict
 from pybench.precision.audit import Audit
 from pybench.runtimes.providers import is_whole
 from pybench.runtimes.session import Session, TensorSpec, module_spec
-from pybench.workloads import auditing
-from pybench.workloads.doubts import allowed_threads, calibration_cautions, output_cautions
-from pybench.workloads.result import Measured, Request, Result, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def open_model(request: Request, *, vocabulary: int = 0, deterministic: bool = F
     language = session.inputs[0].dtype.kind == "i"
 
     def audit() -> Audit:
-        return auditing.audit_of(row)(session, case, door.given)
+        return audits.audit_of(row)(session, case, door.given)
 
     metadata = {**session.metadata, **door.metadata}
     return Opened(session, door.name, case.model_row, language, audit, metadata)
@@ -77,7 +77,7 @@ def open_model(request: Request, *, vocabulary: int = 0, deterministic: bool = F
 
 def conclude(result: Result, opened: Opened, case: Case) -> Result:
     """Adds to a result what the opened model says: size, labels, the audit's verdict, doubts."""
-    found = auditing.proven(opened.audit)
+    found = audits.proven(opened.audit)
     row = case.runtime_row
     method = None if row is None else row.size_is
     result.metrics["model_bytes"] = Measured(value=float(opened.session.model_bytes), method=method)
@@ -149,7 +149,7 @@ def _through_engine(request: Request, row: Runtime, vocabulary: int) -> Door:
     """An engine, and what its making noted of the graph."""
     case, path = request.case, request.artefacts["engine"]
     _check_vocabulary(case, vocabulary)
-    graph = auditing.graph_of(path)
+    graph = audits.graph_of(path)
     return Door(path, None, str(case.model), graph["metadata"])
 
 

@@ -24,15 +24,15 @@ import numpy.typing as npt
 from pybench import preprocess
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
+from pybench.measurement.doubts import allowed_threads
+from pybench.measurement.recorder import TIMING, Amounts, Recorder
+from pybench.measurement.result import Measured, Request, Result
 from pybench.preprocess import Corpus, SlotStream
 from pybench.runtimes.session import Wait
-from pybench.workloads.doubts import allowed_threads
-from pybench.workloads.recording import TIMING, Amounts, Recorder
-from pybench.workloads.result import Measured, Request, Result
 
 if TYPE_CHECKING:
+    from pybench.measurement.model import Opened
     from pybench.preprocess.tensors import TensorBatches
-    from pybench.workloads.opening import Opened
 
 # Ids that the hash covers, in whole batches: about 450 kB of text, a second of the slowest path.
 HASHED_IDS = 1 << 17
