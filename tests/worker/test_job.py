@@ -16,7 +16,7 @@ from pybench.catalogue.workloads import Workload
 from pybench.rundir import CASE, SUMMARY
 
 ACME = """
-from pybench.workloads.result import Measured, Result
+from pybench.measurement.result import Measured, Result
 
 def run(request):
     return Result(metrics={"acme_echoes_per_s": Measured(value=float(request.case.batch), window="timing")})
