@@ -44,6 +44,7 @@ def test_an_elision_stands_for_any_lines_and_nothing_else_does() -> None:
 def test_what_the_readme_types_prints_what_it_shows(tmp_path: Path) -> None:
     folder = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "PYTHONWARNINGS": "default"}
+    environment.pop("PYTHONUNBUFFERED", None)  # it would hide a line on stderr that overtakes one on stdout
     assert len(steps()) >= 7
     for command, shown in steps():
         done = subprocess.run(

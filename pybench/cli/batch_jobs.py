@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from pybench.cli.show import counted
+from pybench.cli.show import counted, say
 from pybench.errors import ClusterError
 from pybench.rundir import RUNS, CampaignDirectory, ResolvedPlan
 
@@ -20,9 +19,9 @@ def close_ended_quietly(campaign: CampaignDirectory, plan: ResolvedPlan) -> None
 
     try:
         for closed in close_ended(campaign, plan):
-            print(f"closed {name_of(closed.attempt.path, campaign)}: {closed.outcome.detail}", file=sys.stderr)
+            say(f"closed {name_of(closed.attempt.path, campaign)}: {closed.outcome.detail}")
     except ClusterError as error:
-        print(f"runs of earlier jobs stay open: {error.message}", file=sys.stderr)
+        say(f"runs of earlier jobs stay open: {error.message}")
 
 
 def print_queue(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import sys
-
+from pybench.cli.show import say
 from pybench.launcher import Here, Launcher, open_container
 
 
 def launcher_for(container: str | None, engine: str | None) -> Launcher:
     """What starts the workers. `engine` says nothing without an image, as PYBENCH_ENGINE may always be set."""
     if container is not None:
-        return open_container(container, engine, lambda text: print(text, file=sys.stderr, flush=True))
+        return open_container(container, engine, say)
     return Here()

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 from pybench.case import Case, case_to_json
 from pybench.cli.case_table import extent, print_cases
 from pybench.cli.options import FilterOption, JsonOption, PlanArgument, SetOption
-from pybench.cli.show import counted, print_json
+from pybench.cli.show import counted, print_json, say
 from pybench.errors import UsageError
 
 
@@ -32,4 +31,4 @@ def expand(
     print_cases(cases)
     planned = counted(len(loaded.cases), "case")
     of = f"{len(cases)} of {planned}" if len(cases) < len(loaded.cases) else planned
-    print(f"{of}, {extent(cases, loaded.repetitions)}", file=sys.stderr)
+    say(f"{of}, {extent(cases, loaded.repetitions)}")

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pybench.cli.show import say
 from pybench.errors import UsageError
 
 LONGEST_NAME = 64  # characters, as the plan's schema has it
@@ -36,7 +36,7 @@ def init(
             f"cannot write {target}: {error.strerror}", hint="give a name in a folder that exists"
         ) from error
     print(target)
-    print(f"next: pybench run {target}, then pybench report results/{name}", file=sys.stderr)
+    say(f"next: pybench run {target}, then pybench report results/{name}")
 
 
 def _campaign_name(path: Path) -> str:

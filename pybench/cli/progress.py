@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping
@@ -94,7 +94,13 @@ class Progress:
             self._write(text + "\n")
 
     def _write(self, text: str) -> None:
-        """Nobody may be reading any more (`| head`, a terminal that was closed): the campaign goes on."""
-        with contextlib.suppress(OSError):
+        """Nobody may be reading any more (`| head`, a terminal that was closed): the campaign goes on.
+
+        What could not be written stays in the stream's buffer. Python would try again at its end, and exit with 120.
+        """
+        try:
             self._stream.write(text)
             self._stream.flush()
+        except OSError:
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), self._stream.fileno())

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -11,7 +10,7 @@ import typer
 
 from pybench.cli.options import JsonOption
 from pybench.cli.sensor_table import describe_profile
-from pybench.cli.show import print_json
+from pybench.cli.show import print_json, say
 from pybench.errors import InputError, PybenchError, UnsupportedError, UsageError
 from pybench.machine import profiles
 from pybench.machine.sensor import SHORT_LOADS, Board, chosen_boards, integrate_trace, measure_profile
@@ -124,7 +123,7 @@ def list_profiles(as_json: JsonOption = False) -> None:
         print_json({"folder": str(profiles.folder()), "profiles": good})
         return
     if not stored:
-        print(f"no profile in {profiles.folder()}: run `pybench sensor` on a machine with a GPU", file=sys.stderr)
+        say(f"no profile in {profiles.folder()}: run `pybench sensor` on a machine with a GPU")
     for profile in stored.values():
         if isinstance(profile, InputError):
             print(f"unreadable  {profile.message}")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Mapping
@@ -28,7 +29,10 @@ def print_tables(tables: list[Table]) -> None:
 
 
 def say(text: str) -> None:
-    print(text, file=sys.stderr)
+    """Writes to stderr, after what stdout has: both may be one file or pipe, and stdout is buffered there."""
+    with contextlib.suppress(BrokenPipeError):  # `main` ends for this
+        sys.stdout.flush()
+    print(text, file=sys.stderr, flush=True)
 
 
 def counted(number: int, noun: str) -> str:

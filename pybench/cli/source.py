@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pybench import rundir, runner
 from pybench.case import Case
+from pybench.cli.show import say
 from pybench.errors import UsageError
 from pybench.rundir import CampaignDirectory, ResolvedPlan
 
@@ -66,4 +66,4 @@ def _name_changes(added: Sequence[Case], orphaned: Sequence[Case]) -> None:
         ("no longer in the plan, kept but not counted:", orphaned),
     ):
         for case in cases:
-            print(f"{what} {case.id[:12]} {case.title()}", file=sys.stderr)
+            say(f"{what} {case.id[:12]} {case.title()}")

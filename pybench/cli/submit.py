@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from pybench.cli.options import (
     SetOption,
     TimeoutOption,
 )
-from pybench.cli.show import counted, print_json
+from pybench.cli.show import counted, print_json, say
 from pybench.cli.source import Source, open_source, read_source, selected_cases
 from pybench.errors import UsageError
 
@@ -172,7 +171,7 @@ def _submit_to_slurm(request: _Request, site: SlurmSite) -> None:
     elif wanted:
         for job in submitted.jobs:
             print(f"{job.id}  {job.role}  {submitted.folder / job.script}")
-        print(f"{_extent(wanted, count)} submitted{_left_to(busy)}", file=sys.stderr)
+        say(f"{_extent(wanted, count)} submitted{_left_to(busy)}")
     else:
         print(f"nothing to submit{_left_to(busy)}")
 
@@ -191,7 +190,7 @@ def _write_for_slurm(request: _Request, site: SlurmSite) -> None:
         submission.write_scripts(work.folder, scripts, request.site_text)
     _print_written(request, wanted, count, [work.folder / script.name for script in scripts])
     if scripts and not request.as_json:
-        print("submit them in this order, each with --dependency=afterany:JOB on those before it", file=sys.stderr)
+        say("submit them in this order, each with --dependency=afterany:JOB on those before it")
 
 
 def _write_for_kubernetes(request: _Request, site: KubernetesSite) -> None:
@@ -213,7 +212,7 @@ def _write_for_kubernetes(request: _Request, site: KubernetesSite) -> None:
     _print_written(request, wanted, count, paths)
     if wanted and not request.as_json:
         where = f"{request.campaign.path} has to be {site.pod.directory} in the pods"
-        print(f"next: kubectl apply -f {paths[0]}; {where}", file=sys.stderr)
+        say(f"next: kubectl apply -f {paths[0]}; {where}")
 
 
 def _print_written(request: _Request, wanted: Sequence[int], count: int, paths: Sequence[Path]) -> None:
@@ -223,7 +222,7 @@ def _print_written(request: _Request, wanted: Sequence[int], count: int, paths: 
         return
     for path in paths:
         print(path)
-    print(f"{_extent(wanted, count)}, nothing submitted" if wanted else "nothing to submit", file=sys.stderr)
+    say(f"{_extent(wanted, count)}, nothing submitted" if wanted else "nothing to submit")
 
 
 def _extent(wanted: Sequence[int], count: int) -> str:

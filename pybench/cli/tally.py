@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from pybench import runner
-from pybench.cli.show import counted
+from pybench.cli.show import counted, say
 
 
 def tally_json(result: runner.Tally) -> Mapping[str, Any]:
@@ -24,4 +23,4 @@ def tally_json(result: runner.Tally) -> Mapping[str, Any]:
 def name_uncounted(runs: int, repetitions: int) -> None:
     if runs:
         beyond = f"blocks beyond {repetitions}, the number of repetitions"
-        print(f"kept but not counted: {counted(runs, 'run')} in {beyond}", file=sys.stderr)
+        say(f"kept but not counted: {counted(runs, 'run')} in {beyond}")
