@@ -30,7 +30,7 @@ from pybench.rundir import CLUSTER, REPORT, CampaignDirectory
 RECORD = ".reported.json"
 SCHEMA_VERSION = 1
 _NO_INPUTS = frozenset({REPORT, CLUSTER})
-_PACKAGES = ("fonttools", "jinja2", "markupsafe", "matplotlib", "numpy", "polars", "scipy", "statsmodels")
+_PACKAGES = ("fonttools", "jinja2", "markupsafe", "matplotlib", "numpy", "polars", "scipy")
 
 
 class ReportRecord:

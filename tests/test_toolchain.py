@@ -8,6 +8,8 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+from pybench.publication.documents import DISTRIBUTION
+
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 TOOLCHAIN = PYPROJECT["tool"]["pybench"]["toolchain"]
@@ -17,6 +19,16 @@ def test_the_makefile_reads_its_versions_from_there() -> None:
     printed = subprocess.run(["make", "-pn", "help"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     assert f"UV_VERSION := {TOOLCHAIN['uv']}\n" in printed
     assert f"RUST_MINIMUM := {TOOLCHAIN['rust']}\n" in printed
+
+
+def test_the_distribution_is_named_alike_everywhere() -> None:
+    name = PYPROJECT["project"]["name"]
+    assert name == DISTRIBUTION
+    told = subprocess.run(
+        ["git", "grep", "-hoE", r"install pybench[a-z-]*\[", "--", "pybench", "docs", "README.md"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert set(told.splitlines()) == {f"install {name}["}
 
 
 def test_go_is_the_locked_wheel_of_that_version() -> None:

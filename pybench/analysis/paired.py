@@ -153,13 +153,14 @@ def smallest_detectable(differences: Sample, alpha: float = ALPHA, power: float 
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's adjusted p values in the order given; None stays None and does not count as a test."""
-    known = [value for value in p_values if value is not None]
-    if not known:
-        return [None] * len(p_values)
-    from statsmodels.stats.multitest import (
-        multipletests,
-    )  # a second of imports: only where there is something to adjust
+    """Holm's adjusted p values in the order given; None stays None and does not count as a test.
 
-    adjusted = iter(float(value) for value in multipletests(known, alpha=ALPHA, method="holm")[1])
-    return [None if value is None else next(adjusted) for value in p_values]
+    Of m tests, the k-th smallest p value is multiplied by m - k + 1. No adjusted value is below one of a smaller p.
+    """
+    ascending = sorted((value, place) for place, value in enumerate(p_values) if value is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    least = 0.0
+    for rank, (value, place) in enumerate(ascending):
+        least = max(least, min(1.0, value * (len(ascending) - rank)))
+        adjusted[place] = least
+    return adjusted

@@ -29,13 +29,13 @@ class Package:
     distributions: tuple[str, ...] = ()
 
 
-_ONNX = "install pybench[onnx]"
+_ONNX = "install pybench-campaign[onnx]"
 
 # In the order in which a probe asks: a framework may change what a later import finds.
 _ROWS = (
     Package(
-        name="torch", gives="torch models, training", install="install pybench[torch]", found="torch {version}",
-        loaded_as="torch", distributions=("torch",),
+        name="torch", gives="torch models, training", install="install pybench-campaign[torch]",
+        found="torch {version}", loaded_as="torch", distributions=("torch",),
     ),
     Package(
         name="torch_tensorrt", gives="torch-tensorrt", install="install `torch-tensorrt` of the same version as torch",
@@ -51,7 +51,7 @@ _ROWS = (
         install="install NVIDIA's `tensorrt` (10.6 or later, or 11) into this environment (docs/user/tensorrt.md)",
     ),
     Package(
-        name="cuda_python", gives="TensorRT's buffers, graphs", install="install pybench[tensorrt]",
+        name="cuda_python", gives="TensorRT's buffers, graphs", install="install pybench-campaign[tensorrt]",
         found="cuda-bindings {version}", module="cuda.bindings.driver", loaded_as="cuda.bindings",
         distributions=("cuda-bindings",),
     ),
@@ -73,11 +73,11 @@ _ROWS = (
         loaded_as="modelopt", distributions=("nvidia-modelopt",),
     ),
     Package(
-        name="digits", gives="digits data", install="install pybench[digits]", found="scikit-learn {version}",
+        name="digits", gives="digits data", install="install pybench-campaign[digits]", found="scikit-learn {version}",
         distributions=("scikit-learn",),
     ),
     Package(
-        name="hf", gives="tokens: hf", install="install pybench[hf]", found="tokenizers {version}",
+        name="hf", gives="tokens: hf", install="install pybench-campaign[hf]", found="tokenizers {version}",
         module="tokenizers", loaded_as="tokenizers", distributions=("tokenizers",),
     ),
     Package(

@@ -77,7 +77,7 @@ def _read_safetensors(path: Path) -> State:
         from safetensors.torch import load_file
     except ImportError as error:
         raise UnsupportedError(
-            f"{path} needs the package safetensors", code="no_safetensors", hint="install pybench[safetensors]"
+            f"{path} needs the package safetensors", code="no_safetensors", hint="install pybench-campaign[safetensors]"
         ) from error
     try:
         state: State = load_file(path)

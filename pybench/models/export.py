@@ -36,7 +36,7 @@ def export_onnx(model: nn.Module, row: Model, path: Path, metadata: Mapping[str,
         import onnxscript  # noqa: F401  (torch's exporter needs it and would only say so deep inside)
     except ImportError as error:
         raise UnsupportedError(
-            f"exporting to ONNX needs {error.name}", code="no_onnx", hint="install pybench[onnx]"
+            f"exporting to ONNX needs {error.name}", code="no_onnx", hint="install pybench-campaign[onnx]"
         ) from error
     batch = torch.export.Dim("batch", min=1, max=65_536)
     if row.takes_ids:

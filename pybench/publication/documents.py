@@ -30,6 +30,7 @@ from pybench.publication.sums import BILL, CAMPAIGN_FILES, CAMPAIGN_FOLDERS, DES
 SCHEMA_VERSION = 1
 BUILD_TYPE = "urn:pybench:campaign:1"  # what `externalParameters` mean: docs/user/publishing.md
 _BUILDER = "urn:pybench:runner"
+DISTRIBUTION = "pybench-campaign"  # pyproject.toml's; on PyPI the name pybench belongs to another project
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ def _reporting(facts: Facts) -> list[dict[str, Any]]:
 
 def _package(name: str, version: str, role: str, runs: int | None = None) -> dict[str, Any]:
     """A package of PyPI: a version with a local part (torch 2.9.0+cu128) keeps it, percent-encoded."""
-    plain = name.lower().replace("_", "-")
+    plain = DISTRIBUTION if name == "pybench" else name.lower().replace("_", "-")
     return _component("library", name, version, role, f"pkg:pypi/{plain}@{quote(version, safe='')}", runs)
 
 

@@ -13,7 +13,6 @@ from pybench import __version__
 # Those whose numbers, drawing or markup are in the report; none is imported here.
 PACKAGES = (
     "contourpy", "fonttools", "jinja2", "kiwisolver", "markupsafe", "matplotlib", "numpy", "pillow", "polars", "scipy",
-    "statsmodels",
 )  # fmt: skip
 
 

@@ -292,7 +292,7 @@ def test_doctor_says_what_engines_need_and_how_to_get_it(replies: dict[str, Any]
     assert [findings[name].status for name in ENGINES] == ["no", "no", "no"]
     hints = [findings[name].hint or "" for name in ENGINES]
     assert "10.6 or later, or 11" in hints[0]
-    assert hints[1] == hints[2] == "install pybench[tensorrt]"  # without it no GPU can be asked for
+    assert hints[1] == hints[2] == "install pybench-campaign[tensorrt]"  # without it no GPU can be asked for
     assert "install uv" in (findings["quantiser: modelopt"].hint or "")
 
 

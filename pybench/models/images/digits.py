@@ -38,7 +38,7 @@ def _digits_table() -> npt.NDArray[np.int64]:
     spec = importlib.util.find_spec("sklearn")
     if spec is None or spec.origin is None:
         raise UnsupportedError("the digits are part of scikit-learn, which is not installed", code="no_digits",
-                               hint="install pybench[digits]")  # fmt: skip
+                               hint="install pybench-campaign[digits]")  # fmt: skip
     path = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
     try:
         with gzip.open(path, "rt", encoding="ascii") as file:
