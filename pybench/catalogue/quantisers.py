@@ -43,7 +43,7 @@ class Quantiser:
 _ROWS = (
     Quantiser(
         name="pybench",
-        make="pybench.workloads.making.quantised:by_pybench",
+        make="pybench.artefacts.quantised:by_pybench",
         calibrations={
             "minmax": "largest magnitude",
             "entropy": "Kullback-Leibler divergence, 2048 bins, 128 levels",
@@ -54,7 +54,7 @@ _ROWS = (
     ),
     Quantiser(
         name="onnxruntime",
-        make="pybench.workloads.making.quantised:by_onnxruntime",
+        make="pybench.artefacts.quantised:by_onnxruntime",
         calibrations={"minmax": "MinMax", "percentile": "Percentile"},
         types=("int8",),
         why_not="it has one scale for all channels of an fp8 weight",
@@ -62,13 +62,13 @@ _ROWS = (
     ),
     Quantiser(
         name="modelopt",
-        make="pybench.workloads.making.quantised:by_modelopt",
+        make="pybench.artefacts.quantised:by_modelopt",
         calibrations={"minmax": "max", "entropy": "entropy"},
         needs=("modelopt",),
     ),
     Quantiser(
         name="qat",
-        make="pybench.workloads.making.quantised:by_training",
+        make="pybench.artefacts.quantised:by_training",
         calibrations={},
         types=("int8",),
         why_not="it trains with the rounding of int8",

@@ -71,12 +71,12 @@ def _sensors(campaign: Path) -> dict[str, SensorProfile]:
 
 def _make(folder: Path, campaign: Path, clock: _Parts) -> Result:
     stored = rundir.read_json(folder / rundir.RECIPE)
-    from pybench import workloads
+    from pybench import artefacts
 
     clock.mark("imports")
     inputs = {role: campaign / path for role, path in stored["inputs"].items()}
     files = {factor: Path(path) for factor, path in stored["files"].items()}
-    return workloads.make(stored["recipe"], inputs, files, folder)
+    return artefacts.make(stored["recipe"], inputs, files, folder)
 
 
 def _set_up(case: Case) -> None:

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from pybench import workloads
+from pybench import artefacts, workloads
 from pybench.case import Case
 from pybench.measurement.result import Request, Result
 from pybench.recipe import in_making_order, recipes_of
@@ -37,7 +37,7 @@ def artefacts_of(case: Case, files: Mapping[str, Path] | None = None) -> dict[st
         if not (folder / recipe.file).exists():
             folder.mkdir(exist_ok=True)
             needs = {role: store() / needed.digest / needed.file for role, needed in recipe.needs}
-            workloads.make(recipe.as_json(), needs, files or {}, folder)
+            artefacts.make(recipe.as_json(), needs, files or {}, folder)
     return {role: store() / recipe.digest / recipe.file for role, recipe in recipes.items()}
 
 
@@ -52,8 +52,8 @@ def _platform() -> str:
 
 def request_of(case: Case, files: Mapping[str, Path] | None = None, seed: int = 1) -> Request:
     """A request of the first block, with its artefacts."""
-    artefacts = artefacts_of(case, files)
-    return Request(case=case, block=0, attempt=1, seed=seed, artefacts=artefacts, files=files or {})
+    made = artefacts_of(case, files)
+    return Request(case=case, block=0, attempt=1, seed=seed, artefacts=made, files=files or {})
 
 
 def run(case: Case, files: Mapping[str, Path] | None = None, seed: int = 1) -> Result:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pybench import workloads
+from pybench import artefacts
 from pybench.case import Case
 from pybench.errors import InputError, UnsupportedError
 from pybench.recipe import recipes_of
@@ -166,7 +166,7 @@ def test_a_model_too_large_for_a_cpu_is_not_trained_there(tmp_path: Path) -> Non
         pytest.skip("a GPU trains it")
     recipe = recipes_of(Case(workload="infer", model="resnet50", runtime="torch", checkpoint="synthetic-100"))
     with pytest.raises(UnsupportedError, match="training resnet50 on synthetic-100 needs a GPU") as raised:
-        workloads.make(recipe["checkpoint"].as_json(), {}, {}, tmp_path)
+        artefacts.make(recipe["checkpoint"].as_json(), {}, {}, tmp_path)
     assert raised.value.code == "no_gpu"
 
 

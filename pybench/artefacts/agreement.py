@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pybench.artefacts.samples import CalibrationSamples
 from pybench.measurement.doubts import LOST_KEY, lost_outputs, output_cautions
 from pybench.measurement.result import Result
-from pybench.workloads.making.samples import CalibrationSamples
 
 
 def judge_agreement(result: Result, source: Path, path: Path, precision: str, samples: CalibrationSamples) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pybench.artefacts.engine_outputs import SAMPLES, judge_outputs
+from pybench.artefacts.order import Order
 from pybench.case import Case
 from pybench.measurement.audits import with_outputs
 from pybench.precision.audit import Audit
 from pybench.precision.execution import outputs_of
-from pybench.workloads.making.engine_outputs import SAMPLES, judge_outputs
-from pybench.workloads.making.order import Order
 from tests.support.making import artefacts_of, write_classifier, write_images
 
 pytest.importorskip("torch")

@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from pybench.artefacts.agreement import judge_agreement
+from pybench.artefacts.order import Order
+from pybench.artefacts.samples import COMPARED_SAMPLES, CalibrationSamples
 from pybench.catalogue.precisions import floating_type
 from pybench.measurement.result import Result, Verdict
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
-from pybench.workloads.making.agreement import judge_agreement
-from pybench.workloads.making.order import Order
-from pybench.workloads.making.samples import COMPARED_SAMPLES, CalibrationSamples
 
 
 def make(order: Order, path: Path) -> Result:

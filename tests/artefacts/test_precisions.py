@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from pybench import workloads
+from pybench import artefacts
 from pybench.case import Case
 from pybench.errors import InputError, UnsupportedError
 from pybench.measurement.doubts import LOST_KEY
@@ -40,8 +40,8 @@ def made(case: Case, folder: Path, files: dict[str, Path] | None = None) -> tupl
             if not (place / one.file).exists():
                 place.mkdir(exist_ok=True)
                 sources = {name: store() / each.digest / each.file for name, each in one.needs}
-                workloads.make(one.as_json(), sources, files or {}, place)
-    return workloads.make(recipe.as_json(), needs, files or {}, folder), folder / recipe.file
+                artefacts.make(one.as_json(), sources, files or {}, place)
+    return artefacts.make(recipe.as_json(), needs, files or {}, folder), folder / recipe.file
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_onnxruntimes_quantiser_is_symmetric_for_tensorrt(tmp_path: Path) -> Non
     recipe = dict(engine.needs)["onnx"]
     assert dict(recipe.parameters)["scheme"] == "symmetric"
     needs = {role: artefacts_of(DIGITS.with_factors(quantiser=None))["model"] for role, _ in recipe.needs}
-    result = workloads.make(recipe.as_json(), needs, {}, tmp_path)
+    result = artefacts.make(recipe.as_json(), needs, {}, tmp_path)
     graph = onnx.load(tmp_path / "model.onnx").graph
     arrays = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
     pairs = [node for node in graph.node if node.op_type in ("QuantizeLinear", "DequantizeLinear")]

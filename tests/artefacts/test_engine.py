@@ -8,8 +8,8 @@ from pathlib import Path
 import onnx
 from onnx import TensorProto, helper
 
+from pybench.artefacts.engine import _graph_facts
 from pybench.runtimes.tensorrt.building import BuildOptions
-from pybench.workloads.making.engine import _graph_facts
 from tests.support.making import write_classifier
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cases need, made by recipe, a module for each kind of artefact. Equal recipes, equal files (engines excepted).
 
+    result = artefacts.make(recipe, inputs, files, folder)                # writes the recipe's file
+
 `checkpoint` trains, `onnx` exports, `converted` writes FP16 or BF16, `calibration` finds ranges (`samples`: what they
 are found on), `quantised` puts Q/DQ into a graph, `engine` builds with TensorRT. The result says what was made: how
 good the trained weights are, how outputs agree with FP32's.
@@ -13,19 +15,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pybench.artefacts.order import Order
 from pybench.catalogue.kinds import KINDS
 from pybench.errors import UnsupportedError
 from pybench.measurement.result import Measured, Result
-from pybench.workloads.making.order import Order
+from pybench.runtimes.memory import memory_errors
 
 
 def make(recipe: Mapping[str, Any], inputs: Mapping[str, Path], files: Mapping[str, Path], folder: Path) -> Result:
-    """Writes `folder / recipe["file"]`. See `pybench.workloads.make`."""
+    """Makes one artefact: writes `folder / recipe["file"]`. Imports only what its kind needs.
+
+    `recipe`: the stored form of `pybench.recipe.Recipe`; `inputs`: role -> file of the artefact that it builds on;
+    `files`: factor -> the user's file. Raises UnsupportedError, InputError or DeviceMemoryError where those are the
+    answer.
+    """
     kind, path = recipe["kind"], folder / recipe["file"]
     if kind not in KINDS:
         raise UnsupportedError(f"no artefact of the kind {kind}", code="no_such_artefact")
-    maker = importlib.import_module(KINDS[kind].module)
-    result: Result = maker.make(Order(kind, recipe["parameters"], inputs, files), path)
+    with memory_errors():
+        maker = importlib.import_module(KINDS[kind].module)
+        result: Result = maker.make(Order(kind, recipe["parameters"], inputs, files), path)
     result.labels = {"device": "cpu", **result.labels, "kind": kind}
     result.metrics["model_bytes"] = Measured(value=float(path.stat().st_size), method="size of the file")
     return result

@@ -10,9 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pybench.artefacts.order import Order
 from pybench.case.factors import SYNTHETIC
 from pybench.catalogue.models import MODELS
-from pybench.workloads.making.order import Order
 
 if TYPE_CHECKING:
     from torch import nn

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pybench.artefacts.order import Order
+from pybench.artefacts.samples import CalibrationSamples
 from pybench.errors import InputError, UnsupportedError
 from pybench.measurement.inputs import Arrays, random_arrays
 from pybench.precision.execution import compare, outputs_of
-from pybench.workloads.making.order import Order
-from pybench.workloads.making.samples import CalibrationSamples
 
 SAMPLES = 8  # different ones; an engine of a larger batch is given them over and over
 SEED = 1

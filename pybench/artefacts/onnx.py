@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pybench.artefacts.order import Order
 from pybench.catalogue.models import MODELS
 from pybench.measurement.result import Result, Verdict
 from pybench.precision.audit import audit_onnx
-from pybench.workloads.making.order import Order
 
 
 def make(order: Order, path: Path) -> Result:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from pybench.artefacts.order import Order
+from pybench.artefacts.samples import CalibrationSamples
 from pybench.catalogue.quantisers import USUAL
 from pybench.measurement.result import Result
 from pybench.precision.audit import audit_onnx, require_fp32
-from pybench.workloads.making.order import Order
-from pybench.workloads.making.samples import CalibrationSamples
 
 SCHEMA_VERSION = 1
 

@@ -15,6 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pybench.artefacts.agreement import judge_agreement
+from pybench.artefacts.order import Order
+from pybench.artefacts.samples import COMPARED_SAMPLES, CalibrationSamples
 from pybench.catalogue.cautions import Caution
 from pybench.catalogue.code import named_code
 from pybench.catalogue.precisions import floating_type, quantised_type
@@ -24,9 +27,6 @@ from pybench.measurement.doubts import CALIBRATION_KEY, calibration_cautions
 from pybench.measurement.result import Result, Verdict
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
-from pybench.workloads.making.agreement import judge_agreement
-from pybench.workloads.making.order import Order
-from pybench.workloads.making.samples import COMPARED_SAMPLES, CalibrationSamples
 
 
 def make(order: Order, path: Path) -> Result:
@@ -116,9 +116,9 @@ def by_modelopt(
 def by_training(
     order: Order, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
+    from pybench.artefacts.rounding import train_with_rounding
     from pybench.precision.conversion import convert
     from pybench.precision.network import open_network
-    from pybench.workloads.making.rounding import train_with_rounding
 
     floating = floating_type(order.parameters["precision"])
     calibration = train_with_rounding(order, path)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pybench import measure
+from pybench.artefacts.engine_outputs import judge_outputs
+from pybench.artefacts.order import Order
 from pybench.errors import InputError, UnsupportedError
 from pybench.measurement.audits import GRAPH_FILE, with_outputs
 from pybench.measurement.recorder import measured
@@ -24,8 +26,6 @@ from pybench.precision.notes import read_notes
 from pybench.runtimes import cuda
 from pybench.runtimes.tensorrt.building import BuildOptions, Built, build_engine, timing_cache_file
 from pybench.runtimes.tensorrt.session import TensorRtSession
-from pybench.workloads.making.engine_outputs import judge_outputs
-from pybench.workloads.making.order import Order
 
 LAYERS_FILE = "layers.json"
 BUILD = "build"  # the window

@@ -3,22 +3,19 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import onnx
 import pytest
 
-from pybench import workloads
-from pybench.case import Case, case_to_json
+from pybench import artefacts, workloads
+from pybench.case import Case
 from pybench.errors import InputError
 from pybench.measurement.doubts import CALIBRATION_KEY
 from pybench.recipe import Recipe, recipes_of
 from tests.support.making import artefacts_of, codes, request_of, write_classifier, write_images
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8", threads=1, iterations=5)
-HEAVY = ("torch", "onnx", "onnxruntime", "sklearn", "scipy", "polars", "matplotlib", "pydantic", "typer", "PIL")
 
 
 def only_recipe(case: Case) -> Recipe:
@@ -36,7 +33,7 @@ def test_the_int8_file_says_how_it_was_calibrated() -> None:
 
 def test_making_int8_says_how_it_agrees_with_fp32(tmp_path: Path) -> None:
     recipe = only_recipe(INT8)
-    result = workloads.make(
+    result = artefacts.make(
         recipe.as_json(), {"onnx": artefacts_of(INT8.with_factors(precision="fp32"))["model"]}, {}, tmp_path
     )
     assert result.labels["against_fp32_cosine"] > 0.99
@@ -50,7 +47,7 @@ def test_making_int8_says_how_it_agrees_with_fp32(tmp_path: Path) -> None:
 def test_random_or_few_samples_raise_a_caution_in_every_run(tmp_path: Path) -> None:
     files = {"model": write_classifier(tmp_path / "mine.onnx")}
     case = INT8.with_factors(model="mine.onnx", sources=(("model", "4" * 64),))
-    result = workloads.make(only_recipe(case).as_json(), {}, files, tmp_path)
+    result = artefacts.make(only_recipe(case).as_json(), {}, files, tmp_path)
     assert result.labels["calibration"]["source"] == "random"
     assert codes(result) == {"small_calibration"}
     few = INT8.with_factors(calibration_images=20)
@@ -61,7 +58,7 @@ def test_a_file_that_is_quantised_already_is_taken_as_it_is(tmp_path: Path) -> N
     source = tmp_path / "mine.onnx"
     shutil.copyfile(artefacts_of(INT8)["model"], source)
     case = INT8.with_factors(model="mine.onnx", sources=(("model", "5" * 64),))
-    result = workloads.make(only_recipe(case).as_json(), {}, {"model": source}, tmp_path)
+    result = artefacts.make(only_recipe(case).as_json(), {}, {"model": source}, tmp_path)
     assert (tmp_path / "model.onnx").read_bytes() == source.read_bytes()
     assert result.labels["calibration"] == "in the file"
     assert result.valid["precision"].value is True
@@ -86,7 +83,7 @@ def test_an_int8_file_in_which_nothing_is_quantised_is_invalid(tmp_path: Path) -
     onnx.save(model, tmp_path / "fake.onnx")
     case = INT8.with_factors(model="fake.onnx", sources=(("model", "6" * 64),))
     files = {"model": tmp_path / "fake.onnx"}
-    made = workloads.make(only_recipe(case).as_json(), {}, files, tmp_path)
+    made = artefacts.make(only_recipe(case).as_json(), {}, files, tmp_path)
     assert made.valid["precision"].reasons == ("not_quantised",)
     assert made.labels["precision_facts"]["left_undeclared"] == ["product"]
     from pybench.measurement.result import Request
@@ -102,7 +99,7 @@ def test_calibration_images_that_fill_no_fixed_batch_say_so(tmp_path: Path) -> N
     }
     case = INT8.with_factors(model="mine.onnx", images="pictures", sources=(("images", "7" * 64), ("model", "8" * 64)))
     with pytest.raises(InputError, match="3 calibration images do not fill one batch of 8"):
-        workloads.make(only_recipe(case).as_json(), {}, files, tmp_path)
+        artefacts.make(only_recipe(case).as_json(), {}, files, tmp_path)
 
 
 def test_making_a_model_of_a_truncated_file_is_an_input_error(tmp_path: Path) -> None:
@@ -110,33 +107,4 @@ def test_making_a_model_of_a_truncated_file_is_an_input_error(tmp_path: Path) ->
     source.write_bytes(source.read_bytes()[:100])
     case = INT8.with_factors(model="mine.onnx", sources=(("model", "9" * 64),))
     with pytest.raises(InputError, match=r"mine\.onnx"):
-        workloads.make(only_recipe(case).as_json(), {}, {"model": source}, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("case", "allowed"),
-    [
-        (Case(workload="noop"), set()),
-        (INT8, {"onnxruntime"}),
-        (INT8.with_factors(precision="fp32"), {"onnxruntime"}),
-        (INT8.with_factors(workload="accuracy"), {"onnxruntime"}),
-        (INT8.with_factors(precision="fp32", runtime="torch"), {"torch"}),
-        (Case(workload="tokenize", path="rust", iterations=2, corpus_limit_bytes=50_000, threads=1), set()),
-    ],
-)
-def test_a_run_imports_only_what_its_case_needs(case: Case, allowed: set[str]) -> None:
-    artefacts = {role: str(path) for role, path in artefacts_of(case).items()}
-    code = f"""
-import json, sys
-from pathlib import Path
-from pybench import workloads
-from pybench.case import case_from_json
-from pybench.measurement.result import Request
-case = case_from_json(json.loads({json.dumps(case_to_json(case))!r}))
-artefacts = {{role: Path(path) for role, path in {artefacts!r}.items()}}
-workloads.run(Request(case=case, block=0, attempt=1, seed=0, artefacts=artefacts, files={{}}))
-print(",".join(name for name in {HEAVY!r} if name in sys.modules))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert set(filter(None, done.stdout.strip().split(","))) == allowed
+        artefacts.make(only_recipe(case).as_json(), {}, {"model": source}, tmp_path)
