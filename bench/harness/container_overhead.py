@@ -20,6 +20,7 @@ from typing import Any
 from pybench import rundir, runner
 from pybench.case import Case, case_to_json
 from pybench.launcher import HERE, Launcher, open_container
+from pybench.machine import Machine
 
 CASE = Case(workload="noop")
 CONTENT = {
@@ -37,6 +38,7 @@ class Silent:
     def finished(self, planned: Any, outcome: Any, wall_s: float) -> None: ...
     def skipped(self) -> None: ...
     def stopping(self) -> None: ...
+    def note(self, text: str) -> None: ...
 
 
 def main() -> None:
@@ -68,7 +70,7 @@ def run_once(folder: Path, launcher: Launcher) -> dict[str, float]:
     campaign = rundir.CampaignDirectory(folder)
     runner.open_for_running(campaign, CONTENT, "")
     plan = rundir.parse_resolved_plan(CONTENT)
-    runner.run_campaign(campaign, plan, runner.Options(launcher=launcher), lambda case: None, Silent())
+    runner.run_campaign(campaign, plan, runner.Options(), Machine({}, launcher), Silent())
     record = next(campaign.runs()).read_run()
     if record["outcome"] != "ok":
         raise SystemExit(f"a run was {record['outcome']}: {record['detail']}")

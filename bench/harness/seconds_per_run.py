@@ -17,6 +17,7 @@ from typing import Any
 
 from pybench import rundir, runner
 from pybench.case import Case, case_to_json
+from pybench.machine import Machine
 
 RUNS = 200
 BOUND_S = 0.3
@@ -33,6 +34,7 @@ class Silent:
 
     def skipped(self) -> None: ...
     def stopping(self) -> None: ...
+    def note(self, text: str) -> None: ...
     def running(self, planned: Any) -> None: ...
 
     def finished(self, planned: Any, outcome: Any, wall_s: float) -> None:
@@ -51,7 +53,7 @@ def main() -> None:
         runner.open_for_running(campaign, content, "")
         silent = Silent()
         begin = time.monotonic()
-        runner.run_campaign(campaign, rundir.parse_resolved_plan(content), runner.Options(), lambda case: None, silent)
+        runner.run_campaign(campaign, rundir.parse_resolved_plan(content), runner.Options(), Machine({}), silent)
         wall_s = (time.monotonic() - begin - sum(silent.bare_s)) / RUNS
         records = [run.read_run() for run in campaign.runs()]
     parts = {name: [record["parts_s"][name] for record in records] for name in records[0]["parts_s"]}

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pybench import machine, rundir, runner
+from pybench import rundir, runner
 from pybench.case import Case
 from pybench.cli.show import counted, duration_text
-from pybench.recipe import Recipe, in_making_order, recipes_of
+from pybench.machine import Estimate, Machine
+from pybench.recipe import Recipe, in_making_order
 from pybench.rundir import CampaignDirectory, ResolvedPlan
 
 
@@ -26,7 +27,7 @@ class Preview:
     blocks: int
     runs: int
     done: int
-    guess: machine.Estimate
+    guess: Estimate
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -44,23 +45,19 @@ class Preview:
 
 
 def preview(
-    campaign: CampaignDirectory, plan: ResolvedPlan, cases: Sequence[Case], facts: machine.Facts, shard: runner.Shard
+    campaign: CampaignDirectory, plan: ResolvedPlan, cases: Sequence[Case], machine: Machine, shard: runner.Shard
 ) -> Preview:
     """Looks at what is there already, and starts nothing."""
-    unsupported = {case.id: machine.unsupported(case, facts) for case in cases}
+    unsupported = {case.id: machine.unsupported(case) for case in cases}
     runnable = [case for case in cases if unsupported[case.id] is None]
-    named = {
-        f"{case.id}/{role}": recipe
-        for case in runnable
-        for role, recipe in recipes_of(case, machine.platform_of(case, facts)).items()
-    }
+    named = {f"{case.id}/{role}": recipe for case in runnable for role, recipe in machine.recipes(case).items()}
     missing = [
         recipe for recipe in in_making_order(named) if not (campaign.artefact(recipe.digest) / rundir.COMPLETE).exists()
     ]
     blocks = sum(shard.takes(block) for block in range(1, plan.repetitions + 1))
     planned = list(runner.planned_runs(cases, plan.seed, plan.repetitions, shard))
     done = len(planned) - runner.tally(campaign, plan, planned).uncovered
-    guess = machine.estimate(runnable, blocks, missing, facts, _known(campaign, cases))
+    guess = machine.estimate(runnable, blocks, missing, _known(campaign, cases))
     return Preview(str(campaign.path), cases, unsupported, missing, blocks, len(planned), done, guess)
 
 

@@ -6,15 +6,11 @@ from __future__ import annotations
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Annotated, Optional
 
 import typer
 
-from pybench import machine, runner
-from pybench.case import Case
+from pybench import runner
 from pybench.cli.batch_jobs import close_ended_quietly
 from pybench.cli.containers import launcher_for
 from pybench.cli.dry_run import preview, print_preview
@@ -37,7 +33,7 @@ from pybench.cli.show import counted, counts_text, print_json
 from pybench.cli.source import open_source, read_source, selected_cases
 from pybench.cli.tally import name_uncounted, tally_json
 from pybench.errors import EXIT_CHECKPOINTED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
-from pybench.recipe import recipes_of
+from pybench.machine import Machine
 from pybench.rundir import CampaignDirectory, ResolvedPlan
 
 _MaxFailures = Annotated[Optional[int], typer.Option(min=1, metavar="N", help="Stop after N failed runs.")]
@@ -101,70 +97,42 @@ def run(
         max_failures=max_failures,
         retry_failed=retry_failed,
         whole_blocks=whole_blocks,
+        may_measure_sensors=not no_sensor,
     )
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
-    options = replace(options, launcher=launcher_for(container, engine))
-    facts = machine.ask(machine.needed_facts(selected), options.launcher)
+    machine = Machine.ask(selected, launcher_for(container, engine))
     if dry_run:
-        found = preview(campaign, resolved, selected, facts, options.shard)
+        found = preview(campaign, resolved, selected, machine, options.shard)
         print_json(found.as_json()) if as_json else print_preview(found)
         return
     open_source(source)
     close_ended_quietly(campaign, resolved)
     name_uncounted(runner.uncounted(campaign, resolved), resolved.repetitions)
     if artefacts_only:
-        raise typer.Exit(_make_artefacts(campaign, resolved, options, facts, as_json))
-    result = _do(campaign, resolved, options, facts, not no_sensor)
+        raise typer.Exit(_make_artefacts(campaign, resolved, options, machine, as_json))
+    result = _do(campaign, resolved, options, machine)
     _print_result(campaign, result, as_json)
     if result.checkpointed:
         raise typer.Exit(EXIT_CHECKPOINTED if result.left else EXIT_OK if result.is_success else EXIT_FAILED)
     raise typer.Exit(EXIT_INTERRUPTED if result.interrupted else EXIT_OK if result.is_success else EXIT_FAILED)
 
 
-def _do(
-    campaign: CampaignDirectory,
-    plan: ResolvedPlan,
-    options: runner.Options,
-    facts: machine.Facts,
-    may_measure_sensors: bool,
-) -> runner.Tally:
+def _do(campaign: CampaignDirectory, plan: ResolvedPlan, options: runner.Options, machine: Machine) -> runner.Tally:
     """Runs what is missing, with a line of progress."""
     progress = Progress(sys.stderr)
-
-    def prepare_sensors(cases: Sequence[Case], is_stopping: Callable[[], bool]) -> None:
-        measure = partial(machine.measure_profile, launcher=options.launcher) if may_measure_sensors else None
-        means = runner.Means(progress.note, is_stopping, measure)
-        runner.prepare_sensors(campaign, machine.boards_used(cases, facts, options.launcher), means)
-
     try:
-        return runner.run_campaign(
-            campaign,
-            plan,
-            options,
-            lambda case: machine.unsupported(case, facts),
-            progress,
-            prepare_sensors,
-            lambda case: recipes_of(case, machine.platform_of(case, facts)),
-            lambda case: machine.gpus_of(case, facts),
-        )
+        return runner.run_campaign(campaign, plan, options, machine, progress)
     finally:
         progress.close()
 
 
 def _make_artefacts(
-    campaign: CampaignDirectory, plan: ResolvedPlan, options: runner.Options, facts: machine.Facts, as_json: bool
+    campaign: CampaignDirectory, plan: ResolvedPlan, options: runner.Options, machine: Machine, as_json: bool
 ) -> int:
     """Makes what is missing, says what failed, and returns the exit code."""
     progress = Progress(sys.stderr)
     try:
-        outcomes, stopped_by = runner.make_artefacts(
-            campaign,
-            plan,
-            options,
-            lambda case: machine.unsupported(case, facts),
-            progress,
-            lambda case: recipes_of(case, machine.platform_of(case, facts)),
-        )
+        outcomes, stopped_by = runner.make_artefacts(campaign, plan, options, machine, progress)
     finally:
         progress.close()
     counts = Counter(outcome.name for outcome in outcomes.values())
@@ -177,7 +145,7 @@ def _make_artefacts(
         made = f"{counts_text(counts)} of {counted(len(outcomes), 'artefact')}" if outcomes else "no artefact to make"
         print(f"{made} in {campaign.path}")
         selected = [case for case in plan.cases if options.selected is None or case.id in options.selected]
-        if left := sum(machine.unsupported(case, facts) is not None for case in selected):
+        if left := sum(machine.unsupported(case) is not None for case in selected):
             print(f"{counted(left, 'case')} cannot run on this machine, and got none: --dry-run says why")
     if stopped_by is not None:
         return EXIT_CHECKPOINTED if stopped_by == signal.SIGUSR1 else EXIT_INTERRUPTED

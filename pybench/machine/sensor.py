@@ -5,18 +5,16 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench.case import Case
 from pybench.errors import UnsupportedError, UsageError
 from pybench.launcher import HERE, Access, Launcher
 from pybench.machine.asking import ask_worker
-from pybench.machine.facts import Facts, ask
+from pybench.machine.facts import ask
 from pybench.machine.profiles import Profile
-from pybench.machine.support import gpus_of
 
 ANSWER_TIMEOUT_S = 600.0  # a day's trace integrates in seconds; reading it as text takes longer
 MEASURING_TIMEOUT_S = 600.0  # it takes about a minute; a busy GPU and a slow driver may stretch that
@@ -62,13 +60,12 @@ def chosen_boards(device: str | None) -> list[Board]:
     return fitting
 
 
-def boards_used(cases: Sequence[Case], facts: Facts, launcher: Launcher = HERE) -> list[Board]:
-    """The boards that the cases will use, as far as NVML knows them; none, without asking, where no case uses a GPU."""
-    used = {uuid for case in cases for uuid in gpus_of(case, facts)}
-    if not used:
+def boards_of(uuids: Set[str], launcher: Launcher = HERE) -> list[Board]:
+    """The boards with these UUIDs, as far as NVML knows them; for no UUID nobody is asked."""
+    if not uuids:
         return []
     try:
-        return [board for board in boards(launcher) if board.uuid in used]
+        return [board for board in boards(launcher) if board.uuid in uuids]
     except UnsupportedError:
         return []
 

@@ -18,11 +18,11 @@ from pybench.runner.campaign import (
     uncounted,
 )
 from pybench.runner.schedule import Shard, parse_shard, planned_runs
-from pybench.runner.sensors import Means, prepare_sensors
+from pybench.runner.sensors import SensorSource, prepare_sensors
 
 __all__ = [
-    "Means",
     "Options",
+    "SensorSource",
     "Shard",
     "Tally",
     "make_artefacts",

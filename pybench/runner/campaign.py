@@ -10,15 +10,16 @@ from __future__ import annotations
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from pybench import rundir, storage
 from pybench.case import Case, case_to_json, runs_of
-from pybench.launcher import HERE, Access, Launcher
-from pybench.recipe import Recipe, in_making_order, recipes_of
+from pybench.launcher import Access
+from pybench.machine import Machine
+from pybench.recipe import Recipe, in_making_order
 from pybench.rundir import CampaignDirectory, ResolvedPlan, RunDirectory
 from pybench.runner.batch_job import SLURM
 from pybench.runner.claims import Claimant, claim, is_alive, this_process, touch
@@ -27,25 +28,28 @@ from pybench.runner.outcome import Outcome, judge, no_result, run_record
 from pybench.runner.prepare import Maker, prepare
 from pybench.runner.process import run_worker
 from pybench.runner.schedule import WHOLE, PlannedRun, Shard, planned_runs
-from pybench.runner.whole_blocks import GpusOf, done_elsewhere
+from pybench.runner.sensors import SensorSource, prepare_sensors
+from pybench.runner.whole_blocks import done_elsewhere
 
 AGAIN = frozenset({"killed", "interrupted"})  # not the case's fault: running again does these without being asked
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What one call of `run` was asked for. `selected`: case ids, or None for all; `rerun`: cases to do once more;
-    `whole_blocks`: a block that another machine began, and that is not done, is done here from its beginning;
-    `launcher`: what starts the workers."""
+    """What one call of `run` was asked for."""
 
     shard: Shard = WHOLE
     selected: frozenset[str] | None = None
+    """Ids of cases; None for all."""
     rerun: frozenset[str] = frozenset()
+    """Ids of cases whose runs are done once more."""
     timeout_s: float = 3600.0
     max_failures: int | None = None
     retry_failed: bool = False
     whole_blocks: bool = False
-    launcher: Launcher = HERE
+    """A block that another machine began, and that is not done, is done here from its beginning."""
+    may_measure_sensors: bool = True
+    """False: a board whose power sensor was never measured stays unmeasured."""
 
 
 class Listener(Protocol):
@@ -57,11 +61,7 @@ class Listener(Protocol):
     def finished(self, planned: PlannedRun, outcome: Outcome, wall_s: float) -> None: ...
     def skipped(self) -> None: ...
     def stopping(self) -> None: ...
-
-
-Prepare = Callable[[Sequence[Case], Callable[[], bool]], None]  # cases that are about to run; whether to stop
-Support = Callable[[Case], tuple[str, str] | None]  # None: can run here; else (reason code, sentence)
-Recipes = Callable[[Case], Mapping[str, Recipe]]  # what a case needs here: an engine is bound to the machine
+    def note(self, text: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -110,19 +110,9 @@ def open_for_running(
 
 
 def run_campaign(
-    campaign: CampaignDirectory,
-    plan: ResolvedPlan,
-    options: Options,
-    support: Support,
-    listener: Listener,
-    prepare_sensors: Prepare = lambda cases, is_stopping: None,
-    recipes: Recipes = recipes_of,
-    gpus_of: GpusOf = lambda case: (),
+    campaign: CampaignDirectory, plan: ResolvedPlan, options: Options, machine: Machine, listener: Listener
 ) -> Tally:
-    """Does everything that is missing and selected; returns how the selected part then stands.
-
-    `prepare_sensors` is called before the first run, with the cases that this machine can run.
-    """
+    """Does everything that is missing and selected; returns how the selected part then stands."""
     claimant = this_process()
     planned = [
         run for run in planned_runs(plan.cases, plan.seed, plan.repetitions, options.shard) if _selected(run, options)
@@ -130,20 +120,21 @@ def run_campaign(
     pending = [run for run in planned if _is_wanted(campaign, run, options)]
     again: frozenset[tuple[str, int]] = frozenset()
     if options.whole_blocks:
-        again = done_elsewhere(campaign, planned, pending, claimant, gpus_of)
+        again = done_elsewhere(campaign, planned, pending, claimant, machine)
         wanted = {(run.case.id, run.block) for run in pending} | again
         pending = [run for run in planned if (run.case.id, run.block) in wanted]
     with _interruption(claimant) as interruption:
         to_do = {(run.case.id, run.block) for run in pending}
         kept = [run for run in planned if (run.case.id, run.block) not in to_do]
         listener.begin(len(pending), _outcomes(campaign, kept))
-        unsupported = {run.case.id: support(run.case) for run in pending}
-        maker = _maker(campaign, plan, options, claimant, interruption, listener)
+        unsupported = {run.case.id: machine.unsupported(run.case) for run in pending}
+        maker = _maker(campaign, plan, options, machine, claimant, interruption, listener)
         runnable = {run.case.id: run.case for run in pending if unsupported[run.case.id] is None}
-        made = prepare(_recipes(list(runnable.values()), recipes), maker)
+        made = prepare(_recipes(list(runnable.values()), machine), maker)
         if runnable and not interruption.asked:
-            prepare_sensors(list(runnable.values()), lambda: interruption.asked)
-        runner = _Runner(campaign, plan, options, claimant, interruption, unsupported, recipes, made, listener, again)
+            source = SensorSource(machine, options.may_measure_sensors, listener.note, lambda: interruption.asked)
+            prepare_sensors(campaign, machine.boards(list(runnable.values())), source)
+        runner = _Runner(campaign, plan, options, machine, claimant, interruption, unsupported, made, listener, again)
         runner.run_all(pending)
         result = tally(campaign, plan, planned)
         result.interrupted = interruption.asked
@@ -153,12 +144,7 @@ def run_campaign(
 
 
 def make_artefacts(
-    campaign: CampaignDirectory,
-    plan: ResolvedPlan,
-    options: Options,
-    support: Support,
-    listener: Listener,
-    recipes: Recipes = recipes_of,
+    campaign: CampaignDirectory, plan: ResolvedPlan, options: Options, machine: Machine, listener: Listener
 ) -> tuple[dict[str, Outcome], signal.Signals | None]:
     """Makes what the selected cases that this machine can run need, and starts no run.
 
@@ -166,11 +152,11 @@ def make_artefacts(
     work.
     """
     selected = [case for case in plan.cases if options.selected is None or case.id in options.selected]
-    runnable = [case for case in selected if support(case) is None]
+    runnable = [case for case in selected if machine.unsupported(case) is None]
     claimant = this_process()
     with _interruption(claimant) as interruption:
-        maker = _maker(campaign, plan, options, claimant, interruption, listener)
-        return prepare(_recipes(runnable, recipes), maker), interruption.asked_by
+        maker = _maker(campaign, plan, options, machine, claimant, interruption, listener)
+        return prepare(_recipes(runnable, machine), maker), interruption.asked_by
 
 
 def pending_runs(campaign: CampaignDirectory, plan: ResolvedPlan, options: Options) -> list[PlannedRun]:
@@ -207,10 +193,10 @@ class _Runner:
     campaign: CampaignDirectory
     plan: ResolvedPlan
     options: Options
+    machine: Machine
     claimant: Claimant
     interruption: Interruption
     unsupported: Mapping[str, tuple[str, str] | None]
-    recipes: Recipes
     made: Mapping[str, Outcome]
     listener: Listener
     again: frozenset[tuple[str, int]]
@@ -260,7 +246,7 @@ class _Runner:
         if outcome is None:
             arguments = [str(attempt.path.absolute()), "--campaign", str(self.campaign.path.absolute())]
             end = run_worker(
-                self.options.launcher,
+                self.machine.launcher,
                 arguments,
                 attempt.path,
                 self._access(planned.case, attempt),
@@ -309,7 +295,7 @@ class _Runner:
         reason = self.unsupported[case.id]
         if reason is not None:
             return Outcome("unsupported", *reason)
-        for role, recipe in self.recipes(case).items():
+        for role, recipe in self.machine.recipes(case).items():
             made = self.made[recipe.digest]
             if made.name != "ok":
                 return Outcome(made.name, made.reason, f"{role}: {recipe.title()}: {made.detail or made.name}")
@@ -319,7 +305,7 @@ class _Runner:
         """The content of case.json; paths of artefacts are relative to the campaign's folder."""
         made = {
             role: self.campaign.artefact(recipe.digest) / recipe.file
-            for role, recipe in self.recipes(planned.case).items()
+            for role, recipe in self.machine.recipes(planned.case).items()
         }
         factors = planned.case.factors()
         return {
@@ -359,6 +345,7 @@ def _maker(
     campaign: CampaignDirectory,
     plan: ResolvedPlan,
     options: Options,
+    machine: Machine,
     claimant: Claimant,
     interruption: Interruption,
     listener: Listener,
@@ -371,14 +358,14 @@ def _maker(
         options.retry_failed,
         plan.files,
         listener.preparing,
-        options.launcher,
+        machine.launcher,
     )
 
 
-def _recipes(cases: Sequence[Case], recipes: Recipes) -> list[Recipe]:
+def _recipes(cases: Sequence[Case], machine: Machine) -> list[Recipe]:
     """Everything these cases need, each once, needs first."""
     unique = {case.id: case for case in cases}
-    named = {f"{case.id}/{role}": recipe for case in unique.values() for role, recipe in recipes(case).items()}
+    named = {f"{case.id}/{role}": recipe for case in unique.values() for role, recipe in machine.recipes(case).items()}
     return in_making_order(named)
 
 

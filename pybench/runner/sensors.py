@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pybench import rundir, storage
 from pybench.errors import InputError, PybenchError
 from pybench.machine import profiles
-from pybench.machine.sensor import Board, measure_profile
+from pybench.machine.machine import Machine
+from pybench.machine.sensor import Board
 from pybench.rundir import CampaignDirectory
 from pybench.runner.claims import claim, is_dead, this_process
 
@@ -23,36 +24,40 @@ WAIT_S = 0.5  # between two looks at a board that another runner is measuring
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """How profiles are come by. `tell`: is given a line to show; `is_stopping`: whether the user wants to stop;
-    `measure`: measures a board, None where that is not wanted."""
+class SensorSource:
+    """Where profiles come from."""
 
+    machine: Machine
+    """Measures a board that has no stored profile."""
+    may_measure: bool
+    """False: a board without a stored profile stays without one."""
     tell: Callable[[str], None]
-    is_stopping: Callable[[], bool] = lambda: False
-    measure: Callable[[Board], profiles.Profile] | None = measure_profile
+    """Shows a line to the user."""
+    is_stopping: Callable[[], bool]
+    """Whether the user wants to stop."""
 
 
-def prepare_sensors(campaign: CampaignDirectory, boards: Sequence[Board], means: Means) -> None:
+def prepare_sensors(campaign: CampaignDirectory, boards: Sequence[Board], source: SensorSource) -> None:
     """Puts a profile of each board into the campaign's folder, unless it is there; says what is assumed instead."""
     for board in boards:
-        if campaign.sensor(board.uuid).exists() or means.is_stopping():
+        if campaign.sensor(board.uuid).exists() or source.is_stopping():
             continue
         try:
-            _share(campaign, board, means)
+            _share(campaign, board, source)
         except PybenchError as error:
-            means.tell(f"the power sensor of {board.uuid} is assumed, not measured: {error.message}")
+            source.tell(f"the power sensor of {board.uuid} is assumed, not measured: {error.message}")
 
 
-def _share(campaign: CampaignDirectory, board: Board, means: Means) -> None:
+def _share(campaign: CampaignDirectory, board: Board, source: SensorSource) -> None:
     """Gets the profile under a claim; waits while another runner of this campaign does."""
     path, claimant = campaign.sensor(board.uuid), this_process()
     number = 1
-    while not path.exists() and not means.is_stopping():
+    while not path.exists() and not source.is_stopping():
         held = path.with_name(f".{path.stem}.attempt-{number:02d}{rundir.CLAIM_SUFFIX}")
         if claim(held, claimant):
             try:
                 if not path.exists():
-                    storage.write_json(path, _stored(board, means) or _measured(board, means))
+                    storage.write_json(path, _stored(board, source) or _measured(board, source))
             finally:
                 held.unlink(missing_ok=True)
         elif is_dead(held, claimant):
@@ -61,27 +66,27 @@ def _share(campaign: CampaignDirectory, board: Board, means: Means) -> None:
             time.sleep(WAIT_S)
 
 
-def _stored(board: Board, means: Means) -> profiles.Profile | None:
+def _stored(board: Board, source: SensorSource) -> profiles.Profile | None:
     try:
         found = profiles.find(board.uuid, board.driver)
     except InputError as error:
-        means.tell(error.message)
+        source.tell(error.message)
         return None
     others = profiles.of_other_drivers(board.uuid, board.driver) if found is None else []
     if others:
-        means.tell(
+        source.tell(
             f"{board.uuid} was measured under driver {', '.join(others)}, which does not count: it is {board.driver}"
         )
     return found
 
 
-def _measured(board: Board, means: Means) -> profiles.Profile:
-    if means.measure is None:
+def _measured(board: Board, source: SensorSource) -> profiles.Profile:
+    if not source.may_measure:
         raise PybenchError("no profile is stored, and measuring was not wanted")
-    means.tell(f"measuring the power sensor of {board.name} once, about a minute (--no-sensor: assume one)")
-    profile = means.measure(board)
+    source.tell(f"measuring the power sensor of {board.name} once, about a minute (--no-sensor: assume one)")
+    profile = source.machine.measure_sensor(board)
     try:
         profiles.store(profile)
     except PybenchError as error:  # the campaign has it all the same
-        means.tell(error.message)
+        source.tell(error.message)
     return profile

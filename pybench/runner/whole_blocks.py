@@ -7,14 +7,12 @@ did of such a block is done again here; its attempts stay, and no longer count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from pybench.case import Case
+from pybench.machine import Machine
 from pybench.rundir import CampaignDirectory, RunDirectory
 from pybench.runner.claims import Claimant, read_claimant
 from pybench.runner.schedule import PlannedRun
-
-GpusOf = Callable[[Case], Sequence[str]]  # UUIDs of the GPUs that a case would use here
 
 
 def done_elsewhere(
@@ -22,7 +20,7 @@ def done_elsewhere(
     planned: Sequence[PlannedRun],
     pending: Sequence[PlannedRun],
     claimant: Claimant,
-    gpus_of: GpusOf,
+    machine: Machine,
 ) -> frozenset[tuple[str, int]]:
     """(case id, block) of the runs to do again, among the planned ones of blocks that have pending ones."""
     open_blocks = {run.block for run in pending}
@@ -30,7 +28,7 @@ def done_elsewhere(
     found = set()
     for run in planned:
         latest = campaign.latest(run.case.id, run.block) if run.block in open_blocks else None
-        if latest and (run.case.id, run.block) not in to_do and not is_of(latest, claimant, gpus_of(run.case)):
+        if latest and (run.case.id, run.block) not in to_do and not is_of(latest, claimant, machine.gpus(run.case)):
             found.add((run.case.id, run.block))
     return frozenset(found)
 

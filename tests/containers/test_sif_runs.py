@@ -39,14 +39,16 @@ from pybench import rundir, runner
 from pybench.case import Case, case_to_json
 from pybench.launcher import open_container
 from tests.runner.listening import Quiet
+from tests.runner.machines import WillingMachine
 folder, idle_s, timeout_s = pathlib.Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
 campaign = rundir.CampaignDirectory(folder)
 cases = [case_to_json(Case(workload="noop", energy_window_s=idle_s))]
 content = {"schema_version": 1, "name": "trial", "seed": 7, "repetitions": 1, "cases": cases, "criteria": [],
            "require": [], "files": {}}
 runner.open_for_running(campaign, content, "")
-options = runner.Options(launcher=open_container("/images/small: 1.sif", None, lambda text: None), timeout_s=timeout_s)
-runner.run_campaign(campaign, rundir.parse_resolved_plan(content), options, lambda case: None, Quiet())
+machine = WillingMachine(launcher=open_container("/images/small: 1.sif", None, lambda text: None))
+options = runner.Options(timeout_s=timeout_s)
+runner.run_campaign(campaign, rundir.parse_resolved_plan(content), options, machine, Quiet())
 run = next(campaign.runs())
 print(json.dumps({"run": run.read_run(), "environment": run.read_environment()}))
 """

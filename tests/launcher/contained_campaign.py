@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pybench import rundir, runner
-from pybench.launcher import Container
+from pybench.launcher import Container, Launcher
 from pybench.rundir import CampaignDirectory
 from tests.runner.listening import Quiet
+from tests.runner.machines import WillingMachine
 
 RUNNER = """
 import json, sys, pathlib
@@ -20,20 +21,23 @@ sys.path.append(sys.argv[4])
 from pybench import rundir, runner
 from pybench.launcher import open_container
 from tests.runner.listening import Quiet
+from tests.runner.machines import WillingMachine
 campaign = rundir.CampaignDirectory(pathlib.Path(sys.argv[1]))
 content = json.loads(sys.argv[2])
 runner.open_for_running(campaign, content, "")
-options = runner.Options(launcher=open_container(sys.argv[3], sys.argv[5], print))
-tally = runner.run_campaign(campaign, rundir.parse_resolved_plan(content), options, lambda case: None, Quiet())
+machine = WillingMachine(launcher=open_container(sys.argv[3], sys.argv[5], print))
+tally = runner.run_campaign(campaign, rundir.parse_resolved_plan(content), runner.Options(), machine, Quiet())
 sys.exit(130 if tally.interrupted else 0 if tally.is_success else 1)
 """
 
 
-def run_campaign(campaign: CampaignDirectory, content: dict[str, Any], **options: Any) -> runner.Tally:
-    """Runs a new campaign to its end; `options` are the runner's, as `launcher` or `timeout_s`."""
+def run_campaign(
+    campaign: CampaignDirectory, content: dict[str, Any], launcher: Launcher, **options: Any
+) -> runner.Tally:
+    """Runs a new campaign to its end; `options` are the runner's, as `timeout_s`."""
     runner.open_for_running(campaign, content, "")
     plan = rundir.parse_resolved_plan(content)
-    return runner.run_campaign(campaign, plan, runner.Options(**options), lambda case: None, Quiet())
+    return runner.run_campaign(campaign, plan, runner.Options(**options), WillingMachine(launcher=launcher), Quiet())
 
 
 def start_runner(

@@ -11,6 +11,8 @@ from pybench import machine
 from pybench.case import Case
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnknownNameError
+from pybench.machine import Machine
+from pybench.machine.facts import needed_facts
 from pybench.machine.support import gpus_of
 from pybench.recipe import in_making_order, recipes_of
 
@@ -186,29 +188,29 @@ TOKENIZE = Case(workload="tokenize", path="rust")
     ],
 )
 def test_a_case_is_supported_or_says_why_not(case: Case, facts: dict[str, Any], code: str | None) -> None:
-    reason = machine.unsupported(case, facts)
+    reason = Machine(facts).unsupported(case)
     assert (reason and reason[0]) == code
     assert reason is None or len(reason[1]) > 20
 
 
 def test_only_what_the_cases_need_is_asked() -> None:
-    assert machine.needed_facts([Case(workload="noop")]) == ("machine",)
-    assert machine.needed_facts([TOKENIZE]) == ("machine", "rust")
-    assert machine.needed_facts([RESNET.with_factors(runtime="torch-graph")]) == ("machine", "torch")
-    assert machine.needed_facts([COMPILED]) == ("machine", "torch", "compiler")
-    assert machine.needed_facts([TORCH_TRT]) == ("machine", "torch", "torch_tensorrt")
-    assert machine.needed_facts([DIGITS]) == ("machine", "torch", "onnxruntime", "onnx", "onnxscript")
+    assert needed_facts([Case(workload="noop")]) == ("machine",)
+    assert needed_facts([TOKENIZE]) == ("machine", "rust")
+    assert needed_facts([RESNET.with_factors(runtime="torch-graph")]) == ("machine", "torch")
+    assert needed_facts([COMPILED]) == ("machine", "torch", "compiler")
+    assert needed_facts([TORCH_TRT]) == ("machine", "torch", "torch_tensorrt")
+    assert needed_facts([DIGITS]) == ("machine", "torch", "onnxruntime", "onnx", "onnxscript")
 
 
 def test_what_a_board_takes_is_asked_of_nvml_only_for_cases_that_set_it() -> None:
-    assert "gpu" not in machine.needed_facts([RESNET])
-    assert "gpu" in machine.needed_facts([RESNET.with_factors(sm_clock_mhz=1200)])
-    assert machine.needed_facts([Case(workload="noop", device="GPU-1")]) == ("machine", "gpu")
+    assert "gpu" not in needed_facts([RESNET])
+    assert "gpu" in needed_facts([RESNET.with_factors(sm_clock_mhz=1200)])
+    assert needed_facts([Case(workload="noop", device="GPU-1")]) == ("machine", "gpu")
 
 
 def test_a_refusal_says_what_the_board_takes_and_how_to_get_permission() -> None:
     capped = RESNET.with_factors(power_limit_w=100)
-    refused, forbidden = machine.unsupported(capped, ROOT), machine.unsupported(capped, USER)
+    refused, forbidden = Machine(ROOT).unsupported(capped), Machine(USER).unsupported(capped)
     assert refused is not None
     assert forbidden is not None
     assert refused[1] == "power_limit_w 100: a GPU GPU-1 takes 200 to 700 W"
@@ -246,14 +248,14 @@ def test_the_gpus_that_cases_use_are_the_first_or_the_named() -> None:
 
 def test_no_worker_is_asked_about_boards_that_no_case_uses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pybench.machine.sensor.ask", lambda names: pytest.fail("a worker was started"))
-    assert machine.boards_used([RESNET, TOKENIZE], LAPTOP) == []
+    assert Machine(LAPTOP).boards([RESNET, TOKENIZE]) == []
 
 
 def test_an_estimate_grows_with_the_work_and_yields_to_what_was_measured() -> None:
-    small = machine.estimate([RESNET], 1, [], LAPTOP, {})
-    large = machine.estimate([RESNET.with_factors(iterations=1000)], 1, [], LAPTOP, {})
+    small = Machine(LAPTOP).estimate([RESNET], 1, [], {})
+    large = Machine(LAPTOP).estimate([RESNET.with_factors(iterations=1000)], 1, [], {})
     assert large.seconds > 2 * small.seconds
-    assert machine.estimate([RESNET], 10, [], LAPTOP, {RESNET.id: 2.0}).seconds == 20.0
+    assert Machine(LAPTOP).estimate([RESNET], 10, [], {RESNET.id: 2.0}).seconds == 20.0
 
 
 QUICK = RESNET.with_factors(model="mlp", iterations=1, warmup_iterations=0)  # nothing but its start
@@ -261,7 +263,7 @@ QUICK = RESNET.with_factors(model="mlp", iterations=1, warmup_iterations=0)  # n
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_an_estimate_begins_with_the_start_of_the_runtime(runtime: str) -> None:
-    found = machine.estimate([QUICK.with_factors(runtime=runtime)], 10, [], SERVER, {}).seconds / 10
+    found = Machine(SERVER).estimate([QUICK.with_factors(runtime=runtime)], 10, [], {}).seconds / 10
     row = RUNTIMES[runtime]
     backend = row.backend(None, has_gpu=True)
     assert found == pytest.approx(row.start_s if backend is None else backend.start_s, abs=0.01)
@@ -274,14 +276,14 @@ def test_an_estimate_begins_with_the_start_of_the_runtime(runtime: str) -> None:
 def test_what_compiles_in_every_run_is_estimated_with_it(runtime: str, provider: str | None, least_s: float) -> None:
     """The least that compiling was measured to take (bench/results/runtimes.md)."""
     case = QUICK.with_factors(runtime=runtime, provider=provider)
-    assert machine.estimate([case], 10, [], SERVER, {}).seconds / 10 > least_s
+    assert Machine(SERVER).estimate([case], 10, [], {}).seconds / 10 > least_s
 
 
 def test_an_engine_is_estimated_with_what_its_build_takes() -> None:
     recipes = in_making_order(recipes_of(QUICK.with_factors(runtime="tensorrt"), "TensorRT 10.6 on a GPU"))
     assert [recipe.kind for recipe in recipes] == ["onnx", "engine"]
-    exported = machine.estimate([], 1, recipes[:1], SERVER, {}).seconds
-    assert machine.estimate([], 1, recipes, SERVER, {}).seconds - exported > 20
+    exported = Machine(SERVER).estimate([], 1, recipes[:1], {}).seconds
+    assert Machine(SERVER).estimate([], 1, recipes, {}).seconds - exported > 20
 
 
 ENGINES = ("TensorRT engines", "TensorRT's buffers, graphs", "engines on a GPU")
@@ -340,6 +342,6 @@ def test_a_fact_that_nobody_can_tell_is_an_error() -> None:
 
 def test_what_compares_outputs_of_an_artefact_has_to_be_installed_before_it_is_made() -> None:
     facts = {**SERVER, "onnxruntime": BARE["onnxruntime"]}
-    reason = machine.unsupported(ENGINE.with_factors(model="own.onnx"), facts)
+    reason = Machine(facts).unsupported(ENGINE.with_factors(model="own.onnx"))
     assert reason is not None
     assert reason[0] == "no_onnxruntime"

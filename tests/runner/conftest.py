@@ -11,8 +11,10 @@ import pytest
 
 from pybench import rundir, runner
 from pybench.case import Case, case_to_json
+from pybench.machine import Machine
 from pybench.rundir import CampaignDirectory
 from tests.runner.listening import Quiet
+from tests.runner.machines import WillingMachine
 
 
 def noop_cases(count: int, idle_s: float = 0.0) -> list[Case]:
@@ -44,10 +46,11 @@ Run = Callable[..., tuple[runner.Tally, Quiet]]
 def run(campaign: CampaignDirectory) -> Run:
     """Opens the campaign with a plan and runs it in this process."""
 
-    def start(content: dict[str, Any], support: Any = lambda case: None, **options: Any) -> tuple[runner.Tally, Quiet]:
+    def start(content: dict[str, Any], machine: Machine | None = None, **options: Any) -> tuple[runner.Tally, Quiet]:
         runner.open_for_running(campaign, content, "name: trial\n")
         listener = Quiet()
         plan = rundir.parse_resolved_plan(content)
-        return runner.run_campaign(campaign, plan, runner.Options(**options), support, listener), listener
+        machine = machine or WillingMachine()
+        return runner.run_campaign(campaign, plan, runner.Options(**options), machine, listener), listener
 
     return start

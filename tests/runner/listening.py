@@ -14,6 +14,7 @@ class Quiet:
         self.pending = 0
         self.was_asked_to_stop = False
         self.done: dict[str, int] = {}
+        self.notes: list[str] = []
 
     def begin(self, pending: int, done: Any) -> None:
         self.pending = pending
@@ -33,3 +34,6 @@ class Quiet:
 
     def stopping(self) -> None:
         self.was_asked_to_stop = True
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)

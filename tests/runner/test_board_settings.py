@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
-from pybench import machine
 from pybench.case import Case
 from pybench.cli import main
 from pybench.launcher import Access, Here
 from pybench.launcher.launch import Launched, Output
+from pybench.machine import Machine
 from pybench.measure import may_set
 from pybench.rundir import CampaignDirectory
 from tests.measure.replay import UUID, Boards, build_replay_library, play_boards
 from tests.runner.conftest import Run, plan_content
+from tests.runner.machines import WillingMachine
 from tests.runner.test_campaign import interrupt_twice, start_runner, worker_pids
 from tests.support.waiting import wait_for
 
@@ -144,7 +145,7 @@ def test_a_run_that_is_interrupted_or_takes_too_long_leaves_the_board_as_before(
     assert process.wait(timeout=60) == 130
     wait_for(lambda: not boards.record().exists())
     assert boards.told() == CAPPED_AND_BACK
-    tally, _ = run(content, timeout_s=0.5, launcher=OnceCapped(boards))
+    tally, _ = run(content, timeout_s=0.5, machine=WillingMachine(launcher=OnceCapped(boards)))
     assert dict(tally.outcomes) == {"timeout": 1}
     wait_for(lambda: not boards.record().exists())
     assert boards.told() == CAPPED_AND_BACK * 2
@@ -152,8 +153,8 @@ def test_a_run_that_is_interrupted_or_takes_too_long_leaves_the_board_as_before(
 
 def test_the_probing_worker_says_what_the_board_takes_and_sets_nothing(boards: Boards) -> None:
     cases = [capped(), capped(power_limit_w=100), capped(sm_clock_mhz=1201), capped(memory_clock_mhz=1593)]
-    facts = machine.ask(machine.needed_facts(cases))
-    reasons = [machine.unsupported(case, facts) for case in cases]
+    machine = Machine.ask(cases)
+    reasons = [machine.unsupported(case) for case in cases]
     assert not boards.log.exists()
     if not may_set():
         assert {reason[0] for reason in reasons if reason} == {"no_permission"}

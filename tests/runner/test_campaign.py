@@ -20,6 +20,7 @@ from pybench.case import Case
 from pybench.errors import CorruptError, UsageError
 from pybench.rundir import CampaignDirectory
 from tests.runner.conftest import Run, noop_cases, plan_content
+from tests.runner.machines import WillingMachine
 from tests.support.gate import Gate, gate_here
 from tests.support.waiting import wait_for
 
@@ -135,8 +136,7 @@ def test_max_failures_stops_a_campaign(run: Run) -> None:
 
 def test_what_this_machine_cannot_do_is_unsupported_and_covers_its_cell(campaign: CampaignDirectory, run: Run) -> None:
     cases = noop_cases(2)
-    support = lambda case: ("no_gpu", "there is no GPU") if case == cases[0] else None  # noqa: E731
-    tally, _ = run(plan_content(cases, 1), support)
+    tally, _ = run(plan_content(cases, 1), WillingMachine(refuses=frozenset({cases[0].id})))
     assert tally.is_success
     assert dict(tally.outcomes) == {"unsupported": 1, "ok": 1}
     latest = campaign.latest(cases[0].id, 1)
@@ -145,7 +145,8 @@ def test_what_this_machine_cannot_do_is_unsupported_and_covers_its_cell(campaign
 
 
 def test_a_campaign_without_one_ok_run_is_no_success(run: Run) -> None:
-    tally, _ = run(plan_content(noop_cases(1), 1), lambda case: ("no_gpu", "there is no GPU"))
+    cases = noop_cases(1)
+    tally, _ = run(plan_content(cases, 1), WillingMachine(refuses=frozenset({cases[0].id})))
     assert tally.uncovered == 0
     assert not tally.is_success
 
@@ -280,10 +281,12 @@ import json, sys, pathlib
 sys.path.append(sys.argv[3])
 from pybench import rundir, runner
 from tests.runner.listening import Quiet
+from tests.runner.machines import WillingMachine
 campaign = rundir.CampaignDirectory(pathlib.Path(sys.argv[1]))
 content = json.loads(sys.argv[2])
 runner.open_for_running(campaign, content, "")
-tally = runner.run_campaign(campaign, rundir.parse_resolved_plan(content), runner.Options(), lambda case: None, Quiet())
+plan = rundir.parse_resolved_plan(content)
+tally = runner.run_campaign(campaign, plan, runner.Options(), WillingMachine(), Quiet())
 sys.exit(130 if tally.interrupted else 0 if tally.is_success else 1)
 """
 

@@ -13,6 +13,7 @@ from pybench.rundir import CampaignDirectory, RunDirectory
 from pybench.runner.claims import this_process
 from pybench.runner.whole_blocks import is_of
 from tests.runner.conftest import Run, noop_cases, plan_content
+from tests.runner.machines import WillingMachine
 
 
 def move(campaign: CampaignDirectory, run: RunDirectory, host: str) -> None:
@@ -64,7 +65,8 @@ def test_a_run_belongs_to_a_machine_and_its_gpu(campaign: CampaignDirectory, run
 def test_a_run_that_measured_nothing_tears_no_block(
     campaign: CampaignDirectory, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(plan_content(noop_cases(1), 1), lambda case: ("no_gpu", "there is no GPU"))
+    cases = noop_cases(1)
+    run(plan_content(cases, 1), WillingMachine(refuses=frozenset({cases[0].id})))
     made = next(campaign.runs())
     move(campaign, made, "elsewhere")
     assert is_of(made, this_process(), [])

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from pybench import machine
 from pybench.case import Case
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
+from pybench.machine import Machine
 from pybench.runtimes import cuda, onnxruntime, torch
 from pybench.runtimes.tensorrt import library
 from pybench.runtimes.tensorrt import session as engines
@@ -79,7 +79,7 @@ def test_plan_and_run_refuse_the_same_with_the_same_code(opens: Any, where: str)
     differ, codes = [], set()
     for runtime, provider, precision in COMBINATIONS:
         case = Case(workload="infer", model="mlp", runtime=runtime, provider=provider, precision=precision)
-        planned = machine.unsupported(case, facts)
+        planned = Machine(facts).unsupported(case)
         ran = refused(case)
         codes.add(ran)
         if (planned and planned[0]) != ran:
@@ -95,7 +95,7 @@ def test_plan_and_run_refuse_the_same_with_the_same_code(opens: Any, where: str)
 def test_plan_and_training_refuse_the_same_with_the_same_code(opens: Any, precision: str) -> None:
     opens([])
     case = Case(workload="train", model="tinylm-small", runtime="torch", precision=precision)
-    planned = machine.unsupported(case, MACHINES["laptop"])
+    planned = Machine(MACHINES["laptop"]).unsupported(case)
     if planned is None:
         assert torch.set_up(precision, 1, "auto", training=True) == "cpu"
         return

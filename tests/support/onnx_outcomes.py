@@ -11,15 +11,15 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pybench import machine, rundir, runner
+from pybench import rundir, runner
 from pybench.case import Case
 from pybench.errors import PlanError
 from pybench.launcher import Launcher
+from pybench.machine import Machine
 from pybench.plan import Plan, load_plan, resolve
-from pybench.recipe import recipes_of
 from pybench.rundir import CampaignDirectory
 from tests.runner.listening import Quiet
 from tests.support.forked import Forked
@@ -84,15 +84,8 @@ def _plan(folder: Path, entries: Iterable[str]) -> Plan:
 def _run(plan: Plan, campaign: CampaignDirectory, launcher: Launcher) -> list[Cell]:
     content = resolve(plan, plan.cases)
     runner.open_for_running(campaign, content, plan.path.read_text())
-    facts = machine.ask(machine.needed_facts(plan.cases))
-    runner.run_campaign(
-        campaign,
-        rundir.parse_resolved_plan(content),
-        runner.Options(launcher=launcher),
-        lambda case: machine.unsupported(case, facts),
-        Quiet(),
-        recipes=lambda case: recipes_of(case, None),
-    )
+    machine = replace(Machine.ask(plan.cases), launcher=launcher)
+    runner.run_campaign(campaign, rundir.parse_resolved_plan(content), runner.Options(), machine, Quiet())
     return [_cell(case, campaign) for case in plan.cases]
 
 

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine that a campaign runs on, as the campaign sees it: what it can do with a case, and what it does for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from pybench.case import Case
+from pybench.launcher import HERE, Launcher
+from pybench.machine.estimate import Estimate, estimate
+from pybench.machine.facts import Facts, ask, needed_facts
+from pybench.machine.profiles import Profile
+from pybench.machine.sensor import Board, boards_of, measure_profile
+from pybench.machine.support import Reason, gpus_of, platform_of, unsupported
+from pybench.recipe import Recipe, recipes_of
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine. A container on it is another machine: its launcher starts workers there, and its facts differ."""
+
+    facts: Facts
+    """What a worker told about the machine and the packages that the cases need."""
+    launcher: Launcher = HERE
+    """What starts workers."""
+
+    @classmethod
+    def ask(cls, cases: Sequence[Case], launcher: Launcher = HERE) -> Self:
+        """Asks a worker for the facts that these cases need. Raises what `pybench.machine.facts.ask` raises."""
+        return cls(ask(needed_facts(cases), launcher), launcher)
+
+    def unsupported(self, case: Case) -> Reason | None:
+        """None when the case can run here, else a short stable code and a sentence with what to do."""
+        return unsupported(case, self.facts)
+
+    def recipes(self, case: Case) -> Mapping[str, Recipe]:
+        """Role -> recipe of what the case opens here. An engine is bound to this machine."""
+        return recipes_of(case, platform_of(case, self.facts))
+
+    def gpus(self, case: Case) -> Sequence[str]:
+        """UUIDs of the GPUs that the case would use here."""
+        return gpus_of(case, self.facts)
+
+    def boards(self, cases: Sequence[Case]) -> Sequence[Board]:
+        """The boards that the cases would use, as far as NVML knows them."""
+        return boards_of({uuid for case in cases for uuid in self.gpus(case)}, self.launcher)
+
+    def measure_sensor(self, board: Board) -> Profile:
+        """Measures a board's power sensor, about a minute. Raises UnsupportedError where that cannot be done."""
+        return measure_profile(board, launcher=self.launcher)
+
+    def estimate(
+        self, cases: Sequence[Case], repetitions: int, artefacts: Sequence[Recipe], known_s: Mapping[str, float]
+    ) -> Estimate:
+        """How long these cases take and how much they write (see `pybench.machine.estimate`)."""
+        return estimate(cases, repetitions, artefacts, self.facts, known_s)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines for runners in tests. Imports nothing heavy: runners that are killed at random moments start with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pybench.case import Case
+from pybench.machine import Machine
+from pybench.machine.facts import Facts
+from pybench.recipe import Recipe, recipes_of
+
+
+@dataclass(frozen=True)
+class WillingMachine(Machine):
+    """Takes every case but those it refuses, and asks nobody for facts."""
+
+    facts: Facts = field(default_factory=dict)
+    refuses: frozenset[str] = frozenset()
+    """Ids of cases that need a GPU, which is not there."""
+
+    def unsupported(self, case: Case) -> tuple[str, str] | None:
+        return ("no_gpu", "there is no GPU") if case.id in self.refuses else None
+
+    def gpus(self, case: Case) -> Sequence[str]:
+        return ()
+
+    def recipes(self, case: Case) -> Mapping[str, Recipe]:
+        return recipes_of(case)
