@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans: what a YAML file asks for, as cases. `load_plan` judges a plan as a whole and names everything wrong with it.
 
-    text ─document→ tree with places ─overrides→ tree ─shape→ models ─cells, cases→ cases ─comparisons→ Plan
+    text ─document→ tree with places ─overrides→ tree ─shape→ PlanShape ─cells, cases→ cases ─comparisons→ Plan
 
 docs/user/plans.md is the chapter for users. Nothing here asks what this machine can do.
 """
@@ -25,9 +25,9 @@ from pybench.plan.cells import MOST_CELLS, cells_of, defaults_of
 from pybench.plan.comparisons import check_contrasts, check_protocols, contrasts_of
 from pybench.plan.document import Node, read_document
 from pybench.plan.files import UserFile, UserFiles
-from pybench.plan.misfits import read_shape
 from pybench.plan.overrides import apply_overrides
 from pybench.plan.schema import plan_schema
+from pybench.plan.shape import PlanShape, read_shape
 
 __all__ = ["Plan", "expand", "load_plan", "plan_schema", "resolve"]
 
@@ -72,7 +72,7 @@ def load_plan(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Pl
         contrasts = contrasts_of(shaped.plan)
         problems += check_contrasts(contrasts, cases, root)
         problems += check_protocols(shaped.plan.protocol, contrasts, cases, root)
-    if problems:
+    if problems or shaped.plan is None:
         raise PlanError(str(path), list(dict.fromkeys(problems)))
     return Plan(
         path=path,
@@ -85,7 +85,7 @@ def load_plan(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Pl
         cases=cases,
         contrasts=contrasts,
         require=tuple(dict.fromkeys(shaped.plan.require)),
-        protocols=with_house(tuple(shaped.plan.protocol)),
+        protocols=with_house(shaped.plan.protocol),
         files=_files_of(cases, files),
     )
 
@@ -116,7 +116,7 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
 
 
 def _cases_of(
-    plan: Any, root: Node, files: UserFiles, damaged: frozenset[int], sound: bool
+    plan: PlanShape, root: Node, files: UserFiles, damaged: frozenset[int], sound: bool
 ) -> tuple[tuple[Case, ...], list[Problem]]:
     """The cases of every entry, and what is wrong with them. `sound`: nothing was wrong with the plan so far."""
     defaults = defaults_of(plan)

@@ -184,7 +184,8 @@ class CaseBuilder:
             self._say(path, what, hint)
 
     def _case(self, settings: dict[str, Setting]) -> Case | None:
-        values = {name: setting.value for name, setting in settings.items() if name in FACTORS}
+        # Each value has its factor's type, which `check_value` saw to and no type checker follows.
+        values: dict[str, Any] = {name: setting.value for name, setting in settings.items() if name in FACTORS}
         if "batch_tokens" in settings:
             batch = self._batch(settings)
             if batch is None:
@@ -213,29 +214,25 @@ class CaseBuilder:
         return False
 
     def _batch(self, settings: dict[str, Setting]) -> int | None:
-        setting, seq_len = settings["batch_tokens"], _value(settings, "seq_len")
-        batch, rest = divmod(setting.value, seq_len)
+        setting = settings["batch_tokens"]
+        tokens, seq_len = int(setting.value or 0), int(_value(settings, "seq_len") or 1)
+        batch, rest = divmod(tokens, seq_len)
         if rest == 0 and batch > 0:
-            return int(batch)
-        self._say(
-            setting.path,
-            f"`batch_tokens` {setting.value} is no multiple of seq_len {seq_len}",
-            _multiples(setting.value, seq_len),
-        )
+            return batch
+        what = f"`batch_tokens` {tokens} is no multiple of seq_len {seq_len}"
+        self._say(setting.path, what, _multiples(tokens, seq_len))
         return None
 
     def _digest(self, name: str, settings: dict[str, Setting]) -> str | None:
         """The digest of a user's file; None for what is no such file, and where something is wrong with it."""
         setting = settings.get(name)
-        if (
-            setting is None
-            or setting.value is None
-            or _SETTABLE[name].kind != "file"
-            or is_built_in(name, setting.value)
-        ):
+        if setting is None or setting.value is None or _SETTABLE[name].kind != "file":
+            return None
+        value = str(setting.value)
+        if is_built_in(name, value):
             return None
         try:
-            return self.files.find(name, setting.value).sha256
+            return self.files.find(name, value).sha256
         except FileProblem as problem:
             self._say(setting.path, problem.what, problem.hint)
             return None

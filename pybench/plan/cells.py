@@ -11,12 +11,12 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pybench.case.factors import FACTORS
 from pybench.errors import Problem
 from pybench.plan.document import Node
-from pybench.plan.values import PSEUDO_FACTORS
+from pybench.plan.shape import Entry, Lists, PlanShape, Single
+from pybench.plan.values import Value
 
 MOST_CELLS = 10_000  # of a plan; a campaign of ten repetitions at a second a run would take a day
 
@@ -27,7 +27,7 @@ Path = tuple[str | int, ...]
 class Setting:
     """One factor's value and where the plan says it."""
 
-    value: Any
+    value: Value
     path: Path
 
 
@@ -42,7 +42,7 @@ class EntryCells:
     problems: list[Problem] = field(default_factory=list)
 
 
-def cells_of(entry: Any, index: int, defaults: Cell, root: Node, room: int = MOST_CELLS) -> EntryCells:
+def cells_of(entry: Entry, index: int, defaults: Cell, root: Node, room: int = MOST_CELLS) -> EntryCells:
     """All cells of `matrix[index]`: the product without what is excluded, then what is included.
 
     `defaults` are not put into the cells (not all of them apply to each), but exclusions see them. `room`: how many
@@ -66,19 +66,13 @@ def cells_of(entry: Any, index: int, defaults: Cell, root: Node, room: int = MOS
     return found
 
 
-def defaults_of(plan: Any) -> Cell:
+def defaults_of(plan: PlanShape) -> Cell:
     """The plan's defaults."""
-    return {} if plan.defaults is None else _settings(plan.defaults, ("defaults",))
+    return _settings(plan.defaults, ("defaults",))
 
 
-def given(model: Any) -> dict[str, Any]:
-    """The factors that a mapping of the plan sets."""
-    names = (*FACTORS, *PSEUDO_FACTORS)
-    return {name: getattr(model, name) for name in names if name in model.model_fields_set}
-
-
-def _settings(model: Any, path: Path) -> dict[str, Setting]:
-    return {name: Setting(value, (*path, name)) for name, value in given(model).items()}
+def _settings(factors: Single, path: Path) -> dict[str, Setting]:
+    return {name: Setting(value, (*path, name)) for name, value in factors.items()}
 
 
 def _replaces(settings: Cell, name: str) -> bool:
@@ -90,7 +84,7 @@ def _replaces(settings: Cell, name: str) -> bool:
 # --- the product ----------------------------------------------------------------------------------------------------
 
 
-def _axes(entry: Any, path: Path, root: Node, problems: list[Problem]) -> list[list[dict[str, Setting]]]:
+def _axes(entry: Entry, path: Path, root: Node, problems: list[Problem]) -> list[list[dict[str, Setting]]]:
     """Lists of alternatives, in the order in which the entry writes them: the first key varies slowest."""
     axes: dict[str, list[dict[str, Setting]]] = {}
     owner: dict[str, Path] = {}
@@ -103,11 +97,11 @@ def _axes(entry: Any, path: Path, root: Node, problems: list[Problem]) -> list[l
         owner[name] = where
         return True
 
-    for name, values in given(entry).items():
+    for name, values in entry.factors.items():
         where = (*path, name)
         claim(name, where)
         axes[name] = [{name: Setting(value, (*where, i))} for i, value in enumerate(values)]
-    for name, values in given(entry.data).items() if entry.data is not None else ():
+    for name, values in entry.data.items():
         where = (*path, "data", name)
         if claim(name, where):
             axes.setdefault("data", [{}])
@@ -115,7 +109,7 @@ def _axes(entry: Any, path: Path, root: Node, problems: list[Problem]) -> list[l
             axes["data"] = [_merged(pair) for pair in itertools.product(axes["data"], alternatives)]
     for number, block in enumerate(entry.zip):
         where = (*path, "zip", number)
-        claims = [claim(name, (*where, name)) for name in given(block)]  # all of them, for all problems at once
+        claims = [claim(name, (*where, name)) for name in block]  # all of them, for all problems at once
         if all(claims):
             axes[f"zip {number}"] = _zipped(block, where, root, problems)
     order = list((root.at(path).children or {}).keys())
@@ -123,8 +117,7 @@ def _axes(entry: Any, path: Path, root: Node, problems: list[Problem]) -> list[l
     return [axes[name] for name in ranked if axes[name]]
 
 
-def _zipped(block: Any, path: Path, root: Node, problems: list[Problem]) -> list[dict[str, Setting]]:
-    lists = given(block)
+def _zipped(lists: Lists, path: Path, root: Node, problems: list[Problem]) -> list[dict[str, Setting]]:
     lengths = {name: len(values) for name, values in lists.items()}
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
@@ -147,12 +140,11 @@ def _written(root: Node, path: Path) -> str:
 
 
 def _without_excluded(
-    entry: Any, path: Path, cells: list[dict[str, Setting]], defaults: Cell, root: Node, problems: list[Problem]
+    entry: Entry, path: Path, cells: list[dict[str, Setting]], defaults: Cell, root: Node, problems: list[Problem]
 ) -> list[Cell]:
     """The cells that no exclusion matches. An exclusion that matches nothing is a problem."""
     dropped: set[int] = set()
-    for number, excluded in enumerate(entry.exclude):
-        wanted = given(excluded)
+    for number, wanted in enumerate(entry.exclude):
         place = root.at((*path, "exclude", number)).place
         if not wanted:
             problems.append(place.problem("an exclusion without factors", "name the factors of the cells to leave out"))
@@ -169,21 +161,21 @@ def _without_excluded(
     return kept
 
 
-def _matches(cell: Cell, defaults: Cell, wanted: Mapping[str, list[Any]]) -> bool:
+def _matches(cell: Cell, defaults: Cell, wanted: Lists) -> bool:
     return all(_value(cell, defaults, name) in values for name, values in wanted.items())
 
 
-def _value(cell: Cell, defaults: Cell, name: str) -> Any:
+def _value(cell: Cell, defaults: Cell, name: str) -> Value:
     setting = cell.get(name) or defaults.get(name)
     if name == "batch" and "batch_tokens" in cell:
         seq_len = _value(cell, defaults, "seq_len")
-        return cell["batch_tokens"].value // seq_len
+        return int(cell["batch_tokens"].value or 0) // int(seq_len or 1)
     return FACTORS[name].default if setting is None else setting.value
 
 
-def _why_nothing(wanted: Mapping[str, list[Any]], cells: Sequence[Cell], defaults: Cell) -> str | None:
+def _why_nothing(wanted: Lists, cells: Sequence[Cell], defaults: Cell) -> str | None:
     for name, values in wanted.items():
-        there: Iterator[Any] = (_value(cell, defaults, name) for cell in cells)
+        there: Iterator[Value] = (_value(cell, defaults, name) for cell in cells)
         values_there = list(dict.fromkeys(there))
         if not set(values) & set(values_there):
             return f"`{name}` is {', '.join(str(value) for value in values_there[:8])} here"

@@ -11,19 +11,18 @@ from pybench.case.contrasts import Contrast
 from pybench.case.pairing import pairs
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN
-from pybench.catalogue.criteria import CRITERIA
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.catalogue.workloads import ABOVE_IDLE
 from pybench.errors import Problem, UsageError
-from pybench.plan.cells import given
 from pybench.plan.document import Node
+from pybench.plan.shape import CriteriaEntry, PlanShape
 
 _BASELINE_HINT = "such as `criteria: {baseline: {precision: fp32}}`"
 
 
-def contrasts_of(plan: Any) -> tuple[Contrast, ...]:
+def contrasts_of(plan: PlanShape) -> tuple[Contrast, ...]:
     """What a plan compares."""
-    return contrasts.parse([_declared(shape) for shape in plan.criteria])
+    return contrasts.parse([_declared(entry) for entry in plan.criteria])
 
 
 def check_contrasts(contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node) -> list[Problem]:
@@ -106,13 +105,5 @@ def _who_yields(metric: str) -> str:
     )
 
 
-def _declared(shape: Any) -> dict[str, Any]:
-    accept = (
-        {} if shape.accept is None else {name: getattr(shape.accept, name) for name in shape.accept.model_fields_set}
-    )
-    return {
-        "name": shape.name,
-        "baseline": given(shape.baseline),
-        "where": {} if shape.where is None else given(shape.where),
-        "accept": {name: accept[name] for name in CRITERIA if name in accept},
-    }
+def _declared(entry: CriteriaEntry) -> dict[str, Any]:
+    return {"name": entry.name, "baseline": entry.baseline, "where": entry.where, "accept": entry.accept}

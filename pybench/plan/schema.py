@@ -1,23 +1,166 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON Schema of a plan, for editors and other readers: generated from the models. schemas/ holds a copy."""
+"""The JSON Schema of a plan, for editors and other readers. schemas/ contains a copy.
+
+It is made of what `pybench.plan.shape` reads: factors, criteria, protocols and the meanings of the other keys.
+It tells names, types, ranges and choices, not which factors go together.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pybench.case.factors import FACTORS, Factor
+from pybench.catalogue.criteria import CRITERIA
+from pybench.catalogue.protocols import PROTOCOLS
+from pybench.catalogue.workloads import WORKLOADS
 from pybench.plan import shape
+from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, describe, may_be_null
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
+Schema = dict[str, Any]
 
-def plan_schema() -> dict[str, Any]:
-    """The schema as data. It knows names, types, ranges and choices, not which factors go together."""
-    generated = shape.Plan.model_json_schema()
-    title = {"$schema": DIALECT, "title": "pybench plan"}
-    return {**title, **{key: value for key, value in generated.items() if key != "title"}}
+
+def plan_schema(factors: Mapping[str, Factor] = FACTORS) -> Schema:
+    """The schema as data. `factors`: those that a plan may set."""
+    settable = {**factors, **PSEUDO_FACTORS}
+    definitions = {
+        **{f"{name}_value": {"anyOf": _alternatives(factor)} for name, factor in settable.items()},
+        "Cell": _mapping("Factors with one value each.", _singles(settable.values())),
+        "Defaults": _mapping("Factors of every entry that they apply to.", _singles(factors.values())),
+        "ZipBlock": _mapping("Lists of one length that advance together.", _lists(settable.values())),
+        "Selection": _mapping("Cells with these factors; a list: any of its values.", _lists(factors.values())),
+        "Baseline": {
+            **_mapping("Factors of the cases that others are compared with.", _singles(factors.values())),
+            "minProperties": 1,
+        },
+        "Data": _mapping("Another way to write these factors.", _lists(factors[name] for name in shape.DATA)),
+        "Accept": _mapping("Bounds on comparisons.", {name: _threshold(name) for name in CRITERIA}),
+        "Entry": _mapping("One product of factors: each key a factor with a value or a list.", _entry(settable)),
+        "Contrast": _mapping("Which cases are compared with which, and the bounds.", _contrast(), ("baseline",)),
+    }
+    return {
+        "$schema": DIALECT,
+        "title": "pybench plan",
+        **_mapping("A benchmark campaign.", _plan(), ("schema_version", "name", "matrix")),
+        "$defs": definitions,
+    }
 
 
 def plan_schema_text() -> str:
     """The schema as it is printed and committed."""
     return json.dumps(plan_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def said(factor: Factor) -> str:
+    """A factor's meaning, where it applies and its default, for people."""
+    where = "" if len(factor.workloads) == len(WORKLOADS) else f" (for {', '.join(sorted(factor.workloads))})"
+    default = "" if factor.default is None else f"; default {describe(factor.default)}"
+    absent = f"; null: {factor.absent}" if factor.absent else ""
+    return f"{factor.meaning}{where}{default}{absent}"
+
+
+# --- mappings -------------------------------------------------------------------------------------------------------
+
+
+def _plan() -> dict[str, Schema]:
+    types: dict[str, Schema] = {
+        "schema_version": {"const": shape.SCHEMA_VERSION},
+        "name": {"type": "string", "pattern": f"^{shape.NAME}$"},
+        "description": {"type": ["string", "null"]},
+        "seed": {"type": "integer", "minimum": 0, "maximum": shape.LARGEST_SEED, "default": 0},
+        "repetitions": {"type": "integer", "minimum": 1, "maximum": shape.MOST_REPETITIONS, "default": 10},
+        "defaults": _or_null("Defaults"),
+        "matrix": {"type": "array", "items": _reference("Entry"), "minItems": 1},
+        "criteria": _blocks("Contrast"),
+        "require": {"type": "array", "items": {"enum": list(shape.REQUIRABLE)}},
+        "protocol": _one_or_many({"enum": list(PROTOCOLS)}),
+    }
+    return _described(types, shape.PLAN_KEYS)
+
+
+def _entry(settable: Mapping[str, Factor]) -> dict[str, Schema]:
+    types = {
+        "data": _or_null("Data"),
+        "zip": _blocks("ZipBlock"),
+        "include": _blocks("Cell"),
+        "exclude": _blocks("Selection"),
+    }
+    return {**_lists(settable.values()), **_described(types, shape.ENTRY_KEYS)}
+
+
+def _contrast() -> dict[str, Schema]:
+    types: dict[str, Schema] = {
+        "name": {"type": ["string", "null"]},
+        "baseline": _reference("Baseline"),
+        "where": _or_null("Selection"),
+        "accept": _or_null("Accept"),
+    }
+    return _described(types, shape.CRITERIA_KEYS)
+
+
+def _mapping(meaning: str, properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:
+    schema: Schema = {"description": meaning, "type": "object", "additionalProperties": False}
+    return {**schema, "properties": dict(properties), **({"required": list(required)} if required else {})}
+
+
+def _described(types: Mapping[str, Schema], meanings: Mapping[str, str]) -> dict[str, Schema]:
+    return {name: {"description": meanings[name], **schema} for name, schema in types.items()}
+
+
+def _reference(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _or_null(name: str) -> Schema:
+    return {"anyOf": [_reference(name), {"type": "null"}]}
+
+
+def _blocks(name: str) -> Schema:
+    """A list of mappings; a single mapping or null will do."""
+    return {"anyOf": [_reference(name), {"type": "array", "items": _reference(name)}, {"type": "null"}]}
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+
+def _singles(factors: Iterable[Factor]) -> dict[str, Schema]:
+    return {factor.name: {"description": said(factor), **_reference(f"{factor.name}_value")} for factor in factors}
+
+
+def _lists(factors: Iterable[Factor]) -> dict[str, Schema]:
+    return {
+        factor.name: {"description": said(factor), **_one_or_many(_reference(f"{factor.name}_value"))}
+        for factor in factors
+    }
+
+
+def _one_or_many(one: Schema) -> Schema:
+    return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+
+
+def _threshold(name: str) -> Schema:
+    kind = CRITERIA[name]
+    least = {"exclusiveMinimum": 0} if kind.kind == "ratio" else {}
+    return {"description": kind.meaning, "type": "number", **least}
+
+
+def _alternatives(factor: Factor) -> list[Schema]:
+    """JSON Schemas of a factor's values."""
+    by_kind: dict[str, Schema] = {
+        "choice": {"enum": list(factor.choices)},
+        "integer": {
+            "type": "integer",
+            "minimum": int(factor.minimum or 0),
+            "maximum": int(factor.maximum or LARGEST_INTEGER),
+        },
+        "number": {"type": "number", "minimum": factor.minimum or 0, "maximum": LARGEST_INTEGER},
+        "boolean": {"type": "boolean"},
+        "file": {"type": "string", "minLength": 1},
+        "text": {"type": ["string", "integer"] if factor.form == "cpus" else "string"},
+    }
+    names = [{"enum": list(factor.choices)}] if factor.kind == "file" and factor.choices else []
+    absent = [{"type": "null"}] if may_be_null(factor) else []
+    return [*names, by_kind[factor.kind], *absent]

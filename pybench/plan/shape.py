@@ -1,300 +1,366 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of a plan: pydantic models of every mapping in it.
+"""The shape of a plan: typed mappings, and the reader that makes them of a tree in which every value has its place.
 
-They are generated from `FACTORS` and `CRITERIA`, and the JSON Schema from them: each name, range and meaning is written
-once. What needs more than one key to judge (factors that do not go together, files, baselines) is not here but in
-`cells`, `cases` and `comparisons`.
+Which keys a mapping may have comes from factors, criteria and protocols; `pybench.plan.schema` describes the same keys
+for editors. What needs more than one key to judge (factors that do not go together, files, baselines) is not here but
+in `cells`, `cases` and `comparisons`.
+
+Everything that does not fit is a problem with its place. The rest is kept, so that it can be judged as well.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from types import GenericAlias
-from typing import Annotated, Any
-
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
-from pydantic_core import PydanticCustomError
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from pybench.case.factors import FACTORS, Factor
 from pybench.catalogue.criteria import CRITERIA, threshold_problem
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
-from pybench.catalogue.workloads import WORKLOADS
-from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, ValueProblem, check_value, describe, may_be_null
+from pybench.errors import Problem
+from pybench.plan.document import Node
+from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, check_value, describe, nearest
 
 SCHEMA_VERSION = 1  # of plans; a case and a run directory have versions of their own
 REQUIRABLE = ("timing", "energy", "precision", "accuracy")  # a run's validities (a test compares)
 MOST_REPETITIONS = 100_000
+LARGEST_SEED = 2**32 - 1
 DATA = ("images", "corpus", "tokenizer")  # factors that `data` is another way to write
+NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?"
+LONG_LIST = 12  # names that a hint still enumerates
 
-_NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?"
-_SETTABLE = {**FACTORS, **PSEUDO_FACTORS}
+# Keys of the mappings that have more than factors, with their meanings.
+PLAN_KEYS = {
+    "schema_version": "the version of this format, 1",
+    "name": "the campaign's folder and title",
+    "description": "what the campaign is for",
+    "seed": "of the order of runs, synthetic input and resampling",
+    "repetitions": "runs of every case, one a block",
+    "defaults": "factors of every entry that they apply to",
+    "matrix": "what is measured: products of factors",
+    "criteria": "comparisons with a baseline, and bounds on them",
+    "require": "what must be valid in every run for exit code 0",
+    "protocol": "how the analysis compares; paired-blocks is always there. "
+    + ". ".join(f"{protocol.name}: {protocol.meaning}" for protocol in PROTOCOLS.values()),
+}
+ENTRY_KEYS = {
+    "data": "another way to write images, corpus and tokenizer",
+    "zip": "lists that advance together",
+    "include": "single cells next to the product; factors that have one value in the entry apply here too",
+    "exclude": "cells to leave out",
+}
+CRITERIA_KEYS = {
+    "name": "how the report calls this comparison",
+    "baseline": "the cases that others are compared with, as in {precision: fp32}",
+    "where": "compare only these cases",
+    "accept": "bounds; without them the comparison is only reported",
+}
+
+Single = Mapping[str, Value]  # factor -> its value
+Lists = Mapping[str, tuple[Value, ...]]  # factor -> its values
+T = TypeVar("T")
 
 
-# --- values ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the matrix: a product of factors, with what is added to it and left out of it."""
+
+    factors: Lists = field(default_factory=dict)
+    data: Lists = field(default_factory=dict)
+    zip: tuple[Lists, ...] = ()
+    include: tuple[Single, ...] = ()
+    exclude: tuple[Lists, ...] = ()
 
 
-def _refusing(check: Callable[[Any], Any]) -> AfterValidator:
-    """A check whose ValueProblem becomes a pydantic error that keeps text and hint apart."""
+@dataclass(frozen=True, slots=True)
+class CriteriaEntry:
+    """Which cases are compared with which, and the bounds on the comparison."""
 
-    def validate(value: Any) -> Any:
+    name: str | None
+    baseline: Single
+    where: Lists
+    accept: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanShape:
+    """A plan as it is written, every value in its canonical form."""
+
+    name: str
+    description: str | None
+    seed: int
+    repetitions: int
+    defaults: Single
+    matrix: tuple[Entry, ...]
+    criteria: tuple[CriteriaEntry, ...]
+    require: tuple[str, ...]
+    protocol: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """A tree read as a plan. `plan`: what fits, without criteria where something does not, for half a matrix is no
+    ground to compare on; None where no entry can be read. `damaged`: the entries that lost a part."""
+
+    plan: PlanShape | None
+    damaged: frozenset[int]
+    problems: tuple[Problem, ...]
+
+
+def read_shape(root: Node, factors: Mapping[str, Factor] = FACTORS) -> Shaped:
+    """The plan in a tree and everything in it that does not fit. `factors`: those that a plan may set."""
+    reader = _Reader(factors, {**factors, **PSEUDO_FACTORS})
+    plan = reader.plan(root)
+    return Shaped(plan, frozenset(reader.damaged), tuple(reader.problems))
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads mappings and keeps what was wrong. `settable`: the factors, and other units to write them in."""
+
+    factors: Mapping[str, Factor]
+    settable: Mapping[str, Factor]
+    problems: list[Problem] = field(default_factory=list)
+    damaged: set[int] = field(default_factory=set)
+
+    def plan(self, root: Node) -> PlanShape | None:
+        keys = self._mapping(root, "the plan", PLAN_KEYS, required=("schema_version", "name", "matrix"))
+        if keys is None:
+            return None
+        self._checked(keys, "schema_version", _version, SCHEMA_VERSION)
+        name = self._checked(keys, "name", _campaign_name, "unnamed")
+        description = self._checked(keys, "description", lambda value: _text("description", value), None)
+        seed = self._checked(keys, "seed", lambda value: _integer("seed", value, 0, LARGEST_SEED), 0)
+        repetitions = self._checked(
+            keys, "repetitions", lambda value: _integer("repetitions", value, 1, MOST_REPETITIONS), 10
+        )
+        defaults = self._singles(keys.get("defaults"), "`defaults`", self.factors)
+        matrix = self._matrix(keys.get("matrix"))
+        criteria = tuple(self._criteria(node) for node in self._blocks(keys.get("criteria")))
+        require = self._names(keys.get("require"), "require", REQUIRABLE, many=True)
+        protocol = self._protocol(keys.get("protocol"))
+        if not matrix:
+            return None
+        return PlanShape(
+            name=name,
+            description=description,
+            seed=seed,
+            repetitions=repetitions,
+            defaults=defaults,
+            matrix=matrix,
+            criteria=() if self.problems else tuple(each for each in criteria if each is not None),
+            require=require,
+            protocol=protocol,
+        )
+
+    # --- mappings ---------------------------------------------------------------------------------------------------
+
+    def _matrix(self, node: Node | None) -> tuple[Entry, ...]:
+        if node is None:
+            return ()
+        if node.items is None:
+            self._say(node, f"`matrix` takes a list; not {describe(node.plain())}")
+            return ()
+        if not node.items:
+            self._say(node, "`matrix` is an empty list", "an entry is a mapping of factors")
+        entries = []
+        for index, item in enumerate(node.items):
+            before = len(self.problems)
+            entries.append(self._entry(item))
+            if len(self.problems) > before:
+                self.damaged.add(index)
+        return tuple(entries)
+
+    def _entry(self, node: Node) -> Entry:
+        keys = self._mapping(node, "`matrix`", (*self.settable, *ENTRY_KEYS), of_list=True)
+        if keys is None:
+            return Entry()
+        data = {name: self.factors[name] for name in DATA}
+        return Entry(
+            factors=self._lists_of(keys, self.settable),
+            data=self._lists(keys.get("data"), "`data`", data),
+            zip=tuple(
+                self._lists(each, "`zip`", self.settable, of_list=True) for each in self._blocks(keys.get("zip"))
+            ),
+            include=tuple(
+                self._singles(each, "`include`", self.settable, of_list=True)
+                for each in self._blocks(keys.get("include"))
+            ),
+            exclude=tuple(
+                self._lists(each, "`exclude`", self.factors, of_list=True) for each in self._blocks(keys.get("exclude"))
+            ),
+        )
+
+    def _criteria(self, node: Node) -> CriteriaEntry | None:
+        keys = self._mapping(node, "`criteria`", CRITERIA_KEYS, required=("baseline",), of_list=True)
+        if keys is None:
+            return None
+        name = self._checked(keys, "name", lambda value: _text("name", value), None)
+        if "baseline" in keys and keys["baseline"].children == {}:
+            self._say(keys["baseline"], "`baseline` names no factor", "as in {precision: fp32}")
+        baseline = self._singles(keys.get("baseline"), "`baseline`", self.factors, may_be_null=False)
+        where = self._lists(keys.get("where"), "`where`", self.factors)
+        bounds = self._optional(keys.get("accept"), "`accept`", CRITERIA)
+        accept = {each: self._checked(bounds, each, _threshold(each), None) for each in CRITERIA if each in bounds}
+        return CriteriaEntry(
+            name, baseline, where, {each: value for each, value in accept.items() if value is not None}
+        )
+
+    def _mapping(
+        self,
+        node: Node,
+        called: str,
+        names: Iterable[str],
+        *,
+        required: tuple[str, ...] = (),
+        of_list: bool = False,
+    ) -> dict[str, Node] | None:
+        """The known keys of a mapping; None for what is no mapping. `of_list`: it is one of a list of mappings."""
+        if node.children is None:
+            takes = "a list of mappings" if of_list else "a mapping"
+            self._say(node, f"{called} takes {takes}; not {describe(node.plain())}")
+            return None
+        known = tuple(names)
+        for key in node.children:
+            if key not in known:
+                self.problems.append(node.key_place((key,)).problem(f"unknown key `{key}`", self._hint(key, known)))
+        for key in required:
+            if key not in node.children:
+                meaning = PLAN_KEYS.get(key) or CRITERIA_KEYS.get(key)
+                self.problems.append(node.place.problem(f"`{key}` is missing", meaning))
+        return {key: child for key, child in node.children.items() if key in known}
+
+    def _hint(self, key: str, names: tuple[str, ...]) -> str:
+        near = nearest(key, names)
+        if near is not None:
+            return near
+        if key in self.factors and names == tuple(PLAN_KEYS):
+            return "a factor: it belongs into `defaults` or an entry of `matrix`"
+        if key in PLAN_KEYS:
+            return "it belongs to the top of the plan"
+        return "`pybench schema` lists the valid ones" if len(names) > LONG_LIST else f"valid here: {', '.join(names)}"
+
+    def _optional(
+        self, node: Node | None, called: str, names: Iterable[str], *, of_list: bool = False, may_be_null: bool = True
+    ) -> dict[str, Node]:
+        """The known keys of a mapping that may be absent or null."""
+        if node is None or (may_be_null and _is_null(node) and not of_list):
+            return {}
+        return self._mapping(node, called, names, of_list=of_list) or {}
+
+    def _blocks(self, node: Node | None) -> tuple[Node, ...]:
+        """Mappings of a list; a single mapping or null will do."""
+        if node is None or _is_null(node):
+            return ()
+        return (node,) if node.items is None else node.items
+
+    def _singles(
+        self,
+        node: Node | None,
+        called: str,
+        factors: Mapping[str, Factor],
+        *,
+        of_list: bool = False,
+        may_be_null: bool = True,
+    ) -> Single:
+        keys = self._optional(node, called, factors, of_list=of_list, may_be_null=may_be_null)
+        found = {name: self._value(keys[name], factor) for name, factor in factors.items() if name in keys}
+        return {name: value[0] for name, value in found.items() if value}
+
+    def _lists(self, node: Node | None, called: str, factors: Mapping[str, Factor], *, of_list: bool = False) -> Lists:
+        return self._lists_of(self._optional(node, called, factors, of_list=of_list), factors)
+
+    def _lists_of(self, keys: Mapping[str, Node], factors: Mapping[str, Factor]) -> Lists:
+        found = {name: self._values(keys[name], factor) for name, factor in factors.items() if name in keys}
+        return {name: values for name, values in found.items() if values}
+
+    # --- values -----------------------------------------------------------------------------------------------------
+
+    def _values(self, node: Node, factor: Factor) -> tuple[Value, ...]:
+        """One value or a list of them; empty where any of them does not fit."""
+        if node.items is None:
+            return self._value(node, factor)
+        if not node.items:
+            self._say(node, f"`{factor.name}` is an empty list: no case is left", "give a value, or remove the key")
+        found = [self._value(item, factor) for item in node.items]
+        return tuple(value[0] for value in found) if all(found) else ()
+
+    def _value(self, node: Node, factor: Factor) -> tuple[Value, ...]:
+        """A value in a tuple of one; empty where it does not fit, since null is a value."""
         try:
-            return check(value)
+            return (check_value(factor, node.plain()),)
         except ValueProblem as problem:
-            raise PydanticCustomError("value", "{what}", {"what": problem.what, "hint": problem.hint}) from problem
+            self._say(node, problem.what, problem.hint)
+            return ()
 
-    return AfterValidator(validate)
+    def _names(self, node: Node | None, key: str, choices: tuple[str, ...], *, many: bool) -> tuple[str, ...]:
+        """Names out of a closed list. `many`: only a list will do."""
+        if node is None:
+            return ()
+        if many and node.items is None:
+            self._say(node, f"`{key}` takes a list; not {describe(node.plain())}")
+            return ()
+        factor = Factor(name=key, kind="choice", default=choices[0], meaning=key, choices=choices)
+        found = [self._value(item, factor) for item in (node.items if node.items is not None else (node,))]
+        return tuple(str(value[0]) for value in found) if all(found) else ()
 
+    def _protocol(self, node: Node | None) -> tuple[str, ...]:
+        if node is not None and node.items == ():
+            self._say(node, "`protocol` is an empty list", f"remove the key for {PAIRED_BLOCKS} alone")
+        return self._names(node, "protocol", tuple(PROTOCOLS), many=False) or (PAIRED_BLOCKS,)
 
-def _type(check: Callable[[Any], Any], schema: dict[str, Any]) -> Any:
-    return Annotated[Any, _refusing(check), WithJsonSchema(schema)]
+    def _checked(self, keys: Mapping[str, Node], key: str, check: Callable[[Any], T], default: T) -> T:
+        """The value of a key by its own check; the default where it is absent or does not fit."""
+        if key not in keys:
+            return default
+        try:
+            return check(keys[key].plain())
+        except ValueProblem as problem:
+            self._say(keys[key], problem.what, problem.hint)
+            return default
 
-
-def _value_type(factor: Factor) -> Any:
-    return _type(
-        lambda value: check_value(factor, value), {"anyOf": _alternatives(factor), "description": said(factor)}
-    )
-
-
-def _values_type(factor: Factor) -> Any:
-    """One value or a list of them, read as a list."""
-    item = _type(lambda value: check_value(factor, value), {})
-    one = _alternatives(factor)
-    many = {"type": "array", "items": {"anyOf": one}, "minItems": 1}
-    listed: Any = Annotated[_list_of(item), BeforeValidator(_as_list)]
-    check = _refusing(lambda values: _not_empty(factor.name, values))
-    return Annotated[listed, check, WithJsonSchema({"anyOf": [*one, many], "description": said(factor)})]
-
-
-def _alternatives(factor: Factor) -> list[dict[str, Any]]:
-    """JSON Schemas of a factor's values."""
-    by_kind: dict[str, dict[str, Any]] = {
-        "choice": {"enum": list(factor.choices)},
-        "integer": {
-            "type": "integer",
-            "minimum": int(factor.minimum or 0),
-            "maximum": int(factor.maximum or LARGEST_INTEGER),
-        },
-        "number": {"type": "number", "minimum": factor.minimum or 0, "maximum": LARGEST_INTEGER},
-        "boolean": {"type": "boolean"},
-        "file": {"type": "string", "minLength": 1},
-        "text": {"type": ["string", "integer"] if factor.form == "cpus" else "string"},
-    }
-    names = [{"enum": list(factor.choices)}] if factor.kind == "file" and factor.choices else []
-    absent = [{"type": "null"}] if may_be_null(factor) else []
-    return [*names, by_kind[factor.kind], *absent]
+    def _say(self, node: Node, what: str, hint: str | None = None) -> None:
+        self.problems.append(node.place.problem(what, hint))
 
 
-def said(factor: Factor) -> str:
-    """A factor's meaning, where it applies and its default, for people."""
-    where = "" if len(factor.workloads) == len(WORKLOADS) else f" (for {', '.join(sorted(factor.workloads))})"
-    default = "" if factor.default is None else f"; default {describe(factor.default)}"
-    absent = f"; null: {factor.absent}" if factor.absent else ""
-    return f"{factor.meaning}{where}{default}{absent}"
+def _is_null(node: Node) -> bool:
+    return node.children is None and node.items is None and node.scalar is None
 
 
-def _list_of(item: Any) -> Any:
-    """`list[item]` of a type that is made at run time."""
-    return GenericAlias(list, (item,))
+# --- values that are no factors -------------------------------------------------------------------------------------
 
 
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
+def _version(value: object) -> int:
+    if value == SCHEMA_VERSION and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueProblem(f"`schema_version` is {describe(value)}; this pybench reads {SCHEMA_VERSION}")
 
 
-def _as_blocks(value: Any) -> Any:
-    return [] if value is None else _as_list(value)
+def _campaign_name(value: object) -> str:
+    if isinstance(value, str) and re.fullmatch(NAME, value):
+        return value
+    hint = "it names the campaign's folder: letters, digits, `.`, `_`, `-`, at most 64"
+    raise ValueProblem(f"`name` takes a short word; not {describe(value)}", hint)
 
 
-def _not_empty(name: str, values: list[Any]) -> list[Any]:
-    if not values:
-        raise ValueProblem(f"`{name}` is an empty list: no case is left", "give a value, or remove the key")
-    return values
+def _text(key: str, value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise ValueProblem(f"`{key}` takes text; not {describe(value)}", "put it in quotes")
 
 
-def _some_factor(baseline: Any) -> Any:
-    if not baseline.model_fields_set:
-        raise ValueProblem("`baseline` names no factor", "as in {precision: fp32}")
-    return baseline
+def _integer(key: str, value: object, least: int, most: int) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        return value
+    raise ValueProblem(f"`{key}` takes an integer from {least} to {most}; not {describe(value)}")
 
 
-def _version_type() -> Any:
-    def check(value: Any) -> int:
-        if value == SCHEMA_VERSION and isinstance(value, int) and not isinstance(value, bool):
-            return value
-        raise ValueProblem(f"`schema_version` is {describe(value)}; this pybench reads {SCHEMA_VERSION}")
-
-    return _type(check, {"const": SCHEMA_VERSION})
-
-
-def _slug_type() -> Any:
-    def check(value: Any) -> str:
-        if isinstance(value, str) and re.fullmatch(_NAME, value):
-            return value
-        hint = "it names the campaign's folder: letters, digits, `.`, `_`, `-`, at most 64"
-        raise ValueProblem(f"`name` takes a short word; not {describe(value)}", hint)
-
-    return _type(check, {"type": "string", "pattern": f"^{_NAME}$"})
-
-
-def _text_type(name: str, meaning: str) -> Any:
-    def check(value: Any) -> str | None:
-        if value is None or isinstance(value, str):
-            return value
-        raise ValueProblem(f"`{name}` takes text; not {describe(value)}", "put it in quotes")
-
-    return _type(check, {"type": ["string", "null"], "description": meaning})
-
-
-def _integer_type(name: str, meaning: str, least: int, most: int) -> Any:
-    def check(value: Any) -> int:
-        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
-            return value
-        raise ValueProblem(f"`{name}` takes an integer from {least} to {most}; not {describe(value)}")
-
-    return _type(check, {"type": "integer", "minimum": least, "maximum": most, "description": meaning})
-
-
-def _choice_type(name: str, meaning: str, choices: tuple[str, ...]) -> Any:
-    factor = Factor(name=name, kind="choice", default=choices[0], meaning=meaning, choices=choices)
-    return _type(lambda value: check_value(factor, value), {"enum": list(choices), "description": meaning})
-
-
-def _protocols_type() -> Any:
-    """One name or a list of them, read as a list."""
-    item = _choice_type("protocol", "how the analysis compares", tuple(PROTOCOLS))
-    listed: Any = Annotated[_list_of(item), BeforeValidator(_as_list)]
-    one = {"enum": list(PROTOCOLS)}
-    many = {"type": "array", "items": one, "minItems": 1}
-
-    def check(names: list[str]) -> list[str]:
-        if not names:
-            raise ValueProblem("`protocol` is an empty list", f"remove the key for {PAIRED_BLOCKS} alone")
-        return names
-
-    return Annotated[listed, _refusing(check), WithJsonSchema({"anyOf": [one, many]})]
-
-
-def _threshold_type(name: str) -> Any:
-    kind = CRITERIA[name]
-
+def _threshold(name: str) -> Callable[[Any], float | None]:
     def check(value: Any) -> float:
-        wrong = threshold_problem(kind, value)
+        wrong = threshold_problem(CRITERIA[name], value)
         if wrong is not None:
             raise ValueProblem(wrong)
         return float(value)
 
-    least = {"exclusiveMinimum": 0} if kind.kind == "ratio" else {}
-    return _type(check, {"type": "number", **least, "description": kind.meaning})
-
-
-# --- mappings -------------------------------------------------------------------------------------------------------
-
-
-class _Mapping(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
-
-
-def _model(name: str, meaning: str, fields: dict[str, Any]) -> Any:
-    """A model made at run time; `fields`: name -> (type, default or Field)."""
-    return create_model(name, __base__=_Mapping, __doc__=meaning, **fields)
-
-
-def _factors(factors: Iterable[Factor], make: Callable[[Factor], Any]) -> dict[str, Any]:
-    """Optional fields. A key that is absent is None too: `model_fields_set` tells it from one given as null."""
-    return {factor.name: (make(factor), Field(None, json_schema_extra=_no_default)) for factor in factors}
-
-
-def _no_default(schema: dict[str, Any]) -> None:
-    """An absent factor takes its own default, not null."""
-    schema.pop("default", None)
-    schema.pop("title", None)
-
-
-def _optional(kind: Any, meaning: str) -> Any:
-    return kind | None, Field(None, description=meaning, json_schema_extra=_no_default)
-
-
-def _blocks(model: Any, meaning: str) -> Any:
-    """A list of mappings; a single mapping or null will do."""
-    listed: Any = Annotated[_list_of(model), BeforeValidator(_as_blocks)]
-    return listed, Field([], description=meaning, json_schema_extra=_or_single)
-
-
-def _or_single(schema: dict[str, Any]) -> None:
-    listed = {"type": "array", "items": schema["items"]}
-    schema["anyOf"] = [schema["items"], listed, {"type": "null"}]
-    for key in ("type", "items", "default", "title"):
-        schema.pop(key, None)
-
-
-_BASELINE = "the cases that others are compared with, as in {precision: fp32}"
-_REQUIRE = "what must be valid in every run for exit code 0"
-
-_PROTOCOL = "how the analysis compares; paired-blocks is always there. " + ". ".join(
-    f"{protocol.name}: {protocol.meaning}" for protocol in PROTOCOLS.values()
-)
-
-Cell = _model("Cell", "Factors with one value each.", _factors(_SETTABLE.values(), _value_type))
-Defaults = _model("Defaults", "Factors of every entry that they apply to.", _factors(FACTORS.values(), _value_type))
-ZipBlock = _model("ZipBlock", "Lists of one length that advance together.", _factors(_SETTABLE.values(), _values_type))
-Selection = _model(
-    "Selection", "Cells with these factors; a list: any of its values.", _factors(FACTORS.values(), _values_type)
-)
-Baseline = _model(
-    "Baseline", "Factors of the cases that others are compared with.", _factors(FACTORS.values(), _value_type)
-)
-Data = _model("Data", "Another way to write these factors.", _factors((FACTORS[name] for name in DATA), _values_type))
-Accept = _model(
-    "Accept",
-    "Bounds on comparisons.",
-    {name: (_threshold_type(name), Field(None, json_schema_extra=_no_default)) for name in CRITERIA},
-)
-Entry = _model(
-    "Entry",
-    "One product of factors: each key a factor with a value or a list.",
-    {
-        **_factors(_SETTABLE.values(), _values_type),
-        "data": _optional(Data, "another way to write images, corpus and tokenizer"),
-        "zip": _blocks(ZipBlock, "lists that advance together"),
-        "include": _blocks(
-            Cell, "single cells beside the product; factors that have one value in the entry hold here too"
-        ),
-        "exclude": _blocks(Selection, "cells to leave out"),
-    },
-)
-Contrast = _model(
-    "Contrast",
-    "Which cases are compared with which, and what is asked of them.",
-    {
-        "name": (
-            _text_type("name", "how the report calls this comparison"),
-            Field(None, json_schema_extra=_no_default),
-        ),
-        "baseline": (
-            Annotated[Baseline, _refusing(_some_factor)],
-            Field(description=_BASELINE, json_schema_extra={"minProperties": 1}),
-        ),
-        "where": _optional(Selection, "compare only these cases"),
-        "accept": _optional(Accept, "bounds; without them the comparison is only reported"),
-    },
-)
-Plan = _model(
-    "Plan",
-    "A benchmark campaign.",
-    {
-        "schema_version": (_version_type(), Field(description="the version of this format, 1")),
-        "name": (_slug_type(), Field(description="the campaign's folder and title")),
-        "description": (
-            _text_type("description", "what the campaign is for"),
-            Field(None, json_schema_extra=_no_default),
-        ),
-        "seed": (_integer_type("seed", "of the order of runs, synthetic input and resampling", 0, 2**32 - 1), 0),
-        "repetitions": (_integer_type("repetitions", "runs of every case, one a block", 1, MOST_REPETITIONS), 10),
-        "defaults": _optional(Defaults, "factors of every entry that they apply to"),
-        "matrix": (_list_of(Entry), Field(min_length=1, description="what is measured: products of factors")),
-        "criteria": _blocks(Contrast, "comparisons with a baseline, and bounds on them"),
-        "require": (_list_of(_choice_type("require", "a validity", REQUIRABLE)), Field([], description=_REQUIRE)),
-        "protocol": (_protocols_type(), Field([PAIRED_BLOCKS], description=_PROTOCOL)),
-    },
-)
+    return check

@@ -14,6 +14,8 @@ from typing import Any
 
 from pybench.case.factors import FACTORS, Factor
 
+Value = str | int | float | bool | None  # of a factor, canonical
+
 LARGEST_INTEGER = 2**53  # every JSON reader keeps integers up to here
 
 _CPUS = re.compile(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*")
@@ -40,7 +42,7 @@ def nearest(name: object, names: Iterable[str]) -> str | None:
     return f"did you mean `{known[found[0]]}`?" if found else None
 
 
-def check_value(factor: Factor, value: Any) -> Any:
+def check_value(factor: Factor, value: Any) -> Value:
     """The canonical form of a value; raises ValueProblem naming the valid range."""
     if value is None and may_be_null(factor):
         return None
