@@ -15,7 +15,7 @@ from pybench import hashed, reported
 from pybench.case import Case
 from pybench.cli.report import report
 from pybench.errors import CorruptError
-from pybench.publication.contents import select
+from pybench.publication.pack.contents import select
 from pybench.reported import RECORD
 from pybench.rundir import PLAN, RUNS, STDERR, SUMMARY
 from tests.support.campaigns import CampaignBuilder, finish_again

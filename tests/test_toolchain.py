@@ -8,7 +8,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from pybench.publication.documents import DISTRIBUTION
+from pybench.publication.pack.documents import DISTRIBUTION
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -118,7 +118,7 @@ def _deliver(
 ) -> dict[str, Any]:
     """To each place that was asked for; what was done."""
     from pybench.publication import Registry, assemble, write_layout
-    from pybench.publication import archive as zips
+    from pybench.publication.carry import archive as zips
 
     done: dict[str, Any] = {}
     if archive:

@@ -2,26 +2,27 @@
 """A campaign for others: packed so that it stays the same bytes, fetched so that a stranger's can be trusted to be
 unpacked, and its report made again to see that it is the same.
 
-    publish   stage (package, redaction, documents, crate, sums, signature), then
-              an OCI artefact (artefact, layers) into a layout or a registry (registry, credentials), a zip (archive)
-    fetch     fetching: reference, bundle, signature, unpacking
-    replay    comparison
+    publish   pack: package (contents, redaction, documents, crate, sums, signature), then
+              carry: an OCI artefact (artefact, layers) into a layout or a registry (registry, transport, credentials),
+              or a zip (archive)
+    fetch     verify: fetching (bundle, unpacking); what was carried is named by a reference
+    replay    verify: comparison
 
 It knows run directories and nothing of what is in a report: who publishes or replays hands in how one is made.
 docs/user/publishing.md says what is in a publication and why.
 """
 
-from pybench.publication import archive
-from pybench.publication.artefact import Artefact, assemble, write_layout
-from pybench.publication.comparison import Replay, check_unpacked, compare
-from pybench.publication.documents import About
-from pybench.publication.fetching import Demands, Fetched, fetch, unpacked
-from pybench.publication.package import Package, Wishes, stage
-from pybench.publication.redaction import Rules
-from pybench.publication.reference import RegistryReference, parse, parse_registry
-from pybench.publication.registry import Registry
-from pybench.publication.transport import Access
-from pybench.publication.unpacking import Limits
+from pybench.publication.carry import archive
+from pybench.publication.carry.artefact import Artefact, assemble, write_layout
+from pybench.publication.carry.reference import RegistryReference, parse, parse_registry
+from pybench.publication.carry.registry import Registry
+from pybench.publication.carry.transport import Access
+from pybench.publication.pack.documents import About
+from pybench.publication.pack.package import Package, Wishes, stage
+from pybench.publication.pack.redaction import Rules
+from pybench.publication.verify.comparison import Replay, check_unpacked, compare
+from pybench.publication.verify.fetching import Demands, Fetched, fetch, unpacked
+from pybench.publication.verify.unpacking import Limits
 
 __all__ = [
     "About",

@@ -18,7 +18,7 @@ import pytest
 
 from pybench.cli import main
 from pybench.errors import EXIT_CORRUPT, EXIT_COVERAGE, EXIT_FAILED, EXIT_OK, EXIT_USAGE
-from pybench.publication import sums
+from pybench.publication.pack import sums
 from tests.publication.campaigns import HOST, USER, build_small
 from tests.publication.tampering import rewritten_zip
 

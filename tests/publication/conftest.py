@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pybench.publication import Artefact, Package, Wishes, archive, assemble, stage, write_layout
+from pybench.publication import Artefact, Package, Wishes, assemble, stage, write_layout
+from pybench.publication.carry import archive
 from tests.publication.campaigns import build_small, render_nothing
 from tests.support.registry import RunningRegistry, serve_registry
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import zstandard
 
-from pybench.publication import layers, sums
-from pybench.publication.artefact import ARTEFACT_TYPE, EMPTY, EMPTY_TYPE, MANIFEST_TYPE, REFERENCE, TITLE
+from pybench.publication.carry import layers
+from pybench.publication.carry.artefact import ARTEFACT_TYPE, EMPTY, EMPTY_TYPE, MANIFEST_TYPE, REFERENCE, TITLE
+from pybench.publication.pack import sums
 
 CAMPAIGN_LAYER = "campaign-001.tar.zst"
 

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pybench import storage
-from pybench.publication import sums
-from pybench.publication.package import Package
+from pybench.publication.pack import sums
+from pybench.publication.pack.package import Package
 
 _LEVEL = 6
 _CHUNK_BYTES = 1 << 20

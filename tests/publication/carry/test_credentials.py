@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pybench.errors import PybenchError
-from pybench.publication.credentials import Credentials, find
+from pybench.publication.carry.credentials import Credentials, find
 
 
 def _auth(login: str) -> dict[str, str]:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from pybench.publication import About, Wishes, stage, sums
-from pybench.publication.documents import BUILD_TYPE
+from pybench.publication import About, Wishes, stage
+from pybench.publication.pack import sums
+from pybench.publication.pack.documents import BUILD_TYPE
 from tests.publication.campaigns import ARTEFACT, HOST, IMAGE, WEIGHTS, build_small, render_nothing
 from tests.publication.conftest import COVERAGE, Published
 

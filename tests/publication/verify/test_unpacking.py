@@ -17,7 +17,8 @@ import pytest
 import zstandard
 
 from pybench.errors import CorruptError
-from pybench.publication import Access, Demands, Limits, fetch, parse, sums
+from pybench.publication import Access, Demands, Limits, fetch, parse
+from pybench.publication.pack import sums
 from tests.publication.conftest import Published
 from tests.publication.tampering import (
     CAMPAIGN_LAYER,

@@ -12,8 +12,8 @@ import pytest
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import UsageError
-from pybench.publication.contents import select
-from pybench.publication.redaction import Redactor, Rules, plan_redaction, remains
+from pybench.publication.pack.contents import select
+from pybench.publication.pack.redaction import Redactor, Rules, plan_redaction, remains
 from pybench.rundir import CampaignDirectory
 from pybench.storage import write_json
 from tests.publication.campaigns import FP32, HOST, SHORT_HOST, USER, build_small, environment

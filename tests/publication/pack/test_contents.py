@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pybench.errors import CorruptError, UsageError
-from pybench.publication.contents import select
+from pybench.publication.pack.contents import select
 from pybench.rundir import CampaignDirectory
 from tests.publication.campaigns import ARTEFACT, FP32, WEIGHTS, build_small
 

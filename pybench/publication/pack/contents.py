@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pybench import rundir, storage
 from pybench.errors import CorruptError, UsageError
-from pybench.publication import sums
+from pybench.publication.pack import sums
 from pybench.rundir import CampaignDirectory, RunDirectory
 
 _ATTEMPT = re.compile(r"runs/[0-9a-f]{64}/block-\d{3,}/attempt-\d{2,}/[^/]+")

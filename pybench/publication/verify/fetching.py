@@ -17,12 +17,12 @@ from pathlib import Path
 
 from pybench import rundir, storage
 from pybench.errors import CorruptError, PybenchError, UsageError
-from pybench.publication import signature, sums
-from pybench.publication.bundle import Bundle, open_bundle
-from pybench.publication.finished_runs import check_fetched
-from pybench.publication.reference import LayoutReference, Reference, RegistryReference, ZipReference
-from pybench.publication.transport import Access
-from pybench.publication.unpacking import Limits, Unpacking
+from pybench.publication.carry.reference import LayoutReference, Reference, RegistryReference, ZipReference
+from pybench.publication.carry.transport import Access
+from pybench.publication.pack import signature, sums
+from pybench.publication.pack.finished_runs import check_fetched
+from pybench.publication.verify.bundle import Bundle, open_bundle
+from pybench.publication.verify.unpacking import Limits, Unpacking
 
 
 @dataclass(frozen=True, slots=True)

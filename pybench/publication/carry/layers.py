@@ -2,7 +2,7 @@
 """A layer: files as a tar, compressed with zstd; the same bytes from the same files.
 
 The tar is plain USTAR: sorted names, one time, no owners, no extensions. So the reader
-(`pybench.publication.unpacking`) knows nothing else either, and what an attacker would need (links, devices, sparse
+(`verify.unpacking`) knows nothing else either, and what an attacker would need (links, devices, sparse
 files, long headers) it cannot even read. The zstd frame comes from the zstandard package, whose version the lock pins.
 """
 

@@ -12,8 +12,19 @@ from pathlib import Path
 import pytest
 
 from pybench.errors import CorruptError, PybenchError, UsageError
-from pybench.publication import Access, Demands, Fetched, Wishes, archive, assemble, fetch, parse, stage, sums
-from pybench.publication.artefact import write_layout
+from pybench.publication import (
+    Access,
+    Demands,
+    Fetched,
+    Wishes,
+    assemble,
+    fetch,
+    parse,
+    stage,
+)
+from pybench.publication.carry import archive
+from pybench.publication.carry.artefact import write_layout
+from pybench.publication.pack import sums
 from tests.publication.campaigns import build_small, render_nothing
 from tests.publication.conftest import COVERAGE, Published
 from tests.publication.tampering import forge, manifest_path, parts_of, rewritten_zip

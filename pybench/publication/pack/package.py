@@ -16,13 +16,13 @@ from typing import Any
 
 from pybench import rundir, storage
 from pybench.errors import PybenchError, UsageError
-from pybench.publication import crate, documents, sums
-from pybench.publication.contents import Selection, select
-from pybench.publication.documents import About, Circumstances
-from pybench.publication.facts import Facts, gather
-from pybench.publication.finished_runs import list_published
-from pybench.publication.redaction import Redactor, Remains, Rules, is_text, plan_redaction, remains
-from pybench.publication.signature import check_key, sign
+from pybench.publication.pack import crate, documents, sums
+from pybench.publication.pack.contents import Selection, select
+from pybench.publication.pack.documents import About, Circumstances
+from pybench.publication.pack.facts import Facts, gather
+from pybench.publication.pack.finished_runs import list_published
+from pybench.publication.pack.redaction import Redactor, Remains, Rules, is_text, plan_redaction, remains
+from pybench.publication.pack.signature import check_key, sign
 from pybench.rundir import CampaignDirectory, open_campaign
 
 

@@ -3,10 +3,10 @@
 
 Blobs that the registry has are not sent, so a push that broke goes on with the blob at which it did; a download goes on
 within the blob. The manifest comes last: nobody sees half an artefact. Nothing a registry says is believed: every blob
-and manifest is checked against its digest here. How requests are made is `pybench.publication.transport`.
+and manifest is checked against its digest here. How requests are made is `pybench.publication.carry.transport`.
 
 An upload is not continued within a blob, though the specification has a way: docker-registry drops an upload that broke
-(its state names the offset before), so blobs are kept small instead (`pybench.publication.artefact`).
+(its state names the offset before), so blobs are kept small instead (`pybench.publication.carry.artefact`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from typing import IO
 
 from pybench import storage
 from pybench.errors import CorruptError, PybenchError
-from pybench.publication.artefact import MANIFEST_TYPE, Artefact, Blob
-from pybench.publication.reference import RegistryReference
-from pybench.publication.sums import hash_bytes
-from pybench.publication.transport import (
+from pybench.publication.carry.artefact import MANIFEST_TYPE, Artefact, Blob
+from pybench.publication.carry.reference import RegistryReference
+from pybench.publication.carry.transport import (
     ACCEPTED,
     BAD_RANGE,
     CREATED,
@@ -37,6 +36,7 @@ from pybench.publication.transport import (
     shown,
     with_query,
 )  # fmt: skip
+from pybench.publication.pack.sums import hash_bytes
 from pybench.storage import sha256_of
 
 _LARGEST_MANIFEST_BYTES = 4 << 20  # what the specification asks registries to take

@@ -24,8 +24,8 @@ import urllib3
 from urllib3.util import parse_url
 
 from pybench.errors import CorruptError, PybenchError, UsageError
-from pybench.publication import credentials
-from pybench.publication.reference import RegistryReference
+from pybench.publication.carry import credentials
+from pybench.publication.carry.reference import RegistryReference
 
 CHUNK_BYTES = 1 << 20
 OK, CREATED, ACCEPTED, PARTIAL = 200, 201, 202, 206

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pybench import rundir
-from pybench.publication.documents import Circumstances
-from pybench.publication.facts import Facts, stamp
-from pybench.publication.sums import BILL, CAMPAIGN_FOLDERS, CRATE, DESCRIPTION, PROVENANCE, README
+from pybench.publication.pack.documents import Circumstances
+from pybench.publication.pack.facts import Facts, stamp
+from pybench.publication.pack.sums import BILL, CAMPAIGN_FOLDERS, CRATE, DESCRIPTION, PROVENANCE, README
 
 _CONTEXT = "https://w3id.org/ro/crate/1.1/context"
 _SPECIFICATION = "https://w3id.org/ro/crate/1.1"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pybench.errors import CorruptError
-from pybench.publication import sums
+from pybench.publication.pack import sums
 from tests.publication.conftest import Published
 
 ONE = "0" * 64

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from pybench.errors import CorruptError
-from pybench.publication import compare, sums
-from pybench.publication.comparison import Replay, check_unpacked
-from pybench.publication.versions import differences
+from pybench.publication import compare
+from pybench.publication.pack import sums
+from pybench.publication.pack.versions import differences
+from pybench.publication.verify.comparison import Replay, check_unpacked
 from tests.publication.conftest import Published
 
 

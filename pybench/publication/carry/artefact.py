@@ -27,8 +27,9 @@ from typing import Any
 
 from pybench import rundir, storage
 from pybench.errors import CorruptError, UsageError
-from pybench.publication import layers, sums
-from pybench.publication.package import Package
+from pybench.publication.carry import layers
+from pybench.publication.pack import sums
+from pybench.publication.pack.package import Package
 
 ARTEFACT_TYPE = "application/vnd.pybench.campaign.v1"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"

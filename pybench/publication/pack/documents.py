@@ -6,7 +6,7 @@
     provenance.intoto.json    in-toto Statement v1 with a SLSA provenance v1 predicate: from which plan, by what, when
     README.md                 what a referee does
 
-(ro-crate-metadata.json is `pybench.publication.crate`.) All are plain JSON by their specifications, without a library:
+(ro-crate-metadata.json is `crate`.) All are plain JSON by their specifications, without a library:
 they are written once, never read back but for publication.json, and judged by outside validators in the tests. The only
 time in them is that of the campaign, so the same campaign gives the same bytes.
 """
@@ -22,10 +22,18 @@ from urllib.parse import quote
 
 from pybench import __version__, rundir, storage
 from pybench.errors import CorruptError
-from pybench.publication import versions
-from pybench.publication.contents import ArtefactFile
-from pybench.publication.facts import Facts, stamp
-from pybench.publication.sums import BILL, CAMPAIGN_FILES, CAMPAIGN_FOLDERS, DESCRIPTION, PROVENANCE, README, digest_of
+from pybench.publication.pack import versions
+from pybench.publication.pack.contents import ArtefactFile
+from pybench.publication.pack.facts import Facts, stamp
+from pybench.publication.pack.sums import (
+    BILL,
+    CAMPAIGN_FILES,
+    CAMPAIGN_FOLDERS,
+    DESCRIPTION,
+    PROVENANCE,
+    README,
+    digest_of,
+)
 
 SCHEMA_VERSION = 1
 BUILD_TYPE = "urn:pybench:campaign:1"  # what `externalParameters` mean: docs/user/publishing.md

@@ -2,7 +2,7 @@
 """A publication as it came, before anything of it is believed: an OCI artefact or a zip, read the same way.
 
 `open_bundle` brings an artefact's blobs to this machine and checks each against the manifest, which is checked against
-the digest that was asked for. What is in them is for `pybench.publication.unpacking` to check, by the list of files.
+the digest that was asked for. What is in them is for `unpacking` to check, by the list of files.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Protocol
 
 from pybench import storage
 from pybench.errors import CorruptError, UsageError
-from pybench.publication import sums
-from pybench.publication.artefact import ARTEFACT_TYPE, LAYER_TITLE, LAYOUT, TITLE, find_in_index
-from pybench.publication.reference import LayoutReference, Reference, RegistryReference
-from pybench.publication.registry import Registry
-from pybench.publication.transport import Access
-from pybench.publication.unpacking import Limits, Unpacking, check_member, unpack_layer, unpack_zip
+from pybench.publication.carry.artefact import ARTEFACT_TYPE, LAYER_TITLE, LAYOUT, TITLE, find_in_index
+from pybench.publication.carry.reference import LayoutReference, Reference, RegistryReference
+from pybench.publication.carry.registry import Registry
+from pybench.publication.carry.transport import Access
+from pybench.publication.pack import sums
+from pybench.publication.verify.unpacking import Limits, Unpacking, check_member, unpack_layer, unpack_zip
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _LARGEST_DOCUMENT_BYTES = 256 << 20  # the list of a million files

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pybench.errors import UsageError
-from pybench.publication.reference import LayoutReference, RegistryReference, ZipReference, parse, parse_registry
+from pybench.publication.carry.reference import LayoutReference, RegistryReference, ZipReference, parse, parse_registry
 
 DIGEST = f"sha256:{'a' * 64}"
 

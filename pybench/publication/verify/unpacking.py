@@ -116,7 +116,7 @@ class Unpacking:
 
 
 def unpack_layer(path: Path, unpacking: Unpacking, where: str) -> None:
-    """Unpacks a file that `pybench.publication.layers` wrote."""
+    """Unpacks a file that `pybench.publication.carry.layers` wrote."""
     decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
     try:
         with open(path, "rb") as file, decompressor.stream_reader(file) as stream:

@@ -62,7 +62,7 @@ def _skopeo(*arguments: str) -> str:
 @pytest.fixture
 def quick_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trying again is tested, not waiting."""
-    monkeypatch.setattr("pybench.publication.transport._FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("pybench.publication.carry.transport._FIRST_PAUSE_S", 0.01)
 
 
 def test_what_is_pushed_comes_back_by_tag_and_by_digest(
@@ -208,7 +208,7 @@ def big(published: Published, tmp_path_factory: pytest.TempPathFactory) -> Artef
     folder = tmp_path_factory.mktemp("big")
     for name in ("staged", "blobs"):
         (folder / name).mkdir()
-    with patch("pybench.publication.artefact._LAYER_BYTES", 2_000_000):
+    with patch("pybench.publication.carry.artefact._LAYER_BYTES", 2_000_000):
         return assemble(stage(published.campaign, folder / "staged", Wishes(), COVERAGE, render), folder / "blobs")
 
 

@@ -14,7 +14,7 @@ from pybench import digests
 from pybench.digests import COMPLETE
 from pybench.errors import CorruptError
 from pybench.publication import Access, Demands, fetch, parse, stage
-from pybench.publication.package import Wishes
+from pybench.publication.pack.package import Wishes
 from pybench.rundir import CampaignDirectory
 from pybench.storage import write_text
 from tests.publication.campaigns import ARTEFACT, FP32, HOST, build_small, render_nothing

@@ -10,7 +10,7 @@ from typing import Any
 
 from pybench import rundir, storage
 from pybench.errors import CorruptError, UsageError
-from pybench.publication import sums, versions
+from pybench.publication.pack import sums, versions
 
 _NAMED_AT_ONCE = 10
 _SHOWN = 100  # signs of a line that differs
