@@ -19,11 +19,11 @@ from pybench.case import Case, case_to_json, contrasts
 from pybench.case.contrasts import Contrast
 from pybench.case.factors import FACTORS, is_built_in
 from pybench.catalogue.protocols import with_house
+from pybench.document import Node, read_document
 from pybench.errors import PlanError, Problem
 from pybench.plan.cases import CaseBuilder
 from pybench.plan.cells import MOST_CELLS, cells_of, defaults_of
 from pybench.plan.comparisons import check_contrasts, check_protocols, contrasts_of
-from pybench.plan.document import Node, read_document
 from pybench.plan.files import UserFile, UserFiles
 from pybench.plan.overrides import apply_overrides
 from pybench.plan.schema import plan_schema

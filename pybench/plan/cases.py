@@ -24,9 +24,9 @@ from pybench.catalogue.models import MODELS
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup, Workload
+from pybench.document import Node
 from pybench.errors import Problem
 from pybench.plan.cells import Cell, Path, Setting
-from pybench.plan.document import Node
 from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.own_models import misfit_of
 from pybench.plan.values import PSEUDO_FACTORS

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pybench.case.factors import FACTORS
+from pybench.document import Node
 from pybench.errors import Problem
-from pybench.plan.document import Node
 from pybench.plan.shape import Entry, Lists, PlanShape, Single
 from pybench.plan.values import Value
 

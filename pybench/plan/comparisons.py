@@ -13,8 +13,8 @@ from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.catalogue.workloads import ABOVE_IDLE
+from pybench.document import Node
 from pybench.errors import Problem, UsageError
-from pybench.plan.document import Node
 from pybench.plan.shape import CriteriaEntry, PlanShape
 
 _BASELINE_HINT = "such as `criteria: {baseline: {precision: fp32}}`"

@@ -17,9 +17,9 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.case.factors import FACTORS, Factor
+from pybench.document import core_scalar
 from pybench.errors import UsageError
 from pybench.plan.cases import applies
-from pybench.plan.document import core_scalar
 from pybench.plan.values import ValueProblem, check_value, nearest
 
 _TOKEN = re.compile(r"""\s*(?:(?P<sign>==|!=|<=|>=|=|<|>|,|\|)|(?P<quoted>"[^"]*"|'[^']*')|(?P<word>[^\s=!<>,|"']+))""")

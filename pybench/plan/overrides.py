@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pybench.document import Node, Place, parse_text
 from pybench.errors import PlanError, Problem
-from pybench.plan.document import Node, Place, parse_text
 from pybench.plan.values import nearest
 
 

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 from pybench.case.factors import FACTORS, Factor
 from pybench.catalogue.criteria import CRITERIA, threshold_problem
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
+from pybench.document import Node
 from pybench.errors import Problem
-from pybench.plan.document import Node
 from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, check_value, describe, nearest
 
 SCHEMA_VERSION = 1  # of plans; a case and a run directory have versions of their own

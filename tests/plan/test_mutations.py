@@ -15,9 +15,9 @@ from ruamel.yaml import YAML
 from pybench.case.factors import FACTORS
 from pybench.catalogue.criteria import CRITERIA
 from pybench.catalogue.workloads import WORKLOADS
+from pybench.document import parse_text
 from pybench.errors import PlanError, Problem
 from pybench.plan import expand, load_plan, resolve
-from pybench.plan.document import parse_text
 
 ROOT = Path(__file__).parents[2]
 SEEDS = [path.read_bytes() for path in (ROOT / "plans/tinylm.yaml", ROOT / "pybench/plan/starter.yaml")]

@@ -13,8 +13,8 @@ import pytest
 
 from pybench.case.factors import FACTORS
 from pybench.catalogue.criteria import CRITERIA
+from pybench.document import read_document
 from pybench.plan import Plan, plan_schema
-from pybench.plan.document import read_document
 from pybench.plan.schema import plan_schema_text
 
 ROOT = Path(__file__).parents[2]

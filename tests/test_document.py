@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from pybench.document import MAXIMUM_BYTES, Place, core_scalar, parse_text, read_document
 from pybench.errors import PlanError
-from pybench.plan.document import MAXIMUM_BYTES, Place, core_scalar, parse_text, read_document
 
 
 def plain(text: str) -> Any:
