@@ -96,11 +96,11 @@ def read_board_energy(
     file = directory.file(ENERGY)
     sensor, stored = content["sensor"], content["windows"]
     if not isinstance(sensor, dict) or not all(_is_number(sensor.get(name)) for name in _SENSOR_NUMBERS):
-        raise CorruptError(f"{file}: `sensor` has to be an object with the numbers {', '.join(_SENSOR_NUMBERS)}")
+        raise CorruptError(f"{file}: `sensor` must be an object with the numbers {', '.join(_SENSOR_NUMBERS)}")
     if sensor["response_s"] <= 0 or sensor["counter_tick_s"] <= 0:
-        raise CorruptError(f"{file}: response_s and counter_tick_s of `sensor` have to be above 0")
+        raise CorruptError(f"{file}: response_s and counter_tick_s of `sensor` must be above 0")
     if not isinstance(stored, list) or not stored or not all(isinstance(window, dict) for window in stored):
-        raise CorruptError(f"{file}: `windows` has to be a list of objects, with at least one")
+        raise CorruptError(f"{file}: `windows` must be a list of at least one object")
     parsed = tuple(_parse_window(window, f"{file}: window {number}") for number, window in enumerate(stored, start=1))
     return BoardEnergy(directory, sensor, parsed, _spans(directory, windows, environment))
 
@@ -117,7 +117,7 @@ def read_recording(directory: RunDirectory) -> PowerRecording:
 
 def _parse_window(stored: Mapping[str, Any], place: str) -> EnergyWindow:
     def refuse(name: str, wanted: str) -> CorruptError:
-        return CorruptError(f"{place}: {name} has to be {wanted}")
+        return CorruptError(f"{place}: {name} must be {wanted}")
 
     for name in _TEXTS:
         if not isinstance(stored.get(name), str):

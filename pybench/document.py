@@ -155,12 +155,12 @@ def _read(path: Path) -> bytes:
             source = file.read(MAXIMUM_BYTES + 1)
     except FileNotFoundError as error:
         near = sorted(str(other) for other in path.parent.glob("*.y*ml"))[:3] if path.parent.is_dir() else []
-        hint = f"there are {', '.join(near)}" if near else "`pybench init` writes a first plan"
+        hint = f"similar files: {', '.join(near)}" if near else "`pybench init` writes a first plan"
         raise refuse("no such file", hint) from error
     except (OSError, ValueError) as error:
         raise refuse(f"cannot be read: {getattr(error, 'strerror', None) or error}", "check the name") from error
     if len(source) > MAXIMUM_BYTES:
-        raise refuse(f"is larger than {MAXIMUM_BYTES} bytes", "is this a plan? A plan is a small YAML file")
+        raise refuse(f"is larger than {MAXIMUM_BYTES} bytes", "give the path of a plan, which is a small YAML file")
     if not source.strip():
         raise refuse("is empty", "`pybench init` writes a first plan")
     return source
@@ -201,7 +201,7 @@ def _syntax_problem(error: Exception, text: str, override: str | None) -> Proble
 
 def _syntax_hint(what: str, text: str, index: int, override: str | None) -> str | None:
     if index >= len(text.rstrip()) and override is None:
-        return "the file ends too early: is it truncated?"
+        return "the file ends too early: check that it is complete"
     if "mapping values are not allowed" in what:
         return "quote text that holds `: `, and check the indentation"
     return None
@@ -241,10 +241,10 @@ class _Composer:
             root = next(documents, None)
             if root is None:
                 place = Place(1, 1) if self._override is None else Place(None, None, self._override)
-                raise _Refused(place.problem("holds no value", "`pybench init` writes a first plan"))
+                raise _Refused(place.problem("contains no value", "`pybench init` writes a first plan"))
             second = next(documents, None)
             if second is not None:
-                raise _Refused(second.place.problem("a second document begins here", "keep one plan a file"))
+                raise _Refused(second.place.problem("a second document begins here", "write one plan in each file"))
         return root
 
     def _documents(self, events: Iterator[Any]) -> Iterator[Node]:
@@ -269,7 +269,7 @@ class _Composer:
             return node
         self._count(1, place)
         if event.tag is not None and str(event.tag) != "!":
-            self.problems.append(place.problem(f"tags such as {event.tag} are not read", "write the plain value"))
+            self.problems.append(place.problem(f"tags such as {event.tag} are not supported", "write the plain value"))
         if isinstance(event, yaml_events.MappingStartEvent):
             node = self._mapping(place, events, depth)
         elif isinstance(event, yaml_events.SequenceStartEvent):
@@ -283,7 +283,9 @@ class _Composer:
     def _count(self, values: int, place: Place) -> None:
         self._values += values
         if self._values > MAXIMUM_VALUES:
-            raise _Refused(place.problem(f"more than {MAXIMUM_VALUES} values", "aliases count with all they hold"))
+            raise _Refused(
+                place.problem(f"more than {MAXIMUM_VALUES} values", "each alias counts with all of its values")
+            )
 
     def _list(self, place: Place, events: Iterator[Any], depth: int) -> Node:
         items = []
@@ -326,7 +328,7 @@ class _Composer:
         nodes = list(value.items) if value.items is not None else [value]
         for node in nodes:
             if node.children is None:
-                self.problems.append(node.place.problem("`<<` merges mappings only"))
+                self.problems.append(node.place.problem("`<<` merges only mappings"))
         return [node for node in nodes if node.children is not None]
 
     def _scalar(self, event: Any, place: Place) -> Any:

@@ -83,7 +83,7 @@ def read_json(path: Path, hint: str | None = None) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise CorruptError(f"{path} cannot be read: {error}", hint=hint or _restore_hint(path)) from error
     if not isinstance(content, dict):
-        raise CorruptError(f"{path} holds {type(content).__name__}, not an object", hint=hint or _restore_hint(path))
+        raise CorruptError(f"{path} contains {type(content).__name__}, not an object", hint=hint or _restore_hint(path))
     return content
 
 

@@ -80,7 +80,7 @@ def test_all_duplicate_keys_are_named_with_both_places() -> None:
     ("text", "place", "part"),
     [
         ("a:\n\t- 1\n", "2:1", "tabs"),
-        ("a: [1,\n  2", "2:4", "truncated"),
+        ("a: [1,\n  2", "2:4", "check that it is complete"),
         ("a: 'text\n", "2:1", "it began on line 1"),
         ("a: b: c\n", "1:5", "quote text"),
         ("a: *nothing\n", "1:4", "names no anchor"),
@@ -106,7 +106,7 @@ def test_what_cannot_be_read_is_one_problem_at_its_place(text: str, place: str, 
         ("a: !mine 1", "tags"),
         ("1: 2", "a key has to be text"),
         ("? [a]\n: 2", "a key has to be text"),
-        ("<<: 3", "merges mappings"),
+        ("<<: 3", "merges only mappings"),
         ("a: " + "9" * 5000, "digits"),
     ],
 )

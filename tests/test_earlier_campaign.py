@@ -15,8 +15,11 @@ import pytest
 from pybench.rundir import CampaignDirectory
 from tests.support.earlier_campaign import INTERVALS, NUMBERS, read, run, said_of, unpack
 
-# Texts that were written better since: stored -> of now.
-REWRITTEN: dict[str, str] = {}
+# Words that were written better since: stored -> of now.
+REWRITTEN = {
+    "the interval holds the threshold": "the interval includes the threshold",
+    "Shapiro-Wilk refuses": "Shapiro-Wilk rejects",
+}
 # What is said otherwise on purpose: a part of the path -> why.
 CHANGED = {
     "/cpu_cores_ratio/": "processor time does not rest on the energy sensor, whose short windows excluded it",
@@ -37,14 +40,19 @@ def said(campaign: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def different(stored: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Path -> (stored, now) where they differ, but for `CHANGED`."""
     gone = "is not there"
-    expected = {
-        path: REWRITTEN.get(value, value) if isinstance(value, str) else value for path, value in stored.items()
-    }
     return {
         path: (value, now.get(path, gone))
-        for path, value in expected.items()
-        if now.get(path, gone) != value and not any(part in path for part in CHANGED)
+        for path, value in stored.items()
+        if now.get(path, gone) != rewritten(value) and not any(part in path for part in CHANGED)
     }
+
+
+def rewritten(value: Any) -> Any:
+    """A stored text in the words of now; any other value as it is."""
+    if isinstance(value, str):
+        for then, now in REWRITTEN.items():
+            value = value.replace(then, now)
+    return value
 
 
 def test_values_counts_validity_and_reasons_are_those_of_then(said: tuple[dict[str, Any], dict[str, Any]]) -> None:
@@ -63,7 +71,9 @@ def test_every_deliberate_change_is_one(said: tuple[dict[str, Any], dict[str, An
     stored = read(NUMBERS)
     for part in CHANGED:
         assert any(said[0].get(path) != value for path, value in stored.items() if part in path), part
-    assert set(REWRITTEN) <= {value for value in stored.values() if isinstance(value, str)}
+    texts = [str(value) for value in {**stored, **read(INTERVALS)["values"]}.values()]
+    for words in REWRITTEN:
+        assert any(words in text for text in texts), words
 
 
 def test_it_has_every_channel_of_a_gpu_and_invalid_energies(campaign: Path) -> None:

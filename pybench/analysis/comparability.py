@@ -73,8 +73,8 @@ class PairComparability:
         """What keeps the two sides, or some of their blocks, from being compared, in words."""
         named = "; ".join(one.text() for one in self.differences)
         if self.status is Comparability.NOT_COMPARABLE:
-            return f"{self.status.value}: both sides ran with different software in every block ({named})"
-        return f"{len(self.excluded)} of {len(self.blocks)} blocks are left out, because the two runs differ: {named}"
+            return f"{self.status.value}: the software of the two sides differs in every block ({named})"
+        return f"{len(self.excluded)} of {len(self.blocks)} blocks are excluded, because the two runs differ: {named}"
 
     def kept(self, values: Mapping[int, float]) -> dict[int, float]:
         """Block -> value, without the blocks that are left out."""
@@ -129,9 +129,9 @@ def describe_exclusions(found: Iterable[PairComparability]) -> str | None:
     blocks = sum(len(one.excluded) for one in broken)
     lost = sum(one.status is Comparability.NOT_COMPARABLE for one in broken)
     names = sorted({difference.name for one in broken for difference in one.differences})
-    none_left = f" {lost} of these comparisons have no pair left: they are not comparable." if lost else ""
+    none_left = f" {lost} of these comparisons are not comparable: no pair is left." if lost else ""
     return (
-        f"{blocks} pairs of runs in {len(broken)} comparisons are left out, because their two runs differ in "
+        f"{blocks} pairs of runs in {len(broken)} comparisons are excluded, because their two runs differ in "
         f"{', '.join(names)}.{none_left}"
     )
 
@@ -142,7 +142,7 @@ def describe_unstated(found: Iterable[PairComparability]) -> str | None:
     if not counts:
         return None
     named = ", ".join(f"{name} ({count} comparisons)" for name, count in sorted(counts.items()))
-    return f"only one side states {named}: whether the other side had the same is unknown."
+    return f"{named}: known for one side only, so a difference cannot be excluded."
 
 
 def differences_between(before: Dataset, after: Dataset) -> tuple[SoftwareDifference, ...]:

@@ -211,7 +211,7 @@ def _find(
         return _Found(estimate, _judge_difference(estimate, metric, limits.percentage_points), why)
     if metric.scale == "difference":
         estimate = estimate_difference(Sample.of(first), Sample.of(second))
-        return _Found(estimate, Change.NOT_COMPARED, "no tolerance is defined for it: shown, not judged")
+        return _Found(estimate, Change.NOT_COMPARED, "not judged, because this metric has no tolerance")
     if min(*first, *second) <= 0:
         return _Found(None, Change.NOT_COMPARED, "a value is not positive, so there is no ratio")
     ratio = estimate_difference(Sample.of(first).log(), Sample.of(second).log()).exp()
@@ -243,7 +243,7 @@ def _accuracy_difference(
         if effect is not None:
             return effect.estimate, None
     estimate = estimate_difference(Sample.of(values[0]), Sample.of(values[1]))
-    return estimate, "no images in common: the interval is over runs and misses the choice of images"
+    return estimate, "the two sides have no images in common: the interval is over runs only"
 
 
 def _judge_ratio(estimate: Estimate, metric: Metric, tolerance: float) -> Change:

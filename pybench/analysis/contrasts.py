@@ -166,7 +166,7 @@ def _compare_metric(
         return PairEffect(metric, None, None, declared, None, "a value is not positive, so there is no ratio")
     effect = compare_paired(first, second, metric.scale)
     if effect is None:
-        return PairEffect(metric, None, None, declared, None, "no block holds both sides")
+        return PairEffect(metric, None, None, declared, None, "no block has values of both sides")
     if metric.is_counted and effect.estimate.method in (EQUAL, SINGLE):
         effect = replace(effect, estimate=_exact(effect.estimate))
     return PairEffect(metric, effect, None, declared, None, None)

@@ -133,7 +133,7 @@ def compare_adaptively(first: Sample, second: Sample, normal: tuple[Normality, N
     """Welch where both samples may be normal, else Mann-Whitney; `why` names what decided."""
     if all(one.is_plausible for one in normal):
         shown = " and ".join(_p_text(one.p_value) for one in normal)
-        return compare_means(first, second, f"Shapiro-Wilk refuses neither sample (p {shown})")
+        return compare_means(first, second, f"Shapiro-Wilk rejects neither sample (p {shown})")
     against = [
         f"the {name}: {one.why_not}"
         for name, one in zip(("first", "second"), normal, strict=True)
@@ -155,10 +155,10 @@ def compare_ranks(first: Sample, second: Sample, why: str) -> PairTest:
     arrangement of six values has less than 0.1. There all arrangements are counted.
     """
     if min(first.n, second.n) < 2:
-        return PairTest(MANN_WHITNEY, f"{why}; one value is no sample", None, None, CLIFF, None)
+        return PairTest(MANN_WHITNEY, f"{why}; a sample has only one value", None, None, CLIFF, None)
     together = np.concatenate((first.values, second.values))
     if Sample(together).is_constant:
-        return PairTest(MANN_WHITNEY, f"{why}; the two samples are one value", None, None, CLIFF, 0.0)
+        return PairTest(MANN_WHITNEY, f"{why}; all values of both samples are equal", None, None, CLIFF, 0.0)
     is_tied = np.unique(together).size < together.size
     by_count = is_tied and math.comb(together.size, first.n) <= EXACT_MOST
     method = scipy.stats.PermutationMethod(n_resamples=EXACT_MOST) if by_count else "auto"

@@ -117,7 +117,7 @@ def judge_criterion(criterion: Criterion, finding: PairFinding) -> Judgement:
         return Judgement(criterion, finding.pair, estimate, Verdict.ACCEPTED, None)
     if not any(kept):
         return Judgement(criterion, finding.pair, estimate, Verdict.REJECTED, None)
-    return Judgement(criterion, finding.pair, estimate, Verdict.UNDECIDED, "the interval holds the threshold")
+    return Judgement(criterion, finding.pair, estimate, Verdict.UNDECIDED, "the interval includes the threshold")
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict | None:

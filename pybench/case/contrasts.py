@@ -50,9 +50,9 @@ class Contrast:
     name: str | None = None
 
     def title(self) -> str:
-        """Its name, or `against precision=fp32`."""
+        """Its name, or `baseline precision=fp32`."""
         values = ", ".join(f"{factor}={_written(value)}" for factor, value in self.baseline.items())
-        return self.name or f"against {values}"
+        return self.name or f"baseline {values}"
 
     def selects(self, case: Case) -> bool:
         """Whether `where` holds for a case."""

@@ -92,7 +92,7 @@ def runtime_factor(
 
 def board_setting(meaning: str, unit: str) -> Any:
     """A field of `Factors` that sets the board of a GPU."""
-    hint = f"in {unit}; `pybench doctor` says what the board takes, null leaves it alone"
+    hint = f"in {unit}; `pybench doctor` lists what the board accepts; null keeps the current value"
     facts: dict[str, Any] = {"idle": idle.NO_BOARD, "follows": ("device",), "hint": hint}
     return factor("integer", None, meaning, "board", minimum=1, absent="unchanged", **facts)
 

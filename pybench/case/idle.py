@@ -74,19 +74,19 @@ ALL_FP32 = Idle(
 )
 NO_IMAGES = Idle(
     lambda case: _judges_no_images(case) and _is_not_calibrated(case),
-    "in infer they are what int8 and fp8 ranges are found on",
+    "in infer, images are used only to find the ranges of int8 and fp8",
 )
-NOT_JUDGED = Idle(_judges_no_images, "infer judges no images; calibration_images limits those that ranges are found on")
+NOT_JUDGED = Idle(_judges_no_images, "infer measures no accuracy; calibration_images limits the images for calibration")
 NO_ARRIVALS = Idle(
     lambda case: case.arrivals == "closed",
-    "in a closed loop nothing arrives: an iteration begins when there is room for it",
+    "in a closed loop nothing arrives: the next iteration starts when there is room for it",
 )
-SYNTHETIC_IDS = Idle(_reads_no_text, "path none makes synthetic ids")
+SYNTHETIC_IDS = Idle(_reads_no_text, "path none uses synthetic ids")
 NOT_TOKENIZED = Idle(
-    lambda case: _reads_no_text(case) and not case.workload_row.draws_ids, "path none makes synthetic ids"
+    lambda case: _reads_no_text(case) and not case.workload_row.draws_ids, "path none uses synthetic ids"
 )
 FED_ANYHOW = Idle(
     lambda case: not _reads_no_text(case) or case.model_row is None or not case.model_row.takes_text,
-    "a path that reads text always feeds its model batch by batch",
+    "a path that reads text always feeds the model batch by batch",
 )
 NO_BOARD = Idle(_has_no_board, "it sets the board of a GPU, and this runs on none (noop does where device is a UUID)")

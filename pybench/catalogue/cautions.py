@@ -23,27 +23,27 @@ class CautionCode(Enum):
     NOT_STEADY = (
         "not_steady",
         "the timed iterations do not look steady (trend or level shift)",
-        "raise warmup_iterations, or look at iterations.csv for what shifted",
+        "raise `warmup_iterations`, or look for the shift in iterations.csv",
     )
     FEW_ITERATIONS = (
         "few_iterations",
-        "too few iterations for the percentile printed: p99 of fewer than 100 iterations is close to the maximum",
-        "raise iterations to at least 100 for p99",
+        "too few iterations for the printed percentile: p99 of fewer than 100 iterations is close to the maximum",
+        "raise `iterations` to at least 100 for p99",
     )
     OUTLIERS = (
         "outliers",
         "more than one iteration in a hundred took over three times the median",
-        "close other programs, or pin threads with `affinity`",
+        "close other programs, or pin the run to CPUs with `affinity`",
     )
     HOST_BOUND = (
         "host_bound",
-        "launching an iteration took the host nearly as long as the GPU's work: the GPU may have waited for it",
-        "enlarge the batch, or judge by latency rather than by throughput and energy",
+        "the host needed nearly as long to launch an iteration as the GPU to run it: the GPU may have waited",
+        "enlarge the batch, or compare latency instead of throughput and energy",
     )
     OVERLOADED = (
         "overloaded",
-        "iterations arrived faster than they could be served, so that latency grows with the length of the window",
-        "lower arrival_rate_per_s below what a closed loop's throughput shows",
+        "iterations arrived faster than the model ran them, so latency grows with the length of the window",
+        "set `arrival_rate_per_s` below the throughput of a run with `arrivals: closed`",
     )
     BUSY_MACHINE = (
         "busy_machine",
@@ -63,86 +63,86 @@ class CautionCode(Enum):
     FOREIGN_PROCESS = (
         "foreign_process",
         "another process used the same GPU during the window",
-        "reserve the GPU and run again: memory and energy of the other process are in these numbers",
+        "reserve the GPU and run again: these numbers include memory and energy of the other process",
     )
     GPU_MEMORY_SHARED = (
         "gpu_memory_shared",
-        "peak device memory counts what other processes held too",
+        "peak device memory includes memory of other processes",
         "reserve the GPU, or compare memory only between runs without this caution",
     )
     SENSOR_ASSUMED = (
         "sensor_assumed",
         "the delay and lag of this board's power sensor were assumed, not measured",
-        "run `pybench sensor` once on this machine; energies of short windows become more certain by it",
+        "run `pybench sensor` once on this machine: energies of short windows become more certain",
     )
     POWER_SAMPLES_LOST = (
         "power_samples_lost",
         "the driver dropped power samples before they were read",
-        "give the sampler CPU time: `affinity`, or fewer threads; look at power_drains.csv",
+        "give the sampler a free CPU (`affinity`, or fewer `threads`); power_drains.csv shows the gaps",
     )
     REALTIME_STEPPED = (
         "realtime_stepped",
-        "the realtime clock, by which the driver stamps power samples, was set during the window",
-        "let the clock be slewed instead (chrony without makestep) while campaigns run",
+        "the system clock was set during the window, and the driver stamps power samples by this clock",
+        "let the clock be slewed and not set while campaigns run (chrony without makestep)",
     )
     ENERGY_FROM_NVIDIA_SMI = (
         "energy_from_nvidia_smi",
-        "GPU power was polled from nvidia-smi, because NVML did not answer: no counter, no driver samples",
-        "make libnvidia-ml.so.1 loadable (PYBENCH_NVML_LIBRARY), or measure windows of many seconds",
+        "NVML was not available, so GPU power was polled from nvidia-smi, without energy counter and driver samples",
+        "set PYBENCH_NVML_LIBRARY to the path of libnvidia-ml.so.1, or measure windows of many seconds",
     )
     SETTING_NOT_HELD = (
         "setting_not_held",
-        "the board did not hold the power limit or clock that the case asks for",
-        "lock a clock that it holds under this load, or cap its power instead",
+        "the board did not keep the power limit or the clock of the case",
+        "lock a clock that the board can keep under this load, or limit its power instead",
     )
     SETTING_NOT_RESTORED = (
         "setting_not_restored",
         "a setting of the board could not be restored after a run, so the next run on it has that setting too",
-        "run the command in the detail as root, then look at the board with `nvidia-smi -q -d POWER,CLOCK`",
+        "run the command in the detail as root, then check the board with `nvidia-smi -q -d POWER,CLOCK`",
     )
     SETTINGS_LEFT_BEHIND = (
         "settings_left_behind",
         "a killed run had left this board with changed settings; they were put back before this run",
-        "treat other results of this board since that run as suspect, and measure them again",
+        "run again all cases that this board has measured since the killed run",
     )
     SETTINGS_OF_ANOTHER_RUN = (
         "settings_of_another_run",
-        "another run of pybench held this board with changed settings during this run",
+        "another run of pybench had changed the settings of this board during this run",
         "run one campaign at a time on a board",
     )
     MODEL_SPLIT = (
         "model_split",
-        "the provider that the case asks for did not take the whole model: parts of it ran elsewhere",
-        "read the label `partitions` of the run to see where; then choose another provider, or change those operators",
+        "the provider of the case did not run the whole model: parts ran on another provider",
+        "read the label `partitions` of the run, then choose another provider or change those operators",
     )
     UNTRAINED_WEIGHTS = (
         "untrained_weights",
-        "the model has seeded random weights: its speed is real, its outputs mean nothing",
-        "give a checkpoint to study accuracy",
+        "the model has random weights: its speed is real, but its outputs have no meaning",
+        "give a `checkpoint` if you measure accuracy",
     )
     OUTPUTS_LOST = (
         "outputs_lost",
-        "in this precision the model computes nothing: its outputs are NaN, infinite or as far from FP32's as zeros",
-        "keep the operators that overflow or vanish in FP32 (keep_fp32), use bf16, or calibrate on data",
+        "in this precision the outputs are useless: NaN, infinite, or as far from the FP32 outputs as zeros",
+        "keep operators that overflow or underflow in FP32 (`keep_fp32`), use bf16, or calibrate on data",
     )
     SMALL_CALIBRATION = (
         "small_calibration",
-        "the calibration set is small, or random because the model has no data",
+        "the calibration set is small, or random because the model has no data set",
         "calibrate with at least 100 images of the training data",
     )
     CALIBRATED_ON_EVALUATION = (
         "calibrated_on_evaluation",
-        "the int8 ranges were found on images that accuracy is judged on",
-        "put the images into two folders next to each other, `train` to calibrate and `val` to judge",
+        "the int8 ranges were found on the same images that measure accuracy",
+        "put the images into two folders next to each other: `train` for calibration, `val` for accuracy",
     )
     FEWER_CLASSES = (
         "fewer_classes",
-        "the images have fewer classes than the model has outputs: the n-th class counts as output n",
-        "name all classes in the order of the outputs in `classes.txt` beside the class folders (docs/user/plans.md)",
+        "the images have fewer classes than the model has outputs, so class n was compared with output n",
+        "name all classes in the order of the outputs in `classes.txt` next to the class folders (docs/user/plans.md)",
     )
     CORPUS_WRAPPED = (
         "corpus_wrapped",
-        "the corpus was shorter than the measurement and was read again: a tokenizer's cache is warm by then",
+        "the corpus was too short and was read again, with the cache of the tokenizer already warm",
         "give a larger corpus",
     )
 

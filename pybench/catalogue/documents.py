@@ -63,9 +63,9 @@ def _metric(metric: Metric) -> str:
     facts = {
         "Unit": metric.unit if metric.unit != "1" else "none",
         "Better": metric.better if metric.better != "none" else "not judged",
-        "Rests on": metric.rests_on or "nothing but the run",
+        "Rests on": metric.rests_on or "only precision",
         "Compared by": metric.scale,
-        "Mean": "none: it is only ever an interval" if metric.is_interval else metric.mean,
+        "Mean": "none: the metric is an interval" if metric.is_interval else metric.mean,
     }
     if metric.is_counted:
         facts["Exact"] = "counted, so equal values have no interval"

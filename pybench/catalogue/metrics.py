@@ -110,8 +110,8 @@ _ROWS = (
         group="time",
         unit="ms",
         better="lower",
-        label="p50 latency alone",
-        meaning="median time of one graph replay with no other in flight, from its launch until the host sees its end",
+        label="p50 latency at depth 1",
+        meaning="median time of one graph replay, from launch to its end on the host, with no other replay in flight",
         rests_on="timing",
     ),
     Metric(
@@ -119,8 +119,8 @@ _ROWS = (
         group="time",
         unit="ms",
         better="lower",
-        label="p99 latency alone",
-        meaning="99th percentile of graph replays with no other in flight, from the launch until the host sees the end",
+        label="p99 latency at depth 1",
+        meaning="99th percentile of times of one graph replay with no other replay in flight",
         rests_on="timing",
     ),
     Metric(

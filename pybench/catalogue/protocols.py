@@ -18,31 +18,29 @@ PAIRED_BLOCKS = "paired-blocks"
 
 _REPETITIONS = (
     "The repetition (a process) is taken as an independent draw. Repetitions of one campaign share a board, an engine "
-    "and a day: what varies between boards, builds and days is not in any p value here."
+    "and a day. Variation between boards, builds and days is in none of these p values."
 )
 _NOT_PAIRED = (
-    "The samples are paired (every block holds one run of each case) and the tests take them as independent: drift "
-    "common to a block counts as noise, and they find less than the paired ratios beside them do."
+    "The samples are paired, because every block has one run of each case. The tests take them as independent. Drift "
+    "common to a block counts as noise, so these tests find less than the paired ratios do."
 )
 _POOLED = "Blocks are pooled: a trend over the campaign widens the samples."
-_TREND = (
-    "A trend over the campaign can make a sample look unlike a normal distribution that is normal around the trend."
-)
+_TREND = "A trend over the campaign can make Shapiro-Wilk reject a sample that is normal around the trend."
 _SHORT_INTERVALS = (
-    "BCa intervals are too short with few repetitions: nominal 95 % intervals of normal samples hold the truth in 85 % "
-    "of cases at 5 repetitions, 91 % at 10, 93 % at 20. Below 5 there is none."
+    "BCa intervals are too short with few repetitions. Nominal 95 % intervals of normal samples contain the true value "
+    "in 85 % of cases at 5 repetitions, 91 % at 10, 93 % at 20. Below 5 repetitions there is no interval."
 )
 _TWO_STEPS = (
-    "The test is chosen by a test on the same data. Shapiro-Wilk has little power with few repetitions and refuses "
-    "trifles with many, and the level of the two steps together is not the nominal one."
+    "The test is chosen by a test on the same data, so the level of the two steps together is not the nominal level. "
+    "Shapiro-Wilk has little power with few repetitions, and rejects small deviations with many."
 )
 _HYPOTHESES = (
-    "Welch's test is about means, Mann-Whitney's about the chance that a run of one case exceeds a run of the other: "
-    "two pairs of one table can answer two questions."
+    "Welch's test compares means. Mann-Whitney's test compares ranks: the chance that a run of one case exceeds a run "
+    "of the other. Two pairs of one table can therefore answer two questions."
 )
 _POINT_RULE = (
-    "`advantageous` is decided by point estimates, without their intervals; the verdicts of the paired ratios stand "
-    "beside it and say where the intervals leave it open."
+    "`advantageous` is decided by point estimates, without their intervals. The verdicts of the paired ratios, in the "
+    "column `By intervals`, use the intervals."
 )
 _RAW = "The papers read p values one by one; p (Holm) covers every pair that the protocol tests in this campaign."
 
@@ -93,7 +91,7 @@ PROTOCOLS: dict[str, Protocol] = {protocol.name: protocol for protocol in _LIST}
 def protocol_named(name: str) -> Protocol:
     """Raises UsageError for a name that this version does not know."""
     if name not in PROTOCOLS:
-        raise UsageError(f"unknown protocol {name!r}", hint=f"there is {', '.join(PROTOCOLS)}")
+        raise UsageError(f"unknown protocol {name!r}", hint=f"use one of {', '.join(PROTOCOLS)}")
     return PROTOCOLS[name]
 
 

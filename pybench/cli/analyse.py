@@ -29,8 +29,10 @@ def analyse(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
         print("\n".join([title, *(f"  {one.plain}" for one in sentences)]) + "\n")
     sections = protocol_sections(analysis)
     for section in sections:
-        print("\n".join([f"By {section.name}", *(f"  {one.plain}" for one in section.sentences)]) + "\n")
-    print("\n".join(["How sure it is", *(f"  {one.plain}" for one in findings.doubts)]) + "\n")
+        print(
+            "\n".join([f"Results by protocol {section.name}", *(f"  {one.plain}" for one in section.sentences)]) + "\n"
+        )
+    print("\n".join(["Reliability", *(f"  {one.plain}" for one in findings.doubts)]) + "\n")
     tables = [*workload_tables(analysis, "runs"), *contrast_tables(analysis)]
     tables += [table for section in sections for table in section.tables]
     print_tables(

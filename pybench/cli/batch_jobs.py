@@ -35,7 +35,8 @@ def print_queue(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:
     left = open_attempts(campaign, plan)
     if left:
         print(
-            f"begun by jobs and not ended: {counted(len(left), 'run')}; `pybench settle` closes those whose job is over"
+            f"started by jobs and not finished: {counted(len(left), 'run')}; "
+            "`pybench settle` closes the runs of jobs that have ended"
         )
 
 

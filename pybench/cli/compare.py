@@ -15,16 +15,16 @@ from pybench.errors import RegressionError, UnknownNameError, UsageError
 
 def compare(
     before: Annotated[Path, typer.Argument(metavar="A", help="The campaign to compare with.")],
-    after: Annotated[Path, typer.Argument(metavar="B", help="The campaign that may have got worse.")],
-    tolerance: Annotated[float, typer.Option(min=0.0, help="How much worse a ratio may be.")] = 0.05,
+    after: Annotated[Path, typer.Argument(metavar="B", help="The campaign to judge.")],
+    tolerance: Annotated[float, typer.Option(min=0.0, help="Tolerated change of a ratio: 0.02 is 2 %.")] = 0.05,
     tolerance_pp: Annotated[
-        float, typer.Option("--tolerance-pp", min=0.0, help="Percentage points that an accuracy may fall.")
+        float, typer.Option("--tolerance-pp", min=0.0, help="Tolerated loss of accuracy, in percentage points.")
     ] = 1.0,
     metric: Annotated[
         Optional[list[str]], typer.Option("--metric", metavar="NAME", help="Only this metric; may be repeated.")
     ] = None,
     across_boards: Annotated[
-        bool, typer.Option("--across-boards", help="Compare runs on GPUs of different models, too.")
+        bool, typer.Option("--across-boards", help="Also compare runs on different GPU models.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -56,17 +56,17 @@ def compare(
         print_tables(comparison_tables(comparison))
     if not comparison.changes:
         raise UsageError(
-            f"{before} and {after} share no case with a number on both sides: nothing was compared",
-            hint="a case is the same only with every factor equal, iterations too; `pybench status DIR` lists cases",
+            f"{before} and {after} have no case with a number on both sides, so nothing was compared",
+            hint="cases are the same only if all factors are equal, `iterations` too; `pybench status DIR` lists cases",
         )
     if all(change.change is Change.NOT_COMPARABLE for change in comparison.changes):
         raise UsageError(
             f"{before} and {after} are not comparable: {comparison.changes[0].why}",
-            hint="--across-boards compares runs on GPUs of different models, too",
+            hint="add --across-boards to compare runs on different GPU models",
         )
     if comparison.regressions:
         first = comparison.regressions[0]
         raise RegressionError(
             f"{len(comparison.regressions)} regressions, such as {first.metric.name} of {first.case.title()}",
-            hint="compare environment.json of both sides before blaming the code",
+            hint="compare environment.json of both sides: a change of hardware or software can be the cause",
         )

@@ -80,7 +80,7 @@ def print_preview(found: Preview) -> None:
         print(f"to make  {recipe.title()}")
     codes = Counter(reason[0] for reason in found.unsupported.values() if reason)
     runnable = counted(len(found.cases) - codes.total(), "case")
-    basis = f"{found.guess.measured} of {runnable} from their own runs, the rest nominal: within a factor of three"
+    basis = f"{found.guess.measured} of {runnable} from their own runs, the rest assumed: within a factor of three"
     print(
         f"{counted(len(found.cases), 'case')} in {counted(found.blocks, 'block')}: {counted(found.runs, 'run')} "
         f"({found.done} done), {counted(len(found.missing), 'artefact')} to make, into {found.directory}"

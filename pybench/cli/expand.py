@@ -24,7 +24,10 @@ def expand(
     loaded = load_plan(plan, tuple(overrides or ()))
     cases = [case for case in cases_of(loaded) if accepts(case)]
     if not cases:
-        raise UsageError(f"--filter {select}: no case fits", hint=f"the plan has {len(loaded.cases)}; try without")
+        raise UsageError(
+            f"--filter {select}: no case matches",
+            hint=f"`pybench expand` without --filter lists all {len(loaded.cases)} cases",
+        )
     if as_json:
         print_json({"name": loaded.name, "cases": [{**case_to_json(case), "title": case.title()} for case in cases]})
         return

@@ -21,17 +21,21 @@ def fetch(
         str, typer.Argument(metavar="REF", help="HOST/NAME:TAG or HOST/NAME@sha256:..., an OCI layout, or a zip.")
     ],
     out: Annotated[
-        Optional[Path], typer.Option("--out", "-o", metavar="DIR", help="Where to [default: results/<name>].")
+        Optional[Path], typer.Option("--out", "-o", metavar="DIR", help="Folder to write to [default: results/<name>].")
     ] = None,
     expect: Annotated[
         Optional[str],
-        typer.Option("--expect", metavar="SHA256", help="The digest that its contents have to have."),
+        typer.Option(
+            "--expect", metavar="SHA256", help="Required sha256 of the contents, as `pybench publish` printed."
+        ),
     ] = None,
     key: Annotated[
         Optional[Path],
-        typer.Option("--key", metavar="FILE", help="SSH public keys; one of them signed it."),
+        typer.Option("--key", metavar="FILE", help="File of SSH public keys; one of them must have signed."),
     ] = None,
-    max_gb: Annotated[float, typer.Option("--max-gb", metavar="GB", min=0.001, help="What it may unpack to.")] = 20.0,
+    max_gb: Annotated[
+        float, typer.Option("--max-gb", metavar="GB", min=0.001, help="Largest size after unpacking, in GB.")
+    ] = 20.0,
     plain_http: PlainHttpOption = None,
     timeout: RegistryTimeoutOption = 60.0,
     as_json: JsonOption = False,
@@ -57,7 +61,9 @@ def fetch(
 def _digest(text: str | None) -> str | None:
     plain = (text or "").removeprefix("sha256:")
     if text is not None and (len(plain) != 64 or set(plain) - set("0123456789abcdef")):
-        raise UsageError(f"--expect {text} is no sha256", hint="64 hexadecimal digits, as `pybench publish` prints")
+        raise UsageError(
+            f"--expect {text} is not a sha256", hint="give 64 hexadecimal digits, as printed by `pybench publish`"
+        )
     return plain or None
 
 

@@ -30,7 +30,9 @@ def init(
         with open(target, "x", encoding="utf-8") as file:
             file.write(text.replace("PLAN", str(target)).replace("NAME", name))
     except FileExistsError as error:
-        raise UsageError(f"{target} exists, and init never overwrites", hint="give another name") from error
+        raise UsageError(
+            f"{target} exists, and `pybench init` does not overwrite files", hint="give another name"
+        ) from error
     except OSError as error:
         raise UsageError(
             f"cannot write {target}: {error.strerror}", hint="give a name in a folder that exists"

@@ -27,7 +27,7 @@ def logs(
     campaign = rundir.open_campaign(directory)
     found = submissions(campaign)
     if not found:
-        raise UsageError(f"{directory} has no submission", hint="`pybench submit` makes one")
+        raise UsageError(f"{directory} has no submission", hint="`pybench submit` creates one")
     if shard is None:
         for path in sorted((found[-1].folder / LOGS).iterdir()):
             print(f"{path}  {path.stat().st_size} bytes")

@@ -11,7 +11,7 @@ import typer
 DEFAULT_TIMEOUT_S = 3600.0
 PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file.")]
 PlanOrDirectory = Annotated[
-    Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file; or a campaign's directory.")
+    Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file, or a campaign's directory.")
 ]
 DirectoryArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The campaign's directory.")]
 OutOption = Annotated[
@@ -25,13 +25,16 @@ FilterOption = Annotated[
     Optional[str],
     typer.Option("--filter", "-k", metavar="EXPR", help="Only these cases, as in `precision=int8,batch>=8`."),
 ]
-RepetitionsOption = Annotated[Optional[int], typer.Option(min=1, help="Instead of the plan's own number.")]
-TimeoutOption = Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one run may take.")]
+RepetitionsOption = Annotated[Optional[int], typer.Option(min=1, help="Number of repetitions, instead of the plan's.")]
+TimeoutOption = Annotated[float, typer.Option(min=0.001, metavar="S", help="Longest time of one run, in seconds.")]
 RetryFailedOption = Annotated[
     bool, typer.Option("--retry-failed", help="Also repeat runs that crashed, timed out or failed to build.")
 ]
 NoSensorOption = Annotated[
-    bool, typer.Option("--no-sensor", help="Measure no GPU's power sensor first; assume one where none is stored.")
+    bool,
+    typer.Option(
+        "--no-sensor", help="Do not measure the GPU's power sensor first; assume a profile where none is stored."
+    ),
 ]
 ContainerOption = Annotated[
     Optional[str],
@@ -46,14 +49,14 @@ EngineOption = Annotated[
     typer.Option(
         envvar="PYBENCH_ENGINE",
         metavar="NAME",
-        help="podman, docker, apptainer or singularity [default: the first here that can run the image].",
+        help="podman, docker, apptainer or singularity [default: the first one installed that can run the image].",
     ),
 ]
 PlainHttpOption = Annotated[
     Optional[bool],
-    typer.Option("--plain-http/--https", help="Without TLS or with it [default: without only on this machine]."),
+    typer.Option("--plain-http/--https", help="Use HTTP or HTTPS [default: HTTP only on this machine]."),
 ]
 RegistryTimeoutOption = Annotated[
-    float, typer.Option(min=0.1, metavar="S", help="Seconds that a registry may keep silent.")
+    float, typer.Option(min=0.1, metavar="S", help="Seconds to wait for an answer of the registry.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

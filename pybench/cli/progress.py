@@ -68,7 +68,7 @@ class Progress:
         self._pending -= 1
 
     def stopping(self) -> None:
-        self._line("finishing the run at hand, then stopping; once more stops it now")
+        self._line("stopping after the current run; interrupt again to stop it now")
 
     def close(self) -> None:
         """Leaves the terminal on a fresh line."""

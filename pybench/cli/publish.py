@@ -28,25 +28,35 @@ def publish(
     to: Annotated[Optional[str], typer.Option("--to", metavar="REF", help="Push to a registry: HOST/NAME:TAG.")] = None,
     archive: Annotated[
         Optional[Path],
-        typer.Option("--archive", metavar="FILE.zip", help="Write a zip, for archives like Zenodo."),
+        typer.Option("--archive", metavar="FILE.zip", help="Write a zip file, for archives such as Zenodo."),
     ] = None,
-    oci: Annotated[Optional[Path], typer.Option("--oci", metavar="DIR", help="Add to an OCI layout.")] = None,
+    oci: Annotated[
+        Optional[Path], typer.Option("--oci", metavar="DIR", help="Add the publication to an OCI layout.")
+    ] = None,
     sign: Annotated[Optional[Path], typer.Option("--sign", metavar="KEY", help="Sign with an SSH key.")] = None,
-    title: Annotated[Optional[str], typer.Option(metavar="TEXT", help="Its title [default: the plan's name].")] = None,
-    license_name: Annotated[
-        Optional[str], typer.Option("--license", metavar="SPDX", help="Such as CC-BY-4.0, or an https:// address.")
+    title: Annotated[
+        Optional[str], typer.Option(metavar="TEXT", help="Title of the publication [default: the plan's name].")
     ] = None,
-    author: Annotated[Optional[list[str]], typer.Option("--author", metavar="NAME", help="May be repeated.")] = None,
+    license_name: Annotated[
+        Optional[str],
+        typer.Option("--license", metavar="SPDX", help="Licence, such as CC-BY-4.0 or an https:// address."),
+    ] = None,
+    author: Annotated[
+        Optional[list[str]],
+        typer.Option("--author", metavar="NAME", help="Author of the publication; may be repeated."),
+    ] = None,
     with_artefacts: Annotated[
         bool, typer.Option("--with-artefacts", help="Publish weights, ONNX files and engines, too.")
     ] = False,
     incomplete: Annotated[
-        bool, typer.Option("--incomplete", help="Publish although runs are missing; it will say so.")
+        bool, typer.Option("--incomplete", help="Publish although runs are missing; the publication is marked.")
     ] = False,
     keep_host_names: Annotated[bool, typer.Option("--keep-host-names", help="Do not replace host names.")] = False,
-    keep_paths: Annotated[bool, typer.Option("--keep-paths", help="Do not replace paths of users.")] = False,
+    keep_paths: Annotated[
+        bool, typer.Option("--keep-paths", help="Do not replace paths that contain user names.")
+    ] = False,
     redact: Annotated[
-        Optional[list[str]], typer.Option("--redact", metavar="WORD", help="Replace this, too; may be repeated.")
+        Optional[list[str]], typer.Option("--redact", metavar="WORD", help="Also replace this word; may be repeated.")
     ] = None,
     plain_http: PlainHttpOption = None,
     timeout: RegistryTimeoutOption = 60.0,
@@ -61,7 +71,9 @@ def publish(
     from pybench.publication import About, Access, Rules, Wishes, parse_registry, unpacked
 
     if not (to or archive or oci or dry_run):
-        raise UsageError("publish where?", hint="--to HOST/NAME:TAG, --archive FILE.zip, --oci DIR; or --dry-run")
+        raise UsageError(
+            "no destination given", hint="give --to HOST/NAME:TAG, --archive FILE.zip, --oci DIR or --dry-run"
+        )
     reference = parse_registry(to, needs_tag=True) if to else None
     wishes = Wishes(
         About(title, license_name, tuple(author or ())),
@@ -92,8 +104,8 @@ def _coverage(directory: Path, *, allow_gaps: bool) -> dict[str, Any]:
     if not coverage.is_full and not allow_gaps:
         states = ", ".join(f"{count} {state}" for state, count in coverage.states.items())
         raise CoverageError(
-            f"{coverage.planned - coverage.covered} of {coverage.planned} planned runs have no answer ({states})",
-            hint="run the plan again, or publish it with --incomplete, which labels it",
+            f"{coverage.planned - coverage.covered} of {coverage.planned} planned runs are not covered ({states})",
+            hint="run the plan again, or publish with --incomplete, which marks the publication",
         )
     return coverage.as_json()
 
@@ -144,15 +156,15 @@ def _tell_author(package: Package) -> None:
     left_out = package.selection.artefacts_left_out
     if left_out:
         total = sum(one.bytes for one in left_out)
-        say(f"left out: {len(left_out)} files of artefacts, {total / 1e6:.1f} MB; --with-artefacts publishes them")
+        say(f"not published: {len(left_out)} files of artefacts, {total / 1e6:.1f} MB; --with-artefacts includes them")
     for name in package.selection.foreign[:_MOST_SHOWN]:
-        say(f"left out, as pybench did not write it: {name}")
+        say(f"not published, because pybench did not write it: {name}")
     if len(package.selection.foreign) > _MOST_SHOWN:
-        say(f"left out, too: {len(package.selection.foreign) - _MOST_SHOWN} more such files")
+        say(f"also not published: {len(package.selection.foreign) - _MOST_SHOWN} more such files")
     for found in package.remains[:_MOST_SHOWN]:
-        say(f"look at this before you publish: {found.kind}, {found.text!r} in {found.name} ({found.times} times)")
+        say(f"check before you publish: {found.kind}, {found.text!r} in {found.name} ({found.times} times)")
     if len(package.remains) > _MOST_SHOWN:
-        say(f"look at these, too: {len(package.remains) - _MOST_SHOWN} more that look personal")
+        say(f"check also: {len(package.remains) - _MOST_SHOWN} more that look personal")
 
 
 def _print_published(done: dict[str, Any]) -> None:

@@ -23,10 +23,10 @@ _MOST_SHOWN = 10
 
 def replay(
     publication: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A published zip, or the folder that `pybench fetch` made.")
+        Path, typer.Argument(metavar="DIR", help="A published zip, or the folder that `pybench fetch` wrote.")
     ],
     out: Annotated[
-        Optional[Path], typer.Option("--out", "-o", metavar="DIR", help="Keep the report that is made here.")
+        Optional[Path], typer.Option("--out", "-o", metavar="DIR", help="Keep the new report in this folder.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -48,7 +48,7 @@ def replay(
     if as_json:
         print_json(result.as_json())
     elif not result.differences:
-        print(f"equal: {result.files} files of the report, byte for byte")
+        print(f"equal: all {result.files} files of the report are identical")
     if result.differences:
         raise _not_equal(result)
 
@@ -58,9 +58,9 @@ def _not_equal(result: Replay) -> PybenchError:
     rest = len(result.differences) - _MOST_SHOWN
     lines += [f"and {rest} more"] if rest > 0 else []
     cause = (
-        "it was made with other versions, which is the likely cause: " + "; ".join(result.causes)
+        "other versions made the published report, which is the likely cause: " + "; ".join(result.causes)
         if result.causes
-        else "every version is the one that made it: the processor or a build of a package differs, or pybench is wrong"
+        else "all versions are equal, so the processor or the build of a package differs, or pybench has a defect"
     )
     return PybenchError(
         "\n  ".join([f"{len(result.differences)} of {result.files} files of the report differ", *lines]), hint=cause

@@ -41,21 +41,22 @@ _MaxFailures = Annotated[Optional[int], typer.Option(min=1, metavar="N", help="S
 
 _Rerun = Annotated[
     Optional[list[str]],
-    typer.Option("--rerun", metavar="CASE", help="Do every run of this case (an id's beginning) once more."),
+    typer.Option("--rerun", metavar="CASE", help="Repeat every run of this case (beginning of its id)."),
 ]
 
 
-_Shard = Annotated[str, typer.Option(metavar="I/N", help="Only every N-th block, beginning with the I-th.")]
+_Shard = Annotated[str, typer.Option(metavar="I/N", help="Only every N-th block, starting with block I.")]
 
 
 _WholeBlocks = Annotated[
     bool,
-    typer.Option("--whole-blocks", help="Do a block that another machine began, and did not end, from its beginning."),
+    typer.Option("--whole-blocks", help="Repeat a whole block that another machine started and did not finish."),
 ]
 
 
 _ArtefactsOnly = Annotated[
-    bool, typer.Option("--artefacts-only", help="Make what the selected cases need, such as engines; start no run.")
+    bool,
+    typer.Option("--artefacts-only", help="Make the artefacts of the selected cases, such as engines; start no run."),
 ]
 
 
@@ -146,7 +147,10 @@ def _make_artefacts(
         print(f"{made} in {campaign.path}")
         selected = [case for case in plan.cases if options.selected is None or case.id in options.selected]
         if left := sum(machine.unsupported(case) is not None for case in selected):
-            print(f"{counted(left, 'case')} cannot run on this machine, and got none: --dry-run says why")
+            print(
+                f"no artefact was made for {counted(left, 'case')} that cannot run on this machine: "
+                "--dry-run lists the reasons"
+            )
     if stopped_by is not None:
         return EXIT_CHECKPOINTED if stopped_by == signal.SIGUSR1 else EXIT_INTERRUPTED
     return EXIT_OK if set(counts) <= {"ok"} else EXIT_FAILED
@@ -156,8 +160,8 @@ def _shard(plan: ResolvedPlan, text: str) -> runner.Shard:
     shard = runner.parse_shard(text)
     if not any(shard.takes(block) for block in range(1, plan.repetitions + 1)):
         raise UsageError(
-            f"--shard {text}: has no block, as the plan has {plan.repetitions} (one a repetition)",
-            hint=f"take at most {plan.repetitions} shards",
+            f"--shard {text}: has no block: the plan has {plan.repetitions} blocks, one for each repetition",
+            hint=f"use at most {plan.repetitions} shards",
         )
     return shard
 
@@ -165,7 +169,7 @@ def _shard(plan: ResolvedPlan, text: str) -> runner.Shard:
 def _case_id(plan: ResolvedPlan, prefix: str) -> str:
     fitting = [case.id for case in plan.cases if case.id.startswith(prefix)]
     if len(fitting) != 1:
-        what = "fits no case" if not fitting else f"fits {len(fitting)} cases"
+        what = "matches no case" if not fitting else f"matches {len(fitting)} cases"
         raise UsageError(
             f"--rerun {prefix} {what} of the plan", hint="`pybench expand PLAN` lists cases with their ids"
         )
@@ -178,9 +182,9 @@ def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bo
         return
     print(f"{counts_text(result.outcomes)} of {counted(result.outcomes.total(), 'run')} in {campaign.path}")
     for name, count in sorted(result.invalid.items()):
-        print(f"required but not valid: {name} in {counted(count, 'run')}")
+        print(f"required by the plan but not valid: {name} in {counted(count, 'run')}")
     if result.busy:
-        print(f"being done by another runner: {counted(result.busy, 'run')}")
+        print(f"in progress in another process: {counted(result.busy, 'run')}")
     if result.too_many_failures:
         print("stopped after --max-failures failures")
     if result.interrupted:

@@ -24,9 +24,7 @@ METHODS = (
     "counter-interpolated",
 )
 FEWEST_LOADS = 6
-Device = Annotated[
-    Optional[str], typer.Option(metavar="UUID|INDEX", help="Which GPU, by UUID or NVML's number [default: all].")
-]
+Device = Annotated[Optional[str], typer.Option(metavar="UUID|INDEX", help="GPU, by UUID or NVML index [default: all].")]
 
 
 def register(app: typer.Typer) -> None:
@@ -50,11 +48,14 @@ def _bare(context: typer.Context) -> None:
 def measure(
     device: Device = None,
     loads: Annotated[
-        int, typer.Option(min=FEWEST_LOADS, help="How often the load is switched on: fewer is quicker, and less sure.")
+        int,
+        typer.Option(
+            min=FEWEST_LOADS, help="Number of times the load is switched on; fewer is faster and less precise."
+        ),
     ] = SHORT_LOADS,
-    force: Annotated[bool, typer.Option("--force", help="Also when other processes hold the GPU.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Measure although other processes use the GPU.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Say what would be measured; start nothing.")
+        bool, typer.Option("--dry-run", "-n", help="Show what would be measured; start nothing.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -109,7 +110,7 @@ def _stored_of(device: str | None) -> list[profiles.Profile]:
 
 def _unmeasured(board: Board) -> PybenchError:
     others = profiles.of_other_drivers(board.uuid, board.driver)
-    but = f"; under driver {', '.join(others)} it was, which does not count" if others else ""
+    but = f"; profiles of other drivers ({', '.join(others)}) do not count" if others else ""
     return PybenchError(
         f"the sensor of {board.uuid} was not measured under driver {board.driver}{but}", hint="run `pybench sensor`"
     )
@@ -128,7 +129,7 @@ def list_profiles(as_json: JsonOption = False) -> None:
         if isinstance(profile, InputError):
             print(f"unreadable  {profile.message}")
         else:
-            doubts = f", {len(profile['reasons'])} doubts" if profile.get("reasons") else ""
+            doubts = f", {len(profile['reasons'])} warnings" if profile.get("reasons") else ""
             print(f"{profile['uuid']}  {profile['name']}, driver {profile['driver']}, {profile['measured_at']}{doubts}")
 
 
@@ -137,7 +138,7 @@ def integrate(
     windows: Annotated[Path, typer.Option(help="A CSV file with start_us and end_us, on the trace's clock.")],
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = METHODS[0],
     profile: Annotated[
-        Path | None, typer.Option(help="A sensor profile; without one, the sensor is judged from the trace itself.")
+        Path | None, typer.Option(help="A sensor profile [default: estimate the sensor from the trace].")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -152,7 +153,7 @@ def integrate(
     for number, window in enumerate(answer["windows"], 1):
         print(_line(number, window))
     origin = answer["sensor"]["origin"]
-    print(f"\n± is 95 %: twice the standard uncertainty. ! marks what must not be used. Sensor: {origin}. {method}.")
+    print(f"\n±: 95 % interval, twice the standard uncertainty. !: not valid. Sensor: {origin}. {method}.")
 
 
 def _line(number: int, window: dict[str, Any]) -> str:

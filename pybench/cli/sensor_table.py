@@ -8,20 +8,20 @@ from typing import Any
 
 # (name in the profile, unit as shown, factor, meaning)
 ROWS = (
-    ("sample_period_s", "ms", 1e3, "driver's samples: time between two"),
-    ("sample_delay_s", "ms", 1e3, "driver's samples: how late they are"),
+    ("sample_period_s", "ms", 1e3, "driver's samples: time between two samples"),
+    ("sample_delay_s", "ms", 1e3, "driver's samples: delay"),
     ("response_s", "ms", 1e3, "driver's samples: time constant of their first-order lag"),
-    ("stamp_jitter_s", "ms", 1e3, "driver's samples: how much older than its stamp one can be (rms)"),
+    ("stamp_jitter_s", "ms", 1e3, "driver's samples: age at the time stamp (rms)"),
     ("sample_noise_w", "W", 1.0, "driver's samples: noise at constant load"),
-    ("sample_gain_ratio", "", 1.0, "driver's samples: their energy over the counter's"),
+    ("sample_gain_ratio", "", 1.0, "driver's samples: energy relative to the counter"),
     ("counter_tick_s", "ms", 1e3, "energy counter: time between two steps"),
-    ("counter_tick_jitter_s", "ms", 1e3, "energy counter: how far steps lie off their grid"),
-    ("counter_delay_s", "ms", 1e3, "energy counter: how late its energy is at a step"),
-    ("counter_call_s", "ms", 1e3, "energy counter: length of one call (median)"),
+    ("counter_tick_jitter_s", "ms", 1e3, "energy counter: deviation of steps from a regular grid"),
+    ("counter_delay_s", "ms", 1e3, "energy counter: delay of the energy at a step"),
+    ("counter_call_s", "ms", 1e3, "energy counter: duration of one call (median)"),
     ("instant_period_s", "ms", 1e3, "instant power (field 186): time between two refreshes"),
-    ("instant_delay_s", "ms", 1e3, "instant power (field 186): how late it is at a refresh"),
+    ("instant_delay_s", "ms", 1e3, "instant power (field 186): delay at a refresh"),
     ("average_period_s", "ms", 1e3, "average power (field 185): time between two refreshes"),
-    ("average_window_s", "ms", 1e3, "average power (field 185): what it averages over"),
+    ("average_window_s", "ms", 1e3, "average power (field 185): length of the average"),
 )
 
 

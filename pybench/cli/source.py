@@ -30,8 +30,8 @@ def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, r
     if CampaignDirectory(path).plan_resolved.is_file():
         if changes or out:
             raise UsageError(
-                f"{path} is a campaign's directory: its plan is what it is",
-                hint="give the plan itself to change it (--set, --repetitions) or to run it elsewhere (--out)",
+                f"{path} is an existing campaign, and --set, --repetitions and --out cannot be combined with it",
+                hint="give the plan file to change it (--set, --repetitions) or to run it in another folder (--out)",
             )
         campaign = CampaignDirectory(path)
         return Source(campaign, rundir.read_resolved_plan(campaign), None)
@@ -56,14 +56,14 @@ def selected_cases(plan: ResolvedPlan, expression: str | None) -> frozenset[str]
     accepts = parse_filter(expression)
     selected = frozenset(case.id for case in plan.cases if accepts(case))
     if not selected:
-        raise UsageError(f"--filter {expression}: no case fits", hint="`pybench expand PLAN` lists the cases")
+        raise UsageError(f"--filter {expression}: no case matches", hint="`pybench expand PLAN` lists the cases")
     return selected
 
 
 def _name_changes(added: Sequence[Case], orphaned: Sequence[Case]) -> None:
     for what, cases in (
-        ("the plan now also asks for", added),
-        ("no longer in the plan, kept but not counted:", orphaned),
+        ("added to the plan:", added),
+        ("removed from the plan, kept on disk but not counted:", orphaned),
     ):
         for case in cases:
             say(f"{what} {case.id[:12]} {case.title()}")

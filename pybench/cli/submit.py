@@ -32,13 +32,19 @@ if TYPE_CHECKING:
     from pybench.cluster.site import KubernetesSite, SlurmSite
 
 
-_Site = Annotated[Optional[Path], typer.Option("--site", metavar="SITE.toml", help="How jobs are asked for here.")]
+_Site = Annotated[
+    Optional[Path],
+    typer.Option("--site", metavar="SITE.toml", help="Site file: how jobs are submitted on this cluster."),
+]
 
 
 _Shards = Annotated[
     Optional[int],
     typer.Option(
-        "--shards", min=1, metavar="N", help="Cut the blocks into N jobs [default: as before, else one each]."
+        "--shards",
+        min=1,
+        metavar="N",
+        help="Divide the blocks among N jobs [default: as before, or one job for each block].",
     ),
 ]
 
@@ -52,7 +58,7 @@ def _print_example(kind: str | None) -> None:
     from pybench.cluster.site import KINDS, example_site
 
     if kind not in KINDS:
-        raise UsageError(f"--example-site {kind}: no such kind", hint=f"one of {', '.join(KINDS)}")
+        raise UsageError(f"--example-site {kind}: unknown kind", hint=f"one of {', '.join(KINDS)}")
     print(example_site(kind), end="")
     raise typer.Exit
 
@@ -70,7 +76,7 @@ _ExampleSite = Annotated[
 
 
 def submit(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan; or a campaign's directory, to continue it.")],
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, or a campaign's directory to continue.")],
     site: _Site = None,
     out: OutOption = None,
     shards: _Shards = None,
@@ -190,7 +196,7 @@ def _write_for_slurm(request: _Request, site: SlurmSite) -> None:
         submission.write_scripts(work.folder, scripts, request.site_text)
     _print_written(request, wanted, count, [work.folder / script.name for script in scripts])
     if scripts and not request.as_json:
-        say("submit them in this order, each with --dependency=afterany:JOB on those before it")
+        say("submit them in this order, each with --dependency=afterany:JOB for the jobs before it")
 
 
 def _write_for_kubernetes(request: _Request, site: KubernetesSite) -> None:
@@ -230,4 +236,4 @@ def _extent(wanted: Sequence[int], count: int) -> str:
 
 
 def _left_to(busy: set[int]) -> str:
-    return f"; {counted(len(busy), 'shard')} left to earlier jobs in the queue" if busy else ""
+    return f"; {counted(len(busy), 'shard')} already in the queue" if busy else ""

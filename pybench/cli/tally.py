@@ -23,4 +23,4 @@ def tally_json(result: runner.Tally) -> Mapping[str, Any]:
 def name_uncounted(runs: int, repetitions: int) -> None:
     if runs:
         beyond = f"blocks beyond {repetitions}, the number of repetitions"
-        say(f"kept but not counted: {counted(runs, 'run')} in {beyond}")
+        say(f"kept on disk but not counted: {counted(runs, 'run')} in {beyond}")

@@ -41,7 +41,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         print(f"  {name}: {', '.join(values)}")
     for contrast in loaded.contrasts:
         bounds = ", ".join(f"{criterion.name} {criterion.threshold:g}" for criterion in contrast.accept)
-        print(f"  compared {contrast.title()}" + (f": {bounds}" if bounds else ""))
+        print(f"  comparison: {contrast.title()}" + (f"; {bounds}" if bounds else ""))
     for value, file in loaded.files.items():
         print(f"  file {value}: sha256 {file.sha256[:SHORT_ID]} of its {file.covers}, {file.bytes} bytes")
 

@@ -191,7 +191,7 @@ def _text(path: Path) -> str:
     except (OSError, ValueError) as error:
         raise refuse(f"cannot be read: {getattr(error, 'strerror', None) or error}", first) from error
     if len(source) > MAXIMUM_BYTES:
-        raise refuse(f"is larger than {MAXIMUM_BYTES} bytes", "is this a site file?")
+        raise refuse(f"is larger than {MAXIMUM_BYTES} bytes", "check that this is a site file")
     try:
         return source.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -216,15 +216,15 @@ def _clashes(site: SlurmSite, content: TomlText) -> list[Problem]:
 
     job, found = site.job, []
     if job.gres and job.gpus:
-        found.append(problem("gpus", "`gres` and `gpus` ask for the same", "keep the one that your site documents"))
+        found.append(problem("gpus", "`gres` and `gpus` both request GPUs", "keep the option that your site documents"))
     if not job.exclusive and job.mem is None:
         hint = "without it a site may give each task a whole node's memory, and tasks wait for each other"
         found.append(problem("exclusive", "`mem` is missing, which a job that is not exclusive needs", hint))
     if site.scratch.stage_image and site.image is None:
-        found.append(problem("stage_image", "`stage_image` has no image to copy", "give [image] too", "scratch"))
+        found.append(problem("stage_image", "`stage_image` has no image to copy", "add an [image] table", "scratch"))
     if job.checkpoint_s >= seconds(job.time):
         what = f"`checkpoint_s`: {job.checkpoint_s} s before its end, a job of {job.time} has not begun"
-        found.append(problem("checkpoint_s", what, "give the longest run and a minute to spare, and more `time`"))
+        found.append(problem("checkpoint_s", what, "set it to the longest run plus one minute, and raise `time`"))
     return found
 
 
@@ -251,7 +251,7 @@ def _nearest(location: tuple[str | int, ...], model: type[BaseModel]) -> str:
     if close:
         return f"did you mean `{close[0]}`?"
     tables = [table for table in model.model_fields if given in _names((table,), model)]
-    return f"it belongs into [{tables[0]}]" if tables else f"valid here: {', '.join(names)}"
+    return f"write it in [{tables[0]}]" if tables else f"valid keys here: {', '.join(names)}"
 
 
 def _names(location: tuple[str | int, ...], model: type[BaseModel]) -> list[str]:

@@ -64,7 +64,7 @@ def submit(script: Path, after: Sequence[str] = ()) -> str:
     if ended.returncode or match is None:
         raise ClusterError(
             f"sbatch refused {script.name}: {_said(ended)}",
-            hint="change the site file as it says, and submit again: nothing of this submission is left in the queue",
+            hint="correct the site file and submit again: no job of this submission is in the queue",
         )
     return match[1]
 
@@ -95,7 +95,9 @@ def queue(jobs: Iterable[str]) -> dict[str, JobState]:
         fields = ",".join(f"{name}:{width}" for name, width in _FIELDS.items())
         ended = _ask(["squeue", "--noheader", "--array", "--states=all", f"--jobs={number}", f"--Format={fields}"])
         if ended.returncode and "Invalid job id" not in ended.stderr:
-            raise ClusterError(f"squeue does not answer: {_said(ended)}", hint="is the cluster's controller up?")
+            raise ClusterError(
+                f"squeue does not answer: {_said(ended)}", hint="check that the cluster's controller is running"
+            )
         found |= {state.id: state for state in map(_queued, ended.stdout.splitlines())}
     return found
 
@@ -142,9 +144,13 @@ def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
             env=_environment(os.environ),
         )
     except FileNotFoundError as error:
-        raise ClusterError(f"{command[0]} is not on PATH", hint="ask on a login node of the cluster") from error
+        raise ClusterError(
+            f"{command[0]} is not on PATH", hint="run the command on a login node of the cluster"
+        ) from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClusterError(f"{command[0]} does not answer: {error}", hint="is the cluster's controller up?") from error
+        raise ClusterError(
+            f"{command[0]} does not answer: {error}", hint="check that the cluster's controller is running"
+        ) from error
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -80,7 +80,7 @@ def shard_count(plan: ResolvedPlan, asked: int | None, former: Sequence[Submissi
             return plan.repetitions
         raise UsageError(
             f"--shards {count}: the plan has {plan.repetitions} blocks (one a repetition), and a block stays whole",
-            hint=f"take at most {plan.repetitions}",
+            hint=f"use at most {plan.repetitions}",
         )
     return count
 
@@ -126,11 +126,13 @@ def check_image(image: Image) -> None:
     try:
         found = storage.sha256_of(Path(image.path))
     except OSError as error:
-        raise InputError(f"the image {image.path} cannot be read: {error.strerror}", hint="see [image] path") from error
+        raise InputError(
+            f"the image {image.path} cannot be read: {error.strerror}", hint="correct `path` in [image]"
+        ) from error
     if found != image.sha256:
         raise InputError(
             f"the image {image.path} has sha256 {found}, the site file says {image.sha256}",
-            hint="is it another version, or a copy that was cut off?",
+            hint="use the image with that digest, or correct `sha256` in [image]",
         )
 
 
@@ -207,7 +209,9 @@ def locked(campaign: CampaignDirectory) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise UsageError(f"another `pybench submit` is at work in {campaign.path}", hint="wait for it") from error
+            raise UsageError(
+                f"another `pybench submit` is running in {campaign.path}", hint="wait until it has ended"
+            ) from error
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
                 raise storage.storage_error(error, path) from error

@@ -341,7 +341,7 @@ def _read_finished(
         more = [f"and {rest} more"] if rest > 0 else []
         raise CorruptError(
             "\n".join([*broken[:_NAMED_AT_ONCE], *more]),
-            hint="restore these files and remove what was added; or remove the runs' folders and run the plan again",
+            hint="restore these files and remove added files; or remove the folders of these runs and run again",
         )
     return runs, artefacts
 
@@ -383,15 +383,15 @@ def _check_run(run: _Run) -> None:
     if stored != _key(run):
         raise CorruptError(f"{place}: run.json is of case {str(stored[0])[:12]}, block {stored[1]}")
     if not isinstance(run.run["valid"], dict) or not isinstance(run.summary["metrics"], dict):
-        raise CorruptError(f"{place}: `valid` and `metrics` have to be objects")
+        raise CorruptError(f"{place}: `valid` and `metrics` must be objects")
     cautions = run.run.get("cautions", [])
     if not isinstance(cautions, list) or not all(isinstance(caution, dict) for caution in cautions):
-        raise CorruptError(f"{place}: `cautions` has to be a list of objects")
+        raise CorruptError(f"{place}: `cautions` must be a list of objects")
     if not isinstance(run.summary["labels"], dict):
-        raise CorruptError(f"{place}: `labels` has to be an object")
+        raise CorruptError(f"{place}: `labels` must be an object")
     windows = run.summary["windows"]
     if not isinstance(windows, dict) or not all(isinstance(window, dict) for window in windows.values()):
-        raise CorruptError(f"{place}: `windows` has to be an object of objects")
+        raise CorruptError(f"{place}: `windows` must be an object of objects")
     for name, metric in run.summary["metrics"].items():
         if not isinstance(metric, dict) or not _is_number_or_none(metric.get("value")):
             raise CorruptError(f"{place}: metric {name} is malformed in summary.json")
@@ -419,7 +419,7 @@ def _check_rows(file: Path, rows: int) -> None:
     except OSError as error:
         raise CorruptError(f"{file} cannot be read: {error.strerror}") from error
     if found != rows:
-        raise CorruptError(f"{file} holds {max(found, 0)} whole rows, its summary.json counts {rows}")
+        raise CorruptError(f"{file} has {max(found, 0)} complete rows, but summary.json counts {rows}")
 
 
 def _is_number_or_none(value: object) -> bool:

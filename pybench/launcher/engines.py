@@ -160,7 +160,7 @@ class Podman(_OciEngine):
         if not self._is_held(reference):
             raise PybenchError(
                 f"podman took in {image.location} as {pulled.stdout.strip()}, not as {reference}",
-                hint="its content is not what its manifest says",
+                hint="the content of the image does not match its manifest",
             )
         return reference
 
@@ -220,7 +220,7 @@ class Docker(_OciEngine):
         self._load(image)
         held = next((name for name in names if self._is_held(name)), None)
         if held is None:
-            raise PybenchError(f"docker loaded {image.location}, but knows it under another digest", hint=_USE_SKOPEO)
+            raise PybenchError(f"docker loaded {image.location}, but lists another digest", hint=_USE_SKOPEO)
         return held
 
     def _load(self, image: Image) -> None:
@@ -298,7 +298,8 @@ def choose_engine(image: Image, asked: str | None) -> Engine:
     if found is None:
         names = ", ".join(engine.name for engine in engines)
         raise UsageError(
-            f"nothing here can run {_WORDS[image.kind]}: none of {names} is installed", hint=_INSTALL[engines[0].name]
+            f"this machine cannot run {_WORDS[image.kind]}: none of {names} is installed",
+            hint=_INSTALL[engines[0].name],
         )
     return found
 
@@ -307,7 +308,7 @@ def _named(name: str) -> Engine:
     if name == "singularity":
         return Apptainer("singularity")
     if name not in ENGINES:
-        raise UsageError(f"--engine {name}: no such engine", hint=f"one of {', '.join(ENGINES)}, singularity")
+        raise UsageError(f"--engine {name}: unknown engine", hint=f"one of {', '.join(ENGINES)}, singularity")
     return ENGINES[name]()
 
 
@@ -353,7 +354,7 @@ def _hint(message: str, engine: str) -> str:
     if "no space left" in low or "disk quota" in low:
         return f"free some space where {engine} keeps its images, then run the same command again"
     if "permission denied" in low or "cannot connect" in low:
-        return f"may you use {engine} here? `{engine} info` says more"
+        return f"check that you may use {engine}: `{engine} info` shows details"
     if any(word in low for word in ("connection refused", "timeout", "no such host", "i/o", "dial tcp")):
         return "does the registry answer? fetch the image beforehand, and give its file"
-    return f"`{engine} info` says whether it works here"
+    return f"check {engine} with `{engine} info`"

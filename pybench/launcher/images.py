@@ -64,7 +64,9 @@ def look_into(given: str) -> Image:
             hint="give an OCI archive or layout, a SIF, or HOST/NAME@sha256:... (`make container` makes the first two)",
         )
     if asked is not None and asked != image.digest:
-        raise UsageError(f"{name} is {image.digest}, not {asked}", hint="it is another image, or another build of it")
+        raise UsageError(
+            f"{name} is {image.digest}, not {asked}", hint="use the image with this digest, or give its own digest"
+        )
     return image
 
 
@@ -92,7 +94,7 @@ class _Store:
             _refuse(self.where, f"it lacks {name}")
         content = self.read(name)
         if f"sha256:{hashlib.sha256(content).hexdigest()}" != digest:
-            _refuse(self.where, f"{name} is not what its name says")
+            _refuse(self.where, f"the content of {name} does not match the digest in its name")
         found: dict[str, Any] = json.loads(content)
         return found
 
@@ -157,7 +159,7 @@ def _manifest_for_this_machine(store: _Store, index: Mapping[str, Any]) -> Mappi
         if all(entry.get("platform", wanted).get(key) == value for key, value in wanted.items())
     ]
     if len(fitting) != 1:
-        _refuse(store.where, f"it holds {len(fitting)} images for linux/{wanted['architecture']}")
+        _refuse(store.where, f"it contains {len(fitting)} images for linux/{wanted['architecture']}")
     if fitting[0].get("mediaType") == _INDEX_TYPE:
         return _manifest_for_this_machine(store, store.blob(fitting[0]))
     chosen: Mapping[str, Any] = fitting[0]
@@ -199,6 +201,6 @@ def _readable(path: Path) -> Iterator[None]:
 
 def _refuse(path: Path, why: str, cause: Exception | None = None) -> NoReturn:
     raise InputError(
-        f"{path} is no whole image: {why}",
+        f"{path} is not a complete image: {why}",
         hint="an OCI archive or layout, or a SIF, is wanted: build or fetch it again",
     ) from cause

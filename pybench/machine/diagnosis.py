@@ -80,7 +80,7 @@ def _gpu_tensorrt(facts: Facts) -> Finding:
     if fact.get("devices"):
         shown = (f"{gpu['name']} {gpu['uuid']}, compute capability {gpu['capability']}" for gpu in fact["devices"])
         return Finding("engines on a GPU", "yes", "; ".join(shown))
-    why = fact.get("why", "the CUDA driver knows no GPU")
+    why = fact.get("why", "the CUDA driver finds no GPU")
     hint = _DRIVER if facts["cuda_python"]["available"] else PACKAGES["cuda_python"].install
     return Finding("engines on a GPU", "no", f"{why}; cells of tensorrt will be `unsupported`", hint)
 
@@ -90,7 +90,7 @@ def _gpu_energy(facts: Facts) -> Finding:
     if fact["available"] and fact["devices"]:
         return _measured_boards([device["uuid"] for device in fact["devices"]], fact["driver"])
     return Finding(
-        "GPU energy", "no", fact.get("why", "NVML knows no GPU"), "needs an NVIDIA driver (libnvidia-ml.so.1)"
+        "GPU energy", "no", fact.get("why", "NVML finds no GPU"), "needs an NVIDIA driver (libnvidia-ml.so.1)"
     )
 
 

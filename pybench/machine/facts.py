@@ -35,12 +35,12 @@ def ask(names: Sequence[str], launcher: Launcher = HERE) -> Facts:
     if (version := report.get("pybench")) != __version__:
         raise PybenchError(
             f"the worker is of pybench {version or 'without a version'}, this is {__version__}",
-            hint="use the image of this version, or install the version that the image holds",
+            hint="use the image of this version, or install the version that the image contains",
         )
     facts: Facts = report["facts"]
     if not facts.get("machine", {"available": True})["available"]:
         raise PybenchError(
-            f"pybench is not whole on this machine: {facts['machine']['why']}",
+            f"the installation of pybench on this machine is incomplete: {facts['machine']['why']}",
             hint="run `make`, or install pybench again",
         )
     return facts

@@ -53,7 +53,7 @@ def find(uuid: str, driver: str | None) -> Profile | None:
     profile = read(path)
     if (profile.get("uuid"), profile.get("driver")) != (uuid, driver):
         raise InputError(
-            f"{path}: it is the profile of {profile.get('uuid')} under {profile.get('driver')}", hint=_AGAIN
+            f"{path}: this is the profile of {profile.get('uuid')} under {profile.get('driver')}", hint=_AGAIN
         )
     return profile
 

@@ -36,7 +36,7 @@ def boards(launcher: Launcher = HERE) -> list[Board]:
     """The GPUs of this machine in NVML's order. Raises UnsupportedError (`no_gpu`) where there is none."""
     fact = ask(("gpu",), launcher)["gpu"]
     if not fact["available"] or not fact["devices"]:
-        why = fact.get("why") or fact.get("reason") or "NVML knows no GPU"
+        why = fact.get("why") or fact.get("reason") or "NVML finds no GPU"
         raise UnsupportedError(
             f"there is no GPU whose sensor could be measured: {why}",
             code="no_gpu",

@@ -89,7 +89,7 @@ def _provider(case: Case, facts: Facts) -> Reason | None:
     kind = quantised_type(case.precision)
     if backend is not None and backend.symmetric_ranges and kind is not None and scheme_of(case) != "symmetric":
         return "ranges_not_symmetric", (
-            f"{backend.called} takes symmetric ranges only, and those of {quantiser_of(case).name} are not; "
+            f"{backend.called} accepts only symmetric ranges, but {quantiser_of(case).name} makes others; "
             f"use quantiser: {' or '.join(quantisers_to(kind))}"
         )
     return None
@@ -154,7 +154,7 @@ def _settings(case: Case, facts: Facts) -> Reason | None:
     board: dict[str, Any] | None = next((each for each in fact.get("devices", []) if each["uuid"] == uuid), None)
     if board is None:
         known = ", ".join(each["uuid"] for each in fact.get("devices", [])) or fact.get("why") or "none"
-        return "no_such_board", f"NVML knows no board {uuid} here (it knows: {known})"
+        return "no_such_board", f"NVML finds no board {uuid} here (it finds: {known})"
     if wanted and not fact["may_set"]:
         return "no_permission", (
             f"setting {', '.join(wanted)} needs root (CAP_SYS_ADMIN), which this process has not: run pybench as root, "

@@ -55,7 +55,7 @@ def read_leftover(uuid: str) -> Record | None:
         record = guardian.read_record(record_path(uuid))
     except ValueError as error:
         raise PybenchError(
-            f"{error}: what the board {uuid} was set to before is not known",
+            f"{error}: the earlier settings of the board {uuid} are unknown",
             hint="check it with `nvidia-smi -q -d POWER,CLOCK`, set it right, and remove the file",
         ) from error
     if record is not None and record["boot_id"] != boot_id():
@@ -129,7 +129,7 @@ class BoardClaim:
                 holder = _holder(self.uuid)
                 raise UsageError(
                     f"the board {self.uuid} is held by another run{holder}, which sets its power limit or clocks",
-                    hint="let that one end: only one run at a time can set a board",
+                    hint="wait until that run has ended: only one run at a time can set a board",
                 )
             time.sleep(LOCK_POLL_S)
 
@@ -177,7 +177,7 @@ def _open_lock(path: Path) -> int:
             f"cannot write {path}: {error.strerror}", hint=f"{FOLDER_VARIABLE} names another folder"
         ) from error
     raise UnsupportedError(
-        f"no permission to write {path.parent}", code="no_permission", hint="run as root: NVML asks for that as well"
+        f"no permission to write {path.parent}", code="no_permission", hint="run as root, which NVML requires as well"
     )
 
 

@@ -119,7 +119,7 @@ class BoardSettings:
             )
         board = guardian.find_board(nvml, self._uuid)
         if board is None:
-            raise UnsupportedError(f"{asked}: NVML knows no board {self._uuid}", code="no_such_board")
+            raise UnsupportedError(f"{asked}: NVML finds no board {self._uuid}", code="no_such_board")
         return nvml, board
 
     def _refuse_impossible(self) -> None:
@@ -199,7 +199,7 @@ class BoardSettings:
         if kept_w != value:
             raise PybenchError(
                 f"{WORDS[name]} of {value} {UNITS[name]}: the board {self._uuid} reads back {kept_w} {UNITS[name]}",
-                hint="ask for what it keeps",
+                hint="use a value that the board keeps",
             )
 
     def _refused(self, name: str, code: int) -> PybenchError:

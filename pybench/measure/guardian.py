@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     nvml = _load(native_object).open_nvml(library)
     board = find_board(nvml, uuid)
     if board is None:
-        _say(f"no board {uuid}: {nvml.reason or 'NVML does not know it'}")
+        _say(f"no board {uuid}: {nvml.reason or 'NVML does not find it'}")
         return 1
     watched = [0, *_watch(int(worker))]
     _say("ready")
@@ -130,7 +130,7 @@ def read_record(path: Path) -> Record | None:
     except FileNotFoundError:
         return None
     if not isinstance(record, dict) or record.get("schema_version") != SCHEMA_VERSION:
-        raise ValueError(f"{path} is no record of a board's settings")
+        raise ValueError(f"{path} is not a record of a board's settings")
     return record
 
 

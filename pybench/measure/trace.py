@@ -156,7 +156,7 @@ def read_trace(folder: Path) -> Trace:
     clocks = read_columns(folder / "clocks.csv", ("t_us", "event_reasons"))
     if samples is None and counter is None and polled is None:
         raise InputError(
-            f"{folder}: no power was recorded here", hint="it needs samples.csv, counter.csv or polled.csv"
+            f"{folder}: no power was recorded in this folder", hint="it needs samples.csv, counter.csv or polled.csv"
         )
     channels: dict[str, SampleChannel | CounterChannel | PolledChannel | StateChannel] = {}
     if samples is not None:

@@ -67,7 +67,7 @@ def _read_torch(path: Path) -> State:
             state = state[key]
             break
     if not isinstance(state, dict) or not state or not all(isinstance(value, Tensor) for value in state.values()):
-        raise InputError(f"{path} holds no state_dict", hint="save it with torch.save(model.state_dict(), path)")
+        raise InputError(f"{path} contains no state_dict", hint="save it with torch.save(model.state_dict(), path)")
     return state
 
 
@@ -94,6 +94,6 @@ def _unwrapped(state: State) -> State:
 
 def _first_line(error: Exception) -> str:
     if isinstance(error, UnpicklingError):
-        return "it holds other things than tensors"  # torch's own text goes on to advise running the file's code
+        return "it contains values that are not tensors"  # torch's own text goes on to advise running the file's code
     text = str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__

@@ -28,7 +28,9 @@ class Misfit(Exception):
 def fed_shapes(inputs: Sequence[Value], batch: int, tokens: int) -> dict[str, tuple[int, ...]]:
     """Input -> its sizes. Raises Misfit for what cannot be fed, or contradicts `batch` or `tokens`."""
     if not inputs:
-        raise Misfit("it has no input: it computes constants", "export the model with what it reads as an input")
+        raise Misfit(
+            "it has no input: it computes constants", "export the model so that it reads its data from an input"
+        )
     for value in inputs:
         _check(value)
     if not any(value.shape for value in inputs):

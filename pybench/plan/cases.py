@@ -116,7 +116,10 @@ class CaseBuilder:
             self._check_quantiser(settings, workload)
         if "batch" in cell and "batch_tokens" in cell:
             self._say(
-                cell["batch_tokens"].path, "`batch_tokens` and `batch` say the same thing", "keep one", at_key=True
+                cell["batch_tokens"].path,
+                "`batch_tokens` and `batch` both set the batch size",
+                "remove one of them",
+                at_key=True,
             )
         missing = _missing(settings, workload, model)
         for name, hint in () if damaged else missing:
@@ -138,7 +141,7 @@ class CaseBuilder:
         checkpoint = _value(settings, "checkpoint")
         if checkpoint is not None and row is None:
             self._say(
-                settings["checkpoint"].path, "`checkpoint` is for built-in models; an ONNX file holds its weights"
+                settings["checkpoint"].path, "`checkpoint` is for built-in models; an ONNX file contains its weights"
             )
         elif checkpoint == SYNTHETIC and row is not None and row.images_to_train is None:
             hint = f"those that are: {_TRAINABLE_MODELS}"
@@ -162,14 +165,14 @@ class CaseBuilder:
         calibration = _value(settings, "calibration")
         path = next(settings[name].path for name in ("quantiser", "calibration", "precision") if name in settings)
         if calibration not in row.calibrations and not row.trains:
-            what = f"the quantiser {row.name} knows no calibration by {calibration}"
-            self._say(path, what, f"it knows {', '.join(row.calibrations)}; {USUAL.name} knows all")
+            what = f"the quantiser {row.name} does not support calibration: {calibration}"
+            self._say(path, what, f"supported: {', '.join(row.calibrations)}; the quantiser {USUAL.name} supports all")
         if claimed not in row.types and row.name != default:  # else the runtime does not execute the type either
             what = f"the quantiser {row.name} does not round to {claimed}: {row.why_not}"
-            self._say(path, what, f"take {' or '.join(quantisers_to(claimed))}")
+            self._say(path, what, f"use quantiser {' or '.join(quantisers_to(claimed))}")
         if _value(settings, "keep_fp32") is not None and not row.keeps_nodes:
             what = f"the quantiser {row.name} rounds every convolution and linear layer, and takes no `keep_fp32`"
-            self._say(settings["keep_fp32"].path, what, f"take {' or '.join(quantisers_to(claimed))}")
+            self._say(settings["keep_fp32"].path, what, f"use quantiser {' or '.join(quantisers_to(claimed))}")
         if row.trains:
             self._check_training(settings, path, row)
 
@@ -179,8 +182,8 @@ class CaseBuilder:
         row = MODELS.get(model)
         has_data = checkpoint is None and row is not None and row.trained_on is not None
         if model is not None and checkpoint != SYNTHETIC and not has_data:
-            hint = f"`checkpoint: {SYNTHETIC}` with one of {_TRAINABLE_MODELS}; or export a model of your own by torch"
-            what = f"the quantiser {quantiser.name} trains weights on, and has no data for those of {model}"
+            hint = f"use `checkpoint: {SYNTHETIC}` with one of {_TRAINABLE_MODELS}, or export your own model from torch"
+            what = f"the quantiser {quantiser.name} trains the weights, and there is no training data for {model}"
             self._say(path, what, hint)
 
     def _case(self, settings: dict[str, Setting]) -> Case | None:
@@ -219,7 +222,7 @@ class CaseBuilder:
         batch, rest = divmod(tokens, seq_len)
         if rest == 0 and batch > 0:
             return batch
-        what = f"`batch_tokens` {tokens} is no multiple of seq_len {seq_len}"
+        what = f"`batch_tokens` {tokens} is not a multiple of seq_len {seq_len}"
         self._say(setting.path, what, _multiples(tokens, seq_len))
         return None
 
@@ -277,18 +280,18 @@ def _misplaced(name: str, workload: str | None, model: str | None) -> str | None
     """Why a factor means nothing for a workload and a model, or None."""
     group = _SETTABLE[name].group
     if workload is not None and not WORKLOADS[workload].uses(group):
-        return f"`{name}` means nothing for workload {workload}"
+        return f"`{name}` has no meaning for workload {workload}"
     if model is None:
         return None
     row = MODELS.get(model)
     if group in _OF_TOKENS and row is not None and not row.takes_ids:
-        return f"`{name}` means nothing for {model}, which takes no tokens"
+        return f"`{name}` has no meaning for {model}, which takes no tokens"
     if group in _OF_TEXT and row is None:
-        return f"`{name}` means nothing for an ONNX file of your own: its input is synthetic"
+        return f"`{name}` has no meaning for an ONNX file of your own: its input is synthetic"
     if group in _OF_TEXT and row is not None and not row.takes_text:
-        return f"`{name}` means nothing for {model}: its ids are synthetic"
+        return f"`{name}` has no meaning for {model}: its ids are synthetic"
     if group in _OF_IMAGES and row is not None and not row.takes_images:
-        return f"`{name}` means nothing for {model}, which takes no images"
+        return f"`{name}` has no meaning for {model}, which takes no images"
     return None
 
 
@@ -306,7 +309,7 @@ def _models_of(workload: Workload) -> str:
 
 def _multiples(tokens: int, seq_len: int) -> str:
     below = tokens // seq_len * seq_len
-    return f"{below} or {below + seq_len} would be" if below else f"{seq_len} would be"
+    return f"use {below} or {below + seq_len}" if below else f"use {seq_len}"
 
 
 def _at_rest(case: Case, resting: frozenset[str]) -> Case:

@@ -121,7 +121,7 @@ def _zipped(lists: Lists, path: Path, root: Node, problems: list[Problem]) -> li
     lengths = {name: len(values) for name, values in lists.items()}
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
-        problems.append(root.at(path).place.problem(f"lists in a zip block advance together: {said}"))
+        problems.append(root.at(path).place.problem(f"lists in a zip block must have the same length: {said}"))
         return []
     rows = range(next(iter(lengths.values()), 0))
     return [{name: Setting(values[i], (*path, name, i)) for name, values in lists.items()} for i in rows]

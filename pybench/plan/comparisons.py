@@ -38,7 +38,7 @@ def check_protocols(
     problems = []
     for protocol in (PROTOCOLS[name] for name in dict.fromkeys(names) if name != PAIRED_BLOCKS and not contrasts):
         if protocol.baseline is None:
-            problems.append(place.problem(f"{protocol.name} needs `criteria` that name a baseline", _BASELINE_HINT))
+            problems.append(place.problem(f"{protocol.name} requires `criteria` with a baseline", _BASELINE_HINT))
         elif not _has_pairs(cases, Contrast(baseline=protocol.baseline)):
             said = ", ".join(f"{factor}={value}" for factor, value in protocol.baseline.items())
             what = f"{protocol.name} without `criteria` compares with {said}, and no case can be"
@@ -71,7 +71,7 @@ def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node) ->
     except UsageError as error:
         return [place.problem(error.message, error.hint)]
     if not found:
-        hint = "a case needs a partner that has the baseline's values and equals it in every other factor"
+        hint = "a case needs a partner with the values of the baseline that is equal in all other factors"
         return [place.problem("no case can be compared with this baseline", hint)]
     yielded = frozenset[str]().union(*(metrics_of(pair.case) for pair in found))
     return [
@@ -85,7 +85,7 @@ def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node) ->
 
 def _there(factor: str, cases: Sequence[Case]) -> str:
     values = list(dict.fromkeys(str(getattr(case, factor)) for case in cases))
-    return f"there is {', '.join(values[:8])}"
+    return f"the plan has {', '.join(values[:8])}"
 
 
 def _who_yields(metric: str) -> str:

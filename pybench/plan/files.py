@@ -111,7 +111,7 @@ def _inspect(factor: str, value: str, folder: Path) -> UserFile:
     if factor == "images" and path.suffix != ".npz":
         raise FileProblem(f"`{factor}`: {value} is a file", "give a folder of class folders, or an .npz")
     if not stat.S_ISREG(mode):
-        raise FileProblem(f"`{factor}`: {value} is no regular file")
+        raise FileProblem(f"`{factor}`: {value} is not a regular file")
     size = path.stat().st_size
     if size == 0:
         raise FileProblem(f"`{factor}`: {value} is empty")
@@ -126,10 +126,10 @@ def _folder_digest(factor: str, value: str, folder: Path) -> UserFile:
             if path.is_file():  # not sockets, pipes and broken links
                 sizes[path.relative_to(folder).as_posix()] = path.stat().st_size
         if len(sizes) > MOST_FILES:
-            raise FileProblem(f"`{factor}`: {value} holds more than {MOST_FILES} files", "is it the folder you mean?")
+            raise FileProblem(f"`{factor}`: {value} contains more than {MOST_FILES} files", "check the path")
     total = sum(sizes.values())
     if total == 0:
-        raise FileProblem(f"`{factor}`: {value} holds no files")
+        raise FileProblem(f"`{factor}`: {value} contains no files")
     whole = total < WHOLE_BYTES
     digest = hashlib.sha256()
     for name in sorted(sizes):

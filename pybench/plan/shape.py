@@ -236,10 +236,14 @@ class _Reader:
         if near is not None:
             return near
         if key in self.factors and names == tuple(PLAN_KEYS):
-            return "a factor: it belongs into `defaults` or an entry of `matrix`"
+            return "a factor: write it in `defaults` or in an entry of `matrix`"
         if key in PLAN_KEYS:
-            return "it belongs to the top of the plan"
-        return "`pybench schema` lists the valid ones" if len(names) > LONG_LIST else f"valid here: {', '.join(names)}"
+            return "write it at the top level of the plan"
+        return (
+            "`pybench schema` lists the valid keys"
+            if len(names) > LONG_LIST
+            else f"valid keys here: {', '.join(names)}"
+        )
 
     def _optional(
         self, node: Node | None, called: str, names: Iterable[str], *, of_list: bool = False, may_be_null: bool = True
@@ -282,7 +286,9 @@ class _Reader:
         if node.items is None:
             return self._value(node, factor)
         if not node.items:
-            self._say(node, f"`{factor.name}` is an empty list: no case is left", "give a value, or remove the key")
+            self._say(
+                node, f"`{factor.name}` is an empty list, which leaves no case", "give a value, or remove the key"
+            )
         found = [self._value(item, factor) for item in node.items]
         return tuple(value[0] for value in found) if all(found) else ()
 
@@ -340,7 +346,7 @@ def _version(value: object) -> int:
 def _campaign_name(value: object) -> str:
     if isinstance(value, str) and re.fullmatch(NAME, value):
         return value
-    hint = "it names the campaign's folder: letters, digits, `.`, `_`, `-`, at most 64"
+    hint = "it is the name of the campaign's folder: at most 64 letters, digits, `.`, `_`, `-`"
     raise ValueProblem(f"`name` takes a short word; not {describe(value)}", hint)
 
 

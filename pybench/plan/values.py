@@ -161,7 +161,7 @@ def _pattern(factor: Factor, value: Any) -> str:
     try:
         re.compile(value)
     except re.error as error:
-        what = f"`{factor.name}` takes a regular expression; {describe(value)} is none: {error}"
+        what = f"`{factor.name}` takes a regular expression; {describe(value)} is not valid: {error}"
         raise ValueProblem(what) from error
     return value
 

@@ -72,7 +72,7 @@ def matching_nodes(network: Network, keep_fp32: str | None) -> set[str]:
         part = next((node.name for node in network.nodes if expression.search(node.name)), None)
         hint = f"names are like {', '.join(node.name for node in network.nodes[:3])}"
         if part is not None:
-            hint = f"it has to match a whole name, and matches a part of {part}: put .* around it"
+            hint = f"it must match a whole name, but matches only a part of {part}: put .* around it"
         raise InputError(f"no node's whole name matches keep_fp32: {keep_fp32!r}", hint=hint)
     return found
 

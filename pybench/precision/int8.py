@@ -115,7 +115,7 @@ def require_unquantised(path: Path, names: Collection[str]) -> None:
     wrong = sorted((set(names) - present) | (set(names) & quantised_nodes(graph)))
     if wrong:
         raise InputError(
-            f"the quantiser does not leave alone what keep_fp32 names ({', '.join(wrong[:3])})",
+            f"the quantiser changed nodes that keep_fp32 names ({', '.join(wrong[:3])})",
             hint="use quantiser: pybench",
         )
 

@@ -57,7 +57,9 @@ def quantise(
     """
     if method not in METHODS:
         raise UnsupportedError(
-            f"modelopt knows no calibration by {method}", code="no_calibration", hint=f"it knows {', '.join(METHODS)}"
+            f"modelopt does not support calibration: {method}",
+            code="no_calibration",
+            hint=f"supported: {', '.join(METHODS)}",
         )
     source, destination = source.resolve(), destination.resolve()  # the process runs in a folder of its own
     python = environment()
@@ -121,7 +123,7 @@ def _make(folder: Path, python: Path) -> None:
         if done.returncode != 0:
             raise UnsupportedError(
                 f"modelopt's environment cannot be made ({_last_words(done.stderr)})", code="no_modelopt",
-                hint=f"it needs the network once; it lies in {folder}",
+                hint=f"making it requires network access once; its folder is {folder}",
             )  # fmt: skip
     (folder / COMPLETE).touch()
 

@@ -86,7 +86,7 @@ def resolve_corpus(name: str, limit_bytes: int | None = None, field: str = FIELD
             if not total_bytes:
                 raise InputError(
                     f"corpus {name}: its first document, {place}, has {len(text)} bytes, the limit is {limit_bytes}",
-                    hint="raise corpus_limit_bytes: documents are taken whole",
+                    hint="raise corpus_limit_bytes: only whole documents are read",
                 )
             break
         if not files or files[-1] != place.file:
@@ -97,7 +97,7 @@ def resolve_corpus(name: str, limit_bytes: int | None = None, field: str = FIELD
             digest.update(len(text).to_bytes(8, "little"))
             digest.update(text)
     if not total_bytes:
-        raise InputError(f"corpus {name} holds no text", hint="a corpus is a UTF-8 text file, or a folder of them")
+        raise InputError(f"corpus {name} contains no text", hint="a corpus is a UTF-8 text file, or a folder of them")
     return Corpus(name, tuple(files), total_bytes, digest.hexdigest(), limit_bytes, field, count)
 
 
@@ -116,7 +116,7 @@ def _stdlib_files() -> list[Path]:
     files = [file for file in _walk(root, skip=_NOT_STDLIB) if file.suffix == ".py"]
     if not files:
         raise InputError(
-            f"{root} holds no sources of Python's standard library",
+            f"{root} contains no sources of Python's standard library",
             hint="give a file or folder of your own as the corpus",
         )
     return files

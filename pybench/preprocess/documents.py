@@ -20,7 +20,7 @@ from pybench.errors import InputError
 FIELD = "text"  # what public corpora call it: C4, The Pile, FineWeb
 LINE_SUFFIXES = (".jsonl", ".ndjson")
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-_CUT_OFF = "it is cut off"
+_CUT_OFF = "it is incomplete"
 _READ_BYTES = 1 << 20
 
 
@@ -117,7 +117,7 @@ def _zstd_pieces(file: Path) -> Iterator[bytes]:
 
 def _broken(file: Path, compression: str, reason: str) -> InputError:
     return InputError(
-        f"{file} is not a whole {compression} file: {reason}",
+        f"{file} is not a complete {compression} file: {reason}",
         hint="compress it again, or drop the ending from its name",
     )
 
@@ -145,18 +145,23 @@ def _field_of(line: bytes, field: str, place: Place) -> bytes:
     except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):
-        raise InputError(f"{place} is not a JSON object", hint="a .jsonl file holds one JSON object a line")
+        raise InputError(f"{place} is not a JSON object", hint="a .jsonl file has one JSON object in each line")
     if field not in record:
         found = ", ".join(sorted(record))
-        raise InputError(f"{place} has no field {field} (it has: {found})", hint="name the field that holds the text")
+        raise InputError(
+            f"{place} has no field {field} (it has: {found})",
+            hint="set `corpus_field` to the field that contains the text",
+        )
     text = record[field]
     if not isinstance(text, str):
-        raise InputError(f"{place}: field {field} is not a string", hint="name the field that holds the text")
+        raise InputError(
+            f"{place}: field {field} is not a string", hint="set `corpus_field` to the field that contains the text"
+        )
     try:
         return text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{place}: field {field} holds half a surrogate pair", hint="write the character itself, or both halves"
+            f"{place}: field {field} contains half a surrogate pair", hint="write the character itself, or both halves"
         ) from error
 
 

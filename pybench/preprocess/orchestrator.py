@@ -49,7 +49,7 @@ def find_orchestrator(environment: Mapping[str, str] = os.environ) -> Path:
     if found := shutil.which(NAME, path=environment.get("PATH")):
         return Path(found)
     raise UnsupportedError(
-        f"{NAME} is neither installed nor beside {sys.executable} nor on PATH",
+        f"{NAME} is neither installed nor next to {sys.executable} nor on PATH",
         code="orchestrator_missing",
         hint=f"`make setup` or `pip install ./orchestrator-go` installs it; or set ${VARIABLE}",
     )
@@ -166,7 +166,7 @@ class Orchestrator:
             return Counters.of_record(record)
         except KeyError as error:
             raise PybenchError(
-                f"{NAME} did not count {error}", hint="both sides have to be of the same release: `make setup`"
+                f"{NAME} did not count {error}", hint="both sides must be of the same release: run `make setup`"
             ) from error
 
     def progress(self) -> Counters | None:

@@ -276,7 +276,8 @@ class RingReader:
         before, after = slice(_ID_BYTES_AT), slice(_ID_BYTES_AT + MESSAGE.size, None)
         if id_bytes not in (2, 4) or header[before] != expected[before] or header[after] != expected[after]:
             raise RingError(
-                f"the ring's header is malformed: {header.hex()}", hint="both sides have to be of the same release"
+                f"the ring's header is malformed: {header.hex()}",
+                hint="both sides must be of the same release: run `make setup`",
             )
         self._room = {index: self._view(index, id_bytes) for index in self._own}
         self._with_producer = {index: FilledSlot(index, ids) for index, ids in self._room.items()}

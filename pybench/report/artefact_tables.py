@@ -10,8 +10,8 @@ from pybench.units import MEGA
 
 _ORDER = tuple(KINDS)
 _NOTES = (
-    "Time: from the begin of parsing to the engine where TensorRT built one, else the whole process.",
-    "GPU energy: of the board in that time.",
+    "Time: for a TensorRT engine from the start of parsing to the engine, otherwise of the whole process.",
+    "GPU energy: energy of the board in that time.",
 )
 _FOUND = ("precision_realised", "trained_on", "weights")  # labels that say what an artefact is, the first that is there
 
@@ -26,10 +26,10 @@ def artefacts_table(dataset: Dataset) -> Table:
         Column("Time, s", ("seconds",), numeric=True),
         Column("GPU energy, J", ("gpu_energy_j",), numeric=True),
         Column("Size, MB", ("mb",), numeric=True),
-        Column("What was found in it", ("found",)),
+        Column("Content", ("found",)),
     )
     rows = tuple(_row(artefact) for artefact in made)
-    return Table("artefacts", "What was made before the runs", columns, rows, _NOTES if rows else ())
+    return Table("artefacts", "Artefacts made before the runs", columns, rows, _NOTES if rows else ())
 
 
 def _place(artefact: Artefact) -> tuple[int, str]:
@@ -46,7 +46,7 @@ def _row(artefact: Artefact) -> tuple[Cell, ...]:
         text_cell(_parameters(artefact)),
         text_cell(artefact.outcome, tone="good" if good else "bad", note=artefact.detail),
         number_cell(artefact.duration_s if seconds is None else seconds),
-        number_cell(joules, note=None if joules is not None else "no GPU was measured while it was made"),
+        number_cell(joules, note=None if joules is not None else "no GPU was measured"),
         number_cell(None if size is None else size / MEGA),
         text_cell(_found(artefact), tone="bad" if artefact.precision is False else None),
     )

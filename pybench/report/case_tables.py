@@ -35,9 +35,8 @@ from pybench.report.tables import (
 
 # What the table of a workload's GPU energy shows, as far as its cases have it.
 ABSOLUTE_NOTE = (
-    "±: half the absolute 95 % interval, which joins the spread of repetitions with the sensor's uncertainty and the "
-    "board's unknown gain; a ratio of two cases on one board is free of the gain, so its interval (tables of effects) "
-    "is from the spread of the blocks alone."
+    "±: half the absolute 95 % interval. It includes the spread of repetitions, the uncertainty of the sensor and the "
+    "unknown gain of the board. Ratios of two cases on one board do not contain the gain (tables of effects)."
 )
 
 OUTCOME_TONES = {"ok": "good", "unsupported": "neutral", "oom": "neutral"}
@@ -115,8 +114,8 @@ def metrics_table(analysis: Analysis) -> Table:
         columns,
         tuple(rows),
         (
-            "In stored units; means of times, rates, sizes and energies are geometric.",
-            "± absolute: half the 95 % interval of the number itself, where the board's gain is part of it.",
+            "Units as stored. Means of times, rates, sizes and energies are geometric.",
+            "± absolute: half the 95 % interval of the number itself, which includes the gain of the board.",
         ),
     )
 
@@ -143,12 +142,12 @@ def exclusions_table(analysis: Analysis) -> Table:
     ]
     columns = (
         Column("Metric", ("metric",)),
-        Column("Left out as", ("left_out_as",)),
+        Column("Kind", ("left_out_as",)),
         Column("Reason", ("reason",)),
         Column("Values", ("values",), numeric=True),
-        Column("Of", ("of",)),
+        Column("Cases", ("of",)),
     )
-    return Table("left-out", "Values left out, and why", columns, tuple(rows))
+    return Table("left-out", "Missing and invalid values, with reasons", columns, tuple(rows))
 
 
 def failures_table(analysis: Analysis, run_link: str) -> Table:
@@ -236,7 +235,11 @@ def _count_cell(case: CaseFinding, shown: Sequence[str]) -> Cell:
         return number_cell(0)
     text = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
     return number_cell(
-        counts[-1], text=text, note=None if len(counts) == 1 else "some values are left out: see the table of reasons"
+        counts[-1],
+        text=text,
+        note=None
+        if len(counts) == 1
+        else "some values are missing or invalid: the table of missing values lists the reasons",
     )
 
 
@@ -288,7 +291,7 @@ def _notes(cases: Sequence[CaseFinding], shown: Sequence[str]) -> list[str]:
         return [*notes, _images_note(cases), "n is the number of runs, not of images."]
     notes.append("Geometric means over repetitions with 95 % intervals; n is the number of repetitions.")
     if any(case.metrics[name].metric.is_interval for case in cases for name in shown if name in case.metrics):
-        notes.append("Bounds hold the CPU's energy if its power bounds do; they are no measurement.")
+        notes.append("Bounds contain the CPU energy if the assumed power bounds are right; they are not measured.")
     return notes
 
 
@@ -297,7 +300,9 @@ def _images_note(cases: Sequence[CaseFinding]) -> str:
     shares = [case.metrics["top1_percent"].estimate for case in cases if "top1_percent" in case.metrics]
     counts = sorted({share.n for share in shares if share is not None and share.method == WILSON})
     if not counts:
-        return "Means over runs with 95 % intervals, which miss the choice of images: no predictions are stored."
+        return (
+            "Means over runs with 95 % intervals. No predictions are stored, so the choice of images is not included."
+        )
     return f"Shares with 95 % score intervals over the {' or '.join(map(str, counts))} images of one run."
 
 

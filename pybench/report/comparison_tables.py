@@ -36,9 +36,9 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
         Column("Verdict", ("verdict",)),
     )
     notes = (
-        f"Worse or better: the whole 95 % interval is beyond a factor of {1 + comparison.tolerance:g}.",
-        f"Of accuracies: beyond {comparison.tolerance_pp:g} percentage points.",
-        "The blocks of two campaigns share nothing, so runs are not paired; accuracies are paired by image.",
+        f"Worse or better: the whole 95 % interval is outside a factor of {1 + comparison.tolerance:g}.",
+        f"For accuracies: outside {comparison.tolerance_pp:g} percentage points.",
+        "Runs of two campaigns are not paired, because they share no blocks. Accuracies are paired by image.",
     )
     tables = [
         _software_table(comparison),
@@ -60,8 +60,8 @@ def _software_table(comparison: Comparison) -> Table:
     rows = tuple(
         (text_cell(one.name), text_cell(one.baseline), text_cell(one.candidate)) for one in comparison.software
     )
-    notes = ("A change from A to B may come from any of these.",)
-    return Table("software", "What A and B ran with differs", columns, rows, notes)
+    notes = ("Any of these can be the cause of a change from A to B.",)
+    return Table("software", "Software that differs between A and B", columns, rows, notes)
 
 
 def _not_compared_table(comparison: Comparison) -> Table:

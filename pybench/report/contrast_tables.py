@@ -58,7 +58,7 @@ def _verdict_table(number: int, contrast: ContrastFinding, verdicts: Sequence[Ca
     columns = [
         *_head_columns(),
         *(
-            Column(f"{criterion_label(one)}, {bound_text(one)}", estimate_fields(one.name), numeric=True)
+            Column(f"{criterion_label(one)}, required {bound_text(one)}", estimate_fields(one.name), numeric=True)
             for one in criteria
         ),
     ]
@@ -73,9 +73,9 @@ def _verdict_table(number: int, contrast: ContrastFinding, verdicts: Sequence[Ca
             (*cells, text_cell(_verdict_text(verdict), tone=TONES[verdict.verdict] if verdict.verdict else None))
         )
     notes = (
-        "Accepted: every interval keeps its bound whole. Rejected: one breaks it whole. Undecided: neither.",
-        "Not measured: there is no number to judge.",
-        "Speeds are paired within blocks, accuracies over images.",
+        "Accepted: all intervals satisfy their bounds. Rejected: a whole interval violates its bound.",
+        "Undecided: an interval includes its bound. Not measured: there is no number to judge.",
+        "Speeds are paired within blocks; accuracies are paired by image.",
     )
     return Table(
         f"verdicts-{number}",
@@ -123,15 +123,13 @@ def _effect_table(number: int, contrast: ContrastFinding) -> Table:
         if effect.effect is not None or effect.declared
     ]
     notes = [
-        "Ratios; differences (marked Δ) where a ratio has no sense; pp: percentage points. Only full pairs are used.",
-        "p: no effect. Holm: adjusted over everything that the plan declares.",
-        "Not equivalent: small when the effect is within a factor of 1.05, a Δ within 0.05 (two one-sided tests).",
-        "Detectable: the smallest effect, up or down, that these repetitions would show with a probability of 80 %.",
+        "Effects are ratios. Differences are marked Δ; pp: percentage points. Only complete pairs are used.",
+        "p tests for no effect. p (Holm) is corrected for all comparisons that the plan declares.",
+        "p (not equivalent) is small if a ratio is within a factor of 1.05 or a Δ within 0.05 (two one-sided tests).",
+        "Detectable: the smallest effect that these repetitions would show with a probability of 80 %.",
     ]
     if any(effect.metric.has_board_gain for pair in contrast.pairs for effect in pair.effects.values()):
-        notes.append(
-            "Ratios of GPU energies hold within one board, whose unknown gain cancels: their intervals lack it."
-        )
+        notes.append("Ratios of GPU energies compare runs on one board, so its unknown gain is not in their intervals.")
     return Table(f"effects-{number}", f"Effects: {contrast.contrast.title()}", columns, tuple(rows), tuple(notes))
 
 
@@ -168,9 +166,9 @@ def _image_table(number: int, contrast: ContrastFinding) -> Table:
         Column("Metric", ("metric",)),
         Column("Difference (pp)", estimate_fields("difference_pp"), numeric=True),
         Column("Images", ("images",), numeric=True),
-        Column("Only case right", ("only_case_right",), numeric=True),
-        Column("Only baseline right", ("only_baseline_right",), numeric=True),
-        Column("Same answer (%)", estimate_fields("agreement_percent"), numeric=True),
+        Column("Right only in the case", ("only_case_right",), numeric=True),
+        Column("Right only in the baseline", ("only_baseline_right",), numeric=True),
+        Column("Equal answers (%)", estimate_fields("agreement_percent"), numeric=True),
         Column("p (McNemar)", ("p_mcnemar",), numeric=True),
     )
     context = context_factors(contrast, [pair.pair for pair in contrast.pairs])
@@ -180,7 +178,7 @@ def _image_table(number: int, contrast: ContrastFinding) -> Table:
             if found.images is not None:
                 images = found.images
                 left_out = images.unmatched + images.relabelled
-                note = f"{left_out} images left out: not on both sides, or labelled differently" if left_out else None
+                note = f"{left_out} images excluded: missing on one side, or labelled differently" if left_out else None
                 rows.append(
                     (
                         *_head_cells(pair.pair, contrast, context),
@@ -193,14 +191,17 @@ def _image_table(number: int, contrast: ContrastFinding) -> Table:
                         _p_cell(images.p_value),
                     )
                 )
-    notes = ("Paired by image id; Tango's score interval for the difference, Wilson's for the share of same answers.",)
+    notes = (
+        "Images are paired by id. The difference has Tango's score interval.",
+        "The share of equal answers has Wilson's score interval.",
+    )
     return Table(
         f"images-{number}", f"Accuracy, image by image: {contrast.contrast.title()}", columns, tuple(rows), notes
     )
 
 
 def _head_columns() -> tuple[Column, ...]:
-    return Column("Case", ("case",)), Column("Against", ("against",)), Column("At", ("at",))
+    return Column("Case", ("case",)), Column("Baseline", ("against",)), Column("Setting", ("at",))
 
 
 def _head_cells(pair: Pair, contrast: ContrastFinding, context: Sequence[str]) -> tuple[Cell, ...]:

@@ -163,8 +163,8 @@ def _draw_model_plane(number: int, model: str, joined: _Joined, *, many: bool) -
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     title = f"Accuracy against latency: {model}" if many else "Accuracy against latency"
     caption = (
-        f"Top-1 of {model} over mean latency; up and to the left is better. "
-        "Bars are 95 % intervals: over repetitions across, over images upwards."
+        f"Top-1 of {model} over mean latency; points at the top left are better. "
+        "Horizontal bars: 95 % intervals over repetitions. Vertical bars: 95 % intervals over images."
     )
     return picture(f"plane-{number}", title, caption, figure)
 
@@ -238,10 +238,10 @@ def _draw_order(dataset: Dataset, analysis: Analysis) -> list[Picture]:
     axes.set_xlabel("Minutes since the first run")
     axes.set_ylabel("Deviation from the case's mean (%)")
     caption = (
-        "Every timed run against the mean of its case, in the order of starting; colour and shape alternate "
-        "from block to block. A slope or a step is drift; it cancels in comparisons as far as it hits whole blocks."
+        "Deviation of every timed run from the mean of its case, by starting time. Colour and shape alternate from "
+        "block to block. A slope or a step is drift; comparisons within blocks remove drift between blocks."
     )
-    return [picture("order", "Runs in the order of time", caption, figure)]
+    return [picture("order", "Runs by starting time", caption, figure)]
 
 
 def _timed_headline(case: CaseFinding) -> MetricFinding | None:

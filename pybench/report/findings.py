@@ -17,6 +17,7 @@ from pybench.analysis import Analysis
 from pybench.analysis.comparability import describe_exclusions, describe_unstated
 from pybench.analysis.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.estimate import Estimate
+from pybench.analysis.paired import POWER
 from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.coverage import Coverage
 from pybench.dataset import Dataset
@@ -71,14 +72,15 @@ def _headline(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> str:
     unmeasured = sum(not one.is_measured for one in judged)
     runs = f"{coverage.covered} of {coverage.planned} planned runs are covered"
     if not dataset.runs.filter(pl.col("outcome") == "ok").height:
-        return f"No run gave a number: {runs}, and none of them is ok. The reasons stand below."
+        return f"No run is ok, so there are no numbers: {runs}. The reasons are below."
     if not analysis.contrasts:
-        return f"The plan declares no criteria, so cases are described and not compared; {runs}."
+        return f"The plan declares no criteria, so cases are described but not compared; {runs}."
     if not judged:
-        return f"The plan compares cases and sets no threshold, so nothing is accepted or rejected; {runs}."
+        return f"The plan compares cases but sets no threshold, so nothing is accepted or rejected; {runs}."
     parts = [f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict]]
     missing = [f"{unmeasured} could not be measured"] if unmeasured else []
-    return f"Of {len(judged)} candidates against their baseline, {_listed([*parts, *missing])}; {runs}."
+    candidates = "1 candidate" if len(judged) == 1 else f"{len(judged)} candidates"
+    return f"{candidates} compared with a baseline: {_listed([*parts, *missing])}; {runs}."
 
 
 def _token_alarm(analysis: Analysis) -> str:
@@ -115,10 +117,10 @@ def _judgement_text(judgement: Judgement) -> str:
     criterion = judgement.criterion
     label = criterion_label(criterion)
     if judgement.estimate is None:
-        return f"{label} has no value ({judgement.why}); asked {bound_text(criterion)}"
+        return f"{label} has no value ({judgement.why}); required {bound_text(criterion)}"
     number = _estimate_text(judgement.estimate, signed=criterion.kind == "difference", ratio=criterion.kind == "ratio")
-    asked = f"asked {bound_text(criterion)}"
-    return f"{label} {number}, {asked}" + (f" ({judgement.why})" if judgement.why else "")
+    text = f"{label} {number}, required {bound_text(criterion)}"
+    return f"{text} ({judgement.why})" if judgement.why else text
 
 
 def _effect_text(pair: PairFinding) -> str:
@@ -126,7 +128,7 @@ def _effect_text(pair: PairFinding) -> str:
     name = pair.pair.case.workload_row.headline
     found = None if name is None else pair.effects.get(name)
     if name is None or found is None or found.effect is None:
-        return f"not comparable ({found.why_none if found is not None else 'no metric to compare by'})."
+        return f"not comparable ({found.why_none if found is not None else 'this workload has no metric to compare'})."
     effect = found.effect
     ratio = effect.scale == "ratio"
     number = _estimate_text(effect.estimate, signed=not ratio, ratio=ratio)
@@ -141,7 +143,8 @@ def _effect_text(pair: PairFinding) -> str:
     seen = (
         ""
         if effect.detectable is None or not ratio
-        else f"; a factor of {factor_above_one(effect.detectable)} up or down would have been seen four times in five"
+        else f"; a change by a factor of {factor_above_one(effect.detectable)} would be found with a probability of "
+        f"{POWER * 100:.0f} %"
     )
     equal = f", equivalent within a factor of 1.05 (p {format_p(effect.p_equivalence)})" if effect.is_equivalent else ""
     return f"{text}: no difference shown{equal}{seen}." + _device_text(pair)
@@ -186,35 +189,22 @@ def _doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Se
         found.append(Sentence("Coverage is complete", f"{coverage.planned} planned runs: {states}.", "good"))
     else:
         states = _listed([f"{count} {state}" for state, count in coverage.states.items()])
-        found.append(
-            Sentence(
-                "Coverage is short",
-                f"{coverage.covered} of {coverage.planned} planned runs have an answer: {states}.",
-                "bad",
-            )
-        )
+        text = f"{coverage.covered} of {coverage.planned} planned runs are covered: {states}."
+        found.append(Sentence("Coverage is incomplete", text, "bad"))
     found += _software_doubts(analysis)
     if coverage.unguarded:
         found.append(Sentence("Unguarded runs", guard_text(coverage), "neutral"))
     invalid = sum(sum(finding.excluded.values()) for case in analysis.cases for finding in case.metrics.values())
     if invalid:
-        found.append(
-            Sentence(
-                "Invalid values", f"{invalid} values were measured and do not count; they are listed by reason.", "bad"
-            )
-        )
+        text = f"{invalid} measured values are not valid and are excluded; a table below lists the reasons."
+        found.append(Sentence("Invalid values", text, "bad"))
     found += unknown_metrics(analysis.unknown)
     if dataset.plan.repetitions == 1:
-        found.append(
-            Sentence(
-                "One repetition",
-                "no number here has an interval over runs; nothing timed can be accepted or rejected.",
-                "bad",
-            )
-        )
+        text = "no mean has an interval over runs, so no criterion on time or energy can be accepted or rejected."
+        found.append(Sentence("One repetition", text, "bad"))
     for case_id, versions in analysis.varying.items():
         title = dataset.cases[case_id].title()
-        text = f"{title} gave {versions} different sets of predictions; intervals over images miss that."
+        text = f"{title} gave {versions} different sets of predictions; intervals over images do not include this."
         found.append(Sentence("Predictions vary", text, "bad"))
     if dataset.cautions.height:
         codes = (
@@ -223,7 +213,7 @@ def _doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Se
             .sort("count", "code", descending=[True, False])
         )
         listed = ", ".join(f"{code.replace('_', ' ')} ({count})" for code, count in codes.iter_rows())
-        found.append(Sentence("Cautions, with the runs that carry them", f"{listed}.", "neutral"))
+        found.append(Sentence("Cautions (with the number of runs)", f"{listed}.", "neutral"))
     return found
 
 
@@ -232,7 +222,7 @@ def unknown_metrics(unknown: Mapping[str, int]) -> list[Sentence]:
     if not unknown:
         return []
     listed = ", ".join(f"{name} ({values} values)" for name, values in sorted(unknown.items()))
-    text = f"this pybench knows nothing of {listed}. They are in the stored runs, and in no table or figure."
+    text = f"this version of pybench does not support {listed}. They are stored, but are in no table or figure."
     return [Sentence("Unknown metrics", text, "bad")]
 
 
@@ -261,7 +251,7 @@ def _device_doubts(analysis: Analysis) -> list[Sentence]:
     if not pairs:
         return []
     devices = sorted({device for pair in pairs.values() for device in pair.candidate_devices | pair.baseline_devices})
-    text = f"{len(pairs)} comparisons are between different devices ({', '.join(devices)}): they compare hardware, too."
+    text = f"{len(pairs)} comparisons are between different devices ({', '.join(devices)}), so hardware differs, too."
     return [Sentence("Different devices", text, "bad")]
 
 
@@ -278,9 +268,9 @@ def _latency_doubts(analysis: Analysis) -> list[Sentence]:
         return []
     latencies = sorted({words for pair in found for words in pair.candidate_latencies | pair.baseline_latencies})
     text = (
-        f"{len({pair.pair.case.id for pair in found})} comparisons are between latencies that are not one thing "
-        f"({'; '.join(latencies)}): their ratios compare what is timed, too. Compare energy, or the p50 latency alone "
-        "of the replayed side with the p50 latency of the other."
+        f"{len({pair.pair.case.id for pair in found})} comparisons are between latencies of different kinds "
+        f"({'; '.join(latencies)}). Their ratios do not compare the same work. Compare energy, or compare the p50 "
+        "latency at depth 1 of the replayed side with the p50 latency of the other side."
     )
     return [Sentence("Different latencies", text, "bad")]
 

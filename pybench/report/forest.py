@@ -117,12 +117,12 @@ def _draw(number: int, contrast: ContrastFinding, verdicts: Sequence[CaseVerdict
         axes.tick_params(axis="y", length=0, labelleft=False)
         axes.grid(visible=False, axis="y")
     judged = (
-        "the dashed line is the threshold, the shaded side keeps it. "
+        "The dashed line is the threshold; values in the shaded area satisfy it. "
         "Circles are accepted, crosses rejected, diamonds undecided"
     )
-    reading = judged if contrast.contrast.accept else "the line is no effect"
+    reading = judged if contrast.contrast.accept else "The line marks no effect"
     baseline = case_text(verdicts[0].subject.baseline, contrast.contrast.baseline)
-    caption = f"Each candidate against its baseline ({baseline}) with 95 % intervals; {reading}."
+    caption = f"Each candidate compared with its baseline ({baseline}), with 95 % intervals. {reading}."
     return picture(f"forest-{number}", contrast.contrast.title(), caption, figure)
 
 
@@ -146,7 +146,7 @@ def _draw_panel(axes: Axes, panel: _Panel) -> None:
     else:
         _draw_threshold(axes, panel.criterion)
         axes.set_title(panel.title)
-        axes.set_xlabel(f"asked: {bound_text(panel.criterion)}")
+        axes.set_xlabel(f"required {bound_text(panel.criterion)}")
 
 
 def _draw_mark(axes: Axes, row: int, mark: _Mark) -> None:

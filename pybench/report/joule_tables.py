@@ -16,22 +16,22 @@ from pybench.report.tables import Cell, Column, Table, number_cell, plus_minus_c
 
 # Parts of an uncertainty, as stored by the integrator and the analysis: name -> (label, meaning).
 PARTS = {
-    "sampling": ("Between samples", "what the driver's samples, tied to the counter, leave open; their noise"),
-    "edges": ("Edges of the window", "how the power goes on from the last sample to the edge"),
-    "sensor_delay": ("Sensor's delay", "the delay moved by its own uncertainty"),
-    "sensor_response": ("Sensor's lag", "the time constant moved by its own uncertainty"),
-    "counter_delay": ("Counter's delay", "delay and phase of the counter's tick moved by their uncertainty"),
-    "counter_edges": ("Counter's edges", "ticks and readings beside the window's edges"),
+    "sampling": ("Between samples", "power between the driver's samples, and their noise; the counter limits it"),
+    "edges": ("Edges of the window", "power between the last sample and the edge"),
+    "sensor_delay": ("Sensor's delay", "effect of the uncertainty of the delay"),
+    "sensor_response": ("Sensor's lag", "effect of the uncertainty of the time constant"),
+    "counter_delay": ("Counter's delay", "effect of the uncertainty of the delay and phase of the counter's tick"),
+    "counter_edges": ("Counter's edges", "ticks and readings next to the edges of the window"),
     "board_state": ("State of the board", "temperature, leakage and clocks differ between windows of the same work"),
-    "drift": ("Drift in the window", "power drifts: the same work costs another energy later on"),
-    "board_gain": ("Gain of the board", "unknown; only a meter outside the board removes it; cancels in ratios"),
+    "drift": ("Drift in the window", "the power drifts, so the same work takes a different energy later"),
+    "board_gain": ("Gain of the board", "unknown without an external meter; cancels in ratios on one board"),
 }
 # Methods of other tools: name -> (label, who uses it).
 METHODS = {
-    "counter-difference": ("Counter difference", "readings nearest to the edges, as Zeus and CodeCarbon"),
-    "average-trapezoid": ("Average power, polled", "the driver's one-second mean, as nvidia-smi"),
-    "instant-trapezoid": ("Instant power, polled", "the instantaneous field"),
-    "samples-trapezoid": ("Driver's samples, plain", "the samples as stamped, with delay and lag"),
+    "counter-difference": ("Counter difference", "readings nearest to the edges, as in Zeus and CodeCarbon"),
+    "average-trapezoid": ("Average power, polled", "the driver's one-second mean, as in nvidia-smi"),
+    "instant-trapezoid": ("Instant power, polled", "the driver's instantaneous power"),
+    "samples-trapezoid": ("Driver's samples, plain", "the samples at their time stamps, delay and lag not removed"),
     "counter-interpolated": ("Counter, interpolated", "readings interpolated to the edges"),
 }
 _OVERVIEW = ("counter-difference", "average-trapezoid", "instant-trapezoid")
@@ -81,10 +81,10 @@ def overview_table(findings: Sequence[JouleFinding], run_link: str) -> Table:
     )
     rows = [_overview_row(finding, name, run_link) for finding, name in zip(findings, names_of(findings), strict=True)]
     notes = (
-        "The run of each case whose energy is the median. Energies ± half their absolute 95 % interval.",
-        "Within-board: half the 95 % interval that a ratio on this board carries.",
-        "Methods: by how much their answer for the same window differs from the energy.",
-        "Above idle and tail are signed.",
+        "One run of each case: the run with the median energy. ±: half the absolute 95 % interval.",
+        "Within-board: half the 95 % interval for ratios on this board.",
+        f"{', '.join(METHODS[name][0] for name in _OVERVIEW)}: difference of that method from the energy.",
+        "Energies above idle and of the tail can be negative.",
     )
     return Table("joules", "Energy of one run of each case", columns, tuple(rows), notes)
 
@@ -139,8 +139,8 @@ def budget_table(number: int, name: str, finding: JouleFinding) -> Table:
         *_sensor_rows(finding),
     )
     notes = (
-        "u: standard uncertainty; the parts add in squares.",
-        "Other methods: their answer for the same window, and by how much of the energy it is off.",
+        "u: standard uncertainty. The squares of the parts add up to the square of the whole.",
+        "Other methods: their energy for the same window, and its difference from the energy above in percent.",
     )
     return Table(f"budget-{number}", f"Energy budget: {name}, block {finding.block}", columns, rows, notes)
 
@@ -156,8 +156,8 @@ def _energy_rows(finding: JouleFinding) -> list[_Row]:
         _row("Energy", window.energy_j, "J", finding.share(window.energy_j),
              f"of the {window.scope}; method {window.method}; window {window.window}: {length_s:.4g} s, "
              f"{window.iterations:,} iterations", half=within_j),
-        _row("± within-board, 95 %", within_j, "J", finding.share(within_j), "what a ratio on this board carries"),
-        _row("± absolute, 95 %", absolute_j, "J", finding.share(absolute_j), "how far a meter could be from it"),
+        _row("± within-board, 95 %", within_j, "J", finding.share(within_j), "for ratios on this board"),
+        _row("± absolute, 95 %", absolute_j, "J", finding.share(absolute_j), "includes the unknown gain of the board"),
     ]  # fmt: skip
 
 
@@ -184,18 +184,20 @@ def _method_rows(finding: JouleFinding) -> list[_Row]:
 def _rest_rows(finding: JouleFinding) -> list[_Row]:
     window = finding.window
     net_j, tail_j = expanded(finding.u_net_absolute_j), expanded(finding.u_tail_absolute_j)
-    tail = "above idle from the window's end"
+    tail = "energy above idle from the end of the window"
     if window.tail_end_s is not None:
         tail += f" to the idle window, {window.tail_end_s - window.end_s:.3g} s later"
     rows = [
-        _row("Idle power before", window.idle_before_w, "W", None, "with everything loaded, before any work"),
-        _row("Idle power after", window.idle_after_w, "W", None, "at rest again"),
+        _row("Idle power before", window.idle_before_w, "W", None, "with the model loaded, before any work"),
+        _row("Idle power after", window.idle_after_w, "W", None, "at rest again, after the work"),
     ]
     if window.net_j is not None:
         rows.append(_row("Energy above idle", window.net_j, "J", finding.share(window.net_j),
-                         "the energy less the mean idle power over the window; signed", half=net_j))  # fmt: skip
+                         "the energy minus the idle energy of the window; can be negative", half=net_j))  # fmt: skip
     if window.tail_j is not None:
-        rows.append(_row("Tail", window.tail_j, "J", finding.share(window.tail_j), f"{tail}; signed", half=tail_j))
+        rows.append(
+            _row("Tail", window.tail_j, "J", finding.share(window.tail_j), f"{tail}; can be negative", half=tail_j)
+        )
     return rows
 
 

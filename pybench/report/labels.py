@@ -29,8 +29,8 @@ def criterion_label(criterion: Criterion) -> str:
 
 
 def bound_text(criterion: Criterion) -> str:
-    """`at least 1.15`."""
-    return f"at {'least' if criterion.sense == 'min' else 'most'} {format_plain(criterion.threshold)}"
+    """`≥ 1.15`."""
+    return f"{'≥' if criterion.sense == 'min' else '≤'} {format_plain(criterion.threshold)}"
 
 
 # Limits and settings of how a case is measured, beside which other factors tell cases apart for a reader.

@@ -7,39 +7,42 @@ from pybench.analysis.paired import EQUIVALENCE_MARGIN, POWER
 from pybench.dataset import Dataset
 
 _TEXT = """\
-The repetition is the unit: every run is a process of its own, and its iterations are nested in it. The plan asks for
-{repetitions} repetitions; each is a block in which all cases run once, in an order drawn from the seed {seed};
-accuracies run in the first two at most, as predictions do not vary.
+The unit of the analysis is the repetition. Every run is a separate process, and its iterations are nested in it. The
+plan has {repetitions} repetitions. Each repetition is a block in which every case runs once, in an order drawn from the
+seed {seed}. Accuracy cases run in the first two blocks at most, because predictions do not vary.
 
-Times, rates, sizes and energies are averaged geometrically, other numbers arithmetically. A mean over repetitions has
-a skew-adjusted t interval, for any number of repetitions. It is Student's t interval whose bound on the side of the
-longer tail is farther out. Simulations showed that bootstrap intervals contain the truth less often. Repetitions that
-are all equal give a point and are marked.
+Means of times, rates, sizes and energies are geometric; other means are arithmetic. Each mean over repetitions has a
+skew-adjusted t interval, for any number of repetitions. This is Student's t interval with a wider bound on the side of
+the longer tail. In simulations, bootstrap intervals contained the true value less often. If all repetitions are equal,
+the mean has no interval, and a note says so.
 
-A case is compared with its baseline within blocks: the effect is the geometric mean of the blocks' ratios (a mean
-difference where a ratio has no sense), with the same interval, on the logarithms. Only blocks in which both sides are
-valid are used. A p value and its interval come from one calculation: p is below 0.05 exactly when the 95 % interval
-excludes no effect. Holm's correction covers everything that the plan declares.
+A case is compared with its baseline within blocks. The effect is the geometric mean of the ratios in the blocks, with
+the same interval, on the logarithms. For metrics without a meaningful ratio, the effect is the mean difference. A block
+is used only if both runs are valid. The p value and the interval come from one calculation: p is below 0.05 exactly
+when the 95 % interval excludes "no effect". Holm's correction covers all comparisons that the plan declares.
 
-Equivalence is tested within ±{margin:.0%} by two one-sided tests. The smallest detectable effect is what this test
-would find with a probability of {power:.0%}, given the spread and skewness seen.
+Equivalence within ±{margin:.0%} is tested by two one-sided tests. The smallest detectable effect is the effect that the
+test would find with a probability of {power:.0%}, given the observed spread and skewness.
 
-Accuracy has the image as its unit, because a deterministic model does not vary between runs: shares have Wilson's
-score interval, paired differences Tango's, and the test is McNemar's, which is Tango's at zero.
+For accuracy the unit is the image, because a deterministic model does not vary between runs. Shares have Wilson's score
+interval, and paired differences have Tango's score interval. The test is McNemar's test, which is Tango's test for a
+difference of zero.
 
-A criterion is accepted when the whole 95 % interval keeps its bound, rejected when the whole interval breaks it,
-undecided otherwise; a candidate is accepted when all of its criteria are.
+A criterion is accepted when the whole 95 % interval satisfies the bound. It is rejected when the whole interval
+violates the bound, and undecided otherwise. A candidate is accepted when all of its criteria are accepted.
 
-Values whose run is invalid in the sense that they rest on are counted and left out. A dash is a number that does not
-exist, with its reason; it is never zero.
+Every metric rests on the precision of its run, and most also rest on the timing, the energy or the accuracy. If a run
+is not valid in one of these respects, the value is excluded and counted. A dash marks a number that does not exist,
+with the reason. It never means zero.
 """
 
 
 _JOULES = """\
-The energy of a GPU board is found from the driver's power samples and its energy counter together, with the sensor's
-delay and lag taken off. It has two uncertainties. A printed joule carries the absolute one, in which the board's
-unknown gain (up to 5 %) is part; a printed ratio carries the interval over blocks, because the gain cancels on one
-board. For each case the run with the median energy is shown with its power and the budget of its uncertainty.
+The energy of a GPU board is computed from the driver's power samples and its energy counter together. The delay and the
+lag of the sensor are removed. The energy has two uncertainties. A printed energy has the absolute uncertainty, which
+includes the unknown gain of the board (up to 5 %). A printed ratio has the interval over blocks, because the gain
+cancels between runs on one board. For each case, the run with the median energy is shown with its power and its
+uncertainty budget.
 """
 
 

@@ -40,15 +40,14 @@ def draw_paths(analysis: Analysis) -> list[Picture]:
     for axes, (title, members) in zip(grid[0], panels, strict=True):
         _draw_panel(axes, title, members)
     _limit(grid[0][0], [size.relative.value for cost in costs for size in cost.sizes])
-    grid[0][0].set_ylabel("Throughput over that of path none")
+    grid[0][0].set_ylabel("Throughput relative to path none")
     grid[0][-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="Path")
     caption = (
-        "Tokens a second of each path over those of synthetic ids through the same interface, paired within blocks, "
-        "with 95 % intervals (a bar that leaves the panel is longer); "
-        f"1 is free, and above {1 - INDIFFERENT:g} (shaded) a path costs nothing that matters. "
-        + " ".join(_answers(costs))
+        "Throughput of each path relative to synthetic ids through the same interface, paired within blocks, with "
+        "95 % intervals. The panel cuts long bars. At 1 a path costs nothing; the shaded area, from "
+        f"{1 - INDIFFERENT:g}, counts as free. " + " ".join(_answers(costs))
     )
-    return [picture(NAME, "What each path to the tokens costs, by the size of the model", caption, figure)]
+    return [picture(NAME, "Cost of each token path, by model size", caption, figure)]
 
 
 def _limit(axes: Axes, values: Sequence[float]) -> None:
@@ -107,13 +106,12 @@ def _answers(costs: Sequence[PathCost]) -> list[str]:
     """A sentence for each panel: from which size on each path is free, and what is left where it is not."""
     sentences = []
     for title, members in _panels(costs):
-        free = [f"{cost.path} from {cost.free_from.model} on" for cost in members if cost.free_from is not None]
+        free = [f"{cost.path} is free from {cost.free_from.model} on" for cost in members if cost.free_from is not None]
         rest = [
-            f"{cost.path} leaves {' '.join(filter(None, format_estimate(cost.sizes[-1].relative)))} "
-            f"at {cost.sizes[-1].model}"
+            f"{cost.path} reaches {' '.join(filter(None, format_estimate(cost.sizes[-1].relative)))} "
+            f"with {cost.sizes[-1].model}"
             for cost in members
             if cost.free_from is None
         ]
-        parts = ([f"free are {', '.join(free)}"] if free else []) + rest
-        sentences.append(f"{title}: {'; '.join(parts)}.")
+        sentences.append(f"{title}: {'; '.join(free + rest)}.")
     return sentences

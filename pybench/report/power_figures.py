@@ -85,10 +85,10 @@ def _draw_power(number: int, name: str, finding: JouleFinding, recording: PowerR
     first_s, last_s = _shown_span(lanes)
     _draw_lanes(axes["lanes"], lanes, first_s, last_s)
     _draw_panel(axes["whole"], series, lanes, first_s, last_s, thin=True)
-    axes["whole"].set_xlabel("Seconds since the run's measuring began")
+    axes["whole"].set_xlabel("Seconds since the measurement began")
     window = finding.window
     for key, edge_s, title in (
-        ("begin", window.begin_s, "Where the window begins"), ("end", window.end_s, "Where it ends"),
+        ("begin", window.begin_s, "Begin of the window"), ("end", window.end_s, "End of the window"),
     ):  # fmt: skip
         _draw_panel(axes[key], series, lanes, edge_s - _BEFORE_S, edge_s + _AFTER_S, thin=False)
         axes[key].set_title(title)
@@ -266,21 +266,21 @@ def _caption(finding: JouleFinding, series: _Series) -> str:
     window = finding.window
     within_j, absolute_j = expanded(window.u_within_j), expanded(window.u_absolute_j)
     if window.energy_j is None or within_j is None or absolute_j is None:
-        energy = "The energy of this window could not be told."
+        energy = "The energy of this window is unknown."
     else:
         value, within = format_plus_minus(window.energy_j, within_j)
         energy = (
-            f"Energy of the window: {value} J, {within} J within the board and "
+            f"Energy of the window: {value} J, {within} J within-board and "
             f"{format_plus_minus(window.energy_j, absolute_j)[1]} J absolute (95 %)."
         )
     sensor = finding.board.sensor
-    counter = (
-        "" if len(series.counter.power_w) else " The counter was read too seldom to draw its power between readings."
+    counter = "" if len(series.counter.power_w) else " The counter was read too rarely to draw its power."
+    which = (
+        f"The run has the median energy of {finding.of_runs} runs." if finding.of_runs > 1 else "It is the only run."
     )
-    which = f"the run of {finding.of_runs} with the median energy" if finding.of_runs > 1 else "the only such run"
     delay_ms, lag_ms = sensor["sample_delay_s"] * 1e3, sensor["response_s"] * 1e3
     return (
-        f"{energy} Shown is {which}. The power is the samples moved back by {delay_ms:.3g} ms with a lag of "
-        f"{lag_ms:.3g} ms removed ({sensor['origin']} profile); it is constant between samples. Filled: energy window; "
-        f"hatched: rest; filled and hatched: tail; dotted lines: other windows.{counter}"
+        f"{energy} {which} The power is computed from the samples: a delay of {delay_ms:.3g} ms and a lag of "
+        f"{lag_ms:.3g} ms are removed ({sensor['origin']} profile). Filled: energy window. Hatched: rest. "
+        f"Filled and hatched: tail. Dotted lines: other windows.{counter}"
     )

@@ -92,20 +92,21 @@ def _choice_sentence(finding: ProtocolFinding) -> Sentence:
     refused = sum(one.p_value is not None and not one.is_plausible for one in normal)
     untested = sum(one.p_value is None for one in normal)
     text = (
-        f"{' and '.join(f'{count} by {test}' for test, count in chosen.most_common())}, because Shapiro-Wilk refuses "
+        f"{' and '.join(f'{count} by {test}' for test, count in chosen.most_common())}. Welch's test requires that "
+        f"Shapiro-Wilk rejects neither sample. It rejected {refused} of {len(normal)} samples"
     )
-    text += f"{refused} of {len(normal)} samples" + (f" and cannot judge {untested}" if untested else "")
-    return Sentence("Tests", f"{text}: Welch needs both samples unrefused.", "neutral")
+    text += f" and could not test {untested}" if untested else ""
+    return Sentence("Tests", f"{text}.", "neutral")
 
 
 def _anova_sentence(finding: ProtocolFinding) -> Sentence:
     found = [scenario.variances for setting in finding.settings for scenario in setting.scenarios]
     done = [one for one in found if one is not None and one.why_omitted is None]
     against = Counter(reason for one in found for reason in _against_anova(one))
-    text = f"done in {len(done)} of {len(found)} scenarios (a metric at a setting)"
+    text = f"done for {len(done)} of {len(found)} combinations of a metric and a setting"
     if against:
         listed = ", ".join(f"{reason} ({count})" for reason, count in against.most_common())
-        text += f"; left out elsewhere for {listed}"
+        text += f"; not done because of {listed}"
     return Sentence("ANOVA and Tukey", f"{text}.", "neutral")
 
 
@@ -132,7 +133,10 @@ def _beside_sentences(finding: ProtocolFinding) -> Iterator[Sentence]:
     only_paired = sum(paired and not duel.is_significant for duel, paired in zip(both, own, strict=True))
     only_protocol = sum(duel.is_significant and not paired for duel, paired in zip(both, own, strict=True))
     if not only_paired and not only_protocol:
-        text = f"both tests significant or both not, in all {len(both)} pairs at p < {ALPHA}, uncorrected."
+        text = f"both tests agree on all {len(both)} pairs (p < {ALPHA}, uncorrected)."
     else:
-        text = f"of {len(both)} pairs {only_paired} differ only when paired within blocks, {only_protocol} only here."
-    yield Sentence("Beside paired blocks", text, "neutral")
+        text = (
+            f"of {len(both)} pairs, {only_paired} differ only in the paired test and {only_protocol} only in this "
+            f"protocol (p < {ALPHA}, uncorrected)."
+        )
+    yield Sentence("Compared with paired blocks", text, "neutral")

@@ -61,7 +61,7 @@ def _several(finding: ProtocolFinding, setting: Setting) -> str:
     return setting.contrast.title() if len({other.contrast.title() for other in finding.settings}) > 1 else ""
 
 
-_HEAD = (Column("At", ("baseline_id",)), Column("Metric", ("metric",)))
+_HEAD = (Column("Setting", ("baseline_id",)), Column("Metric", ("metric",)))
 
 
 def _sample_table(finding: ProtocolFinding) -> Table:
@@ -92,7 +92,7 @@ def _sample_table(finding: ProtocolFinding) -> Table:
             rows.append((*cells, *(_normality_cells(sample) if checks else ())))
     interval = "Student's t" if finding.protocol.interval == "student" else "BCa bootstrap"
     notes = [f"Arithmetic means over repetitions with 95 % intervals ({interval})."]
-    notes += [f"Normal: Shapiro-Wilk on each sample; refused below {ALPHA}."] if checks else []
+    notes += [f"Normal: Shapiro-Wilk on each sample; rejected if p is below {ALPHA}."] if checks else []
     return Table(
         _name(finding, "samples"), f"Samples ({finding.protocol.name})", tuple(columns), tuple(rows), tuple(notes)
     )
@@ -103,7 +103,7 @@ def _normality_cells(sample: SampleFinding) -> tuple[Cell, ...]:
     if normal is None:
         why = sample.why_none
         return number_cell(None, note=why), number_cell(None, note=why), text_cell(None, note=why)
-    text = "untested" if normal.p_value is None else "not refused" if normal.is_plausible else "refused"
+    text = "untested" if normal.p_value is None else "not rejected" if normal.is_plausible else "rejected"
     return (
         _number(normal.statistic, normal.why_none),
         _p_cell(normal.p_value, normal.why_none),
@@ -116,7 +116,7 @@ def _pair_table(finding: ProtocolFinding) -> Table:
     columns = [
         *_HEAD,
         Column("Case", ("case_id",)),
-        Column("Against", ("against_id",)),
+        Column("Compared with", ("against_id",)),
         Column("Test", ("test",)),
         Column("p", ("p_value",), numeric=True),
         Column("p (Holm)", ("p_holm",), numeric=True),
@@ -133,14 +133,14 @@ def _pair_table(finding: ProtocolFinding) -> Table:
     ]
     distinct = finding.distinct_duels
     tested = sum(duel.test is not None and duel.test.p_value is not None for duel in distinct)
-    repeated = "; a pair that stands here more than once counts once" if len(distinct) < len(rows) else ""
+    repeated = "; a pair with several rows counts once" if len(distinct) < len(rows) else ""
     notes = [
-        "p: two-sided, of no difference, the two samples taken as independent.",
-        f"Holm: over the {tested} pairs of this table that could be tested{repeated}.",
-        "Effect size: Hedges' g* beside Welch, Cliff's delta beside Mann-Whitney; positive if the case is the larger.",
-        "Paired ratio: case over the other within blocks, with its 95 % interval, as in the tables of effects.",
+        "p: two-sided test for no difference, with the two samples taken as independent.",
+        f"p (Holm): corrected for the {tested} pairs of this table that could be tested{repeated}.",
+        "Effect size: Hedges' g* for Welch, Cliff's delta for Mann-Whitney; positive if the case is larger.",
+        "Paired ratio: case over the other case within blocks, with its 95 % interval, as in the tables of effects.",
     ]
-    notes += ["Tukey: HSD, where ANOVA's assumptions hold; blank elsewhere."] if tukey else []
+    notes += ["p (Tukey): Tukey's HSD, only where the assumptions of ANOVA were not rejected."] if tukey else []
     return Table(
         _name(finding, "pairs"), f"All pairs ({finding.protocol.name})", tuple(columns), tuple(rows), tuple(notes)
     )
@@ -164,7 +164,7 @@ def _pair_cells(setting: Setting, duel: Duel, tukey: bool) -> list[Cell]:
         _p_cell(duel.p_adjusted, test.why),
         *blank,
         Cell(f"{size.text} ({_SHORT[test.effect_name]})", number=test.effect, csv=(*size.csv, test.effect_name)),
-        estimate_cell(paired.estimate if paired else None, why_none="no block holds both sides"),
+        estimate_cell(paired.estimate if paired else None, why_none="no block has values of both sides"),
         _p_cell(paired.p_value if paired else None),
         text_cell(test.why),
     ]
@@ -180,15 +180,15 @@ def _variance_table(finding: ProtocolFinding) -> Table:
         Column("p (equal variances)", ("brown_forsythe_p",), numeric=True),
         Column("F", ("f_statistic",), numeric=True),
         Column("p (ANOVA)", ("p_anova",), numeric=True),
-        Column("Tukey pairs apart", ("tukey_pairs_apart", "tukey_pairs"), numeric=True),
+        Column("Pairs that differ (Tukey)", ("tukey_pairs_apart", "tukey_pairs"), numeric=True),
         Column("ANOVA", ("anova",)),
     )
     rows = tuple(
         (*_head(finding, setting, scenario), *_variance_cells(scenario)) for setting, scenario in _scenarios(finding)
     )
     notes = (
-        f"Done only where neither assumption has a p below {ALPHA}.",
-        "Residuals: Shapiro-Wilk. Variances: Brown-Forsythe (Levene's test around medians).",
+        f"ANOVA is done only if the p of both assumptions is at least {ALPHA}.",
+        "p (residuals normal): Shapiro-Wilk. p (equal variances): Brown-Forsythe.",
     )
     return Table(_name(finding, "anova"), f"Analysis of variance ({finding.protocol.name})", columns, rows, notes)
 
@@ -198,11 +198,11 @@ def _variance_cells(scenario: Scenario) -> tuple[Cell, ...]:
     if found is None:
         why = "a case has no values"
         dashes = [number_cell(None, note=why)] * 4
-        return *dashes, Cell(DASH, note=why, csv=("", "")), text_cell(f"left out: {why}")
+        return *dashes, Cell(DASH, note=why, csv=("", "")), text_cell(f"not done: {why}")
     p_values = [duel.p_tukey for duel in scenario.duels if duel.p_tukey is not None]
     apart = sum(p < ALPHA for p in p_values)
     done = found.why_omitted is None
-    why_none = None if done else "left out"
+    why_none = None if done else "not done"
     tukey = Cell(f"{apart} of {len(p_values)}", number=float(apart), csv=(str(apart), str(len(p_values))))
     return (
         _p_cell(found.residuals.p_value, found.residuals.why_none),
@@ -210,7 +210,7 @@ def _variance_cells(scenario: Scenario) -> tuple[Cell, ...]:
         _number(found.f_statistic, why_none),
         _p_cell(found.p_value, why_none),
         tukey if done else Cell(DASH, note=why_none, csv=("", "")),
-        text_cell("done" if done else f"left out: {found.why_omitted}", tone="good" if done else "neutral"),
+        text_cell("done" if done else f"not done: {found.why_omitted}", tone="good" if done else "neutral"),
     )
 
 

@@ -232,8 +232,8 @@ def _full_table(name: str, contrast: Contrast, rows: Sequence[TradeOff]) -> Tabl
         cells.append((Cell(label, csv=(label, row.case.id)), number_cell(row.case.batch), *figures, *_verdicts(row)))
     notes = (
         *_notes(contrast, rows, ()),
-        "±: half of Student's 95 % interval over repetitions; brackets: 95 % score intervals over images.",
-        "By intervals: the bounds set by the plan, by whole intervals of the paired comparison (table of verdicts).",
+        "±: half of Student's 95 % interval over repetitions. Brackets: 95 % score intervals over images.",
+        "By intervals: the verdict of the paired comparison on the bounds of the plan (table of verdicts).",
     )
     title = f"Trade-offs at each batch: {contrast.title()}"
     return Table(name, title, columns, tuple(cells), notes, prints_notes=True)
@@ -265,7 +265,7 @@ def _verdicts(row: TradeOff) -> tuple[Cell, ...]:
 
 
 def _unjudged(own: Verdict | None) -> str | None:
-    return None if own else "the plan sets no bounds to judge by intervals"
+    return None if own else "the plan sets no bounds"
 
 
 def _figure_cell(figure: Figure, decimals: int) -> Cell:
@@ -290,12 +290,14 @@ def _notes(contrast: Contrast, rows: Sequence[TradeOff], batches: Sequence[int])
     same = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in _constant(rows).items())
     at = f", at batch {' / '.join(map(str, batches))}" if batches else ""
     notes = [f"In all rows: {same}."] if same else []
-    notes.append(f"{_repetitions(rows)} Speed-up: mean latency of the baseline over the case's{at}. 1 MB = 10⁶ bytes.")
+    notes.append(
+        f"{_repetitions(rows)} Speed-up: mean latency of the baseline over that of the case{at}. 1 MB = 10⁶ bytes."
+    )
     notes.append(_energy_note(rows))
     images = {row.figures["top1_percent"].estimate for row in rows}
     counts = sorted({one.n for one in images if one is not None and one.method.startswith("Wilson")})
     over = f" (over {' or '.join(map(str, counts))} images)" if counts else ""
-    notes.append(f"A positive Δ Top-1{over} is a gain over the baseline, a negative one a loss.")
+    notes.append(f"A positive Δ Top-1{over} is better than the baseline.")
     notes.append(_rule_note(rows))
     return notes
 
@@ -315,7 +317,7 @@ def _energy_note(rows: Sequence[TradeOff]) -> str:
     windows = sorted({name for figure in figures for name in figure.windows})
     methods = sorted({name for figure in figures for name in figure.methods})
     if not windows:
-        return "Energy: no run has a valid one."
+        return "Energy: no run has a valid energy."
     by = f", method {', '.join(methods)}" if methods else ""
     return f"Energy: of the GPU board for one sample, in the window `{'` and `'.join(windows)}`{by}."
 
@@ -326,4 +328,4 @@ def _rule_note(rows: Sequence[TradeOff]) -> str:
         f"{criterion_label(criterion)} {bound_text(criterion)} (set by the {'protocol' if is_own else 'plan'})"
         for criterion, is_own in bounds.items()
     ]
-    return f"Advantageous: {' and '.join(said) or 'nothing is asked'}, by point estimates."
+    return f"Advantageous: {' and '.join(said) or 'no bound is set'}, judged by point estimates."

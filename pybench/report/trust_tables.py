@@ -41,10 +41,11 @@ def coverage_table(coverage: Coverage) -> Table:
         counts = [number_cell(entry.states.get(state, 0)) for state in occurring]
         reasons = ", ".join(f"{reason} ({count})" for reason, count in entry.reasons.items())
         rows.append((text_cell(entry.case.title()), covered, *counts, text_cell(reasons)))
-    notes = [f"{coverage.covered} of {coverage.planned} planned runs are covered; {', '.join(sorted(COVERING))} cover."]
+    covering = ", ".join(sorted(COVERING))
+    notes = [f"{coverage.covered} of {coverage.planned} planned runs are covered (outcome {covering})."]
     if coverage.orphans:
         runs, cases = sum(coverage.orphans.values()), len(coverage.orphans)
-        notes.append(f"{runs} runs are of {cases} cases that the plan does not hold; they do not count.")
+        notes.append(f"{runs} runs are of {cases} cases that are not in the plan; they do not count.")
     if coverage.beyond:
         notes.append(f"{coverage.beyond} runs are in blocks beyond the plan's repetitions; they do not count.")
     if coverage.finished:
@@ -70,11 +71,11 @@ def software_table(found: Mapping[Pair, PairComparability]) -> Table:
         Column("Case", ("case",)),
         Column("Baseline", ("baseline",)),
         Column("Status", ("status",)),
-        Column("Blocks left out", ("blocks_excluded", "blocks"), numeric=True),
+        Column("Excluded blocks", ("blocks_excluded", "blocks"), numeric=True),
         Column("What differs", ("differences",)),
-        Column("Loaded by the case only", ("packages_of_case_only",)),
-        Column("Loaded by the baseline only", ("packages_of_baseline_only",)),
-        Column("Stated by one side only", ("unstated",)),
+        Column("Loaded only by the case", ("packages_of_case_only",)),
+        Column("Loaded only by the baseline", ("packages_of_baseline_only",)),
+        Column("Known for one side only", ("unstated",)),
     )
     rows = []
     for pair, one in found.items():
@@ -92,7 +93,7 @@ def software_table(found: Mapping[Pair, PairComparability]) -> Table:
                 *(text_cell(", ".join(words)) for words in (one.only_candidate, one.only_baseline, one.unstated)),
             )
         )
-    notes = ("A pair of runs is compared when board, driver, image, pybench, Python and common packages are equal.",)
+    notes = ("Two runs are compared only if board, driver, image, pybench, Python and common packages are equal.",)
     return Table("software", "Software of the two sides of each comparison", columns, tuple(rows), notes)
 
 
@@ -108,7 +109,7 @@ def cautions_table(dataset: Dataset) -> Table:
     rows = []
     for row in grouped.sort("runs", "code", descending=[True, False]).iter_rows(named=True):
         known = _ADVICE.get(row["code"])
-        meaning = known.meaning if known is not None else "a caution that this version of pybench does not know"
+        meaning = known.meaning if known is not None else "this version of pybench does not support this caution"
         rows.append(
             (
                 text_cell(row["code"], tone="neutral"),
@@ -123,9 +124,9 @@ def cautions_table(dataset: Dataset) -> Table:
         Column("Caution", ("caution",)),
         Column("Runs", ("runs",), numeric=True),
         Column("Cases", ("cases",), numeric=True),
-        Column("What it says", ("meaning",)),
-        Column("For example", ("example",)),
-        Column("Advice", ("advice",)),
+        Column("Meaning", ("meaning",)),
+        Column("Example", ("example",)),
+        Column("What to do", ("advice",)),
     )
     return Table("cautions", "Cautions", columns, tuple(rows))
 
@@ -157,7 +158,7 @@ def token_table(analysis: Analysis) -> Table:
         Column("Blocks compared", ("blocks",), numeric=True),
         Column("Ids", ("ids",)),
     )
-    return Table("token-paths", "Tokenizer paths: the same ids?", columns, tuple(rows))
+    return Table("token-paths", "Equality of the ids of tokenizer paths", columns, tuple(rows))
 
 
 def validity_table(dataset: Dataset) -> Table:
@@ -185,15 +186,15 @@ def validity_table(dataset: Dataset) -> Table:
         Column("Validity", ("validity",)),
         Column("Valid", ("valid",), numeric=True),
         Column("Invalid", ("invalid",), numeric=True),
-        Column("Not asked", ("not_asked",), numeric=True),
+        Column("Not checked", ("not_asked",), numeric=True),
         Column("Reasons", ("reasons",)),
     )
     return Table(
         "validity",
-        "Validity of the runs that are ok",
+        "Validity of the runs with outcome ok",
         columns,
         tuple(rows),
-        ("Invalid values are counted and left out of every mean.",),
+        ("Values of invalid runs are counted and excluded from every mean.",),
     )
 
 
@@ -213,7 +214,7 @@ def environment_table(dataset: Dataset) -> Table:
     rows += [
         (text_cell(name), text_cell(next(iter(counts)))) for name, counts in facts.items() if name not in differing
     ]
-    notes = (f"{len(differing)} facts differ between runs: they stand first.",) if differing else ()
+    notes = (f"The first {len(differing)} facts differ between runs.",) if differing else ()
     return Table(
         "environment", "Environment", (Column("Fact", ("fact",)), Column("Value", ("value",))), tuple(rows), notes
     )
@@ -224,7 +225,7 @@ def _counted(counts: Counter[str], runs: int) -> str:
     parts = [f"{value} ({count} runs)" for value, count in counts.most_common(_VALUES_SHOWN)]
     rest = len(counts) - _VALUES_SHOWN
     parts += [f"{rest} other values"] if rest > 0 else []
-    return ", ".join([*parts, f"not stated ({runs - counts.total()} runs)"] if counts.total() < runs else parts)
+    return ", ".join([*parts, f"unknown ({runs - counts.total()} runs)"] if counts.total() < runs else parts)
 
 
 def _flatten(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
@@ -265,16 +266,16 @@ def builds_table(analysis: Analysis) -> Table:
         for finding in analysis.builds
     )
     notes = (
-        "Random effects of build and block, on blocks that hold every build. Percentages are of logarithms.",
-        "Drift common to a block is in neither standard deviation.",
-        "With few builds the share is hardly known: its interval says so.",
+        "Model: random effects of build and block, from blocks with runs of all builds.",
+        "Percentages are standard deviations of logarithms. Drift common to a block is in neither of them.",
+        "With few builds the share is uncertain, and its interval is wide.",
     )
     return Table("builds", "Variance between builds and of runs in a block", columns, rows, notes)
 
 
 def _blocks_cell(finding: BuildVariance) -> Cell:
     left_out = finding.blocks_left_out
-    note = f"{left_out} left out, where a build has no value" if left_out else None
+    note = f"{left_out} blocks excluded, because a build has no value" if left_out else None
     return Cell(str(finding.blocks), number=float(finding.blocks), note=note, csv=(str(finding.blocks), str(left_out)))
 
 

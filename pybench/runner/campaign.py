@@ -262,7 +262,7 @@ class _Runner:
             outcome = judge(end)
             if self._is_for_batch_system_to_say(outcome):
                 return Outcome(
-                    "interrupted", "job_ending", "the batch system ends this job; it will say why"
+                    "interrupted", "job_ending", "the batch system ended this job; the reason is added after the job"
                 ), end.wall_s
         attempt.complete(run_record(planned.case.id, planned.block, attempt.attempt, outcome, end))
         return outcome, end.wall_s if end else 0.0

@@ -47,7 +47,9 @@ def judge(end: WorkerEnd) -> Outcome:
     if report.get("outcome") == "ok":
         if end.exit_status == 0:
             return Outcome("ok")
-        return Outcome("crashed", "exit_status", f"exit status {end.exit_status} after its work: see {rundir.STDERR}")
+        return Outcome(
+            "crashed", "exit_status", f"exit status {end.exit_status} after the work was done: see {rundir.STDERR}"
+        )
     return Outcome("crashed", "no_report", f"exit status {end.exit_status} without a report: see {rundir.STDERR}")
 
 

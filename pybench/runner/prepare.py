@@ -177,8 +177,8 @@ def _stored_outcome(folder: Path) -> Outcome:
     for name, digest in run.get("made", {}).items():
         path = folder / name
         if not path.is_file() or storage.sha256_of(path) != digest:
-            what = "is not as it was made" if path.is_file() else "is gone"
-            raise CorruptError(f"{path} {what}", hint=f"restore it, or remove its folder {folder} and run again")
+            what = "has changed since it was made" if path.is_file() else "is missing"
+            raise CorruptError(f"{path} {what}", hint=f"restore it, or remove the folder {folder} and run again")
     return Outcome(run["outcome"], run.get("reason"), run.get("detail"))
 
 

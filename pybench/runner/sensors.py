@@ -75,14 +75,14 @@ def _stored(board: Board, source: SensorSource) -> profiles.Profile | None:
     others = profiles.of_other_drivers(board.uuid, board.driver) if found is None else []
     if others:
         source.tell(
-            f"{board.uuid} was measured under driver {', '.join(others)}, which does not count: it is {board.driver}"
+            f"{board.uuid} was measured under driver {', '.join(others)}, but this machine has driver {board.driver}"
         )
     return found
 
 
 def _measured(board: Board, source: SensorSource) -> profiles.Profile:
     if not source.may_measure:
-        raise PybenchError("no profile is stored, and measuring was not wanted")
+        raise PybenchError("no profile is stored, and --no-sensor was given")
     source.tell(f"measuring the power sensor of {board.name} once, about a minute (--no-sensor: assume one)")
     profile = source.machine.measure_sensor(board)
     try:

@@ -74,7 +74,7 @@ def test_each_fact_that_differs_makes_a_pair_not_comparable(tmp_path: Path, chan
     assert [difference.text() for difference in one.differences] == [text]
     effect = analysis.contrasts[0].pairs[0].effects["latency_mean_ms"]
     assert effect.effect is None
-    assert effect.why_none == f"not comparable: both sides ran with different software in every block ({text})"
+    assert effect.why_none == f"not comparable: the software of the two sides differs in every block ({text})"
 
 
 def test_only_the_blocks_that_differ_are_left_out_counted_and_named(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_commands_say_what_was_left_out(tmp_path: Path, capsys: pytest.CaptureFi
     builder = build(tmp_path / "c", [environment(pybench="0.2.0"), environment(pybench="0.2.0")])
     assert main([command, str(builder.path)]) == EXIT_OK
     out = capsys.readouterr().out
-    assert "2 pairs of runs in 1 comparisons are left out, because their two runs differ in pybench" in out
+    assert "2 pairs of runs in 1 comparisons are excluded, because their two runs differ in pybench" in out
     assert "not comparable" in out
     assert main([command, str(builder.path), "--json"]) == EXIT_OK
     assert '"status": "not comparable"' in capsys.readouterr().out
@@ -155,7 +155,7 @@ def test_compare_of_other_software_begins_with_what_differs(tmp_path: Path, caps
     before, after = two(tmp_path, packages={**PACKAGES, "onnxruntime": "1.32.0"}, gpu={"driver": "590.2"})
     assert main(["compare", str(before), str(after)]) == EXIT_OK
     out = capsys.readouterr().out
-    assert out.startswith("What A and B ran with differs")
+    assert out.startswith("Software that differs between A and B")
     assert "1.32.0" in out.split("Changes from A to B")[0]
     assert main(["compare", str(before), str(after), "--json"]) == EXIT_OK
     stored = json.loads(capsys.readouterr().out)

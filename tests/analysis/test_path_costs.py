@@ -109,8 +109,8 @@ def test_the_report_begins_with_the_figure_and_its_caption_answers(tmp_path: Pat
     assert (page.parent / "figures" / "paths.svg").stat().st_size > 1000
     assert (page.parent / "figures" / "paths.pdf").stat().st_size > 1000
     assert text.index('id="figure-paths"') < text.index('id="figure-forest-1"')
-    assert "free are rust from tinylm-large on, go_rust from tinylm-small on; python leaves 0.6" in text
-    assert text.count("python leaves") == 2  # in each of the two panels
+    assert "rust is free from tinylm-large on; go_rust is free from tinylm-small on; python reaches 0.6" in text
+    assert text.count("python reaches") == 2  # in each of the two panels
 
 
 def test_a_campaign_without_such_a_contrast_has_no_such_figure(tmp_path: Path) -> None:

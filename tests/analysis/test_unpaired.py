@@ -49,7 +49,7 @@ def compared(first: NDArray[np.float64] | list[float], second: NDArray[np.float6
 def test_two_normal_samples_are_compared_by_welch() -> None:
     found = compared(NORMAL + 10, 2 * NORMAL + 12)
     assert (found.test, found.effect_name) == (WELCH_T, HEDGES)
-    assert found.why == "Shapiro-Wilk refuses neither sample (p 1 and 1)"
+    assert found.why == "Shapiro-Wilk rejects neither sample (p 1 and 1)"
     judge = stats.ttest_ind(NORMAL + 10, 2 * NORMAL + 12, equal_var=False)
     assert (found.statistic, found.p_value) == (pytest.approx(judge.statistic), pytest.approx(judge.pvalue))
     assert (found.statistic, found.p_value) == pytest.approx(slow.welch(list(NORMAL + 10), list(2 * NORMAL + 12)))
@@ -181,7 +181,10 @@ def test_effects_are_positive_when_the_first_is_larger() -> None:
 
 @pytest.mark.parametrize(
     ("first", "second", "why"),
-    [([1.0], [2.0, 3.0], "one value is no sample"), ([2.0, 2.0], [2.0, 2.0, 2.0], "the two samples are one value")],
+    [
+        ([1.0], [2.0, 3.0], "a sample has only one value"),
+        ([2.0, 2.0], [2.0, 2.0, 2.0], "all values of both samples are equal"),
+    ],
 )
 def test_what_cannot_be_tested_has_no_p_and_says_why(first: list[float], second: list[float], why: str) -> None:
     found = compared(first, second)

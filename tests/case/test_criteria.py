@@ -87,7 +87,7 @@ def test_the_stored_form_reads_back_as_the_same_contrasts() -> None:
     contrasts = parse(declared)
     assert from_json(to_json(contrasts)) == contrasts
     assert contrasts[0].title() == "int8"
-    assert contrasts[1].title() == "against path=python"
+    assert contrasts[1].title() == "baseline path=python"
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_fewer_repetitions_than_ran_are_said_to_leave_runs_out(plan: Path, capsy
     assert main(["run", str(plan), "--repetitions", "1"]) == 0
     printed = capsys.readouterr()
     assert printed.out == "2 ok of 2 runs in results/trial\n"
-    beyond = "kept but not counted: 2 runs in blocks beyond 1, the number of repetitions\n"
+    beyond = "kept on disk but not counted: 2 runs in blocks beyond 1, the number of repetitions\n"
     assert beyond in printed.err
     assert main(["status", "results/trial"]) == 0
     assert capsys.readouterr().err == beyond
@@ -143,7 +143,8 @@ def test_cases_that_cannot_run_here_get_no_artefacts_and_are_counted(
     plan.write_text(PLAN.replace("noop, iterations: [1, 2]", "infer, model: mlp, runtime: onnxruntime, precision: fp8"))
     assert main(["run", str(plan), "--artefacts-only"]) == 0
     assert capsys.readouterr().out == (
-        "no artefact to make in results/trial\n1 case cannot run on this machine, and got none: --dry-run says why\n"
+        "no artefact to make in results/trial\n"
+        "no artefact was made for 1 case that cannot run on this machine: --dry-run lists the reasons\n"
     )
 
 
@@ -191,8 +192,8 @@ def test_a_changed_plan_is_continued_and_its_changes_named(plan: Path, capsys: p
     plan.write_text(PLAN.replace("[1, 2]", "[2, 3]"))
     assert main(["run", str(plan)]) == 0
     said = capsys.readouterr().err
-    assert "the plan now also asks for" in said
-    assert "no longer in the plan, kept but not counted:" in said
+    assert "added to the plan:" in said
+    assert "removed from the plan, kept on disk but not counted:" in said
 
 
 @pytest.mark.parametrize(
@@ -202,8 +203,8 @@ def test_a_changed_plan_is_continued_and_its_changes_named(plan: Path, capsys: p
         (["run", "plan.yaml", "--shard", "3/2"], "--shard 3/2: not of the form I/N"),
         (["run", "plan.yaml", "--shard", "3/3"], "--shard 3/3: has no block"),
         (["run", "plan.yaml", "--filter", "flavour=mint"], "flavour"),
-        (["run", "plan.yaml", "--filter", "iterations=99"], "no case fits"),
-        (["run", "plan.yaml", "--rerun", "zzz"], "--rerun zzz fits no case of the plan"),
+        (["run", "plan.yaml", "--filter", "iterations=99"], "no case matches"),
+        (["run", "plan.yaml", "--rerun", "zzz"], "--rerun zzz matches no case of the plan"),
         (["run", "plan.yaml", "--timeout", "-1"], "--timeout"),
         (["run", "plan.yaml", "--frobnicate"], "--frobnicate"),
         (["run"], "PLAN"),
@@ -306,7 +307,7 @@ def test_ctrl_c_is_answered_at_once_and_the_run_at_hand_is_finished(
     wait_for(lambda: list(Path("results").glob("trial/runs/*/*/attempt-01/stderr.log")))
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
-    assert process.stderr.readline() == "finishing the run at hand, then stopping; once more stops it now\n"
+    assert process.stderr.readline() == "stopping after the current run; interrupt again to stop it now\n"
     gate.open()
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 130

@@ -156,7 +156,7 @@ def test_two_submissions_at_once_wait_for_each_other(plan: Path, capsys: pytest.
     with open("results/trial/cluster/.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert main(command) == 2
-    assert "another `pybench submit` is at work" in capsys.readouterr().err
+    assert "another `pybench submit` is running" in capsys.readouterr().err
 
 
 def test_what_needs_a_submission_says_so(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,7 +185,7 @@ def test_a_campaigns_directory_continues_with_its_own_plan(plan: Path, capsys: p
     assert "2 ok of 2 runs" in capsys.readouterr().out
     assert Path("results/trial/plan.resolved.json").read_bytes() == before
     assert main(["run", "results/trial", "--set", "seed=4"]) == 2
-    assert "its plan is what it is" in capsys.readouterr().err
+    assert "results/trial is an existing campaign" in capsys.readouterr().err
 
 
 def test_a_runner_that_is_asked_to_checkpoint_says_whether_something_is_left(

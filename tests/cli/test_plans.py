@@ -63,7 +63,7 @@ def test_init_without_a_name_writes_plan_yaml(
     assert main(["init"]) == EXIT_OK
     assert (tmp_path / "plan.yaml").exists()
     assert main(["init", str(tmp_path)]) == EXIT_USAGE
-    assert "never overwrites" in capsys.readouterr().err
+    assert "does not overwrite" in capsys.readouterr().err
 
 
 def test_init_never_overwrites(tmp_path: Path, capsys: Captured) -> None:
@@ -71,7 +71,7 @@ def test_init_never_overwrites(tmp_path: Path, capsys: Captured) -> None:
     path.write_text("mine")
     assert main(["init", str(path)]) == EXIT_USAGE
     assert path.read_text() == "mine"
-    assert "never overwrites" in capsys.readouterr().err
+    assert "does not overwrite" in capsys.readouterr().err
 
 
 def test_init_where_nothing_can_be_written_is_an_error_with_a_hint(tmp_path: Path, capsys: Captured) -> None:
@@ -89,7 +89,7 @@ def test_validate_says_what_varies_and_what_is_compared(grid: str, capsys: Captu
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "grid: 4 cases, 3 repetitions: 12 runs"
     assert "  threads: 1, 2" in out
-    assert "  compared against threads=1" in out
+    assert "  comparison: baseline threads=1" in out
 
 
 def test_validate_as_json(grid: str, capsys: Captured) -> None:
@@ -162,7 +162,7 @@ def test_expand_as_json_holds_whole_cases(grid: str, capsys: Captured) -> None:
 
 def test_a_filter_that_fits_nothing_or_cannot_be_read_is_a_usage_error(grid: str, capsys: Captured) -> None:
     assert main(["expand", grid, "--filter", "threads>5"]) == EXIT_USAGE
-    assert "no case fits" in capsys.readouterr().err
+    assert "no case matches" in capsys.readouterr().err
     assert main(["expand", grid, "--filter", "thread>5"]) == EXIT_USAGE
     assert "did you mean `threads`?" in capsys.readouterr().err
 

@@ -115,7 +115,7 @@ def test_a_published_zip_is_published_again_with_the_same_contents(published: Pa
     assert _pybench("publish", published / "small.zip", "--archive", first, *words).returncode == EXIT_OK
     again = _pybench("publish", first, "--archive", first, "--json")
     assert again.returncode == EXIT_OK, again.stderr
-    assert "as pybench did not write it" not in again.stderr
+    assert "because pybench did not write it" not in again.stderr
     for file, place in ((published / "small.zip", tmp_path / "before"), (first, tmp_path / "after")):
         assert _pybench("fetch", file, "-o", place).returncode == EXIT_OK
     before, after = (json.loads((tmp_path / name / sums.DESCRIPTION).read_text()) for name in ("before", "after"))
@@ -146,7 +146,11 @@ def test_a_file_that_is_no_publication_is_refused(verb: str, published: Path, tm
     zipfile.ZipFile(empty, "w").close()
     run = next(name for name in zipfile.ZipFile(published / "small.zip").namelist() if name.endswith("/summary.json"))
     changed = rewritten_zip(published / "small.zip", tmp_path / "changed.zip", {run: b"{}"})
-    told = {text: "is no whole zip", empty: f"is no publication of pybench: it has no {sums.SUMS}", changed: run}
+    told = {
+        text: "is not a complete zip",
+        empty: f"is not a publication of pybench: it has no {sums.SUMS}",
+        changed: run,
+    }
     for file, words in told.items():
         done = _pybench(verb, file, *(["--dry-run"] if verb == "publish" else []))
         assert done.returncode == EXIT_CORRUPT, done.stderr
@@ -157,7 +161,7 @@ def test_a_file_that_is_no_publication_is_refused(verb: str, published: Path, tm
 def test_the_author_is_told_what_was_replaced_and_left_out(published: Path) -> None:
     talk = (published / "talk").read_text()
     assert "replaced by host-1: a host name" in talk
-    assert "left out: 1 files of artefacts" in talk
+    assert "not published: 1 files of artefacts" in talk
     assert HOST not in talk
 
 
@@ -186,7 +190,7 @@ def test_an_incomplete_campaign_is_refused_or_labelled(tmp_path: Path) -> None:
     campaign = build_small(tmp_path / "c", missing=1).path
     refused = _pybench("publish", campaign, "--archive", tmp_path / "a.zip")
     assert refused.returncode == EXIT_COVERAGE
-    assert "1 of 4 planned runs have no answer" in refused.stderr
+    assert "1 of 4 planned runs are not covered" in refused.stderr
     assert "--incomplete" in refused.stderr
     assert not (tmp_path / "a.zip").exists()
     done = _pybench("publish", campaign, "--incomplete", "--archive", tmp_path / "a.zip", "--oci", tmp_path / "layout")
@@ -252,4 +256,4 @@ def test_replay_names_what_differs_and_the_versions_as_the_likely_cause(fetched:
         f"1 of {len([name for name in listed if name.startswith('report/')])} files of the report differ" in done.stderr
     )
     assert f"{table} differs in line" in done.stderr
-    assert "other versions, which is the likely cause: matplotlib 3.9.0 there" in done.stderr
+    assert "other versions made the published report, which is the likely cause: matplotlib 3.9.0 there" in done.stderr

@@ -77,7 +77,7 @@ def test_a_folder_that_is_no_campaign_is_two(tmp_path: Path, command: str) -> No
 def test_analyse_prints_findings_and_tables(typical: Path) -> None:
     result = _pybench("analyse", typical)
     assert result.returncode == EXIT_OK
-    for words in ("int8 instead of fp32", "How sure it is", "Verdicts: int8 in place of fp32", "equal ids"):
+    for words in ("int8 instead of fp32", "Reliability", "Verdicts: int8 in place of fp32", "equal ids"):
         assert words in result.stdout
 
 

@@ -65,7 +65,7 @@ def test_list_tells_what_is_stored_and_what_cannot_be_read(capsys: pytest.Captur
     (store / "zzz.json").write_text("{")
     assert main(["sensor", "list"]) == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert first == "GPU-1  A board, driver 580.1, 2026-01-01T00:00:00Z, 1 doubts"
+    assert first == "GPU-1  A board, driver 580.1, 2026-01-01T00:00:00Z, 1 warnings"
     assert second.startswith(f"unreadable  {store}/zzz.json")
     assert main(["sensor", "list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"folder": str(store), "profiles": [MEASURED.as_json()]}
@@ -77,8 +77,8 @@ def test_a_stored_profile_of_another_machines_board_can_be_shown(capsys: pytest.
     assert main(["sensor", "show", "--device", "GPU-1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "A board  GPU-1  driver 580.1  measured 2026-01-01T00:00:00Z"
-    assert "       3.512 ± 0.061 ms  driver's samples: how late they are" in lines
-    assert "         9.70 ± 0.79 ms  energy counter: how late its energy is at a step" in lines
+    assert "       3.512 ± 0.061 ms  driver's samples: delay" in lines
+    assert "         9.70 ± 0.79 ms  energy counter: delay of the energy at a step" in lines
     assert "        not measured ms  energy counter: time between two steps" in lines
     assert lines[-2:] == [
         "from 60 steps of power; ± is the standard uncertainty",
@@ -125,7 +125,7 @@ def test_a_dry_run_names_boards_and_files(capsys: pytest.CaptureFixture[str], st
     assert "was not measured under driver replay\n  hint: run `pybench sensor`" in capsys.readouterr().err
     profiles.store({**MEASURED.as_json(), "uuid": UUID})
     assert main(["sensor", "show"]) == 1
-    assert "under driver 580.1 it was, which does not count" in capsys.readouterr().err
+    assert "profiles of other drivers (580.1) do not count" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("board")
@@ -166,7 +166,7 @@ def test_a_board_is_measured_through_a_worker_stored_and_found_again(store: Path
     ended = subprocess.run([*command, "measure", "--loads", str(SHORT_LOADS)], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert "sensor: Replayed trace: switching a load on and off" in ended.stderr
-    assert "ms  driver's samples: how late they are" in ended.stdout
+    assert "ms  driver's samples: delay" in ended.stdout
     assert ended.stdout.rstrip().endswith(f"stored in {store}/{UUID}_driver-replay.json")
     shown = subprocess.run([*command, "show", "--json"], capture_output=True, text=True, check=True)
     [profile] = json.loads(shown.stdout)["profiles"]

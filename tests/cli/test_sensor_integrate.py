@@ -121,7 +121,7 @@ def test_the_table_has_a_line_a_window_and_explains_its_marks(profile: Path, tmp
     assert 5900 < float(lines[1].split()[3]) < 6200
     assert lines[2].split()[0] == "2!"
     assert "not_covered" in lines[2]
-    assert "± is 95 %" in lines[-1]
+    assert "±: 95 % interval" in lines[-1]
     assert "Sensor: measured" in lines[-1]
 
 
@@ -173,7 +173,7 @@ def test_an_unknown_method_a_missing_trace_and_missing_windows_are_usage_errors(
     for arguments, said in (
         ((TRACE, "--windows", TRACE / "windows.csv", "--method", "guess"), "no method 'guess'"),
         ((tmp_path / "none", "--windows", TRACE / "windows.csv"), "no such folder"),
-        ((tmp_path, "--windows", TRACE / "windows.csv"), "no power was recorded here"),
+        ((tmp_path, "--windows", TRACE / "windows.csv"), "no power was recorded in this folder"),
         ((TRACE, "--windows", tmp_path / "none.csv"), "none.csv: no such file"),
     ):
         result = _integrate(*arguments)

@@ -57,7 +57,7 @@ path = "x"
         "site.toml:8:1: `job.options.1`: `gpu` is not an option of sbatch, such as --gpu-freq=high",
         "site.toml:12:1: `job.throttle`: Input should be a valid integer; not '4'",
         "site.toml:13:2: `image.sha256` is missing",
-        "site.toml:15:2: unknown key `mem` (it belongs into [job])",
+        "site.toml:15:2: unknown key `mem` (write it in [job])",
         "site.toml:17:2: `environment.A B`: `A B` is not a name of a variable",
     ]
 
@@ -80,11 +80,11 @@ path = "x"
         ('kind = "slurm"\n', "site.toml:1:1: `job` is missing"),
         (
             'kind = "slurm"\njob = {time = "10", gres = "gpu:1", gpus = "1"}\n',
-            "site.toml:2:37: `gres` and `gpus` ask for the same (keep the one that your site documents)",
+            "site.toml:2:37: `gres` and `gpus` both request GPUs (keep the option that your site documents)",
         ),
         (
             'kind = "slurm"\n[scratch]\nstage_image = true\n[job]\ntime = "10"\n',
-            "site.toml:3:1: `stage_image` has no image to copy (give [image] too)",
+            "site.toml:3:1: `stage_image` has no image to copy (add an [image] table)",
         ),
         (
             'kind = "slurm"\n[job]\ntime = "10"\nexclusive = false\n',

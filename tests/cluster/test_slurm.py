@@ -94,7 +94,7 @@ def _disturb(found: dict[str, Batch], cluster: SlurmCluster, gates: dict[str, Ga
     gates["moved"].open()
     cluster.ask("scontrol", "update", f"jobid={found['moved'].task}", "ExcNodeList=")
     _take_memory(found["oom"], cluster)
-    cluster.wait_until(lambda: "finishing the run at hand" in found["checkpoint"].log(), 180)
+    cluster.wait_until(lambda: "stopping after the current run" in found["checkpoint"].log(), 180)
     gates["checkpoint"].open()
     cluster.wait_for(urgent, "COMPLETED")
 
@@ -237,7 +237,7 @@ def test_submitting_again_submits_what_is_missing(
     assert [list(job.tasks().values()) for job in one.latest.jobs] == [[3], [None]]
     capsys.readouterr()
     assert one.submit() == 0
-    assert capsys.readouterr().out == "nothing to submit; 1 shard left to earlier jobs in the queue\n"
+    assert capsys.readouterr().out == "nothing to submit; 1 shard already in the queue\n"
     assert one.submit("--shards", "2") == 2
     assert "has 1 of 4 shards in the queue" in capsys.readouterr().err
     cluster.ask("scancel", one.check_job)

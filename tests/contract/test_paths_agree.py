@@ -162,7 +162,7 @@ BAD_LINES = {
     '\n{"text": NaN}': "line 2 is not a JSON object",
     '{"b": 1, "a": 2}': r"line 1 has no field text \(it has: a, b\)",
     '{"text": 5}': "line 1: field text is not a string",
-    '{"text": "\\ud83c"}': "line 1: field text holds half a surrogate pair",
+    '{"text": "\\ud83c"}': "line 1: field text contains half a surrogate pair",
 }
 
 
@@ -197,12 +197,12 @@ def test_a_file_that_was_cut_off_is_the_same_error_in_python_and_in_go(
     corpus = resolve_corpus(str(file))
     file.write_bytes(whole[: len(whole) // 2])
     with (
-        pytest.raises(InputError, match=f"{name} is not a whole {kind} file: it is cut off") as caught,
+        pytest.raises(InputError, match=f"{name} is not a complete {kind} file: it is incomplete") as caught,
         open_batches(path, TOKENIZER, corpus, 1, 2) as stream,
     ):
         list(stream)
     assert caught.value.hint
-    with pytest.raises(InputError, match=f"{name} is not a whole {kind} file: it is cut off"):
+    with pytest.raises(InputError, match=f"{name} is not a complete {kind} file: it is incomplete"):
         resolve_corpus(str(file))
 
 
@@ -240,7 +240,7 @@ def test_of_a_damaged_file_both_say_why_it_is_none(
     reason = REASONS[name, damage][path == "go_rust"]
     kind = {".gz": "gzip", ".zst": "zstd"}[file.suffix]
     with (
-        pytest.raises(InputError, match=f"{name} is not a whole {kind} file: {reason}"),
+        pytest.raises(InputError, match=f"{name} is not a complete {kind} file: {reason}"),
         open_batches(path, TOKENIZER, corpus, 1, 2) as stream,
     ):
         list(stream)

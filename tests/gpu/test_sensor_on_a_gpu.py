@@ -10,7 +10,7 @@ from pybench.measure import sensor_procedure
 
 GPUS = measure.gpus().gpus
 
-pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.skipif(not GPUS, reason="NVML knows no GPU")]
+pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.skipif(not GPUS, reason="NVML finds no GPU")]
 
 
 def test_a_real_board_is_characterised_twice_alike() -> None:

@@ -62,7 +62,7 @@ def test_an_engine_is_refused_with_the_reason(tmp_path: Path, monkeypatch: pytes
     assert "apptainer can" in str(raised.value.hint)
     with pytest.raises(UsageError, match="docker is not installed"):
         choose_engine(image("archive"), "docker")
-    with pytest.raises(UsageError, match="--engine pod: no such engine"):
+    with pytest.raises(UsageError, match="--engine pod: unknown engine"):
         choose_engine(image("archive"), "pod")
 
 
@@ -131,7 +131,7 @@ def test_a_program_that_the_image_lacks_is_a_container_that_never_began(
     ("said", "hint"),
     [
         ("write /layer.tar: no space left on device", "free some space"),
-        ("dial unix /var/run/docker.sock: connect: permission denied", "may you use podman here"),
+        ("dial unix /var/run/docker.sock: connect: permission denied", "check that you may use podman"),
         ('Get "http://127.0.0.1:5000/v2/": dial tcp 127.0.0.1:5000: connect: connection refused', "registry answer"),
     ],
 )

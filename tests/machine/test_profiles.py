@@ -55,7 +55,7 @@ def test_an_unreadable_profile_is_an_error_that_names_its_file(text: str) -> Non
 def test_a_profile_under_anothers_name_is_refused() -> None:
     path = profiles.store(MEASURED)
     path.rename(profiles.file_of("GPU-2", "580.1"))
-    with pytest.raises(InputError, match="it is the profile of GPU-1 under 580"):
+    with pytest.raises(InputError, match="this is the profile of GPU-1 under 580"):
         profiles.find("GPU-2", "580.1")
 
 

@@ -39,7 +39,7 @@ def test_an_absent_channel_is_empty_and_an_absent_record_an_error(tmp_path: Path
     trace = read_trace(tmp_path)
     assert (len(trace.samples.time_ns), len(trace.counter.call_ns), len(trace.polled.time_ns)) == (2, 0, 0)
     (tmp_path / "samples.csv").unlink()
-    with pytest.raises(InputError, match="no power was recorded here"):
+    with pytest.raises(InputError, match="no power was recorded in this folder"):
         read_trace(tmp_path)
     with pytest.raises(InputError, match="no such folder"):
         read_trace(tmp_path / "nowhere")

@@ -62,7 +62,7 @@ def test_the_resolved_plan_says_where_each_file_is_and_what_was_in_it(load: Load
 def test_text_means_nothing_for_ones_own_onnx_file(tmp_path: Path, problems: Callable[..., list[str]]) -> None:
     write_classifier(tmp_path / "own.onnx")
     found = problems("  - {workload: infer, model: own.onnx, runtime: onnxruntime, path: rust, seq_len: 8}\n")
-    assert [said[:53] for said in found] == ["4:62: `path` means nothing for an ONNX file of your ow"[:53]]
+    assert [said[:53] for said in found] == ["4:62: `path` has no meaning for an ONNX file of your w"[:53]]
 
 
 def test_images_that_change_nothing_are_no_part_of_a_case(load: Load, tmp_path: Path) -> None:
@@ -117,9 +117,9 @@ def test_what_is_no_file_or_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     assert refusal(tmp_path, "model", "empty.onnx") == "`model`: empty.onnx is empty"
     assert refusal(tmp_path, "model", "folder") == "`model`: folder is a folder"
-    assert refusal(tmp_path, "images", "folder") == "`images`: folder holds no files"
+    assert refusal(tmp_path, "images", "folder") == "`images`: folder contains no files"
     assert refusal(tmp_path, "images", "text") == "`images`: text is a file"
-    assert refusal(tmp_path, "corpus", "pipe") == "`corpus`: pipe is no regular file"
+    assert refusal(tmp_path, "corpus", "pipe") == "`corpus`: pipe is not a regular file"
     assert "no such file" in refusal(tmp_path, "tokenizer", "text/tokenizer.json")
     assert "cannot be read" in refusal(tmp_path, "model", "loop")
     assert "cannot be read" in refusal(tmp_path, "model", "x" * 300)

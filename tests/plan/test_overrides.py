@@ -60,8 +60,8 @@ def test_the_first_override_of_an_empty_key_makes_its_mapping(load: Callable[...
         ("seed=[", "not YAML"),
         ("seed=!!int 3", "tags such as"),
         ("matrix.0.threads=0", "`threads` takes an integer from 1"),
-        ("matrix.0.model=x.onnx", "`model` means nothing for workload noop"),
-        ("criteria.baseline.threads=3", "no case has threads=3 (there is 1, 2)"),
+        ("matrix.0.model=x.onnx", "`model` has no meaning for workload noop"),
+        ("criteria.baseline.threads=3", "no case has threads=3 (the plan has 1, 2)"),
     ],
 )
 def test_an_override_that_cannot_be_is_named(problems: Callable[..., list[str]], override: str, expected: str) -> None:

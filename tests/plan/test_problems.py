@@ -51,7 +51,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("1:17", "`schema_version` is 2"),
         ("2:7", "`name` takes a short word"),
         ("3:1", "unknown key `sead` (did you mean `seed`?)"),
-        ("4:1", "unknown key `iterations` (a factor: it belongs into `defaults`"),
+        ("4:1", "unknown key `iterations` (a factor: write it in `defaults`"),
         ("5:14", "`repetitions` takes an integer from 1 to 100000; not 0"),
         ("6:12", "unknown key `warmup` (did you mean `warmup_iterations`?)"),
         ("6:35", "`iterations` takes an integer from 1 to 9007199254740992; not 100.0 (write 100)"),
@@ -65,7 +65,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("12:16", "`batch` takes an integer from 1"),
         ("12:19", "`batch` takes an integer from 1"),
         ("13:5", "key `batch` is given twice (first on line 12)"),
-        ("16:5", "`seq_len` means nothing for resnet50, which takes no tokens (it applies to infer, train, tokenize"),
+        ("16:5", "`seq_len` has no meaning for resnet50, which takes no tokens (it applies to infer, train, tokenize"),
         ("17:12", "unknown key `image` (did you mean `images`?)"),
         ("19:5", "`matrix` takes a list of mappings; not 'just text'"),
         ("21:25", "`precision` takes one of"),
@@ -86,8 +86,8 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("{workload: infer, model: resnet50}", "4:5: `runtime` is missing: workload infer needs it"),
         ("{workload: train}", "4:5: `model` is missing: workload train needs it (one of tinylm-small, tinylm-large)"),
         ("{workload: accuracy, model: resnet50, runtime: torch}", "4:5: `images` is missing"),
-        ("{workload: noop, batch: 3}", "4:22: `batch` means nothing for workload noop (it applies to infer, train"),
-        ("{workload: h2d, model: resnet50}", "4:21: `model` means nothing for workload h2d"),
+        ("{workload: noop, batch: 3}", "4:22: `batch` has no meaning for workload noop (it applies to infer, train"),
+        ("{workload: h2d, model: resnet50}", "4:21: `model` has no meaning for workload h2d"),
         (
             "{workload: train, model: tinylm-small, seq_len: [128, 4096]}",
             "4:59: tinylm-small takes sequences of up to 2048 tokens",
@@ -99,7 +99,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             "{workload: infer, model: tinylm-small, runtime: torch, images: digits}",
-            "4:60: `images` means nothing for tinylm-small, which takes no images",
+            "4:60: `images` has no meaning for tinylm-small, which takes no images",
         ),
         ("{workload: train, model: distilbert}", "4:30: workload train takes a language model, not distilbert"),
         (
@@ -108,11 +108,11 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             "{workload: infer, model: distilbert, runtime: torch, path: rust}",
-            "4:58: `path` means nothing for distilbert: its ids are synthetic",
+            "4:58: `path` has no meaning for distilbert: its ids are synthetic",
         ),
         (
             "{workload: infer, model: unet3d, runtime: torch, seq_len: 8}",
-            "4:54: `seq_len` means nothing for unet3d, which takes no tokens",
+            "4:54: `seq_len` has no meaning for unet3d, which takes no tokens",
         ),
         (
             "{workload: accuracy, model: unet3d, runtime: torch}",
@@ -120,7 +120,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             "{workload: infer, model: mlp, runtime: torch, precision: int8, images: digits}",
-            "4:68: `images` means nothing for mlp, which takes no images",
+            "4:68: `images` has no meaning for mlp, which takes no images",
         ),
         (
             "{workload: infer, model: vgg16, runtime: torch, checkpoint: synthetic-100}",
@@ -132,26 +132,26 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             "{workload: infer, model: tinylm-small, runtime: torch, corpus_limit_bytes: 9}",
-            "4:60: `corpus_limit_bytes` changes nothing in this entry (path none makes synthetic ids)",
+            "4:60: `corpus_limit_bytes` changes nothing in this entry (path none uses synthetic ids)",
         ),
         (
             "{workload: train, model: tinylm-small, batch_tokens: [256, 300]}",
-            "4:64: `batch_tokens` 300 is no multiple of seq_len 128 (256 or 384 would be)",
+            "4:64: `batch_tokens` 300 is not a multiple of seq_len 128 (use 256 or 384)",
         ),
-        ("{workload: train, model: tinylm-small, batch_tokens: 64}", "4:58: `batch_tokens` 64 is no multiple"),
+        ("{workload: train, model: tinylm-small, batch_tokens: 64}", "4:58: `batch_tokens` 64 is not a multiple"),
         (
             "{workload: train, model: tinylm-small, batch_tokens: 256, batch: 2}",
-            "4:44: `batch_tokens` and `batch` say the same thing",
+            "4:44: `batch_tokens` and `batch` both set the batch size",
         ),
         ("{workload: train, model: tinylm-small, batch_tokens: null}", "4:58: `batch_tokens` takes an integer from 2"),
         ("{workload: tokenize}", "4:5: `path` is missing: workload tokenize needs it (one of python, hf"),
         (
             "{workload: infer, model: tinylm-small, runtime: torch, tokenizer: tok32k}",
-            "4:60: `tokenizer` changes nothing in this entry (path none makes synthetic ids)",
+            "4:60: `tokenizer` changes nothing in this entry (path none uses synthetic ids)",
         ),
         (
             "{workload: infer, model: resnet50, runtime: torch, image_limit: 3}",
-            "4:56: `image_limit` changes nothing in this entry (infer judges no images",
+            "4:56: `image_limit` changes nothing in this entry (infer measures no accuracy",
         ),
         (
             "{workload: infer, model: resnet50, runtime: torch, arrivals: poisson}",
@@ -167,17 +167,17 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             "{workload: train, model: tinylm-small, arrivals: fixed}",
-            "4:44: `arrivals` means nothing for workload train",
+            "4:44: `arrivals` has no meaning for workload train",
         ),
         ("{workload: noop, threads: []}", "4:31: `threads` is an empty list"),
         ("{workload: noop, threads: true}", "4:31: `threads` takes an integer"),
         (
             TENSORRT_INT8.replace("}", ", quantiser: modelopt, calibration: percentile}"),
-            "4:82: the quantiser modelopt knows no calibration by percentile (it knows minmax, entropy; pybench",
+            "4:82: the quantiser modelopt does not support calibration: percentile (supported: minmax, entropy; the",
         ),
         (
             "{workload: infer, model: digits-cnn, runtime: onnxruntime, precision: int8, calibration: moving-average}",
-            "4:94: the quantiser onnxruntime knows no calibration by moving-average",
+            "4:94: the quantiser onnxruntime does not support calibration: moving-average",
         ),
         (
             TENSORRT_INT8.replace("int8}", "fp8, quantiser: onnxruntime}"),
@@ -185,11 +185,11 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             TENSORRT_INT8.replace("}", ", quantiser: qat}"),
-            "4:82: the quantiser qat trains weights on, and has no data for those of mlp (`checkpoint: synthetic-100` ",
+            "4:82: the quantiser qat trains the weights, and there is no training data for mlp ",
         ),
         (
             TENSORRT_INT8.replace("mlp", "digits-cnn").replace("int8}", "fp8, quantiser: qat}"),
-            "4:88: the quantiser qat does not round to fp8: it trains with the rounding of int8 (take",
+            "4:88: the quantiser qat does not round to fp8: it trains with the rounding of int8 (use",
         ),
         (
             TENSORRT_INT8.replace("mlp", "digits-cnn").replace("}", ", quantiser: qat, keep_fp32: fc}"),
@@ -204,12 +204,15 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("{workload: noop, device: gpu}", "4:30: `device` takes auto, cpu, cuda or a GPU's UUID (GPU-...); not 'gpu'"),
         ("{workload: noop, energy_window_s: -1}", "4:39: `energy_window_s` takes a number of at least 0; not -1"),
         ("{workload: noop, energy_window_s: .nan}", "4:39: `energy_window_s` takes a number of at least 0; not nan"),
-        ("{workload: noop, zip: [{threads: [1, 2], iterations: [3]}]}", "4:28: lists in a zip block advance together"),
+        (
+            "{workload: noop, zip: [{threads: [1, 2], iterations: [3]}]}",
+            "4:28: lists in a zip block must have the same length",
+        ),
         ("{workload: noop, threads: 1, zip: {threads: [1, 2]}}", "4:40: `threads` is given twice in this entry"),
         ("{workload: noop, exclude: [{threads: 3}]}", "4:32: this exclusion matches no cell of its entry (`threads`"),
         ("{workload: noop, exclude: {}}", "4:31: an exclusion without factors"),
         ("{workload: noop, exclude: {workload: noop}}", "4:22: the exclusions leave no cell of this entry"),
-        ("{workload: noop, include: [{batch: 3}]}", "4:33: `batch` means nothing for workload noop"),
+        ("{workload: noop, include: [{batch: 3}]}", "4:33: `batch` has no meaning for workload noop"),
         ("{workload: noop, data: 3}", "4:28: `data` takes a mapping; not 3"),
         ("{workload: null}", "4:16: `workload` takes one of infer, train"),
         (
@@ -237,7 +240,7 @@ criteria:
 @pytest.mark.parametrize(
     ("criteria", "expected"),
     [
-        ("{baseline: {precision: fp16}}", "10:26: no case has precision=fp16 (there is fp32, int8)"),
+        ("{baseline: {precision: fp16}}", "10:26: no case has precision=fp16 (the plan has fp32, int8)"),
         ("{accept: {speedup_min: 1}}", "10:3: `baseline` is missing (the cases that others are compared with"),
         ("{baseline: {}}", "10:14: `baseline` names no factor (as in {precision: fp32})"),
         ("{baseline: {batch: 1}}", "10:14: no case can be compared with this baseline"),
@@ -335,7 +338,7 @@ def test_an_impossible_power_limit_or_clock_names_its_line_and_who_knows_better(
         "6:19: `sm_clock_mhz` takes an integer from 1 to 9007199254740992",
         "7:23: `memory_clock_mhz` takes an integer from 1 to 9007199254740992",
     ]
-    assert all("`pybench doctor` says what the board takes" in problem for problem in found)
+    assert all("`pybench doctor` lists what the board accepts" in problem for problem in found)
     assert "not 300.5 (in watts" in problems("  - {workload: h2d, power_limit_w: 300.5}\n")[0]
     assert "(write 300)" in problems("  - {workload: h2d, power_limit_w: 3e2}\n")[0]
 
@@ -349,4 +352,4 @@ def test_a_power_limit_where_no_board_is_set_changes_nothing(problems: Problems)
         [problem] = problems(f"  - {entry}\n")
         assert "`power_limit_w` changes nothing in this entry (it sets the board of a GPU" in problem
     [problem] = problems("  - {workload: accuracy, model: digits-cnn, runtime: torch, power_limit_w: 300}\n")
-    assert "`power_limit_w` means nothing for workload accuracy" in problem
+    assert "`power_limit_w` has no meaning for workload accuracy" in problem

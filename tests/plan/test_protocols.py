@@ -48,7 +48,7 @@ def test_a_campaign_that_stored_one_name_is_still_read(load: Load) -> None:
     [
         ("protocol: welch-mann-whitny\n", "welch-mann-whitney`?"),
         ("protocol: []\n", "empty list"),
-        ("protocol: bootstrap-mann-whitney\n", "bootstrap-mann-whitney needs `criteria` that name a baseline"),
+        ("protocol: bootstrap-mann-whitney\n", "bootstrap-mann-whitney requires `criteria` with a baseline"),
     ],
 )
 def test_what_is_wrong_with_a_protocol_is_said_at_its_place(

@@ -201,7 +201,7 @@ def test_a_language_model_converts_whole(floating: str) -> None:
 
 
 def test_a_keep_list_that_matches_parts_of_names_is_told_so() -> None:
-    with pytest.raises(InputError, match="matches a part of stem: put"):
+    with pytest.raises(InputError, match="matches only a part of stem: put"):
         convert(as_network(graphs.residual_block()), "fp16", keep_fp32="ste")
     with pytest.raises(InputError, match="names are like stem"):
         convert(as_network(graphs.residual_block()), "fp16", keep_fp32="nothing")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where each joule comes from, as a page shows it: numbers from the runs' own files, in a real browser, and from a GPU
+"""Energy in detail, as a page shows it: numbers from the runs' own files, in a real browser, and from a GPU
 that is replayed from a recording through the whole program."""
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def test_an_energy_that_could_not_be_told_is_a_dash_with_its_reason(tmp_path: Pa
     page = made(tmp_path, [INFER], **nothing, parts_j={}, valid=False, reasons=["power_unreadable: no samples"])
     (row,) = rows_of(page, "joules")
     assert (row["energy_j"], row["absolute_95_j"]) == ("", "")
-    assert "could not be told" in section(page)
+    assert "energy of this window is unknown" in section(page)
     assert "power_unreadable" in section(page)
 
 

@@ -47,7 +47,7 @@ def test_a_users_checkpoint_becomes_an_onnx_file_of_its_weights_and_has_to_stay_
     made = campaign.artefact(recipes_of(case)["model"].digest)
     assert json.loads((made / rundir.RECIPE).read_text())["files"] == {"checkpoint": str(tmp_path / "weights.pt")}
     os.truncate(made / "model.onnx", 1000)
-    with pytest.raises(CorruptError, match=r"model\.onnx is not as it was made") as caught:
+    with pytest.raises(CorruptError, match=r"model\.onnx has changed since it was made") as caught:
         run({**plan_content([case], 2), "files": files})
     assert caught.value.exit_code == EXIT_CORRUPT
     (made / "model.onnx").unlink()

@@ -83,7 +83,7 @@ def test_a_profile_of_another_driver_is_not_used_and_it_says_so(campaign: Campai
     bench = Bench()
     runner.prepare_sensors(campaign, [BOARD], bench.source())
     assert bench.measured == ["GPU-1"]
-    assert bench.told[0] == "GPU-1 was measured under driver 570.9, which does not count: it is 580.1"
+    assert bench.told[0] == "GPU-1 was measured under driver 570.9, but this machine has driver 580.1"
 
 
 def test_without_measuring_nothing_is_stored_and_it_says_that_one_is_assumed(campaign: CampaignDirectory) -> None:
@@ -162,7 +162,7 @@ def test_who_wants_no_measuring_is_told_that_a_sensor_is_assumed(run: Run) -> No
     _, listener = run(plan_content(noop_cases(1), 1), machine, may_measure_sensors=False)
     assert machine.measured == []
     assert listener.notes == [
-        "the power sensor of GPU-1 is assumed, not measured: no profile is stored, and measuring was not wanted"
+        "the power sensor of GPU-1 is assumed, not measured: no profile is stored, and --no-sensor was given"
     ]
 
 

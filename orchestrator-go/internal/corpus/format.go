@@ -90,9 +90,9 @@ func (f File) broken(err error) error {
 	}
 	reason := err.Error()
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		reason = "it is cut off"
+		reason = "it is incomplete"
 	}
-	return fault.New(fault.Input, "compress it again, or drop the ending from its name", "%s is not a whole %s file: %s",
+	return fault.New(fault.Input, "compress it again, or drop the ending from its name", "%s is not a complete %s file: %s",
 		f.Path, f.format.compression, reason)
 }
 

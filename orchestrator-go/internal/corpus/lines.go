@@ -21,20 +21,20 @@ func appendField(text, line []byte, field, place string) ([]byte, error) {
 	}
 	var record map[string]json.RawMessage
 	if err := json.Unmarshal(line, &record); err != nil || record == nil {
-		return text, fault.New(fault.Input, "a .jsonl file holds one JSON object a line", "%s is not a JSON object", place)
+		return text, fault.New(fault.Input, "a .jsonl file has one JSON object in each line", "%s is not a JSON object", place)
 	}
 	raw, found := record[field]
 	if !found {
-		return text, fault.New(fault.Input, "name the field that holds the text", "%s has no field %s (it has: %s)", place, field, keysOf(record))
+		return text, fault.New(fault.Input, "set `corpus_field` to the field that contains the text", "%s has no field %s (it has: %s)", place, field, keysOf(record))
 	}
 	if raw[0] != '"' {
-		return text, fault.New(fault.Input, "name the field that holds the text", "%s: field %s is not a string", place, field)
+		return text, fault.New(fault.Input, "set `corpus_field` to the field that contains the text", "%s: field %s is not a string", place, field)
 	}
 	if !bytes.ContainsRune(raw, '\\') {
 		return append(text, raw[1:len(raw)-1]...), nil
 	}
 	if hasLoneSurrogate(raw) {
-		return text, fault.New(fault.Input, "write the character itself, or both halves", "%s: field %s holds half a surrogate pair", place, field)
+		return text, fault.New(fault.Input, "write the character itself, or both halves", "%s: field %s contains half a surrogate pair", place, field)
 	}
 	var value string
 	if err := json.Unmarshal(raw, &value); err != nil {

@@ -38,12 +38,12 @@ def read_arrays(path: Path, split: Split, shape: Shape) -> Images:
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise InputError(f"{base}: labels are {labels.dtype} {list(labels.shape)}, not integers, one an image")
     if len(labels) == 0:
-        raise InputError(f"{base} holds no images")
+        raise InputError(f"{base} contains no images")
     if labels.min() < 0:
         raise InputError(f"{base}: labels are integers from 0, and the smallest here is {labels.min()}")
     if stored.dtype not in (np.uint8, np.float32) or stored.ndim not in (3, 4) or len(stored) != len(labels):
         raise InputError(
-            f"{base}: images are {stored.dtype} {list(stored.shape)} beside {len(labels)} labels",
+            f"{base}: images are {stored.dtype} {list(stored.shape)}, but there are {len(labels)} labels",
             hint="store uint8 or float32 [n, C, H, W]",
         )
     pixels = _channels_first(stored)
@@ -54,7 +54,7 @@ def read_arrays(path: Path, split: Split, shape: Shape) -> Images:
         if image.dtype == np.uint8:
             return model_input(image)
         if not np.isfinite(image).all():  # onnxruntime's calibration passes over NaN, and a score of NaN has no class
-            raise InputError(f"{base}: image {i} holds numbers that are NaN or infinite")
+            raise InputError(f"{base}: image {i} contains numbers that are NaN or infinite")
         return image
 
     classes = tuple(str(label) for label in range(int(labels.max()) + 1))
@@ -70,13 +70,13 @@ def _load(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
                 missing = {"images", "labels"} - set(archive.files)
                 if missing:
                     raise InputError(
-                        f"{path} holds no array `{min(missing)}`", hint="np.savez(path, images=..., labels=...)"
+                        f"{path} contains no array `{min(missing)}`", hint="np.savez(path, images=..., labels=...)"
                     )
                 return archive["images"], archive["labels"]
         images = np.load(path / IMAGES_FILE, mmap_mode="r", allow_pickle=False)
         return images, np.load(path / LABELS_FILE, allow_pickle=False)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} holds no readable arrays ({error})") from error
+        raise InputError(f"{path} contains no readable arrays ({error})") from error
 
 
 def _channels_first(stored: npt.NDArray[Any]) -> npt.NDArray[Any]:

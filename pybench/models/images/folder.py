@@ -43,7 +43,7 @@ def read_folder(root: Path, split: Split, shape: Shape) -> Images:
         raise InputError(f"{root / CLASSES_FILE} does not name the folder {strange[0]}", hint="one name a line")
     paths = [(names.index(folder.name), path) for folder in folders for path in _image_files(folder)]
     if not paths:
-        raise InputError(f"{base} holds no images", hint=f"known endings: {' '.join(sorted(EXTENSIONS))}")
+        raise InputError(f"{base} contains no images", hint=f"known endings: {' '.join(sorted(EXTENSIONS))}")
     channels, height, width = shape
     if channels not in (1, 3):
         raise InputError(f"the model takes {channels} channels; images have 1 (grey) or 3 (RGB)")
@@ -109,7 +109,7 @@ def _class_folders(root: Path) -> list[Path]:
     except OSError as error:
         raise InputError(f"{root} is not a readable folder ({error.strerror})") from error
     if not folders:
-        raise InputError(f"{root} holds no class folders", hint="lay images out as folder/<class>/<image>")
+        raise InputError(f"{root} contains no class folders", hint="lay images out as folder/<class>/<image>")
     return folders
 
 

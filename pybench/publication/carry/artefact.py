@@ -161,7 +161,7 @@ def write_layout(artefact: Artefact, folder: Path) -> None:
     until then a reader sees what was there before."""
     index = _index(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / LAYOUT).is_file():
-        raise UsageError(f"{folder} is not empty and no OCI layout", hint="choose another folder with --oci")
+        raise UsageError(f"{folder} is neither empty nor an OCI layout", hint="choose another folder with --oci")
     blobs = folder / "blobs" / "sha256"
     storage.make_folder(blobs, exist_ok=True)
     for blob in artefact.blobs:
@@ -183,7 +183,7 @@ def read_index(folder: Path) -> list[dict[str, Any]]:
     """The manifests that a layout names; `CorruptError` where it is malformed."""
     manifests = rundir.read_json(folder / INDEX, hint="copy the layout again").get("manifests")
     if not isinstance(manifests, list) or not all(isinstance(one, dict) for one in manifests):
-        raise CorruptError(f"{folder / INDEX}: `manifests` has to be a list of objects")
+        raise CorruptError(f"{folder / INDEX}: `manifests` must be a list of objects")
     return manifests
 
 
@@ -203,9 +203,7 @@ def find_in_index(folder: Path, tag: str | None, digest: str | None) -> str:
     if len({one.get("digest") for one in fitting}) != 1 or not isinstance(fitting[0].get("digest"), str):
         wanted = digest or tag or "one artefact"
         tags = ", ".join(sorted(str(_tag(one)) for one in entries)) or "nothing"
-        raise UsageError(
-            f"{folder} does not say which artefact {wanted} is", hint=f"it holds {tags}: give {folder}:TAG"
-        )
+        raise UsageError(f"{folder} has no single artefact for {wanted}", hint=f"it contains {tags}: give {folder}:TAG")
     return str(fitting[0]["digest"])
 
 

@@ -94,11 +94,13 @@ def parse_registry(text: str, *, needs_tag: bool = False) -> RegistryReference:
     is_host = _HOST.fullmatch(host) is not None and (any(sign in host for sign in ".:[") or host == "localhost")
     if not is_host or not _PATH.fullmatch(repository):
         raise UsageError(
-            f"{text} names no place in a registry",
-            hint="write HOST/NAME:TAG in small letters, such as ghcr.io/ada/quickstart:1",
+            f"{text} is not a valid reference to a registry",
+            hint="write HOST/NAME:TAG in lower case, such as ghcr.io/ada/quickstart:1",
         )
     if needs_tag and digest is not None:
-        raise UsageError(f"{text} has a digest: what is published gets its digest from its bytes", hint="give a tag")
+        raise UsageError(
+            f"{text} has a digest, but the digest follows from the published bytes", hint="give a tag instead"
+        )
     return RegistryReference(host, repository, tag if tag or digest else "latest", digest)
 
 
@@ -106,10 +108,10 @@ def _split(text: str) -> tuple[str, str | None, str | None]:
     """path, tag, digest. A colon before a slash belongs to a port."""
     path, _, digest = text.partition("@")
     if digest and not _DIGEST.fullmatch(digest):
-        raise UsageError(f"{text}: no digest is {digest!r}", hint="a digest is sha256: and 64 hexadecimal digits")
+        raise UsageError(f"{text}: {digest!r} is not a digest", hint="a digest is sha256: and 64 hexadecimal digits")
     head, colon, tag = path.rpartition(":")
     if not colon or "/" in tag:
         return path, None, digest or None
     if not _TAG.fullmatch(tag):
-        raise UsageError(f"{text}: no tag is {tag!r}")
+        raise UsageError(f"{text}: {tag!r} is not a valid tag")
     return head, tag, digest or None

@@ -88,15 +88,15 @@ class Registry:
         answer.drain_conn()
         kept = answer.headers.get("Docker-Content-Digest", artefact.digest)
         if kept != artefact.digest:
-            raise CorruptError(f"{self._reference.host} keeps the manifest as {shown(kept)}, not {artefact.digest}")
+            raise CorruptError(f"{self._reference.host} stored the manifest as {shown(kept)}, not {artefact.digest}")
 
     def _manifest(self) -> bytes:
         url = self._transport.url(f"manifests/{self._reference.wanted}")
         answer = self._transport.ask("GET", url, {"Accept": MANIFEST_TYPE})
         if answer.status == NOT_FOUND:
             raise PybenchError(
-                f"{self._reference} is not there: {said(answer)}",
-                hint="is the name right, and is it public? `skopeo login` (or docker, podman) if it is not",
+                f"{self._reference} does not exist or is not public: {said(answer)}",
+                hint="check the name; if it is not public, log in with `skopeo login` (or docker, podman)",
             )
         if answer.status != OK:
             raise self._transport.failure("give the manifest", answer)
@@ -104,7 +104,9 @@ class Registry:
         digest = f"sha256:{hash_bytes(content)}"
         wanted = self._reference.digest or answer.headers.get("Docker-Content-Digest", digest)
         if digest != wanted:
-            raise CorruptError(f"{self._reference} came as other bytes: {digest} instead of {shown(wanted)}")
+            raise CorruptError(
+                f"{self._reference} has another digest than requested: {digest} instead of {shown(wanted)}"
+            )
         return content
 
     def _download(self, digest: str, size: int, target: Path) -> None:
@@ -118,7 +120,9 @@ class Registry:
                 raise self._transport.failure(f"give {digest[:19]}", answer)
         if target.stat().st_size != size or f"sha256:{sha256_of(target)}" != digest:
             target.unlink()
-            raise CorruptError(f"{self._reference.host} gave other bytes than {digest}", hint="nothing was kept of it")
+            raise CorruptError(
+                f"{self._reference.host} sent bytes that do not match {digest}", hint="nothing was written; try again"
+            )
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -87,7 +87,7 @@ class Transport:
         if answer.status in (UNAUTHORISED, FORBIDDEN):
             raise PybenchError(
                 f"{self._reference.host} does not allow that for {self._reference.repository}: {said(answer)}",
-                hint=f"log in with `skopeo login {self._reference.host}` (or docker, podman); is the name yours?",
+                hint=f"log in with `skopeo login {self._reference.host}` (or docker, podman), and check the name",
             )
         if answer.status in _PASSING:
             raise Passing(f"it answered {answer.status}: {said(answer)}", _retry_after(answer))
@@ -103,7 +103,7 @@ class Transport:
                 if attempt == _TRIES:
                     raise PybenchError(
                         f"{self._reference.host} failed {_TRIES} times at {what}: {trouble}",
-                        hint="is it there, and is its name right? Then run the same command again: it continues",
+                        hint="check the name and the network, then run the same command again: it continues",
                     ) from trouble
                 time.sleep(min(max(pause_s, trouble.pause_s or 0.0), _LONGEST_PAUSE_S))
                 pause_s *= 2
@@ -113,7 +113,7 @@ class Transport:
         """Where an answer leads to; never from TLS to plain."""
         url = urljoin(asked, answer.headers.get("Location", asked))
         if urlsplit(url).scheme not in ("https", urlsplit(self._root).scheme):
-            raise PybenchError(f"{self._reference.host} leads away from TLS, to {shown(url)}")
+            raise PybenchError(f"{self._reference.host} redirects to an address without TLS: {shown(url)}")
         return url
 
     def failure(self, what: str, answer: Answer) -> PybenchError:
@@ -130,7 +130,7 @@ class Transport:
                 return answer
             answer.drain_conn()
             url = self.onward(answer, url)
-        raise PybenchError(f"{self._reference.host} leads in circles: {shown(url)}")
+        raise PybenchError(f"{self._reference.host} redirects too often: {shown(url)}")
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], body: Body | None) -> Answer:
         content = None if body is None else body()
@@ -147,7 +147,7 @@ class Transport:
         except urllib3.exceptions.SSLError as error:
             raise PybenchError(
                 f"no TLS with {urlsplit(url).netloc}: {shown(str(error))}",
-                hint="a registry without TLS needs --plain-http; one with an authority of its own SSL_CERT_FILE",
+                hint="without TLS add --plain-http; for a private certificate authority set SSL_CERT_FILE",
             ) from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Passing(_reason(error)) from error
@@ -244,8 +244,8 @@ def _pool(root: str, timeout: urllib3.Timeout) -> urllib3.PoolManager:
         return urllib3.ProxyManager(named._replace(auth=None).url, proxy_headers=_proxy_login(named.auth), **options)
     except urllib3.exceptions.HTTPError as error:
         raise UsageError(
-            f"{parts.scheme}_proxy in the environment names no proxy that can be used",
-            hint=f"http://HOST:PORT or https://HOST:PORT, or {parts.netloc} in no_proxy",
+            f"{parts.scheme}_proxy in the environment is not a usable proxy",
+            hint=f"set it to http://HOST:PORT or https://HOST:PORT, or add {parts.netloc} to no_proxy",
         ) from error
 
 

@@ -99,8 +99,8 @@ def _walk(folder: Path, prefix: str = "") -> Iterator[str]:
             continue
         if entry.is_symlink() and not (prefix == f"{rundir.ARTEFACTS}/" and entry.is_dir()):
             raise UsageError(
-                f"{folder / entry.name} is a link: a publication holds files only",
-                hint="put there what it leads to, or remove it",
+                f"{folder / entry.name} is a link: a publication contains only files",
+                hint="replace the link with a copy of its target, or remove it",
             )
         if entry.is_dir():
             yield from _walk(folder / entry.name, f"{name}/")
@@ -121,7 +121,7 @@ def _check_made(folder: Path, name: str, digest: str) -> ArtefactFile:
     path = folder / name
     if storage.sha256_of(path) != digest:
         raise CorruptError(
-            f"{path} is not as it was made",
+            f"{path} has changed since it was made",
             hint=f"restore it, or remove its folder {path.parent} and run the plan again",
         )
     return ArtefactFile(name, path.stat().st_size, digest)

@@ -70,7 +70,7 @@ def _root(facts: Facts, circumstances: Circumstances, parts: list[str]) -> dict[
     about = circumstances.about
     description = str(facts.plan.content.get("description") or f"A benchmark campaign of {len(facts.plan.cases)} cases")
     if circumstances.is_incomplete:
-        description += " (incomplete: not every planned run has an answer)"
+        description += " (incomplete: not every planned run is covered)"
     root: dict[str, Any] = {
         "@id": "./",
         "@type": "Dataset",

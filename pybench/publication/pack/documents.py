@@ -255,15 +255,15 @@ def _dependencies(facts: Facts) -> list[dict[str, Any]]:
 def _readme(facts: Facts, circumstances: Circumstances) -> str:
     coverage, about = circumstances.coverage, circumstances.about
     outcomes = ", ".join(f"{count} {name}" for name, count in facts.outcomes.items())
-    warning = "\n**Incomplete**: not every planned run has an answer.\n" if circumstances.is_incomplete else ""
+    warning = "\n**Incomplete**: not every planned run is covered.\n" if circumstances.is_incomplete else ""
     by = f"\nBy {', '.join(about.authors)}.\n" if about.authors else ""
     terms = f"\nLicence: {about.license}.\n" if about.license else ""
     return f"""# {about.title or facts.name}
 
 A benchmark campaign, measured and published with pybench {", ".join(facts.pybench)}: every run's records and readings,
-the plan that asked for them, and the report made of them.
+the plan, and the report made from them.
 {by}{warning}
-{coverage["covered"]} of {coverage["planned"]} planned runs have an answer: {outcomes}. The last ended {facts.created}.
+{coverage["covered"]} of {coverage["planned"]} planned runs are covered: {outcomes}. The last ended {facts.created}.
 {terms}
 ## Looking at it
 

@@ -65,7 +65,7 @@ def gather(campaign: CampaignDirectory) -> Facts:
         _note(named["native"], environment.get("native_build_id"))
         _note(named["images"], environment.get("image_digest"))
     if not times:
-        raise UsageError(f"nothing ran in {campaign.path}: there is nothing to publish")
+        raise UsageError(f"{campaign.path} has no runs, so there is nothing to publish")
     return Facts(
         plan=read_resolved_plan(campaign),
         begun=min(times),

@@ -111,7 +111,9 @@ def _storage_error(error: OSError, source: Path, target: Path) -> PybenchError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):  # of a copy, Python names the source
         return storage.storage_error(error, target)
     if place.is_relative_to(source):
-        return UsageError(f"cannot read {place}: {error.strerror}", hint="may you read all of the campaign?")
+        return UsageError(
+            f"cannot read {place}: {error.strerror}", hint="make all files of the campaign readable (chmod)"
+        )
     return storage.storage_error(error, place)
 
 

@@ -156,7 +156,7 @@ def plan_redaction(folder: Path, names: Iterable[str], rules: Rules) -> Redactor
     """Looks through the campaign for what has to be replaced. Raises `UsageError` where a case's identity holds it."""
     names = [name for name in sorted(names) if is_text(name)]
     if any(len(word) < _SHORTEST_OF_AUTHORS for word in rules.words):
-        raise UsageError("--redact needs words of at least two letters", hint="a letter is in every word")
+        raise UsageError("--redact takes words of at least two letters", hint="a single letter is in almost every word")
     found = Redactor(redacts_homes=not rules.keep_paths)
     hosts, users, files, identity = _collect(folder, names)
     if not rules.keep_host_names:
@@ -238,7 +238,7 @@ def _refuse_personal_identity(identity: Iterable[str], found: Redactor) -> None:
         word = next((word for word in found.words if word in text), None)
         if is_path or word is not None:
             raise UsageError(
-                f"the plan itself says {text!r}, and cases' ids are made of it: it cannot be taken out",
+                f"the plan contains {text!r}, and ids of cases depend on it, so it cannot be redacted",
                 hint="name that file by a path relative to the plan and run again, or publish it with --keep-paths"
                 if word is None
                 else f"publish without --redact {word}",

@@ -23,7 +23,7 @@ _TIMEOUT_S = 120.0  # a person may have to type a passphrase or touch a key
 def check_key(key: Path) -> None:
     """Whether there is one, before work is done that ends with signing."""
     if not key.is_file():
-        raise UsageError(f"no key at {key}", hint="give an SSH key, such as ~/.ssh/id_ed25519")
+        raise UsageError(f"there is no key at {key}", hint="give an SSH key, such as ~/.ssh/id_ed25519")
 
 
 def sign(sums: Path, signature: Path, key: Path) -> None:
@@ -33,7 +33,10 @@ def sign(sums: Path, signature: Path, key: Path) -> None:
         copy.write_bytes(sums.read_bytes())
         done = _ssh_keygen("sign", "-f", str(key), "-n", NAMESPACE, str(copy))
         if done.returncode != 0:
-            raise UsageError(f"{key} did not sign: {_said(done)}", hint="is it an SSH private key, or in your agent?")
+            raise UsageError(
+                f"{key} did not sign: {_said(done)}",
+                hint="give an SSH private key, or a public key whose private key is in your SSH agent",
+            )
         signature.write_bytes(copy.with_name(f"{copy.name}.sig").read_bytes())
 
 
@@ -52,7 +55,7 @@ def verify(content: bytes, signature: bytes, key: Path) -> None:
     if done.returncode != 0:
         raise CorruptError(
             f"the signature is not by {key}: {_said(done)}",
-            hint="somebody else published this, or the list of files was changed after signing",
+            hint="another person published this, or the list of files changed after signing",
         )
 
 

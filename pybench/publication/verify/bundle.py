@@ -105,7 +105,7 @@ def _from_registry(reference: RegistryReference, access: Access, limits: Limits,
 def _from_layout(reference: LayoutReference) -> _Artefact:
     folder = reference.folder
     if not (folder / LAYOUT).is_file():
-        raise UsageError(f"{folder} is no OCI layout", hint="to look at a publication that is unpacked: pybench replay")
+        raise UsageError(f"{folder} is not an OCI layout", hint="for an unpacked publication use `pybench replay`")
     digest = find_in_index(folder, reference.tag, reference.digest)
     manifest = _blob(folder, digest, None).read_bytes()
     parts = _parts(manifest, str(folder), None)
@@ -115,15 +115,17 @@ def _from_layout(reference: LayoutReference) -> _Artefact:
 def _blob(folder: Path, digest: str, size: int | None) -> Path:
     """A blob of a layout, checked; `size` None: a manifest, of any size that one may have."""
     if not _DIGEST.fullmatch(digest):
-        raise CorruptError(f"{folder} names a blob by {digest[:80]!r}, which is no sha256")
+        raise CorruptError(f"{folder} contains the blob name {digest[:80]!r}, which is not a sha256")
     path = folder / "blobs" / "sha256" / digest.removeprefix("sha256:")
     if not path.is_file():
         raise CorruptError(f"{path} is missing", hint="the layout is incomplete: copy it again")
     found = path.stat().st_size
     if found > _LARGEST_MANIFEST_BYTES if size is None else found != size:
-        raise CorruptError(f"{path} has {found} bytes, not {size or 'those of a manifest'}: it is cut off or another's")
+        raise CorruptError(
+            f"{path} has {found} bytes, not {size or 'the size of a manifest'}: it is incomplete or not the right file"
+        )
     if f"sha256:{storage.sha256_of(path)}" != digest:
-        raise CorruptError(f"{path} holds other bytes than its name says", hint="copy the layout again")
+        raise CorruptError(f"the content of {path} does not match the digest in its name", hint="copy the layout again")
     return path
 
 
@@ -134,7 +136,9 @@ def _parts(manifest: bytes, where: str, limits: Limits | None) -> list[_Part]:
         kind, layers = content.get("artifactType"), content["layers"]
         parts = [_Part(one["annotations"][TITLE], one["digest"], one["size"]) for one in layers]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CorruptError(f"{where} is no publication of pybench: {type(error).__name__} in its manifest") from error
+        raise CorruptError(
+            f"{where} is not a publication of pybench: {type(error).__name__} in its manifest"
+        ) from error
     if kind != ARTEFACT_TYPE:
         raise UsageError(f"{where} is {str(kind)[:80]!r}, not a publication of pybench ({ARTEFACT_TYPE})")
     for part in parts:
@@ -142,14 +146,14 @@ def _parts(manifest: bytes, where: str, limits: Limits | None) -> list[_Part]:
         is_known = is_layer or part.title in (*sums.DOCUMENTS, *_UNLISTED)
         is_sound = isinstance(part.digest, str) and _DIGEST.fullmatch(part.digest) and type(part.bytes) is int
         if not is_known or not is_sound or part.bytes < 0:
-            raise CorruptError(f"{where} holds what no publication does: {str(part.title)[:80]!r}")
+            raise CorruptError(f"{where} contains a part that no publication has: {str(part.title)[:80]!r}")
         if not is_layer and part.bytes > _LARGEST_DOCUMENT_BYTES:
             raise CorruptError(f"{where}: {part.title} has {part.bytes} bytes")
     if len({part.title for part in parts}) != len(parts):
         raise CorruptError(f"{where} names a part twice")
     total = sum(part.bytes for part in parts)
     if limits is not None and total > limits.bytes:
-        raise CorruptError(f"{where} has {total / 1e9:.3g} GB", hint="if that is right, allow it with --max-gb")
+        raise CorruptError(f"{where} has {total / 1e9:.3g} GB", hint="if this size is right, allow it with --max-gb")
     return parts
 
 
@@ -167,7 +171,7 @@ class _Zip:
         if not members:
             return None
         if len(members) > 1:
-            raise CorruptError(f"{self.where} holds {name} twice")
+            raise CorruptError(f"{self.where} contains {name} twice")
         check_member(members[0], self.where)
         if members[0].file_size > _LARGEST_DOCUMENT_BYTES:
             raise CorruptError(f"{self.where}: {name} has {members[0].file_size} bytes")
@@ -184,4 +188,6 @@ def _opened_zip(file: Path) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(file) as archive:
             yield archive
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
-        raise CorruptError(f"{file} is no whole zip: {error}", hint="fetch it again; nothing was kept of it") from error
+        raise CorruptError(
+            f"{file} is not a complete zip file: {error}", hint="fetch it again; nothing was written"
+        ) from error

@@ -47,8 +47,8 @@ def check_unpacked(folder: Path) -> Mapping[str, str]:
     path = folder / sums.SUMS
     if not path.is_file():
         raise UsageError(
-            f"{folder} is no publication: it has no {sums.SUMS}",
-            hint="give the folder that `pybench fetch` made; for a campaign of your own there is `pybench report`",
+            f"{folder} is not a publication: it has no {sums.SUMS}",
+            hint="give the folder that `pybench fetch` wrote; for a campaign of your own use `pybench report`",
         )
     listed = sums.parse(path.read_bytes(), str(path))
     wrong = [_wrong(folder, name, digest) for name, digest in listed.items()]

@@ -50,7 +50,7 @@ def fetch(reference: Reference, target: Path | None, access: Access, demands: De
     """Brings a publication to `target`, by default `results/` and its name. Nothing is there until all of it is."""
     folder = target or rundir.RESULTS / _name(reference)
     if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
-        raise UsageError(f"{folder} is where you are: it cannot be put into place as a whole", hint="--out NEW_FOLDER")
+        raise UsageError(f"{folder} is the current folder, which cannot be replaced", hint="give --out NEW_FOLDER")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists", hint="choose another folder with --out, or remove that one")
     try:
@@ -76,15 +76,17 @@ def unpacked(path: Path) -> Iterator[Path]:
 def _take(bundle: Bundle, folder: Path, demands: Demands) -> Fetched:
     listed = bundle.read(sums.SUMS)
     if listed is None:
-        raise CorruptError(f"{bundle.where} is no publication of pybench: it has no {sums.SUMS}")
+        raise CorruptError(f"{bundle.where} is not a publication of pybench: it has no {sums.SUMS}")
     contents = sums.hash_bytes(listed)
     if demands.contents is not None and contents != demands.contents:
-        raise CorruptError(f"{bundle.where} holds sha256:{contents}, not sha256:{demands.contents}")
+        raise CorruptError(f"{bundle.where} has contents sha256:{contents}, not sha256:{demands.contents}")
     expected = sums.parse(listed, f"{bundle.where} ({sums.SUMS})")
     mark = bundle.read(sums.SIGNATURE)
     if demands.key is not None:
         if mark is None:
-            raise CorruptError(f"{bundle.where} is not signed", hint="fetch it without --key if that is all right")
+            raise CorruptError(
+                f"{bundle.where} is not signed", hint="fetch it without --key if you accept an unsigned publication"
+            )
         signature.verify(listed, mark, demands.key)
     temporary = storage.temporary_name(folder)
     storage.make_folder(temporary)

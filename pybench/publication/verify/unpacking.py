@@ -64,14 +64,14 @@ class Unpacking:
         self._done: set[str] = set()
         self._bytes = 0
         if len(expected) > limits.files:
-            raise CorruptError(f"{where} lists {len(expected)} files; at most {limits.files} are unpacked")
+            raise CorruptError(f"{where} contains {len(expected)} files; at most {limits.files} are unpacked")
 
     def add(self, name: str, size: int, source: _Readable) -> None:
         """Writes one file of `size` bytes, and checks it."""
         if name not in self._expected:
             raise self._refused(f"{_shown(name)} is not in its list of files")
         if name in self._done:
-            raise self._refused(f"{name} is there twice")
+            raise self._refused(f"{name} occurs twice")
         self._count(size)
         digest = hashlib.sha256()
         path = self._folder / name
@@ -90,7 +90,7 @@ class Unpacking:
         except OSError as error:
             raise storage.storage_error(error, path) from error
         if digest.hexdigest() != self._expected[name]:
-            raise self._refused(f"{name} is not what its list of files says: its sha256 is {digest.hexdigest()}")
+            raise self._refused(f"{name} does not match the list of files: its sha256 is {digest.hexdigest()}")
         self._done.add(name)
 
     def finish(self) -> None:
@@ -105,11 +105,13 @@ class Unpacking:
         if self._bytes > self._limits.bytes:
             raise CorruptError(
                 f"{self._where} unpacks to more than {self._limits.bytes / 1e9:g} GB",
-                hint="if that is right, allow it with --max-gb",
+                hint="if this size is right, allow it with --max-gb",
             )
 
     def _refused(self, why: str) -> CorruptError:
-        return CorruptError(f"{self._where} is damaged or was tampered with: {why}", hint="nothing was kept of it")
+        return CorruptError(
+            f"{self._where} is damaged or was tampered with: {why}", hint="nothing was written; fetch it again"
+        )
 
 
 # --- a layer ---------------------------------------------------------------------------------------------------------
@@ -152,19 +154,19 @@ def _unpack_tar(stream: IO[bytes] | io.BufferedReader, unpacking: Unpacking, whe
             raise CorruptError(f"{where} is cut off after {name}")
     rest = stream.read(_CHUNK_BYTES)  # the second empty block, and what fills the last record of 10 KiB
     if rest.strip(b"\0") or len(rest) == _CHUNK_BYTES:
-        raise CorruptError(f"{where} has something behind its end")
+        raise CorruptError(f"{where} has bytes after its end")
 
 
 def _read_header(block: bytes, where: str) -> tuple[str, int]:
     """Name and size of a plain file, from a header as POSIX.1-1988 (USTAR) has it."""
     kind = block[156:157]
     if block[257:265] != b"ustar\x0000" or _octal(block[148:156]) != sum(block[:148]) + 8 * ord(" ") + sum(block[156:]):
-        raise CorruptError(f"{where} holds something that is no USTAR header")
+        raise CorruptError(f"{where} contains an entry without a USTAR header")
     name, prefix = (_text(block[start:end], where) for start, end in ((0, 100), (345, 500)))
     full = f"{prefix}/{name}" if prefix else name
     if kind not in _PLAIN_FILE:
         what = _KINDS.get(kind, f"an entry of kind {kind!r}")
-        raise CorruptError(f"{where} holds {what}: {_shown(full)}", hint="a publication holds plain files only")
+        raise CorruptError(f"{where} contains {what}: {_shown(full)}", hint="a publication contains only plain files")
     size = _octal(block[124:136])
     if size is None:
         raise CorruptError(f"{where}: {_shown(full)} has no size")
@@ -179,7 +181,7 @@ def _octal(field: bytes) -> int | None:
 def _text(field: bytes, where: str) -> str:
     text, _, rest = field.partition(b"\0")
     if rest.strip(b"\0"):
-        raise CorruptError(f"{where} holds a name with something behind its end")
+        raise CorruptError(f"{where} contains a name with bytes after its end")
     return text.decode("ascii", errors="replace")
 
 
@@ -201,8 +203,8 @@ def check_member(member: zipfile.ZipInfo, where: str) -> None:
     kind = stat.S_IFMT(member.external_attr >> 16)
     if kind not in (0, stat.S_IFREG) or member.is_dir():
         raise CorruptError(
-            f"{where} holds something that is no plain file: {_shown(member.filename)}",
-            hint="a publication holds plain files only",
+            f"{where} contains an entry that is not a plain file: {_shown(member.filename)}",
+            hint="a publication contains only plain files",
         )
     if member.flag_bits & 0x1 or member.compress_type not in _ZIP_METHODS:
         raise CorruptError(f"{where}: {_shown(member.filename)} is encrypted or compressed in an unusual way")

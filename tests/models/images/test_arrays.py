@@ -51,13 +51,13 @@ def test_train_beside_val_splits_the_arrays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"images": PIXELS}, "holds no array `labels`"),
+        ({"images": PIXELS}, "contains no array `labels`"),
         ({"images": PIXELS, "labels": LABELS / 2}, "labels are float64"),
         ({"images": PIXELS, "labels": LABELS - 1}, "integers from 0, and the smallest here is -1"),
-        ({"images": PIXELS[:0], "labels": LABELS[:0].astype(np.int64)}, "holds no images"),
-        ({"images": PIXELS, "labels": LABELS[:3]}, "beside 3 labels"),
+        ({"images": PIXELS[:0], "labels": LABELS[:0].astype(np.int64)}, "contains no images"),
+        ({"images": PIXELS, "labels": LABELS[:3]}, "but there are 3 labels"),
         ({"images": PIXELS.astype(np.int32), "labels": LABELS}, "images are int32"),
-        ({"images": np.array([{}], object), "labels": LABELS}, "holds no readable arrays"),
+        ({"images": np.array([{}], object), "labels": LABELS}, "contains no readable arrays"),
         ({"images": PIXELS[:, :, :, :4], "labels": LABELS}, "are 3x6x4, the model takes 3x6x5"),
     ],
 )
@@ -74,5 +74,5 @@ def test_an_image_that_is_not_finite_is_named(tmp_path: Path, wrong: float) -> N
     np.savez(tmp_path / "floats.npz", images=values, labels=LABELS)
     images = open_images(tmp_path / "floats.npz", "validation", (1, 6, 5))
     assert not images.read(1).any()
-    with pytest.raises(InputError, match=r"floats\.npz: image 2 holds numbers that are NaN or infinite"):
+    with pytest.raises(InputError, match=r"floats\.npz: image 2 contains numbers that are NaN or infinite"):
         images.load_all()

@@ -66,10 +66,10 @@ def test_a_truncated_image_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_classes_or_without_images_says_so(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no class folders"):
+    with pytest.raises(InputError, match="contains no class folders"):
         read_folder(tmp_path, "validation", (3, 8, 8))
     (tmp_path / "cat").mkdir()
-    with pytest.raises(InputError, match="holds no images"):
+    with pytest.raises(InputError, match="contains no images"):
         read_folder(tmp_path, "validation", (3, 8, 8))
     with pytest.raises(InputError, match="is not a readable folder"):
         read_folder(tmp_path / "absent", "validation", (3, 8, 8))

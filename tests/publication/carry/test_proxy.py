@@ -54,7 +54,7 @@ def test_a_registry_is_reached_through_the_proxy(
     proxy: str, before: str, login: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("http_proxy", f"{before}{proxy}")
-    with pytest.raises(PybenchError, match="is not there"):
+    with pytest.raises(PybenchError, match="does not exist or is not public"):
         fetch(parse(ELSEWHERE), tmp_path / "out", Access(plain_http=True), Demands())
     expected = None if login is None else "Basic " + base64.b64encode(login.encode()).decode()
     assert _Proxy.asked == [("http://registry.example.org/v2/ada/small/manifests/1", expected)]
@@ -67,5 +67,5 @@ def test_what_is_no_proxy_is_one_clear_error(
     monkeypatch.setenv("https_proxy", named)
     with pytest.raises(UsageError, match="https_proxy in the environment") as caught:
         fetch(parse(ELSEWHERE), tmp_path / "out", Access(), Demands())
-    assert "registry.example.org in no_proxy" in str(caught.value)
+    assert "registry.example.org to no_proxy" in str(caught.value)
     assert list(tmp_path.iterdir()) == []

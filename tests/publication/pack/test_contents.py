@@ -87,7 +87,7 @@ def test_an_artefact_in_a_cache_is_found_through_its_link(campaign: CampaignDire
 
 def test_an_artefact_that_was_changed_since_is_refused(campaign: CampaignDirectory) -> None:
     (campaign.artefact(ARTEFACT) / "weights.pt").write_bytes(b"other")
-    with pytest.raises(CorruptError, match="not as it was made"):
+    with pytest.raises(CorruptError, match="has changed since it was made"):
         select(campaign, with_artefacts=False)
 
 

@@ -155,7 +155,7 @@ def test_a_case_that_names_a_file_of_the_authors_is_refused(tmp_path: Path) -> N
         builder.campaign.plan_resolved,
         {**plan, "files": {path: {"path": path, "sha256": "0" * 64, "bytes": 1}}},
     )
-    with pytest.raises(UsageError, match=r"secret-project.*ids are made of it"):
+    with pytest.raises(UsageError, match=r"secret-project.*ids of cases depend on it"):
         _planned(builder.campaign)
 
 
@@ -180,7 +180,7 @@ def test_a_case_that_is_made_of_it_is_refused(tmp_path: Path, model: str, rules:
     case = Case(workload="infer", model=model, runtime="onnxruntime", sources=(("model", "0" * 64),))
     builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
     builder.run(case, 1, {"latency_mean_ms": 1.0}, environment=environment(HOST))
-    with pytest.raises(UsageError, match="ids are made of it"):
+    with pytest.raises(UsageError, match="ids of cases depend on it"):
         _planned(builder.campaign, rules)
     assert not _planned(builder.campaign, Rules(keep_paths=True)).users
 
