@@ -26,6 +26,7 @@ from pybench.cli import (
     expand,
     fetch,
     init,
+    inspect,
     logs,
     publish,
     replay,
@@ -45,6 +46,7 @@ from pybench.errors import EXIT_INTERRUPTED, EXIT_USAGE, PybenchError
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 
 GROUPS: dict[str, tuple[ModuleType, ...]] = {
+    "An ONNX file": (inspect,),
     "Plans": (init, schema, validate, expand),
     "Campaigns": (run, status, check),
     "Results": (analyse, report, compare),

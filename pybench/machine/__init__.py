@@ -3,18 +3,23 @@
 
 `machine`: the object that a campaign asks. It is made of `facts` (the asking), `support` (whether a case can run here),
 `estimate` (how long a campaign may take before anything has run) and `sensor` (a GPU's power sensor, measured).
-`diagnosis`: what `pybench doctor` says. `profiles`: the store of measured sensors.
+`diagnosis`: what `pybench doctor` says. `profiles`: the store of measured sensors. `opening`: what each runtime says of
+an ONNX file.
 """
 
 from pybench.machine.diagnosis import diagnose
 from pybench.machine.estimate import Estimate
 from pybench.machine.facts import EVERYTHING, ask
 from pybench.machine.machine import Machine
+from pybench.machine.opening import Opening, ask_runtimes, count_flops
 
 __all__ = [
     "EVERYTHING",
     "Estimate",
     "Machine",
+    "Opening",
     "ask",
+    "ask_runtimes",
+    "count_flops",
     "diagnose",
 ]

@@ -34,6 +34,24 @@ class Fault:
     hint: str
 
 
+def read_sound(path: Path) -> Model:
+    """The model in a file. Raises InputError, with the path, for a file that is not there or that nothing can run."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder", hint="give the ONNX file in it")
+    try:
+        if path.is_file() and path.stat().st_size == 0:
+            raise InputError(f"{path}: it is empty", hint="copy or download it again, or export it again")
+        found = opened(path)
+    except OSError as error:
+        hint = (
+            "let this user read it (chmod)" if isinstance(error, PermissionError) else "give the path of an ONNX file"
+        )
+        raise InputError(f"{path} cannot be read: {error.strerror}", hint=hint) from error
+    if isinstance(found, Fault):
+        raise InputError(f"{path}: {found.what}", hint=found.hint)
+    return found
+
+
 def opened(path: Path) -> Model | Fault:
     """The model in a file, or what keeps every runtime from running it."""
     with open(path, "rb") as file:

@@ -18,6 +18,7 @@ from pybench.onnx_file.wire import BYTES, Buffer, fields, mapped, messages, vari
 
 # Field numbers of onnx.proto3.
 _MODEL_IR, _MODEL_GRAPH, _MODEL_OPSET, _MODEL_PROPERTY, _MODEL_FUNCTION = 1, 7, 8, 14, 25
+_MODEL_PRODUCER, _MODEL_PRODUCER_VERSION = 2, 3
 _OPSET_DOMAIN, _OPSET_VERSION = 1, 2
 _FUNCTION_NAME, _FUNCTION_DOMAIN = 1, 10
 _ENTRY_KEY, _ENTRY_VALUE = 1, 2
@@ -100,12 +101,14 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A whole file. `opsets`: domain -> version, ONNX's own as ""; `functions`: (domain, name) of the local ones."""
+    """A whole file. `opsets`: domain -> version, ONNX's own as ""; `functions`: (domain, name) of the local ones;
+    `producer`: the exporter and its version, or empty."""
 
     ir_version: int
     opsets: dict[str, int]
     functions: frozenset[tuple[str, str]]
     graph: Graph
+    producer: str = ""
 
 
 def read_model(path: Path) -> Model:
@@ -152,7 +155,10 @@ def _model(whole: Buffer) -> Model:
             graphs.append(value)
     if not graphs:
         raise ValueError("it has no graph")
-    return Model(ir_version, opsets, frozenset(functions), _graph(graphs[-1], _properties(whole), DEEPEST_GRAPHS))
+    graph = _graph(graphs[-1], _properties(whole), DEEPEST_GRAPHS)
+    texts = _texts(whole, (_MODEL_PRODUCER, _MODEL_PRODUCER_VERSION))
+    producer = " ".join(filter(None, (texts.get(_MODEL_PRODUCER), texts.get(_MODEL_PRODUCER_VERSION))))
+    return Model(ir_version, opsets, frozenset(functions), graph, producer)
 
 
 def _opset(content: Buffer) -> tuple[str, int]:

@@ -6,7 +6,8 @@ The one rule, for a plan that judges a file before it runs and for a session tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 
 from pybench.onnx_file.graph import Value
 
@@ -25,8 +26,14 @@ class Misfit(Exception):
         self.what, self.hint, self.factor = what, hint, factor
 
 
-def fed_shapes(inputs: Sequence[Value], batch: int, tokens: int) -> dict[str, tuple[int, ...]]:
-    """Input -> its sizes. Raises Misfit for what cannot be fed, or contradicts `batch` or `tokens`."""
+def fed_shapes(
+    inputs: Sequence[Value], batch: int, tokens: int, sizes: Mapping[str, int] | None = None
+) -> dict[str, tuple[int, ...]]:
+    """Input -> its sizes. `sizes`: `INPUT.DIM` -> size of a free dimension, by its name or its position.
+
+    A name means the same size in every input, as it does in the file. A fixed leading dimension is the batch only
+    where no input has a free one. Raises Misfit for what cannot be fed, or contradicts `batch`, `tokens` or `sizes`.
+    """
     if not inputs:
         raise Misfit(
             "it has no input: it computes constants", "export the model so that it reads its data from an input"
@@ -35,26 +42,52 @@ def fed_shapes(inputs: Sequence[Value], batch: int, tokens: int) -> dict[str, tu
         _check(value)
     if not any(value.shape for value in inputs):
         raise Misfit("its inputs are scalars, so it has no batch dimension", "export the model with a batch dimension")
+    has_free = any(_is_led(value) for value in inputs)
     return {
-        value.name: fed_shape(value.name, value.shape or (), value.element.startswith("int"), batch, tokens)
-        for value in inputs
+        value.name: fed_shape(
+            value.name,
+            value.shape or (),
+            value.element.startswith("int"),
+            batch,
+            tokens,
+            led=_is_led(before) or not has_free,
+            set_here=_set_positions(before, value),
+        )
+        for before, value in zip(inputs, _with_sizes(inputs, sizes or {}), strict=True)
     }
 
 
-def fed_shape(name: str, shape: Sequence[int | str | None], integers: bool, batch: int, tokens: int) -> tuple[int, ...]:
+def _is_led(value: Value) -> bool:
+    """Whether the leading dimension is free."""
+    return bool(value.shape) and not isinstance((value.shape or (0,))[0], int)
+
+
+def fed_shape(
+    name: str,
+    shape: Sequence[int | str | None],
+    integers: bool,
+    batch: int,
+    tokens: int,
+    *,
+    led: bool = True,
+    set_here: Set[int] = frozenset(),
+) -> tuple[int, ...]:
     """Sizes of one input; a scalar has none. `shape`: what is no number is free; `integers`: signed ones, as ids are.
+    `led`: whether its leading dimension is the batch; `set_here`: positions whose size the case states itself.
 
     Raises Misfit where a fixed size contradicts, or a further dimension is free.
     """
-    given = {0: ("batch", batch)} if shape else {}
+    given = {0: ("batch", batch)} if shape and led else {}
     if integers and len(shape) == _DIMENSIONS_OF_IDS:
         given[1] = ("seq_len", tokens)
+    for position in set_here:
+        given.pop(position, None)
     for position, stated in enumerate(shape):
         if position not in given and not isinstance(stated, int):
             called = f" ({stated})" if isinstance(stated, str) else ""
             raise Misfit(
                 f"dimension {position}{called} of the input {name} is free, and no factor sets it",
-                "export the model with that dimension fixed; the leading dimension is the batch",
+                f"state its size as {name}.{stated or position}; the leading dimension is the batch",
             )
     for position, (factor, wanted) in given.items():
         stated = shape[position]
@@ -65,6 +98,71 @@ def fed_shape(name: str, shape: Sequence[int | str | None], integers: bool, batc
                 factor,
             )
     return tuple(given[position][1] if position in given else int(size or 0) for position, size in enumerate(shape))
+
+
+def _with_sizes(inputs: Sequence[Value], sizes: Mapping[str, int]) -> list[Value]:
+    """The inputs with the stated sizes put in. Raises Misfit for a dimension that is not there, or is not free."""
+    by_place: dict[tuple[str, int], int] = {}
+    by_name: dict[str, int] = {}
+    for key, size in sizes.items():
+        value, position = _dimension(inputs, key)
+        stated = (value.shape or ())[position]
+        if isinstance(stated, int) and stated != size:
+            raise Misfit(f"{key} is {stated} in the file, and {size} is asked for", "leave it out", "shapes")
+        if isinstance(stated, str) and by_name.setdefault(stated, size) != size:
+            what = f"the dimension {stated} is {by_name[stated]} and {size} at once"
+            raise Misfit(what, "a name is one size in the whole file: state it once", "shapes")
+        by_place[value.name, position] = size
+    return [
+        replace(
+            value,
+            shape=tuple(
+                by_place.get((value.name, position), by_name.get(stated, stated) if isinstance(stated, str) else stated)
+                for position, stated in enumerate(value.shape or ())
+            ),
+        )
+        for value in inputs
+    ]
+
+
+def _dimension(inputs: Sequence[Value], key: str) -> tuple[Value, int]:
+    """The input and the position that `INPUT.DIM` names. The name of an input may contain dots."""
+    name, _, wanted = key.rpartition(".")
+    value = next((value for value in inputs if value.name == name), None)
+    if value is None:
+        known = ", ".join(value.name for value in inputs)
+        raise Misfit(f"{key} names no input of the model", f"its inputs are {known}", "shapes")
+    shape = value.shape or ()
+    for position, stated in enumerate(shape):
+        if wanted in (stated, str(position)):
+            return value, position
+    known = ", ".join(str(size or position) for position, size in enumerate(shape)) or "no dimension"
+    raise Misfit(f"{key}: the input {name} has {known}", "write a dimension's name or its position", "shapes")
+
+
+def _set_positions(before: Value, after: Value) -> frozenset[int]:
+    """Positions that were free and are not any more."""
+    pairs = zip(before.shape or (), after.shape or (), strict=True)
+    return frozenset(position for position, (old, new) in enumerate(pairs) if old != new)
+
+
+def fixed_batch(inputs: Sequence[Value]) -> int | None:
+    """The one batch that a file takes; None where its leading dimensions are free, or there are none."""
+    leading = [value.shape[0] for value in inputs if value.shape]
+    sizes = [size for size in leading if isinstance(size, int)]
+    return sizes[0] if sizes and len(sizes) == len(leading) else None
+
+
+def parse_sizes(text: str) -> dict[str, int]:
+    """`image.height=224,image.width=224` as a mapping. Raises ValueError, with what is wrong, for anything else."""
+    sizes: dict[str, int] = {}
+    for part in text.split(","):
+        key, separator, size = part.strip().rpartition("=")
+        if not separator or not key.rpartition(".")[0] or not size.isdecimal() or int(size) < 1:
+            raise ValueError(f"{part!r} is not of the form INPUT.DIM=N")
+        if sizes.setdefault(key, int(size)) != int(size):
+            raise ValueError(f"{key} is given twice")
+    return sizes
 
 
 def image_shape(inputs: Sequence[Value]) -> tuple[int, int, int]:

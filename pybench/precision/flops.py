@@ -20,6 +20,7 @@ from onnx import shape_inference
 
 from pybench.errors import InputError
 from pybench.onnx_file.graph import node_name
+from pybench.onnx_file.slim import without_weights
 
 # Initialisers above this keep their shape and lose their values; shapes are computed from small ones only.
 _LARGE_ELEMENTS = 1024
@@ -27,15 +28,16 @@ _LARGE_ELEMENTS = 1024
 Shape = tuple[int, ...]
 
 
-def count_flops(path: Path, batch: int, seq_len: int) -> dict[str, int]:
+def count_flops(path: Path, batch: int, seq_len: int, fed: Mapping[str, Sequence[int]] | None = None) -> dict[str, int]:
     """Node's name -> FLOPs of one execution at this batch. A dynamic first dimension of an input is the batch, every
-    other one the sequence; a node without a name gets TensorRT's (`node_name`).
+    other one the sequence, unless `fed` states the sizes of that input; a node without a name gets TensorRT's
+    (`node_name`).
 
     Raises InputError for a file that is no ONNX graph, or whose shapes cannot be inferred where they are needed.
     """
     try:
-        model = onnx.load(path, load_external_data=False)
-        _fix_inputs(model.graph, batch, seq_len)
+        model = onnx.ModelProto.FromString(without_weights(path, _LARGE_ELEMENTS))
+        _fix_inputs(model.graph, batch, seq_len, fed or {})
         weights = _drop_large_weights(model.graph)
         inferred = shape_inference.infer_shapes(model, data_prop=True)
     except (OSError, DecodeError, shape_inference.InferenceError) as error:
@@ -50,13 +52,16 @@ def count_flops(path: Path, batch: int, seq_len: int) -> dict[str, int]:
     return flops
 
 
-def _fix_inputs(graph: Any, batch: int, seq_len: int) -> None:
+def _fix_inputs(graph: Any, batch: int, seq_len: int, fed: Mapping[str, Sequence[int]]) -> None:
     weights = {weight.name for weight in graph.initializer}
     for value in graph.input:
         if value.name in weights:
             continue
+        stated = fed.get(value.name)
         for place, dimension in enumerate(value.type.tensor_type.shape.dim):
-            if not dimension.HasField("dim_value") or dimension.dim_value <= 0:
+            if stated is not None:
+                dimension.dim_value = stated[place]
+            elif not dimension.HasField("dim_value") or dimension.dim_value <= 0:
                 dimension.dim_value = batch if place == 0 else seq_len
     graph.ClearField("value_info")  # with outputs' shapes, what held for a free batch
     for value in graph.output:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m pybench.worker --report PIPE --lifeline PIPE --spawned-ns T FOLDER --campaign ROOT`,
-`... --probe NAMES`, or `... --sensor REQUEST`. A PIPE is an inherited descriptor, or the path of a FIFO.
+`... --probe NAMES`, `... --sensor REQUEST`, or `... --opening REQUEST`.
+A PIPE is an inherited descriptor, or the path of a FIFO.
 
 Reads case.json (or recipe.json) in FOLDER, does it, stores what was found, and reports how it went as one JSON object
 into its report pipe. What is printed goes to the run's logs and means nothing.
@@ -57,6 +58,10 @@ def _report(given: dict[str, str]) -> dict[str, Any]:
         from pybench.worker import sensor
 
         return sensor.do(Path(given["--sensor"]))
+    if "--opening" in given:
+        from pybench.worker import opening
+
+        return opening.answer(given["--opening"])
     return _work(given)
 
 

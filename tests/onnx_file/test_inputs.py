@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pybench.onnx_file.graph import Shape, Value, read_model
-from pybench.onnx_file.inputs import Misfit, fed_shapes, image_shape
+from pybench.onnx_file.inputs import Misfit, fed_shapes, fixed_batch, image_shape, parse_sizes
 from tests.support.onnx_files import write
 
 
@@ -62,3 +62,50 @@ def test_a_model_of_images_has_one_float_input_of_four_dimensions() -> None:
                   [tensor("x", "n", 4)], [tensor("x", "n", 3, 8, 8)] * 2):  # fmt: skip
         with pytest.raises(Misfit, match="not images"):
             image_shape(wrong)
+
+
+def test_sizes_of_free_dimensions_are_stated_by_name_or_position() -> None:
+    image = tensor("image", "batch", 3, "height", None)
+    assert fed_shapes([image], 2, 16, {"image.height": 8, "image.3": 9}) == {"image": (2, 3, 8, 9)}
+    assert fed_shapes([image], 2, 16, {"image.2": 8, "image.3": 9}) == {"image": (2, 3, 8, 9)}
+    dotted = tensor("serving.x", "batch", "n")
+    assert fed_shapes([dotted], 2, 16, {"serving.x.n": 5}) == {"serving.x": (2, 5)}
+
+
+def test_a_stated_size_counts_more_than_batch_and_sequence() -> None:
+    inputs = [tensor("ids", "n", "s", element="int64"), tensor("x", 4, "n")]
+    assert fed_shapes(inputs, 2, 16, {"ids.s": 7, "ids.n": 3}) == {"ids": (3, 7), "x": (4, 3)}
+
+
+def test_a_fixed_leading_dimension_beside_a_free_one_is_no_batch() -> None:
+    inputs = [tensor("x", "n", 3), tensor("table", 5, 3)]
+    assert fed_shapes(inputs, 2, 16) == {"x": (2, 3), "table": (5, 3)}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ({"y.0": 1}, "y.0 names no input of the model"),
+        ({"x.depth": 1}, "x.depth: the input x has n, 3"),
+        ({"x.1": 4}, "x.1 is 3 in the file, and 4 is asked for"),
+        ({"x.n": 4, "z.n": 5}, "the dimension n is 4 and 5 at once"),
+    ],
+)
+def test_a_size_that_cannot_be_is_refused(sizes: dict[str, int], said: str) -> None:
+    with pytest.raises(Misfit) as raised:
+        fed_shapes([tensor("x", "n", 3), tensor("z", "n", 3)], 2, 16, sizes)
+    assert raised.value.what.startswith(said)
+    assert raised.value.factor == "shapes"
+
+
+def test_a_file_may_fix_its_batch() -> None:
+    assert fixed_batch([tensor("x", 4, 3), tensor("scale")]) == 4
+    assert fixed_batch([tensor("x", "n", 3), tensor("table", 5, 3)]) is None
+    assert fixed_batch([tensor("scale")]) is None
+
+
+def test_sizes_are_read_from_text() -> None:
+    assert parse_sizes("image.height=224, a.b.0=3") == {"image.height": 224, "a.b.0": 3}
+    for wrong in ("image=3", "image.height", "image.height=0", "image.height=x", "x.n=3,x.n=4", ""):
+        with pytest.raises(ValueError, match=r"not of the form|given twice"):
+            parse_sizes(wrong)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench inspect`: what an ONNX file is, and what the runtimes of this machine say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from pybench import machine
+from pybench.case.factors import FACTORS
+from pybench.catalogue.runtimes import opening
+from pybench.cli.options import JsonOption
+from pybench.cli.show import counted, print_json
+from pybench.errors import PybenchError, UsageError
+from pybench.onnx_file.facts import FileFacts, facts_of, free_dimensions
+from pybench.onnx_file.faults import read_sound
+from pybench.onnx_file.graph import Value
+from pybench.onnx_file.inputs import Misfit, fed_shapes, fixed_batch, parse_sizes
+
+MOST_OPERATORS = 12  # that the text lists; --json has all
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX file.")]
+ShapeOption = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--shape",
+        metavar="INPUT.DIM=N",
+        help="The size of a free dimension, by its name or its position: `--shape image.height=224`. May be repeated.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass at certain sizes. `fed`: input -> sizes, `flops`: what it computes; None with `why_not` where the file
+    cannot be fed so, or the operations cannot be counted."""
+
+    fed: Mapping[str, tuple[int, ...]] | None
+    flops: int | None
+    why_not: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        fed = None if self.fed is None else {name: list(sizes) for name, sizes in self.fed.items()}
+        return {"fed": fed, "flops": self.flops, "why_not": self.why_not}
+
+
+def inspect(
+    model: ModelFile,
+    batch: Annotated[
+        Optional[int], typer.Option(min=1, help="Samples in a pass [default: 1, or what the file fixes].")
+    ] = None,
+    shape: ShapeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what an ONNX file contains, and which runtimes of this machine take it.
+
+    Nothing is measured. A file that no runtime can read is one error, with exit code 2.
+    """
+    sizes = sizes_of(shape)
+    found = read_sound(model)
+    facts = facts_of(model, found)
+    one_pass = _pass(facts, batch or fixed_batch(facts.inputs) or 1, sizes)
+    openings = machine.ask_runtimes(model)
+    if as_json:
+        print_json(
+            {**facts.as_json(), "pass": one_pass.as_json(), "runtimes": [opening.as_json() for opening in openings]}
+        )
+        return
+    rows = [*_rows(facts), *_pass_rows(one_pass)]
+    width = max(len(label) for label, _ in rows)
+    for label, text in rows:
+        print(f"{label:<{width}}  {text}")
+    print()
+    for line in _opening_lines(openings):
+        print(line)
+
+
+def sizes_of(given: Sequence[str] | None) -> dict[str, int]:
+    """`--shape` as a mapping; raises UsageError."""
+    try:
+        return parse_sizes(",".join(given)) if given else {}
+    except ValueError as error:
+        raise UsageError(f"--shape: {error}", hint="as in --shape image.height=224") from error
+
+
+def _pass(facts: FileFacts, batch: int, sizes: Mapping[str, int]) -> Pass:
+    """What one pass is. Raises UsageError where `--shape` or `--batch` contradicts the file."""
+    try:
+        fed = fed_shapes(facts.inputs, batch, FACTORS["seq_len"].default, sizes)
+    except Misfit as misfit:
+        if misfit.factor in ("shapes", "batch"):
+            option = {"shapes": "--shape"}.get(misfit.factor, f"--{misfit.factor}")
+            raise UsageError(f"{option}: {misfit.what}", hint=misfit.hint) from misfit
+        return Pass(None, None, f"{misfit.what}; {misfit.hint}")
+    try:
+        return Pass(fed, machine.count_flops(facts.path, fed), None)
+    except PybenchError as error:
+        return Pass(fed, None, error.message)
+
+
+def _rows(facts: FileFacts) -> Iterator[tuple[str, str]]:
+    opsets = ", ".join(f"{domain} {version}" for domain, version in facts.opsets.items())
+    by = f", made by {facts.producer}" if facts.producer else ""
+    yield "file", f"{facts.path} ({_prefixed(facts.file_bytes)}B{by})"
+    yield "opset", f"{opsets} (IR version {facts.ir_version})"
+    for value in facts.inputs:
+        free = free_dimensions(value)
+        yield "input", _value_text(value) + (f"   free: {', '.join(free)}" if free else "")
+    for value in facts.outputs:
+        yield "output", _value_text(value)
+    types = ", ".join(f"{name} {number:,}" for name, number in facts.parameters.items())
+    yield "parameters", f"{sum(facts.parameters.values()):,}" + (f" ({types})" if types else "")
+    shown = list(facts.operators.items())
+    rest = f", and {counted(len(shown) - MOST_OPERATORS, 'other')}" if len(shown) > MOST_OPERATORS else ""
+    yield "operators", ", ".join(f"{name} {number}" for name, number in shown[:MOST_OPERATORS]) + rest
+    if facts.custom_operators:
+        named = ", ".join(f"{name} {number}" for name, number in facts.custom_operators.items())
+        yield "custom operators", f"{named} (not of ONNX: a runtime has to bring them)"
+    if facts.weight_files:
+        listed = [f"{name} {_prefixed(size)}B" for name, size in facts.weight_files.items()]
+        yield "weights in files", ", ".join(listed)
+    multiplies = " and ".join(facts.multiplies_in) or "nothing in a floating type"
+    yield "multiplies in", f"{multiplies}{', with Q/DQ nodes' if facts.is_quantised else ''}"
+
+
+def _value_text(value: Value) -> str:
+    shape = "of any rank" if value.shape is None else [size if size is not None else "?" for size in value.shape]
+    text = shape if isinstance(shape, str) else f"[{', '.join(map(str, shape))}]"
+    return f"{value.name}  {value.element or value.form} {text}"
+
+
+def _pass_rows(one_pass: Pass) -> Iterator[tuple[str, str]]:
+    if one_pass.fed is not None:
+        yield "one pass at", ", ".join(f"{name} {list(sizes)}" for name, sizes in one_pass.fed.items())
+    if one_pass.flops is not None:
+        yield "computes", f"{_prefixed(one_pass.flops)}FLOPs in convolutions and matrix products"
+    if one_pass.why_not is not None:
+        yield "computes", f"not known: {one_pass.why_not}"
+
+
+def _prefixed(number: int) -> str:
+    return next((f"{number / scale:.3g} {prefix}" for scale, prefix in _PREFIXES if number >= scale), f"{number} ")
+
+
+def _opening_lines(openings: Sequence[machine.Opening]) -> Iterator[str]:
+    names = [f"{each.runtime} ({each.provider})" if each.provider else each.runtime for each in openings]
+    width = max(map(len, names), default=0)
+    for name, each in zip(names, openings, strict=True):
+        yield f"{each.says:<9}  {name:<{width}}  {each.why}"
+        if each.hint:
+            yield f"{'':<9}  {'':<{width}}  -> {each.hint}"
+    yield f"{'no':<9}  {'the others':<{width}}  {', '.join(opening('module'))}: for built-in models only"

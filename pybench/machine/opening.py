@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each runtime on this machine says of a user's ONNX file, and how much one pass of it computes.
+
+Rules of the catalogue first, which cost nothing; then a runtime that takes ONNX files opens it, in a process of its
+own. An engine is not built for the question: that takes longer than most people wait.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pybench.case import Case, case_to_json
+from pybench.catalogue.runtimes import RUNTIMES, opening
+from pybench.errors import PybenchError
+from pybench.launcher import HERE, Access
+from pybench.machine.asking import ask_worker
+from pybench.machine.facts import ask, needed_facts
+from pybench.machine.support import unsupported
+
+OPENING_TIMEOUT_S = 300.0  # a file of gigabytes from a slow disk
+SHA_OF_NOTHING = "0" * 64  # of a file that only has to be told from a built-in model
+_WORKLOAD = "infer"
+
+Says = Literal["yes", "no", "not asked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What one runtime says. `provider`: of a runtime that has several; `why`: what it said, or why it was not asked;
+    `hint`: what to do about a no."""
+
+    runtime: str
+    provider: str | None
+    says: Says
+    why: str
+    hint: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def ask_runtimes(path: Path) -> list[Opening]:
+    """One answer for each runtime and provider that takes ONNX files, in the order of the catalogue."""
+    cases = list(_cases(path))
+    facts = ask(needed_facts(cases))
+    found = []
+    for case in cases:
+        reason = unsupported(case, facts)
+        if reason is not None:
+            what, _, hint = reason[1].rpartition("; ")
+            found.append(_said(case, "no", what or hint, hint if what else None))
+        elif case.runtime_row is not None and case.runtime_row.opens == "onnx":
+            found.append(_opened(case, path))
+        else:
+            found.append(_said(case, "not asked", "it would have to build an engine: a run does"))
+    return found
+
+
+def count_flops(path: Path, fed: Mapping[str, Sequence[int]]) -> int:
+    """Floating-point operations of one pass at these sizes of the inputs: convolutions and matrix products.
+
+    Raises PybenchError where they cannot be counted.
+    """
+    question = {"job": "flops", "path": str(path.absolute()), "fed": {name: list(sizes) for name, sizes in fed.items()}}
+    return int(_ask(question, "the operations of the model")["flops"])
+
+
+def _cases(path: Path) -> Iterator[Case]:
+    sources = (("model", SHA_OF_NOTHING),)
+    for name in opening("onnx"):
+        row = RUNTIMES[name]
+        providers: list[str | None] = [backend.name for backend in row.backends]
+        for provider in providers or [None]:
+            yield Case(workload=_WORKLOAD, model=str(path), runtime=row.name, provider=provider, sources=sources)
+
+
+def _opened(case: Case, path: Path) -> Opening:
+    question = {"job": "open", "path": str(path.absolute()), "case": case_to_json(case)}
+    try:
+        labels = _ask(question, f"{case.runtime}'s opinion of the file")["labels"]
+    except PybenchError as error:
+        what, _, hint = error.message.partition("\n  hint: ")
+        return _said(case, "no", what.replace(str(path.absolute()), path.name), error.hint or hint or None)
+    said = f"{case.runtime} {labels.get('runtime_version', '')} opens it".replace("  ", " ")
+    backend = None if case.runtime_row is None else case.runtime_row.backend(case.provider, has_gpu=True)
+    if backend is None or not backend.needs_gpu:  # the CPU's takes whatever is left
+        return _said(case, "yes", said)
+    parts = ", ".join(f"{count} on {name}" for name, count in sorted(labels.get("partitions", {}).items()))
+    return _said(case, "yes", f"{said} (parts of the graph: {parts})")
+
+
+def _said(case: Case, says: Says, why: str, hint: str | None = None) -> Opening:
+    return Opening(str(case.runtime), case.provider, says, why, hint)
+
+
+def _ask(question: Mapping[str, Any], what: str) -> dict[str, Any]:
+    return ask_worker(HERE, ["--opening", json.dumps(question)], what, timeout_s=OPENING_TIMEOUT_S, access=Access())

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench inspect`: what a file is, what a pass computes, and what onnxruntime on this machine says of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pybench.cli import main
+from tests.support.onnx_files import write
+
+
+def inspected(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
+    assert main(["inspect", str(path), "--json", *options]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def on_cpu(found: dict[str, Any]) -> dict[str, Any]:
+    return next(each for each in found["runtimes"] if (each["runtime"], each["provider"]) == ("onnxruntime", "cpu"))
+
+
+def test_a_file_is_shown_with_what_a_pass_computes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = inspected(write("torch-by-tracing", tmp_path), capsys, "--batch", "2")
+    assert found["inputs"] == [
+        {"name": "x", "form": "tensor", "type": "float32", "shape": ["batch", 3, 8, 8], "free": ["x.batch"]}
+    ]
+    assert found["operators"] == {"Conv": 1, "Flatten": 1, "Gemm": 1, "Relu": 1}
+    assert found["parameters_count"] == 837
+    # Conv: 2 x 4 x 6 x 6 outputs of 27 products; Gemm: 2 x 5 outputs of 144
+    assert found["pass"] == {"fed": {"x": [2, 3, 8, 8]}, "flops": 2 * (2 * 4 * 36 * 27 + 2 * 5 * 144), "why_not": None}
+    assert on_cpu(found)["says"] == "yes"
+
+
+def test_a_free_dimension_is_set_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write("free-height-and-width", tmp_path)
+    found = inspected(path, capsys)
+    assert found["pass"]["flops"] is None
+    assert "is free, and no factor sets it" in found["pass"]["why_not"]
+    free = [name for name in found["inputs"][0]["free"] if not name.endswith("batch")]
+    found = inspected(path, capsys, *(word for name in free for word in ("--shape", f"{name}=16")))
+    assert found["pass"]["fed"]["x"][2:] == [16, 16]
+    assert found["pass"]["flops"] > 0
+
+
+def test_the_batch_that_a_file_fixes_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write("fixed-batch", tmp_path)
+    found = inspected(path, capsys)
+    assert found["pass"]["fed"]["x"] == found["inputs"][0]["shape"]
+    wrong = found["inputs"][0]["shape"][0] + 1
+    assert main(["inspect", str(path), "--batch", str(wrong)]) == 2
+    assert "error: --batch: the input x has" in capsys.readouterr().err
+
+
+def test_a_runtime_that_does_not_take_the_file_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = inspected(write("custom-operator", tmp_path), capsys)
+    assert found["custom_operators"] == {"com.example.Frobnicate": 1}
+    said = on_cpu(found)
+    assert said["says"] == "no"
+    assert "Frobnicate(-1) is not a registered function/op" in said["why"]
+    assert "export the model with ONNX's own operators" in said["hint"]
+
+
+def test_the_text_has_a_line_for_each_fact_and_runtime(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(write("external-data", tmp_path))]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "input             x  float32 [batch, 12]   free: x.batch" in lines
+    assert "weights in files  weights.bin 144 B" in lines
+    assert any(line.startswith("yes        onnxruntime (cpu)") for line in lines)
+    assert lines[-1].startswith("no         the others              torch,")
+
+
+@pytest.mark.parametrize(
+    "name", ["empty", "truncated", "corrupt", "git-lfs-pointer", "external-data-missing", "cyclic"]
+)
+def test_a_file_that_nothing_runs_is_one_error(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(name, tmp_path)
+    assert main(["inspect", str(path)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    error, hint = said.err.splitlines()
+    assert error.startswith(f"error: {path}")
+    assert hint.startswith("  hint: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--shape", "x"], "error: --shape: 'x' is not of the form INPUT.DIM=N"),
+        (["--shape", "y.0=2"], "error: --shape: y.0 names no input of the model"),
+    ],
+)
+def test_a_wrong_shape_is_refused(
+    options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", str(write("plain", tmp_path)), *options]) == 2
+    assert capsys.readouterr().err.startswith(said)
