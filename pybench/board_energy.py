@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pybench.campaign.rundir import ENERGY, ENERGY_COUNTER, ENVIRONMENT, POWER_POLLED, POWER_SAMPLES, RunDirectory
 from pybench.errors import CorruptError
-from pybench.rundir import ENERGY, ENERGY_COUNTER, ENVIRONMENT, POWER_POLLED, POWER_SAMPLES, RunDirectory
 
 Numbers = NDArray[np.float64]
 

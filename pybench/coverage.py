@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pybench.campaign.rundir import COVERING, OUTCOMES
 from pybench.case import Case, runs_of
 from pybench.dataset import Dataset
-from pybench.rundir import COVERING, OUTCOMES
 
 MISSING = "missing"
 UNFINISHED = "unfinished"  # has a folder, but no attempt of it is complete: a killed runner, or one still at work

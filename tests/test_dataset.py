@@ -13,13 +13,13 @@ import polars as pl
 import pytest
 
 import pybench
+from pybench.campaign.rundir import COMPLETE, ITERATIONS, PREDICTIONS, RUN, SUMMARY
 from pybench.case import Case
 from pybench.case.factors import FACTORS
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
 from pybench.measurement.result import Measured, Verdict
-from pybench.rundir import COMPLETE, ITERATIONS, PREDICTIONS, RUN, SUMMARY
 from tests.support.campaigns import IMAGES, CampaignBuilder, build_typical, finish_again, predictions_csv, unguard
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")

@@ -58,7 +58,14 @@ def _is_exempt(path: Path) -> bool:
 
 @pytest.mark.parametrize(
     "module",
-    ["pybench", "pybench.worker.__main__", "pybench.worker.job", "pybench.runner", "pybench.machine", "pybench.rundir"],
+    [
+        "pybench",
+        "pybench.worker.__main__",
+        "pybench.worker.job",
+        "pybench.runner",
+        "pybench.machine",
+        "pybench.campaign.rundir",
+    ],
 )
 def test_what_every_run_imports_is_light(module: str) -> None:
     assert _imported_by(f"import {module}") & HEAVY == set()

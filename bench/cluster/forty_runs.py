@@ -26,9 +26,9 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 sys.path.append(str(REPOSITORY))
 
-from pybench import rundir  # noqa: E402
+from pybench.campaign import rundir  # noqa: E402
+from pybench.campaign.claims import read_claimant  # noqa: E402
 from pybench.cli import main  # noqa: E402
-from pybench.runner.claims import read_claimant  # noqa: E402
 from tests.cluster.conftest import Batch, batch  # noqa: E402
 from tests.cluster.slurm_cluster import SlurmCluster, missing  # noqa: E402
 

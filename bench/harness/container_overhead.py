@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pybench import rundir, runner
+from pybench import runner
+from pybench.campaign import rundir
 from pybench.case import Case, case_to_json
 from pybench.launcher import HERE, Launcher, open_container
 from pybench.machine import Machine

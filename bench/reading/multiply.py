@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from pybench import digests, rundir
+from pybench.campaign import digests, rundir
 from pybench.case import Case, case_to_json, runs_of
 
 SMALL = Path(__file__).parents[2] / "tests" / "data" / "earlier-campaign.tar.xz"

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pybench.campaign.rundir import VALIDITIES
 from pybench.case import catalogue_of
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.dataset import Dataset
-from pybench.rundir import VALIDITIES
 
 UNSTATED = "unstated"  # a false validity or a missing value whose run gives no reason
 

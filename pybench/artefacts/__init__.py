@@ -25,7 +25,7 @@ from pybench.runtimes.memory import memory_errors
 def make(recipe: Mapping[str, Any], inputs: Mapping[str, Path], files: Mapping[str, Path], folder: Path) -> Result:
     """Makes one artefact: writes `folder / recipe["file"]`. Imports only what its kind needs.
 
-    `recipe`: the stored form of `pybench.recipe.Recipe`; `inputs`: role -> file of the artefact that it builds on;
+    `recipe`: the stored form of `campaign.recipe.Recipe`; `inputs`: role -> file of the artefact that it builds on;
     `files`: factor -> the user's file. Raises UnsupportedError, InputError or DeviceMemoryError where those are the
     answer.
     """

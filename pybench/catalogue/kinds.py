@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cases need made beforehand: a row for each kind of artefact, in the order in which they build on each other.
 
-Which of them a case needs is `pybench.recipe`.
+Which of them a case needs is `pybench.campaign.recipe`.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from pybench.campaign.rundir import RUNS, CampaignDirectory, ResolvedPlan
 from pybench.cli.show import counted, say
 from pybench.errors import ClusterError
-from pybench.rundir import RUNS, CampaignDirectory, ResolvedPlan
 
 
 def close_ended_quietly(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:

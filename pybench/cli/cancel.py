@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pybench import rundir
+from pybench.campaign import rundir
 from pybench.cli.options import DirectoryArgument
 
 

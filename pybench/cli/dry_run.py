@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pybench import rundir, runner
+from pybench import runner
+from pybench.campaign import rundir
+from pybench.campaign.recipe import Recipe, in_making_order
+from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan
 from pybench.case import Case
 from pybench.cli.show import counted, duration_text
 from pybench.machine import Estimate, Machine
-from pybench.recipe import Recipe, in_making_order
-from pybench.rundir import CampaignDirectory, ResolvedPlan
 
 
 @dataclass(frozen=True, slots=True)

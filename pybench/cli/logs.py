@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from pybench import rundir
+from pybench.campaign import rundir
 from pybench.cli.options import DirectoryArgument
 from pybench.errors import UsageError
 

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TextIO
 
+from pybench.campaign.recipe import Recipe
 from pybench.cli.show import counted, counts_text, duration_text
-from pybench.recipe import Recipe
 from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import PlannedRun
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from pybench import storage
+from pybench.campaign import storage
 from pybench.cli.options import JsonOption, PlainHttpOption, RegistryTimeoutOption
 from pybench.cli.show import print_json, say
 from pybench.errors import CoverageError, UsageError

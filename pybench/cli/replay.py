@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from pybench import rundir
+from pybench.campaign import rundir
 from pybench.cli.options import JsonOption
 from pybench.cli.show import print_json
 from pybench.errors import PybenchError, UsageError

@@ -8,8 +8,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from pybench.campaign.rundir import open_campaign
 from pybench.cli.options import DirectoryArgument
-from pybench.rundir import open_campaign
 
 
 def report(
@@ -23,7 +23,7 @@ def report(
     The page needs no network. The last line printed is its path. A report in DIR/report stays as it is while no file
     of the campaign and no part of pybench has changed.
     """
-    from pybench.reported import ReportRecord
+    from pybench.campaign.reported import ReportRecord
 
     campaign = open_campaign(directory)
     record = ReportRecord(campaign) if out is None else None

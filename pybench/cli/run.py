@@ -11,6 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from pybench import runner
+from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan
 from pybench.cli.batch_jobs import close_ended_quietly
 from pybench.cli.containers import launcher_for
 from pybench.cli.dry_run import preview, print_preview
@@ -34,7 +35,6 @@ from pybench.cli.source import open_source, read_source, selected_cases
 from pybench.cli.tally import name_uncounted, tally_json
 from pybench.errors import EXIT_CHECKPOINTED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
 from pybench.machine import Machine
-from pybench.rundir import CampaignDirectory, ResolvedPlan
 
 _MaxFailures = Annotated[Optional[int], typer.Option(min=1, metavar="N", help="Stop after N failed runs.")]
 

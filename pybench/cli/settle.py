@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pybench import rundir
+from pybench.campaign import rundir
 from pybench.cli.batch_jobs import name_of
 from pybench.cli.options import DirectoryArgument, JsonOption
 from pybench.cli.show import counted, print_json

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench import rundir, runner
+from pybench import runner
+from pybench.campaign import rundir
+from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan
 from pybench.case import Case
 from pybench.cli.show import say
 from pybench.errors import UsageError
-from pybench.rundir import CampaignDirectory, ResolvedPlan
 
 
 @dataclass(frozen=True, slots=True)

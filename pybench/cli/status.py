@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from pybench import rundir, runner
+from pybench import runner
+from pybench.campaign import rundir
 from pybench.cli.batch_jobs import print_queue, queue_json
 from pybench.cli.options import DirectoryArgument, JsonOption
 from pybench.cli.show import counted, counts_text, print_json

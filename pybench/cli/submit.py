@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from pybench import rundir, runner
+from pybench import runner
+from pybench.campaign import rundir
 from pybench.cli.options import (
     DEFAULT_TIMEOUT_S,
     FilterOption,

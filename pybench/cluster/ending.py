@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
+from pybench.campaign.batch_job import SLURM, BatchJob
+from pybench.campaign.claims import STALE_S, heartbeat_age_s, read_claimant
+from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan, RunDirectory
 from pybench.case import case_to_json
 from pybench.cluster.slurm import JobState, cluster_name, history, queue
-from pybench.rundir import CampaignDirectory, ResolvedPlan, RunDirectory
-from pybench.runner.batch_job import SLURM, BatchJob
-from pybench.runner.claims import STALE_S, heartbeat_age_s, read_claimant
 from pybench.runner.outcome import Outcome, run_record
 from pybench.runner.schedule import run_seed
 

@@ -17,9 +17,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from pybench import __version__
+from pybench.campaign.batch_job import KUBERNETES_FAILURES, KUBERNETES_JOB, KUBERNETES_NODE
 from pybench.cluster.site import KubernetesSite
 from pybench.errors import EXIT_CHECKPOINTED, EXIT_CORRUPT, EXIT_FAILED, EXIT_USAGE
-from pybench.runner.batch_job import KUBERNETES_FAILURES, KUBERNETES_JOB, KUBERNETES_NODE
 
 CONTAINER = "pybench"
 # What a pod can be told of itself: its node, and how often its index has failed before (feature

@@ -18,15 +18,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
+from pybench.campaign.batch_job import SLURM
+from pybench.campaign.recipe import recipes_of
+from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan
 from pybench.cluster import slurm
 from pybench.cluster.script import LOGS, Chunk, Work, artefacts_script, check_script, chunks_of, shards_script
 from pybench.cluster.site import Image, SlurmSite
 from pybench.errors import CorruptError, InputError, UsageError
-from pybench.recipe import recipes_of
-from pybench.rundir import CampaignDirectory, ResolvedPlan
 from pybench.runner import Options, Shard, pending_runs
-from pybench.runner.batch_job import SLURM
 
 DRY_RUN = "dry-run"
 SHARDS, ARTEFACTS, CHECK = "shards", "artefacts", "check"

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign as tidy tables: what `pybench.rundir` reads, in polars frames, with no run of the plan dropped and nothing
-judged.
+"""A campaign's directory as tidy polars frames, with no run of the plan dropped and nothing judged.
 
 One row a (run, metric); a run without metrics keeps one row whose metric is null, so that a failed run is never
 invisible. The attempt that counts is the latest complete one (docs/formats/rundir.md). Runs that the plan does not ask
@@ -22,12 +21,8 @@ from typing import Any
 import polars as pl
 
 from pybench.board_energy import BoardEnergy, read_board_energy
-from pybench.case import Case, case_to_json
-from pybench.case.factors import FACTORS
-from pybench.dataset.predictions import read_predictions
-from pybench.errors import CorruptError
-from pybench.hashed import HashedRuns
-from pybench.rundir import (
+from pybench.campaign.hashed import HashedRuns
+from pybench.campaign.rundir import (
     ITERATIONS,
     MAKING,
     PREDICTIONS,
@@ -39,6 +34,10 @@ from pybench.rundir import (
     open_campaign,
     read_resolved_plan,
 )
+from pybench.case import Case, case_to_json
+from pybench.case.factors import FACTORS
+from pybench.dataset.predictions import read_predictions
+from pybench.errors import CorruptError
 from pybench.software import Software, read_software
 
 _DTYPES = {

@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from pybench.campaign.rundir import PREDICTIONS, RunDirectory
 from pybench.errors import CorruptError
-from pybench.rundir import PREDICTIONS, RunDirectory
 
 _PREDICTION_COLUMNS = {"image_id": pl.String, "label": pl.Int64, "top1": pl.Int64, "top5_hit": pl.Boolean}
 _PREDICTION_SCHEMA: dict[str, Any] = {"case_id": pl.String, "block": pl.Int64, **_PREDICTION_COLUMNS}

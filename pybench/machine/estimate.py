@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pybench.campaign.recipe import Recipe
 from pybench.case import Case, runs_of
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.machine.facts import Facts
-from pybench.recipe import Recipe
 
 UNKNOWN_MULTIPLY_ADDS = 2e9  # of one sample of a user's own ONNX file
 CPU_RATE = 25e9  # multiply-adds a second and core in FP32: one AVX2 core at 3 GHz at half its peak

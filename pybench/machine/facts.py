@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pybench import __version__
+from pybench.campaign.recipe import packages_of
 from pybench.case import Case
 from pybench.case.factors import BOARD_SETTINGS
 from pybench.catalogue.packages import PACKAGES
 from pybench.errors import PybenchError, UnknownNameError
 from pybench.launcher import HERE, Launcher
 from pybench.machine.asking import ask_worker
-from pybench.recipe import packages_of
 
 # What a worker can be asked for: what this machine has, and each package. `cuda` comes before frameworks, which may
 # change what a later import finds.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from pybench.campaign.recipe import Recipe, recipes_of
 from pybench.case import Case
 from pybench.launcher import HERE, Launcher
 from pybench.machine.estimate import Estimate, estimate
@@ -14,7 +15,6 @@ from pybench.machine.facts import Facts, ask, needed_facts
 from pybench.machine.profiles import Profile
 from pybench.machine.sensor import Board, boards_of, measure_profile
 from pybench.machine.support import Reason, gpus_of, platform_of, unsupported
-from pybench.recipe import Recipe, recipes_of
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
 from pybench.errors import CorruptError, InputError
 
 FOLDER_VARIABLE = "PYBENCH_SENSORS"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pybench.campaign.recipe import packages_of
 from pybench.case import Case
 from pybench.case.factors import BOARD_SETTINGS, SYNTHETIC, is_built_in
 from pybench.case.quantising import quantiser_of, scheme_of
@@ -25,7 +26,6 @@ from pybench.catalogue.refusals import (
 )
 from pybench.errors import UnsupportedError
 from pybench.machine.facts import Facts
-from pybench.recipe import packages_of
 
 Reason = tuple[str, str]
 

@@ -31,7 +31,7 @@ from pybench.plan.shape import PlanShape, read_shape
 
 __all__ = ["Plan", "expand", "load_plan", "plan_schema", "resolve"]
 
-RESOLVED_VERSION = 1  # of plan.resolved.json: pybench.rundir.SCHEMA_VERSION, which a test compares
+RESOLVED_VERSION = 1  # of plan.resolved.json: pybench.campaign.rundir.SCHEMA_VERSION, which a test compares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pybench.campaign.storage import sha256_of
 from pybench.case.factors import FACTORS
 from pybench.onnx_file.faults import Fault, opened
 from pybench.onnx_file.graph import Model
 from pybench.plan.values import nearest
-from pybench.storage import sha256_of
 
 WHOLE_BYTES = 1_000_000_000  # reading this much takes seconds; a plan is loaded often
 MOST_FILES = 2_000_000

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis, analyse
+from pybench.campaign.rundir import RUNS
+from pybench.campaign.storage import storage_error, write_bytes, write_text
 from pybench.coverage import Coverage, measure
 from pybench.dataset import Dataset
 from pybench.report.artefact_tables import artefacts_table
@@ -35,8 +37,6 @@ from pybench.report.trust_tables import (
     token_table,
     validity_table,
 )
-from pybench.rundir import RUNS
-from pybench.storage import storage_error, write_bytes, write_text
 
 if TYPE_CHECKING:
     from pybench.report.page import Contents

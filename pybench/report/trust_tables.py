@@ -12,6 +12,7 @@ import polars as pl
 from pybench.analysis import Analysis
 from pybench.analysis.build_variance import BuildVariance
 from pybench.analysis.comparability import PairComparability
+from pybench.campaign.rundir import COVERING
 from pybench.case.pairing import Pair
 from pybench.catalogue.cautions import CautionCode
 from pybench.coverage import STATES, Coverage
@@ -19,7 +20,6 @@ from pybench.dataset import Dataset
 from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_p
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
-from pybench.rundir import COVERING
 
 _VALUES_SHOWN = 4  # of a fact that differs between runs
 _ADVICE = {member.code: member for member in CautionCode}

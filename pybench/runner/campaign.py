@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
+from pybench.campaign.batch_job import SLURM
+from pybench.campaign.claims import Claimant, claim, is_alive, this_process, touch
+from pybench.campaign.recipe import Recipe, in_making_order
+from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan, RunDirectory
 from pybench.case import Case, case_to_json, runs_of
 from pybench.launcher import Access
 from pybench.machine import Machine
-from pybench.recipe import Recipe, in_making_order
-from pybench.rundir import CampaignDirectory, ResolvedPlan, RunDirectory
-from pybench.runner.batch_job import SLURM
-from pybench.runner.claims import Claimant, claim, is_alive, this_process, touch
 from pybench.runner.interruption import Interruption
 from pybench.runner.outcome import Outcome, judge, no_result, run_record
 from pybench.runner.prepare import Maker, prepare

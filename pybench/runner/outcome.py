@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pybench import rundir
+from pybench.campaign import rundir
 from pybench.errors import PybenchError, UsageError
 from pybench.runner.process import WorkerEnd
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
+from pybench.campaign.claims import Claimant, claim, is_dead, touch
+from pybench.campaign.recipe import Recipe
+from pybench.campaign.rundir import CampaignDirectory, RunDirectory
 from pybench.errors import CorruptError
 from pybench.launcher import HERE, Access, Launcher
-from pybench.recipe import Recipe
-from pybench.rundir import CampaignDirectory, RunDirectory
-from pybench.runner.claims import Claimant, claim, is_dead, touch
 from pybench.runner.interruption import Interruption
 from pybench.runner.outcome import Outcome, judge, no_result, run_record
 from pybench.runner.process import run_worker

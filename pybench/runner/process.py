@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
+from pybench.campaign.claims import HEARTBEAT_S
 from pybench.launcher import Access, Launched, Launcher
-from pybench.runner.claims import HEARTBEAT_S
 from pybench.runner.interruption import Interruption
 from pybench.runner.memory_kills import evidence, read_memory_kills
 

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
+from pybench.campaign.claims import claim, is_dead, this_process
+from pybench.campaign.rundir import CampaignDirectory
 from pybench.errors import InputError, PybenchError
 from pybench.machine import profiles
 from pybench.machine.machine import Machine
 from pybench.machine.sensor import Board
-from pybench.rundir import CampaignDirectory
-from pybench.runner.claims import claim, is_dead, this_process
 
 WAIT_S = 0.5  # between two looks at a board that another runner is measuring
 

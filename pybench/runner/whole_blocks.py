@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pybench.campaign.claims import Claimant, read_claimant
+from pybench.campaign.rundir import CampaignDirectory, RunDirectory
 from pybench.machine import Machine
-from pybench.rundir import CampaignDirectory, RunDirectory
-from pybench.runner.claims import Claimant, read_claimant
 from pybench.runner.schedule import PlannedRun
 
 

@@ -12,7 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from pybench import __version__, rundir
+from pybench import __version__
+from pybench.campaign import rundir
 from pybench.catalogue.packages import PACKAGES
 from pybench.worker import affinity
 

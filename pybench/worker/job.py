@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
 from pybench.case import Case, case_from_json
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.errors import UnsupportedError

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from pybench import measure, rundir, storage
+from pybench import measure
+from pybench.campaign import rundir, storage
 from pybench.errors import InputError
 from pybench.measure.gpu_energy import describe
 from pybench.measure.trace import Times, read_columns, to_ns

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
 from pybench.catalogue.metrics import Metric
 from pybench.measurement.result import Result
 

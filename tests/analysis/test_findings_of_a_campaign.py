@@ -14,6 +14,8 @@ from pybench.analysis.comparison import compare
 from pybench.analysis.contrasts import PairEffect
 from pybench.analysis.measurements import collect
 from pybench.analysis.verdicts import CaseVerdict, Verdict
+from pybench.campaign.rundir import SUMMARY
+from pybench.campaign.storage import write_json
 from pybench.case import Case
 from pybench.coverage import measure
 from pybench.dataset import load
@@ -21,8 +23,6 @@ from pybench.errors import CorruptError
 from pybench.measurement.result import Measured
 from pybench.measurement.result import Verdict as Validity
 from pybench.report.findings import describe
-from pybench.rundir import SUMMARY
-from pybench.storage import write_json
 from tests.support.campaigns import (
     IMAGES,
     INT8_ONLY_RIGHT,

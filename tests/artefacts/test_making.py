@@ -9,10 +9,10 @@ import onnx
 import pytest
 
 from pybench import artefacts, workloads
+from pybench.campaign.recipe import Recipe, recipes_of
 from pybench.case import Case
 from pybench.errors import InputError
 from pybench.measurement.doubts import CALIBRATION_KEY
-from pybench.recipe import Recipe, recipes_of
 from tests.support.making import artefacts_of, codes, request_of, write_classifier, write_images
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8", threads=1, iterations=5)

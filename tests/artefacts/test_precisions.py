@@ -13,6 +13,7 @@ import pytest
 from onnx import helper
 
 from pybench import artefacts
+from pybench.campaign.recipe import in_making_order, recipes_of
 from pybench.case import Case
 from pybench.errors import InputError, UnsupportedError
 from pybench.measurement.doubts import LOST_KEY
@@ -22,7 +23,6 @@ from pybench.precision.conversion import convert
 from pybench.precision.int8 import stamp
 from pybench.precision.network import open_network
 from pybench.precision.notes import read_notes
-from pybench.recipe import in_making_order, recipes_of
 from tests.precision import graphs
 from tests.support.making import artefacts_of, codes, run, store, write_classifier
 

@@ -6,10 +6,10 @@ from dataclasses import asdict
 
 import pytest
 
+from pybench.campaign.rundir import VALIDITIES
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.catalogue.rows import Rows
 from pybench.errors import UnknownNameError
-from pybench.rundir import VALIDITIES
 
 BY_NAME = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 

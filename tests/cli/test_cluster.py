@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from pybench import rundir
+from pybench.campaign import rundir
+from pybench.campaign.rundir import CampaignDirectory
 from pybench.cli import main
 from pybench.cluster.site import example_site
-from pybench.rundir import CampaignDirectory
 from tests.support.gate import gate_here
 from tests.support.small_disk import small_disk_of
 from tests.support.waiting import wait_for

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import pybench
-from pybench import rundir
+from pybench.campaign import rundir
+from pybench.campaign.rundir import CampaignDirectory, RunDirectory
 from pybench.cli import main
 from pybench.cluster.submission import Submission, submissions
-from pybench.rundir import CampaignDirectory, RunDirectory
 from tests.cluster.slurm_cluster import SlurmCluster, missing
 from tests.support.gate import Gate
 

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from pybench import rundir, runner
+from pybench import runner
+from pybench.campaign import rundir
+from pybench.campaign.batch_job import BatchJob
+from pybench.campaign.claims import STALE_S, Claimant, claim
+from pybench.campaign.rundir import CampaignDirectory
 from pybench.cluster import slurm
 from pybench.cluster.ending import close_ended, outcome_of
 from pybench.cluster.slurm import JobState
 from pybench.errors import ClusterError
-from pybench.rundir import CampaignDirectory
-from pybench.runner.batch_job import BatchJob
-from pybench.runner.claims import STALE_S, Claimant, claim
 from tests.runner.conftest import noop_cases, plan_content
 
 JOB = BatchJob("slurm", "test", "12_3", 0, "n1")

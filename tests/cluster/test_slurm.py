@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from pybench import rundir
-from pybench.runner.claims import read_claimant
+from pybench.campaign import rundir
+from pybench.campaign.claims import read_claimant
 from tests.cluster.conftest import Batch, batch
 from tests.cluster.slurm_cluster import MEMORY_CGROUP, SlurmCluster, can_bound_memory
 from tests.support.gate import Gate

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from pybench.campaign.rundir import SUBMISSION, CampaignDirectory
 from pybench.cluster.script import Work, chunks_of
 from pybench.cluster.submission import Script, locked, log_of, submissions, submit, write_scripts
 from pybench.errors import ClusterError, CorruptError
-from pybench.rundir import SUBMISSION, CampaignDirectory
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pybench import rundir, runner
+from pybench import runner
+from pybench.campaign import rundir
+from pybench.campaign.rundir import CampaignDirectory
 from pybench.launcher import Container, Launcher
-from pybench.rundir import CampaignDirectory
 from tests.runner.listening import Quiet
 from tests.runner.machines import WillingMachine
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from pybench import rundir
+from pybench.campaign import rundir
+from pybench.campaign.rundir import CampaignDirectory
 from pybench.errors import PybenchError, UsageError
 from pybench.launcher import Access, Container
 from pybench.launcher.engines import Mount, Request
-from pybench.rundir import CampaignDirectory
 from tests.launcher.contained_campaign import (
     children_of,
     command_of,

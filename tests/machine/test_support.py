@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from pybench import machine
+from pybench.campaign.recipe import in_making_order, recipes_of
 from pybench.case import Case
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnknownNameError
 from pybench.machine import Machine
 from pybench.machine.facts import needed_facts
 from pybench.machine.support import gpus_of
-from pybench.recipe import in_making_order, recipes_of
 
 HERE = {"available": True, "cpu_count": 8}
 LAPTOP: dict[str, Any] = {

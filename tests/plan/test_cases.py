@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from pybench.campaign.rundir import SCHEMA_VERSION, parse_resolved_plan
 from pybench.case import Case, case_from_json
 from pybench.case.contrasts import from_json
 from pybench.case.factors import FACTORS
 from pybench.catalogue.runtimes import BUILD_FACTORS
 from pybench.plan import Plan, expand, resolve
-from pybench.rundir import SCHEMA_VERSION, parse_resolved_plan
 
 Load = Callable[..., Plan]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from pybench.campaign.rundir import SCHEMA_VERSION, VALIDITIES
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.plan import shape
 from pybench.plan.comparisons import _who_yields
-from pybench.rundir import SCHEMA_VERSION, VALIDITIES
 
 Problems = Callable[..., list[str]]
 

@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from pybench.campaign.rundir import parse_resolved_plan
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS, protocol_named
 from pybench.plan import Plan, plan_schema, resolve
-from pybench.rundir import parse_resolved_plan
 
 MATRIX = "  - {workload: infer, model: digits-cnn, runtime: onnxruntime, precision: [fp32, int8]}\n"
 Load = Callable[..., Plan]

@@ -8,9 +8,9 @@ from pathlib import Path
 import onnx
 import pytest
 
+from pybench.campaign.rundir import parse_resolved_plan
 from pybench.case.pairing import pairs
 from pybench.plan import expand, load_plan, resolve
-from pybench.rundir import parse_resolved_plan
 from tests.support.onnx_files import product
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pybench.campaign.rundir import SCHEMA_VERSION
+from pybench.campaign.storage import write_json, write_text
 from pybench.case import Case
-from pybench.rundir import SCHEMA_VERSION
-from pybench.storage import write_json, write_text
 from tests.support.campaigns import CampaignBuilder, finish_again
 
 HOST = "node17.cluster.example.org"

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from pybench.campaign.recipe import Recipe
+from pybench.campaign.rundir import RECIPE, SCHEMA_VERSION, SUMMARY, VALIDITIES, RunDirectory
+from pybench.campaign.storage import write_json
 from pybench.catalogue.metrics import METRICS
 from pybench.dataset import load
 from pybench.errors import CorruptError
 from pybench.measurement.result import Measured
-from pybench.recipe import Recipe
 from pybench.report.artefact_tables import artefacts_table
 from pybench.report.tables import Table, to_csv
-from pybench.rundir import RECIPE, SCHEMA_VERSION, SUMMARY, VALIDITIES, RunDirectory
-from pybench.storage import write_json
 from tests.support.campaigns import CampaignBuilder, typical_cases
 
 ONNX = Recipe("onnx", (("model", "resnet50"), ("checkpoint_sha256", "f" * 64), ("seed", 0)))

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from pybench import rundir, runner
+from pybench import runner
+from pybench.campaign import rundir
+from pybench.campaign.rundir import CampaignDirectory
 from pybench.case import Case, case_to_json
 from pybench.machine import Machine
-from pybench.rundir import CampaignDirectory
 from tests.runner.listening import Quiet
 from tests.runner.machines import WillingMachine
 

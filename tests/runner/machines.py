@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pybench.campaign.recipe import Recipe, recipes_of
 from pybench.case import Case
 from pybench.machine import Machine
 from pybench.machine.facts import Facts
-from pybench.recipe import Recipe, recipes_of
 
 
 @dataclass(frozen=True)

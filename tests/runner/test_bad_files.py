@@ -7,8 +7,8 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+from pybench.campaign.rundir import CampaignDirectory
 from pybench.case import Case
-from pybench.rundir import CampaignDirectory
 from tests.runner.conftest import Run, plan_content
 from tests.support.onnx_files import write
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from pybench.campaign.rundir import CampaignDirectory
 from pybench.case import Case
 from pybench.cli import main
 from pybench.launcher import Access, Here
 from pybench.launcher.launch import Launched, Output
 from pybench.machine import Machine
 from pybench.measure import may_set
-from pybench.rundir import CampaignDirectory
 from tests.measure.replay import UUID, Boards, build_replay_library, play_boards
 from tests.runner.conftest import Run, plan_content
 from tests.runner.machines import WillingMachine

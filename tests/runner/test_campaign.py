@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from pybench import rundir, runner, storage
+from pybench import runner
+from pybench.campaign import rundir, storage
+from pybench.campaign.rundir import CampaignDirectory
 from pybench.case import Case
 from pybench.errors import CorruptError, UsageError
-from pybench.rundir import CampaignDirectory
 from tests.runner.conftest import Run, noop_cases, plan_content
 from tests.runner.machines import WillingMachine
 from tests.support.gate import Gate, gate_here

@@ -11,8 +11,9 @@ from collections import Counter
 
 import pytest
 
-from pybench import rundir, runner
-from pybench.rundir import CampaignDirectory
+from pybench import runner
+from pybench.campaign import rundir
+from pybench.campaign.rundir import CampaignDirectory
 from tests.runner.conftest import noop_cases, plan_content
 from tests.runner.test_campaign import start_runner, worker_pids
 from tests.support.waiting import wait_for

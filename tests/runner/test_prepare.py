@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
+from pybench.campaign.claims import Claimant, claim, this_process
+from pybench.campaign.recipe import Recipe, recipes_of
+from pybench.campaign.rundir import CampaignDirectory
 from pybench.case import Case
 from pybench.errors import EXIT_CORRUPT, CorruptError
-from pybench.recipe import Recipe, recipes_of
-from pybench.rundir import CampaignDirectory
-from pybench.runner.claims import Claimant, claim, this_process
 from pybench.runner.interruption import Interruption
 from pybench.runner.prepare import Maker, prepare
 from tests.runner.conftest import Run, plan_content

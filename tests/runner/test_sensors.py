@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from pybench import rundir, runner, storage
+from pybench import runner
+from pybench.campaign import rundir, storage
+from pybench.campaign.rundir import CampaignDirectory
 from pybench.case import Case
 from pybench.errors import UnsupportedError
 from pybench.machine import profiles
 from pybench.machine.sensor import Board
 from pybench.measure import ASSUMED
-from pybench.rundir import CampaignDirectory
 from tests.runner.conftest import Run, noop_cases, plan_content
 from tests.runner.machines import WillingMachine
 

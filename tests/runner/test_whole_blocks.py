@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from pybench import rundir
-from pybench.rundir import CampaignDirectory, RunDirectory
-from pybench.runner.claims import this_process
+from pybench.campaign import rundir
+from pybench.campaign.claims import this_process
+from pybench.campaign.rundir import CampaignDirectory, RunDirectory
 from pybench.runner.whole_blocks import is_of
 from tests.runner.conftest import Run, noop_cases, plan_content
 from tests.runner.machines import WillingMachine

@@ -21,13 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pybench.campaign.recipe import in_making_order, recipes_of
 from pybench.case import Case
 from pybench.case.factors import FACTORS, idle_factors
 from pybench.case.yields import metrics_of
 from pybench.errors import PlanError
 from pybench.machine.support import unsupported
 from pybench.plan import load_plan
-from pybench.recipe import in_making_order, recipes_of
 
 ROOT = Path(__file__).parents[2]
 STORED = ROOT / "tests" / "data" / "answers.json.gz"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaign directories for tests of the reading half: the real format through `pybench.rundir`, seeded numbers, known
+"""Campaign directories for tests of the reading half: the real format through `pybench.campaign`, seeded numbers, known
 truth.
 
 It stands in for the runner only where a test needs numbers whose true ratios are known, or failures made to order.
@@ -16,11 +16,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from pybench import digests
-from pybench.case import Case, case_to_json, contrasts
-from pybench.catalogue.cautions import Caution
-from pybench.measurement.result import Measured, Verdict
-from pybench.rundir import (
+from pybench.campaign import digests
+from pybench.campaign.rundir import (
     CASE,
     COMPLETE,
     ENVIRONMENT,
@@ -37,7 +34,10 @@ from pybench.rundir import (
     CampaignDirectory,
     RunDirectory,
 )
-from pybench.storage import write_json, write_text
+from pybench.campaign.storage import write_json, write_text
+from pybench.case import Case, case_to_json, contrasts
+from pybench.catalogue.cautions import Caution
+from pybench.measurement.result import Measured, Verdict
 
 TIMED = 100  # iterations of every timing window
 ITERATIONS_CSV = "\n".join(["begin_ns,end_ns", *(f"{i * 10**7},{(i + 1) * 10**7}" for i in range(TIMED))]) + "\n"

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pybench.campaign.rundir import ENERGY, ENERGY_COUNTER, POWER_POLLED, POWER_SAMPLES, RunDirectory
+from pybench.campaign.storage import write_json, write_text
 from pybench.measurement.result import Measured
-from pybench.rundir import ENERGY, ENERGY_COUNTER, POWER_POLLED, POWER_SAMPLES, RunDirectory
-from pybench.storage import write_json, write_text
 from tests.support.campaigns import ENVIRONMENT_CONTENT, finish_again
 
 ON_A_BOARD = {**ENVIRONMENT_CONTENT, "measuring": {"begin_ns": 0}}

@@ -16,9 +16,9 @@ from unittest.mock import patch
 import numpy as np
 
 from pybench import artefacts, workloads
+from pybench.campaign.recipe import in_making_order, recipes_of
 from pybench.case import Case
 from pybench.measurement.result import Request, Result
-from pybench.recipe import in_making_order, recipes_of
 
 
 @cache

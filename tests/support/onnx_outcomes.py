@@ -14,13 +14,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pybench import rundir, runner
+from pybench import runner
+from pybench.campaign import rundir
+from pybench.campaign.rundir import CampaignDirectory
 from pybench.case import Case
 from pybench.errors import PlanError
 from pybench.launcher import Launcher
 from pybench.machine import Machine
 from pybench.plan import Plan, load_plan, resolve
-from pybench.rundir import CampaignDirectory
 from tests.runner.listening import Quiet
 from tests.support.forked import Forked
 from tests.support.onnx_files import FILES, write

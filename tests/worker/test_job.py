@@ -9,11 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pybench.campaign.rundir import CASE, SUMMARY
 from pybench.case import Case, case_to_json
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.workloads import Workload
-from pybench.rundir import CASE, SUMMARY
 
 ACME = """
 from pybench.measurement.result import Measured, Result

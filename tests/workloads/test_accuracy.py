@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from pybench import artefacts
+from pybench.campaign.recipe import recipes_of
 from pybench.case import Case
 from pybench.errors import InputError, UnsupportedError
-from pybench.recipe import recipes_of
 from tests.support.making import codes, run, write_classifier, write_images
 
 DIGITS = Case(workload="accuracy", model="digits-cnn", runtime="onnxruntime", batch=64, threads=1)

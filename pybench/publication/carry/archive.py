@@ -12,7 +12,7 @@ import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pybench import storage
+from pybench.campaign import storage
 from pybench.publication.pack import sums
 from pybench.publication.pack.package import Package
 

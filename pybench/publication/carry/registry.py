@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from pybench import storage
+from pybench.campaign import storage
+from pybench.campaign.storage import sha256_of
 from pybench.errors import CorruptError, PybenchError
 from pybench.publication.carry.artefact import MANIFEST_TYPE, Artefact, Blob
 from pybench.publication.carry.reference import RegistryReference
@@ -37,7 +38,6 @@ from pybench.publication.carry.transport import (
     with_query,
 )  # fmt: skip
 from pybench.publication.pack.sums import hash_bytes
-from pybench.storage import sha256_of
 
 _LARGEST_MANIFEST_BYTES = 4 << 20  # what the specification asks registries to take
 

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
+from pybench.campaign.rundir import CampaignDirectory, RunDirectory
 from pybench.errors import CorruptError, UsageError
 from pybench.publication.pack import sums
-from pybench.rundir import CampaignDirectory, RunDirectory
 
 _ATTEMPT = re.compile(r"runs/[0-9a-f]{64}/block-\d{3,}/attempt-\d{2,}/[^/]+")
 _SENSOR = re.compile(r"sensors/[^/]+\.json")

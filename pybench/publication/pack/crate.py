@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pybench import rundir
+from pybench.campaign import rundir
 from pybench.publication.pack.documents import Circumstances
 from pybench.publication.pack.facts import Facts, stamp
 from pybench.publication.pack.sums import BILL, CAMPAIGN_FOLDERS, CRATE, DESCRIPTION, PROVENANCE, README

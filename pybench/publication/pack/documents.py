@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from pybench import __version__, rundir, storage
+from pybench import __version__
+from pybench.campaign import rundir, storage
 from pybench.errors import CorruptError
 from pybench.publication.pack import versions
 from pybench.publication.pack.contents import ArtefactFile

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan, read_resolved_plan
 from pybench.errors import UsageError
-from pybench.rundir import CampaignDirectory, ResolvedPlan, read_resolved_plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Set
 from pathlib import Path
 
-from pybench import digests, storage
-from pybench.digests import Digests
+from pybench.campaign import digests, storage
+from pybench.campaign.digests import Digests
+from pybench.campaign.rundir import CampaignDirectory
 from pybench.errors import CorruptError
-from pybench.rundir import CampaignDirectory
 
 
 def list_published(source: Path, staged: Path, name: str, rewritten: Set[str]) -> None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
+from pybench.campaign.rundir import CampaignDirectory, open_campaign
 from pybench.errors import PybenchError, UsageError
 from pybench.publication.pack import crate, documents, sums
 from pybench.publication.pack.contents import Selection, select
@@ -23,7 +24,6 @@ from pybench.publication.pack.facts import Facts, gather
 from pybench.publication.pack.finished_runs import list_published
 from pybench.publication.pack.redaction import Redactor, Remains, Rules, is_text, plan_redaction, remains
 from pybench.publication.pack.signature import check_key, sign
-from pybench.rundir import CampaignDirectory, open_campaign
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
 from pybench.errors import CorruptError, UsageError
 
 # A home folder wherever it is mounted: /home/ada, /Users/ada, /cluster/home/ada; no part of a URL.

@@ -16,9 +16,9 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pybench import rundir
+from pybench.campaign import rundir
+from pybench.campaign.storage import sha256_of
 from pybench.errors import CorruptError
-from pybench.storage import sha256_of
 
 SUMS = "SHA256SUMS"
 SIGNATURE = "SHA256SUMS.sig"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pybench import storage
+from pybench.campaign import storage
 from pybench.errors import CorruptError, UsageError
 from pybench.publication.carry.artefact import ARTEFACT_TYPE, LAYER_TITLE, LAYOUT, TITLE, find_in_index
 from pybench.publication.carry.reference import LayoutReference, Reference, RegistryReference

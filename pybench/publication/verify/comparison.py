@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
 from pybench.errors import CorruptError, UsageError
 from pybench.publication.pack import sums, versions
 

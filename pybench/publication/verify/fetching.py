@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
 from pybench.errors import CorruptError, PybenchError, UsageError
 from pybench.publication.carry.reference import LayoutReference, Reference, RegistryReference, ZipReference
 from pybench.publication.carry.transport import Access

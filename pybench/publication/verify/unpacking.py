@@ -22,7 +22,7 @@ from typing import IO, Protocol
 
 import zstandard
 
-from pybench import storage
+from pybench.campaign import storage
 from pybench.errors import CorruptError
 
 _CHUNK_BYTES = 1 << 20

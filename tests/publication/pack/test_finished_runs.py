@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from pybench import digests
-from pybench.digests import COMPLETE
+from pybench.campaign import digests
+from pybench.campaign.digests import COMPLETE
+from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.storage import write_text
 from pybench.errors import CorruptError
 from pybench.publication import Access, Demands, fetch, parse, stage
 from pybench.publication.pack.package import Wishes
-from pybench.rundir import CampaignDirectory
-from pybench.storage import write_text
 from tests.publication.campaigns import ARTEFACT, FP32, HOST, build_small, render_nothing
 from tests.publication.conftest import COVERAGE, Published
 from tests.publication.tampering import rewritten_zip

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.storage import write_json
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import UsageError
 from pybench.publication.pack.contents import select
 from pybench.publication.pack.redaction import Redactor, Rules, plan_redaction, remains
-from pybench.rundir import CampaignDirectory
-from pybench.storage import write_json
 from tests.publication.campaigns import FP32, HOST, SHORT_HOST, USER, build_small, environment
 from tests.publication.conftest import Published
 from tests.support.campaigns import CampaignBuilder

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pybench.runner.batch_job import BatchJob
-from pybench.runner.claims import STALE_S, Claimant, claim, is_alive, is_dead, read_claimant, this_process
+from pybench.campaign.batch_job import BatchJob
+from pybench.campaign.claims import STALE_S, Claimant, claim, is_alive, is_dead, read_claimant, this_process
 
 
 def test_only_one_of_two_gets_a_claim(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_one_of_many_processes_wins_every_time(tmp_path: Path) -> None:
     """Eight processes race for 40 claims; each claim has one winner."""
     script = (
         "import sys, pathlib\n"
-        "from pybench.runner.claims import claim, this_process\n"
+        "from pybench.campaign.claims import claim, this_process\n"
         "print(*(n for n in range(40) if claim(pathlib.Path(sys.argv[1]) / f'{n}.claim', this_process())))\n"
     )
     racers = [

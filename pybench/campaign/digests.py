@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench import storage
+from pybench.campaign import storage
 from pybench.errors import CorruptError
 
 COMPLETE = "complete"

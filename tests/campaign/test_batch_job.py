@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pybench.runner.batch_job import BatchJob, this_batch_job
+from pybench.campaign.batch_job import BatchJob, this_batch_job
 
 TASK = {
     "SLURM_JOB_ID": "12",

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from pybench import hashed, reported
+from pybench.campaign import hashed, reported
+from pybench.campaign.reported import RECORD
+from pybench.campaign.rundir import PLAN, RUNS, STDERR, SUMMARY
 from pybench.case import Case
 from pybench.cli.report import report
 from pybench.errors import CorruptError
 from pybench.publication.pack.contents import select
-from pybench.reported import RECORD
-from pybench.rundir import PLAN, RUNS, STDERR, SUMMARY
 from tests.support.campaigns import CampaignBuilder, finish_again
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")

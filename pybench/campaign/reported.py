@@ -22,10 +22,10 @@ import time
 from importlib import metadata
 from pathlib import Path
 
-from pybench import digests, storage
+from pybench.campaign import digests, storage
+from pybench.campaign.hashed import RECENT_S
+from pybench.campaign.rundir import CLUSTER, REPORT, CampaignDirectory
 from pybench.errors import UsageError
-from pybench.hashed import RECENT_S
-from pybench.rundir import CLUSTER, REPORT, CampaignDirectory
 
 RECORD = ".reported.json"
 SCHEMA_VERSION = 1
@@ -102,7 +102,7 @@ def _add_tree(folder: str, digest: hashlib._Hash, left_out: frozenset[str] = fro
 
 def _program() -> str:
     """The bytes of pybench's modules, the versions of what they draw and compute with, and Python's own."""
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     found = [storage.sha256_of(path) for path in sorted(package.rglob("*")) if path.is_file() and path.suffix != ".pyc"]
     for name in _PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pybench import rundir, storage
+from pybench.campaign import rundir, storage
+from pybench.campaign.rundir import CampaignDirectory, RunDirectory
 from pybench.case import Case, case_to_json
 from pybench.errors import CorruptError, UsageError
-from pybench.rundir import CampaignDirectory, RunDirectory
 
 CASE = Case(workload="noop")
 VALID = {name: {"value": None, "reasons": []} for name in rundir.VALIDITIES}

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pybench import digests, hashed
+from pybench.campaign import digests, hashed
+from pybench.campaign.hashed import INDEX
+from pybench.campaign.rundir import SUMMARY
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.errors import CorruptError
-from pybench.hashed import INDEX
-from pybench.rundir import SUMMARY
 from tests.support.campaigns import CampaignBuilder
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")

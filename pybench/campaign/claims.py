@@ -20,8 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench.runner.batch_job import BatchJob, this_batch_job
-from pybench.storage import make_folder, storage_error, temporary_name
+from pybench.campaign.batch_job import BatchJob, this_batch_job
+from pybench.campaign.storage import make_folder, storage_error, temporary_name
 
 HEARTBEAT_S = 30.0  # how often a runner touches its claim while it waits for a worker
 STALE_S = 300.0  # ten heartbeats: a claim from elsewhere that is older belongs to a dead runner

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench import digests, storage
+from pybench.campaign import digests, storage
+from pybench.campaign.hashed import HashedRuns
 from pybench.case import Case, case_from_json
 from pybench.errors import CorruptError, UsageError
-from pybench.hashed import HashedRuns
 
 SCHEMA_VERSION = 1
 
@@ -162,7 +162,7 @@ class RunDirectory:
         return case
 
     def read_recipe(self) -> dict[str, Any]:
-        """What an artefact was made by: its kind and parameters, as `pybench.recipe` stores them."""
+        """What an artefact was made by: its kind and parameters, as `pybench.campaign.recipe` stores them."""
         recipe: dict[str, Any] = _checked(self.file(RECIPE), ("recipe",))["recipe"]
         return recipe
 

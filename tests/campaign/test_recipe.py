@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from pybench.campaign.recipe import in_making_order, packages_of, recipes_of
 from pybench.case import Case
 from pybench.case.images import images_of
 from pybench.case.quantising import quantiser_of
-from pybench.recipe import in_making_order, packages_of, recipes_of
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8")
 

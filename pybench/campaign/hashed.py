@@ -15,7 +15,7 @@ import json
 import time
 from pathlib import Path
 
-from pybench import digests, storage
+from pybench.campaign import digests, storage
 from pybench.errors import CorruptError, UsageError
 
 INDEX = ".hashed.json"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from pybench import digests, rundir
+from pybench.campaign import digests, rundir
+from pybench.campaign.digests import COMPLETE, Digests
+from pybench.campaign.rundir import RunDirectory
 from pybench.case import Case
 from pybench.cli import main
-from pybench.digests import COMPLETE, Digests
 from pybench.errors import EXIT_CORRUPT, EXIT_OK, CorruptError
-from pybench.rundir import RunDirectory
 from tests.support.campaigns import CampaignBuilder, build_typical, unguard
 from tests.support.energies import ON_A_BOARD, energy_metrics, energy_window, store_energy
 
