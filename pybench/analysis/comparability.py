@@ -18,7 +18,7 @@ from typing import Any
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair, pairs
 from pybench.dataset import Dataset
-from pybench.software import Software
+from pybench.dataset.software import Software
 
 
 class Comparability(StrEnum):

@@ -16,9 +16,9 @@ from typing import Any
 import polars as pl
 
 from pybench.analysis.estimate import NORMAL_95
-from pybench.board_energy import BoardEnergy, EnergyWindow
 from pybench.case import Case
 from pybench.dataset import Dataset
+from pybench.dataset.energy import BoardEnergy, EnergyWindow
 
 GAIN = "board_gain"
 NET, TAIL = "gpu_net_energy_j", "gpu_tail_energy_j"

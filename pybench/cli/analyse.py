@@ -10,8 +10,8 @@ from pybench.cli.show import print_json, print_tables
 def analyse(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     """Print each case, each comparison and each verdict."""
     from pybench.analysis import analyse as analyse_dataset
-    from pybench.coverage import measure
     from pybench.dataset import load
+    from pybench.dataset.coverage import measure
     from pybench.report.case_tables import exclusions_table, workload_tables
     from pybench.report.contrast_tables import contrast_tables
     from pybench.report.findings import describe

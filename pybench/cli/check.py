@@ -16,8 +16,8 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     """
     from pybench.analysis import declared
     from pybench.analysis.comparability import compare_all, describe_exclusions, describe_unstated, software_json
-    from pybench.coverage import measure
     from pybench.dataset import load
+    from pybench.dataset.coverage import measure
     from pybench.report.trust_tables import coverage_table, software_table
 
     dataset = load(directory, hash_all=True)

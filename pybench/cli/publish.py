@@ -97,8 +97,8 @@ def publish(
 
 def _coverage(directory: Path, *, allow_gaps: bool) -> dict[str, Any]:
     """What ran of what was planned; raises where that falls short and nobody said that it may."""
-    from pybench.coverage import measure
     from pybench.dataset import load
+    from pybench.dataset.coverage import measure
 
     coverage = measure(load(directory, hash_all=True))
     if not coverage.is_full and not allow_gaps:

@@ -20,7 +20,6 @@ from typing import Any
 
 import polars as pl
 
-from pybench.board_energy import BoardEnergy, read_board_energy
 from pybench.campaign.hashed import HashedRuns
 from pybench.campaign.rundir import (
     ITERATIONS,
@@ -36,9 +35,10 @@ from pybench.campaign.rundir import (
 )
 from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
+from pybench.dataset.energy import BoardEnergy, read_board_energy
 from pybench.dataset.predictions import read_predictions
+from pybench.dataset.software import Software, read_software
 from pybench.errors import CorruptError
-from pybench.software import Software, read_software
 
 _DTYPES = {
     "choice": pl.String,

@@ -25,12 +25,12 @@ from pybench.case import Case
 from pybench.case.factors import BOARD_SETTINGS
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.metrics import Amount
+from pybench.catalogue.units import GIGA
 from pybench.measure.cpu_time import own_cpu_s
 from pybench.measure.latency import LatencySummary
 from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, thread_cautions
 from pybench.measurement.result import Measured, Result, Verdict
-from pybench.units import GIGA
 
 TIMING, ALONE, ENERGY = "timing", "timing_depth1", "energy"
 # trtexec warns from here on (samples/common/sampleReporting.cpp): the host then decides how fast the GPU is fed.

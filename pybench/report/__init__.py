@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from pybench.analysis import Analysis, analyse
 from pybench.campaign.rundir import RUNS
 from pybench.campaign.storage import storage_error, write_bytes, write_text
-from pybench.coverage import Coverage, measure
 from pybench.dataset import Dataset
+from pybench.dataset.coverage import Coverage, measure
 from pybench.report.artefact_tables import artefacts_table
 from pybench.report.case_tables import exclusions_table, failures_table, metrics_table, workload_tables
 from pybench.report.contrast_tables import contrast_tables

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from pybench.catalogue.kinds import KINDS
+from pybench.catalogue.units import MEGA
 from pybench.dataset import Artefact, Dataset
 from pybench.report.tables import Cell, Column, Table, number_cell, text_cell
-from pybench.units import MEGA
 
 _ORDER = tuple(KINDS)
 _NOTES = (

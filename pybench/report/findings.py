@@ -19,8 +19,8 @@ from pybench.analysis.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.estimate import Estimate
 from pybench.analysis.paired import POWER
 from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
-from pybench.coverage import Coverage
 from pybench.dataset import Dataset
+from pybench.dataset.coverage import Coverage
 from pybench.report.contrast_tables import TONES, context_factors, subjects
 from pybench.report.labels import bound_text, case_text, criterion_label, pair_texts, varying_factors
 from pybench.report.numbers import display_unit, factor_above_one, format_estimate, format_p

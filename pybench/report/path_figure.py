@@ -14,10 +14,10 @@ from pybench.analysis import Analysis
 from pybench.analysis.path_costs import INDIFFERENT, PathCost
 from pybench.case import Case
 from pybench.catalogue.paths import PATHS
+from pybench.catalogue.units import MEGA
 from pybench.report.canvas import GREY, WIDTH_INCH, Picture, log_scale, pick, picture, plain_log_ticks
 from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_estimate
-from pybench.units import MEGA
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pybench.analysis.joules import JouleFinding, expanded
 from pybench.analysis.power import Steps, counter_power, recover_power
-from pybench.board_energy import PowerRecording, read_recording
+from pybench.dataset.energy import PowerRecording, read_recording
 from pybench.report.canvas import BLACK, BLUE, GREY, ORANGE, VERMILION, WIDTH_INCH, Picture, picture, style
 from pybench.report.joule_tables import names_of
 from pybench.report.numbers import format_plus_minus

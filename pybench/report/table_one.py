@@ -17,6 +17,7 @@ from pybench.case import Case
 from pybench.case.contrasts import Contrast
 from pybench.case.factors import FACTORS
 from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.units import MEGA
 from pybench.report.contrast_tables import TONES
 from pybench.report.labels import (
     bound_text,
@@ -37,7 +38,6 @@ from pybench.report.tables import (
     symmetric_cell,
     text_cell,
 )
-from pybench.units import MEGA
 
 STANDING_TONES = {
     Standing.ADVANTAGEOUS: "good",

@@ -15,8 +15,8 @@ from pybench.analysis.comparability import PairComparability
 from pybench.campaign.rundir import COVERING
 from pybench.case.pairing import Pair
 from pybench.catalogue.cautions import CautionCode
-from pybench.coverage import STATES, Coverage
 from pybench.dataset import Dataset
+from pybench.dataset.coverage import STATES, Coverage
 from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_p
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell

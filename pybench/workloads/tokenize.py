@@ -10,12 +10,12 @@ are a gift to it.
 from __future__ import annotations
 
 from pybench.catalogue.cautions import CautionCode
+from pybench.catalogue.units import MEGA
 from pybench.measurement.doubts import allowed_threads, judge_timing
 from pybench.measurement.feed import PERIOD, TokenFeed, feeding, record_fed
 from pybench.measurement.model import conclude, open_model
 from pybench.measurement.recorder import TIMING, Amounts
 from pybench.measurement.result import Measured, Request, Result
-from pybench.units import MEGA
 
 
 def run(request: Request) -> Result:

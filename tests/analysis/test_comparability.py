@@ -15,8 +15,8 @@ from pybench.analysis.comparison import Change, compare
 from pybench.case import Case
 from pybench.cli import main
 from pybench.dataset import load
+from pybench.dataset.software import read_software
 from pybench.errors import EXIT_OK, EXIT_USAGE
-from pybench.software import read_software
 from tests.support.campaigns import CampaignBuilder, predictions_csv
 
 BASELINE = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")

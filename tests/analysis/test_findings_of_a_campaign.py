@@ -17,8 +17,8 @@ from pybench.analysis.verdicts import CaseVerdict, Verdict
 from pybench.campaign.rundir import SUMMARY
 from pybench.campaign.storage import write_json
 from pybench.case import Case
-from pybench.coverage import measure
 from pybench.dataset import load
+from pybench.dataset.coverage import measure
 from pybench.errors import CorruptError
 from pybench.measurement.result import Measured
 from pybench.measurement.result import Verdict as Validity

@@ -61,7 +61,7 @@ def stage(
     path: Path, folder: Path, wishes: Wishes, coverage: Mapping[str, Any], render: Callable[[Path], object]
 ) -> Package:
     """Fills the empty `folder` from the campaign at `path`. `render` makes the report of a campaign's folder;
-    `coverage` is what `pybench.coverage` says of it."""
+    `coverage` is what `pybench.dataset.coverage` says of it."""
     campaign = open_campaign(path)
     if wishes.key is not None:
         check_key(wishes.key)

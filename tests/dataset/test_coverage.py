@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pybench.case import Case
-from pybench.coverage import measure
 from pybench.dataset import load
+from pybench.dataset.coverage import measure
 from tests.support.campaigns import CampaignBuilder, build_typical
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")

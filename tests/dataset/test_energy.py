@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pybench.board_energy import read_recording
 from pybench.campaign.rundir import ENERGY, POWER_SAMPLES, RunDirectory
 from pybench.case import Case
 from pybench.dataset import load
+from pybench.dataset.energy import read_recording
 from pybench.errors import CorruptError
 from tests.support.campaigns import CampaignBuilder
 from tests.support.energies import ON_A_BOARD, SENSOR, energy_metrics, energy_window, store_energy
