@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan's text as a tree of values in which every key and value knows its line and column.
+"""A YAML text as a tree of values in which every key and value knows its line and column: a plan, a site file.
 
 Reads YAML 1.2 by its core schema (section 10.3 of the specification, yaml.org/spec/1.2.2): `on` and `off` are text,
 `012` is twelve, `1e-3` is a number, a date is text. ruamel.yaml scans and parses; the tree is composed here, because
@@ -22,11 +22,28 @@ from ruamel.yaml import events as yaml_events
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
-from pybench.errors import PlanError, Problem
+from pybench.errors import MalformedError, PlanError, Problem
 
 MAXIMUM_BYTES = 1_000_000  # a plan is written by hand: more than this is another file
 MAXIMUM_VALUES = 20_000  # after aliases are followed; bounds what nested aliases can multiply to
 MAXIMUM_DEPTH = 30  # a plan needs seven levels
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """What errors say of a file.
+
+    name: what the file is, as in `plan`
+    first: a hint how to get a first one
+    error: what a malformed one raises
+    """
+
+    name: str
+    first: str
+    error: type[MalformedError]
+
+
+A_PLAN = FileKind("plan", "`pybench init` writes a first plan", PlanError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,53 +137,62 @@ class Document:
     problems: tuple[Problem, ...]
 
 
-def read_document(path: Path) -> Document:
-    """The tree of a file; `PlanError` where it cannot be read, or not as YAML."""
-    source = _read(path)
-    root, problems = parse_text(_decode(source, str(path)), str(path))
+def read_document(path: Path, kind: FileKind = A_PLAN) -> Document:
+    """The tree of a file; `kind.error` where it cannot be read, or not as YAML."""
+    source = _read(path, kind)
+    root, problems = parse_text(_decode(source, str(path), kind), str(path), kind=kind)
     return Document(source, root, problems)
 
 
-def parse_text(text: str, file: str, override: str | None = None) -> tuple[Node, tuple[Problem, ...]]:
+def read_text(path: Path, kind: FileKind) -> str:
+    """The text of a file that `read_document` would read."""
+    return _decode(_read(path, kind), str(path), kind)
+
+
+def parse_text(
+    text: str, file: str, override: str | None = None, kind: FileKind = A_PLAN
+) -> tuple[Node, tuple[Problem, ...]]:
     """The tree of a text and what is wrong beside; with `override`, every place in it is that `--set`.
 
-    Raises PlanError where reading cannot go on.
+    Raises `kind.error` where reading cannot go on.
     """
-    composer = _Composer(text, override)
+    composer = _Composer(text, override, kind)
     try:
         return composer.compose(), tuple(composer.problems)
     except (YAMLError, ValueError) as error:
-        raise PlanError(file, [*composer.problems, _syntax_problem(error, text, override)]) from error
+        raise kind.error(file, [*composer.problems, _syntax_problem(error, text, override)]) from error
     except _Refused as refused:
-        raise PlanError(file, [*composer.problems, refused.problem]) from refused
+        raise kind.error(file, [*composer.problems, refused.problem]) from refused
 
 
 # --- bytes and text -------------------------------------------------------------------------------------------------
 
 
-def _read(path: Path) -> bytes:
-    def refuse(what: str, hint: str) -> PlanError:
-        return PlanError(str(path), [Problem(what, hint=hint)])
+def _read(path: Path, kind: FileKind) -> bytes:
+    def refuse(what: str, hint: str) -> MalformedError:
+        return kind.error(str(path), [Problem(what, hint=hint)])
 
     try:
         if path.is_dir():
-            raise refuse("is a folder, not a plan", "give the YAML file in it")
+            raise refuse(f"is a folder, not a {kind.name}", "give the YAML file in it")
         with open(path, "rb") as file:
             source = file.read(MAXIMUM_BYTES + 1)
     except FileNotFoundError as error:
         near = sorted(str(other) for other in path.parent.glob("*.y*ml"))[:3] if path.parent.is_dir() else []
-        hint = f"similar files: {', '.join(near)}" if near else "`pybench init` writes a first plan"
+        hint = f"similar files: {', '.join(near)}" if near else kind.first
         raise refuse("no such file", hint) from error
     except (OSError, ValueError) as error:
         raise refuse(f"cannot be read: {getattr(error, 'strerror', None) or error}", "check the name") from error
     if len(source) > MAXIMUM_BYTES:
-        raise refuse(f"is larger than {MAXIMUM_BYTES} bytes", "give the path of a plan, which is a small YAML file")
+        raise refuse(
+            f"is larger than {MAXIMUM_BYTES} bytes", f"give the path of a {kind.name}, which is a small YAML file"
+        )
     if not source.strip():
-        raise refuse("is empty", "`pybench init` writes a first plan")
+        raise refuse("is empty", kind.first)
     return source
 
 
-def _decode(source: bytes, file: str) -> str:
+def _decode(source: bytes, file: str, kind: FileKind) -> str:
     try:
         return source.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -174,7 +200,7 @@ def _decode(source: bytes, file: str) -> str:
         line = before.count(b"\n") + 1
         column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8-sig", "replace")) + 1
         what = f"not UTF-8: byte 0x{source[error.start]:02x}"
-        raise PlanError(file, [Problem(what, line, column, "save the file as UTF-8")]) from error
+        raise kind.error(file, [Problem(what, line, column, "save the file as UTF-8")]) from error
 
 
 def _syntax_problem(error: Exception, text: str, override: str | None) -> Problem:
@@ -226,8 +252,9 @@ class _Refused(Exception):
 class _Composer:
     """Builds nodes from ruamel.yaml's events; collects what is wrong but can be read past in `problems`."""
 
-    def __init__(self, text: str, override: str | None) -> None:
+    def __init__(self, text: str, override: str | None, kind: FileKind) -> None:
         self.problems: list[Problem] = []
+        self._kind = kind
         self._text = text
         self._override = override
         self._anchors: dict[str, Node] = {}
@@ -241,10 +268,11 @@ class _Composer:
             root = next(documents, None)
             if root is None:
                 place = Place(1, 1) if self._override is None else Place(None, None, self._override)
-                raise _Refused(place.problem("contains no value", "`pybench init` writes a first plan"))
+                raise _Refused(place.problem("contains no value", self._kind.first))
             second = next(documents, None)
             if second is not None:
-                raise _Refused(second.place.problem("a second document begins here", "write one plan in each file"))
+                hint = f"write one {self._kind.name} in each file"
+                raise _Refused(second.place.problem("a second document begins here", hint))
         return root
 
     def _documents(self, events: Iterator[Any]) -> Iterator[Node]:

@@ -71,10 +71,10 @@ class Problem:
 class MalformedError(UsageError):
     """A file with at least one problem; `problems` lists them all, in the order of the file."""
 
-    def __init__(self, file: str, problems: Sequence[Problem]) -> None:
+    def __init__(self, file: str, problems: Sequence[Problem], *, hint: str | None = None) -> None:
         self.file = file
         self.problems = tuple(sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0)))
-        super().__init__("\n".join(problem.render(file) for problem in self.problems))
+        super().__init__("\n".join(problem.render(file) for problem in self.problems), hint=hint)
 
 
 class PlanError(MalformedError):

@@ -17,7 +17,6 @@ HEAVY = {
     "polars",
     "scipy",
     "matplotlib",
-    "pydantic",
     "typer",
     "rich",
     "statsmodels",

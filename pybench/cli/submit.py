@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _Site = Annotated[
     Optional[Path],
-    typer.Option("--site", metavar="SITE.toml", help="Site file: how jobs are submitted on this cluster."),
+    typer.Option("--site", metavar="SITE.yaml", help="Site file: how jobs are submitted on this cluster."),
 ]
 
 
@@ -97,7 +97,7 @@ def submit(
     node. Work that earlier submissions still have in the queue is left to them.
     """
     if site is None:
-        raise UsageError("--site is missing", hint="`pybench submit --example-site slurm > site.toml` makes one")
+        raise UsageError("--site is missing", hint="`pybench submit --example-site slurm > site.yaml` makes one")
     from pybench.cluster.site import KubernetesSite, read_site
 
     found = read_site(site)

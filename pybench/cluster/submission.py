@@ -127,12 +127,12 @@ def check_image(image: Image) -> None:
         found = storage.sha256_of(Path(image.path))
     except OSError as error:
         raise InputError(
-            f"the image {image.path} cannot be read: {error.strerror}", hint="correct `path` in [image]"
+            f"the image {image.path} cannot be read: {error.strerror}", hint="correct `path` in `image`"
         ) from error
     if found != image.sha256:
         raise InputError(
             f"the image {image.path} has sha256 {found}, the site file says {image.sha256}",
-            hint="use the image with that digest, or correct `sha256` in [image]",
+            hint="use the image with that digest, or correct `sha256` in `image`",
         )
 
 
@@ -145,7 +145,7 @@ def write_scripts(folder: Path, scripts: Sequence[Script], site_text: str) -> No
     storage.make_folder(folder)
     try:
         storage.make_folder(folder / LOGS)
-        storage.write_text(folder / "site.toml", site_text)
+        storage.write_text(folder / "site.yaml", site_text)
         for script in scripts:
             storage.write_text(folder / script.name, script.text)
     except BaseException:

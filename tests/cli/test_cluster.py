@@ -30,7 +30,7 @@ repetitions: 3
 matrix:
   - {workload: noop, iterations: [1, 2]}
 """
-SITE = 'kind = "slurm"\n[job]\ntime = "10"\n'
+SITE = 'kind: slurm\njob:\n  time: "10"\n'
 
 
 @pytest.fixture
@@ -39,18 +39,18 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", "/nowhere")
     (tmp_path / "plan.yaml").write_text(PLAN)
-    (tmp_path / "site.toml").write_text(SITE)
+    (tmp_path / "site.yaml").write_text(SITE)
     return tmp_path / "plan.yaml"
 
 
 def test_a_dry_run_writes_scripts_that_can_be_read_and_no_job(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
-        assert main(["submit", str(plan), "--site", "site.toml", "--dry-run", "--filter", "iterations=1"]) == 0
+        assert main(["submit", str(plan), "--site", "site.yaml", "--dry-run", "--filter", "iterations=1"]) == 0
         printed = capsys.readouterr()
         folder = Path("results/trial/cluster/dry-run").absolute()
         assert printed.out.splitlines() == [str(folder / "shards-1.sbatch"), str(folder / "check.sbatch")]
         assert "3 of 3 shards, nothing submitted" in printed.err
-    assert sorted(entry.name for entry in folder.iterdir()) == ["check.sbatch", "logs", "shards-1.sbatch", "site.toml"]
+    assert sorted(entry.name for entry in folder.iterdir()) == ["check.sbatch", "logs", "shards-1.sbatch", "site.yaml"]
     text = (folder / "shards-1.sbatch").read_text()
     assert "#SBATCH --array=1-3\n" in text
     assert f'run {Path("results/trial").absolute()} --shard "$SLURM_ARRAY_TASK_ID/3" --whole-blocks --filter' in text
@@ -60,7 +60,7 @@ def test_a_dry_run_writes_scripts_that_can_be_read_and_no_job(plan: Path, capsys
 
 def test_shards_keep_whole_blocks_and_artefacts_are_made_first(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan.write_text(PLAN.replace("noop", "infer, model: mlp, runtime: onnxruntime"))
-    command = ["submit", str(plan), "--site", "site.toml", "--dry-run", "--json"]
+    command = ["submit", str(plan), "--site", "site.yaml", "--dry-run", "--json"]
     assert main([*command, "--shards", "2"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["shards"], found["of"]) == ([1, 2], 2)
@@ -75,7 +75,7 @@ def test_shards_keep_whole_blocks_and_artefacts_are_made_first(plan: Path, capsy
 def test_what_is_done_is_not_submitted(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan.write_text(PLAN.replace("repetitions: 3", "repetitions: 1"))
     assert main(["run", str(plan)]) == 0
-    command = ["submit", str(plan), "--site", "site.toml", "--dry-run"]
+    command = ["submit", str(plan), "--site", "site.yaml", "--dry-run"]
     assert main(command) == 0
     assert "nothing to submit" in capsys.readouterr().err
     run = next(CampaignDirectory(Path("results/trial")).runs())
@@ -85,8 +85,8 @@ def test_what_is_done_is_not_submitted(plan: Path, capsys: pytest.CaptureFixture
 
 
 def test_kubernetes_gets_yaml_to_apply(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("site.toml").write_text(example_site("kubernetes"))
-    assert main(["submit", str(plan), "--site", "site.toml"]) == 0
+    Path("site.yaml").write_text(example_site("kubernetes"))
+    assert main(["submit", str(plan), "--site", "site.yaml"]) == 0
     printed = capsys.readouterr()
     path = Path("results/trial/cluster/submission-01/job.yaml").absolute()
     assert printed.out == f"{path}\n"
@@ -98,17 +98,17 @@ def test_kubernetes_gets_yaml_to_apply(plan: Path, capsys: pytest.CaptureFixture
     ("arguments", "said"),
     [
         ([], "--site is missing"),
-        (["--site", "absent.toml"], "absent.toml: cannot be read: No such file or directory"),
-        (["--site", "wrong.toml"], "wrong.toml:3:1: unknown key `job.tiem` (did you mean `time`?)"),
-        (["--site", "site.toml"], "sbatch is not on PATH"),
-        (["--site", "image.toml", "--dry-run", "--set", "x"], "--set x"),
+        (["--site", "absent.yaml"], "absent.yaml: no such file"),
+        (["--site", "wrong.yaml"], "wrong.yaml:3:3: unknown key `job.tiem` (did you mean `time`?)"),
+        (["--site", "site.yaml"], "sbatch is not on PATH"),
+        (["--site", "image.yaml", "--dry-run", "--set", "x"], "--set x"),
     ],
 )
 def test_a_wrong_input_is_one_error_and_writes_nothing(
     plan: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
-    Path("wrong.toml").write_text(SITE.replace("time", "tiem"))
-    Path("image.toml").write_text(SITE)
+    Path("wrong.yaml").write_text(SITE.replace("time", "tiem"))
+    Path("image.yaml").write_text(SITE)
     assert main(["submit", str(plan), *arguments]) == 2
     printed = capsys.readouterr().err
     assert said in printed
@@ -122,8 +122,8 @@ def test_an_image_that_is_another_is_refused_before_anything_is_written(
     (tmp_path / "sbatch").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "sbatch").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    Path("site.toml").write_text(f'{SITE}[image]\npath = "image.sif"\nsha256 = "{"0" * 64}"\n')
-    command = ["submit", str(plan), "--site", "site.toml"]
+    Path("site.yaml").write_text(f'{SITE}image:\n  path: image.sif\n  sha256: "{"0" * 64}"\n')
+    command = ["submit", str(plan), "--site", "site.yaml"]
     assert main(command) == 2
     assert "the image image.sif cannot be read" in capsys.readouterr().err
     Path("image.sif").write_bytes(b"truncated")
@@ -142,7 +142,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_is_one_error_and_leaves_no_half_submission(
     plan: Path, small_disk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["submit", str(plan), "--site", "site.toml", "--out", str(small_disk / "trial"), "--dry-run"]
+    command = ["submit", str(plan), "--site", "site.yaml", "--out", str(small_disk / "trial"), "--dry-run"]
     assert main(command) == 2
     assert "No space left on device" in capsys.readouterr().err
     assert not (small_disk / "trial" / "cluster" / "dry-run").exists()
@@ -151,7 +151,7 @@ def test_a_full_disk_is_one_error_and_leaves_no_half_submission(
 
 
 def test_two_submissions_at_once_wait_for_each_other(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["submit", str(plan), "--site", "site.toml", "--dry-run"]
+    command = ["submit", str(plan), "--site", "site.yaml", "--dry-run"]
     assert main(command) == 0
     with open("results/trial/cluster/.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -160,7 +160,7 @@ def test_two_submissions_at_once_wait_for_each_other(plan: Path, capsys: pytest.
 
 
 def test_what_needs_a_submission_says_so(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["submit", str(plan), "--site", "site.toml", "--dry-run"]) == 0
+    assert main(["submit", str(plan), "--site", "site.yaml", "--dry-run"]) == 0
     capsys.readouterr()
     assert main(["cancel", "results/trial"]) == 0
     assert capsys.readouterr().out == "nothing in the queue\n"

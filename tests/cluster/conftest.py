@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,23 +30,8 @@ matrix:
   - {{workload: noop, iterations: {iterations}, energy_window_s: {idle_s}}}
 """
 
-SITE = """\
-kind = "slurm"
-
-[environment]
-PYTHONPATH = "{path}"
-
-[job]
-time = "5"
-mem = "500M"
-exclusive = false
-checkpoint_s = 60
-{job}
-
-[check]
-mem = "500M"
-{rest}
-"""
+JOB = {"time": "5", "mem": "500M", "exclusive": False, "checkpoint_s": 60}
+CHECK = {"mem": "500M"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +43,11 @@ class Batch:
     campaign: CampaignDirectory
     cluster: SlurmCluster | None = None
     is_doomed: bool = False
+
+    def write_site(self, **tables: Mapping[str, Any]) -> None:
+        """Replaces tables of the site file. JSON is YAML."""
+        written = json.loads(self.site.read_text()) if self.site.exists() else {"kind": "slurm"}
+        self.site.write_text(json.dumps(written | tables))
 
     def submit(self, *options: str) -> int:
         return main(["submit", str(self.plan), "--site", str(self.site), "--out", str(self.campaign.path), *options])
@@ -97,19 +89,20 @@ def batch(
     repetitions: int = 1,
     cases: int = 1,
     idle_s: float = 0.0,
-    job: str = "",
-    rest: str = "",
+    job: Mapping[str, Any] | None = None,
+    check: Mapping[str, Any] | None = None,
     gate: Gate | None = None,
 ) -> Batch:
-    """A campaign that is not submitted yet. `job`: more lines of the site's [job]; `rest`: more tables; `gate`: what
-    its workers wait before."""
+    """A campaign that is not submitted yet. `job`, `check`: more keys of these tables of the site; `gate`: what its
+    workers wait before."""
     folder.mkdir(exist_ok=True)
     path = f"{gate.folder}:{INSTALLED}" if gate else INSTALLED
-    plan, site = folder / "plan.yaml", folder / "site.toml"
+    plan, site = folder / "plan.yaml", folder / "site.yaml"
     iterations = list(range(1, cases + 1))
     plan.write_text(PLAN.format(name=folder.name, repetitions=repetitions, iterations=iterations, idle_s=idle_s))
-    site.write_text(SITE.format(path=path, job=job, rest=rest))
-    return Batch(plan, site, CampaignDirectory(folder / "campaign"), cluster, idle_s > 10)
+    made = Batch(plan, site, CampaignDirectory(folder / "campaign"), cluster, idle_s > 10)
+    made.write_site(environment={"PYTHONPATH": str(path)}, job={**JOB, **(job or {})}, check={**CHECK, **(check or {})})
+    return made
 
 
 @pytest.fixture(scope="session")

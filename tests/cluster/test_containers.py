@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pybench.launcher import Container
-from tests.cluster.conftest import batch
+from tests.cluster.conftest import INSTALLED, batch
 from tests.cluster.slurm_cluster import SlurmCluster
 from tests.launcher.conftest import container, podman_storage, small_archive
 
@@ -25,10 +25,9 @@ def test_a_task_checkpoints_between_runs_in_a_container(
 ) -> None:
     archive, digest = small_archive
     sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
-    rest = f'[image]\npath = "{archive}"\nsha256 = "{sha256}"'
-    one = batch(tmp_path / "contained", cluster, cases=2, idle_s=2.0, rest=rest, job='nodelist = "n1"')
-    variables = f'[environment]\nCONTAINERS_STORAGE_CONF = "{os.environ["CONTAINERS_STORAGE_CONF"]}"\n'
-    one.site.write_text(one.site.read_text().replace("[environment]\n", variables))
+    one = batch(tmp_path / "contained", cluster, cases=2, idle_s=2.0, job={"nodelist": "n1"})
+    variables = {"PYTHONPATH": str(INSTALLED), "CONTAINERS_STORAGE_CONF": os.environ["CONTAINERS_STORAGE_CONF"]}
+    one.write_site(image={"path": str(archive), "sha256": sha256}, environment=variables)
     assert one.submit() == 0
     cluster.ask("scancel", one.check_job)
     cluster.wait_until(one.began, 180)

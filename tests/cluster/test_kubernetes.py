@@ -15,7 +15,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from pybench.cluster.kubernetes import job_name, job_yaml
-from pybench.cluster.site import KubernetesSite
+from pybench.cluster.site import KubernetesSite, Pod
 from tests.support.waiting import wait_for
 
 SCHEMA = json.loads((Path(__file__).parent / "kubernetes-job-1.37.schema.json").read_text())
@@ -43,7 +43,7 @@ EVERYTHING = {
 
 
 def rendered(pod: dict[str, Any], shards: list[int], count: int, *arguments: str, **keys: Any) -> dict[str, Any]:
-    site = KubernetesSite.model_validate({"kind": "kubernetes", "pod": pod, **keys})
+    site = KubernetesSite(pod=Pod(**pod), **keys)
     content: dict[str, Any] = YAML(typ="safe").load(job_yaml("pb-trial-01", site, shards, count, arguments))
     return content
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,8 +21,8 @@ from tests.support.waiting import wait_for
 WORK = Work(Path("/data/a b/campaign"), "trial", Path("/data/a b/campaign/cluster/submission-01"), 5, ("--no-sensor",))
 
 
-def site(job: Job | None = None, **keys: object) -> SlurmSite:
-    return SlurmSite.model_validate({"kind": "slurm", "job": job or Job(time="01:00:00"), **keys})
+def site(job: Job | None = None, **keys: Any) -> SlurmSite:
+    return SlurmSite(job=job or Job(time="01:00:00"), **keys)
 
 
 def directives(script: str) -> list[str]:
@@ -93,7 +94,7 @@ def test_every_script_is_bash(tmp_path: Path) -> None:
 class Task:
     """A task's script with a `pybench` and a `scontrol` that write down how they are called."""
 
-    def __init__(self, folder: Path, pybench: str, **keys: object) -> None:
+    def __init__(self, folder: Path, pybench: str, **keys: Any) -> None:
         self.folder, self.said = folder, folder / "said"
         for name, text in (("pybench", pybench), ("scontrol", f'echo "scontrol $*" >> {self.said}')):
             (folder / name).write_text(f"#!/bin/bash\n{text}\n")

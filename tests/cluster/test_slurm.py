@@ -16,14 +16,14 @@ import pytest
 
 from pybench.campaign import rundir
 from pybench.campaign.claims import read_claimant
-from tests.cluster.conftest import Batch, batch
+from tests.cluster.conftest import CHECK, JOB, Batch, batch
 from tests.cluster.slurm_cluster import MEMORY_CGROUP, SlurmCluster, can_bound_memory
 from tests.support.gate import Gate
 
 pytestmark = pytest.mark.slow
 
 LONG_S = 1000.0  # idles for longer than the tests last: something has to end it
-ELSEWHERE = 'exclude = "n3"'  # n3 is the node that dies
+ELSEWHERE = {"exclude": "n3"}  # n3 is the node that dies
 
 # Joins the job's cgroup and takes memory until the kernel ends whom it would end first, then goes on till the job ends.
 HOG = """
@@ -54,20 +54,20 @@ def campaigns(running_cluster: SlurmCluster, tmp_path_factory: pytest.TempPathFa
 
 
 def _campaigns(folder: Path, cluster: SlurmCluster, gates: dict[str, Gate]) -> dict[str, Batch]:
-    on_n3 = 'exclude = "n1,n2"'
-    deaf = 'options = ["--signal=B:CONT@1"]'  # the script knows no such signal, so it is not queued again in time
+    on_n3 = {"exclude": "n1,n2"}
+    deaf = {"options": ["--signal=B:CONT@1"]}  # the script knows no such signal, so it is not queued again in time
     # Queued again it may start on another node, and would do the block that it began from its beginning.
-    there = 'nodelist = "n1"'
+    there = {"nodelist": "n1"}
     return {
-        "timeout": batch(folder / "timeout", cluster, idle_s=LONG_S, job=f"{ELSEWHERE}\n{deaf}"),
+        "timeout": batch(folder / "timeout", cluster, idle_s=LONG_S, job={**ELSEWHERE, **deaf}),
         "cancelled": batch(folder / "cancelled", cluster, idle_s=LONG_S, job=ELSEWHERE),
-        "preempted": batch(folder / "preempted", cluster, idle_s=LONG_S, job='nodelist = "n2"\ncpus_per_task = 8'),
-        "lost": batch(folder / "lost", cluster, idle_s=LONG_S, job=f'{on_n3}\noptions = ["--no-requeue"]'),
+        "preempted": batch(folder / "preempted", cluster, idle_s=LONG_S, job={"nodelist": "n2", "cpus_per_task": 8}),
+        "lost": batch(folder / "lost", cluster, idle_s=LONG_S, job={**on_n3, "options": ["--no-requeue"]}),
         "moved": batch(folder / "moved", cluster, cases=2, job=on_n3, gate=gates["moved"]),
         "oom": batch(folder / "oom", cluster, idle_s=LONG_S, job=ELSEWHERE),
         "checkpoint": batch(folder / "checkpoint", cluster, cases=3, job=there, gate=gates["checkpoint"]),
         "whole": batch(
-            folder / "whole", cluster, repetitions=4, cases=2, job=f"{ELSEWHERE}\narray_max = 3\nthrottle = 2"
+            folder / "whole", cluster, repetitions=4, cases=2, job={**ELSEWHERE, "array_max": 3, "throttle": 2}
         ),
     }
 
@@ -149,8 +149,8 @@ def test_an_image_that_changed_in_the_queue_runs_nothing(
     image = tmp_path / "image.sif"
     image.write_bytes(b"the image")
     sha256 = hashlib.sha256(b"the image").hexdigest()
-    rest = f'[image]\npath = "{image}"\nsha256 = "{sha256}"\n[scratch]\nstage_image = true'
-    one = batch(tmp_path / "image", cluster, job=f'{ELSEWHERE}\noptions = ["--hold"]', rest=rest)
+    one = batch(tmp_path / "image", cluster, job={**ELSEWHERE, "options": ["--hold"]})
+    one.write_site(image={"path": str(image), "sha256": sha256}, scratch={"stage_image": True})
     assert one.submit() == 0
     image.write_bytes(b"another")
     cluster.ask("scontrol", "release", one.task)
@@ -169,13 +169,13 @@ def test_what_slurm_refuses_leaves_nothing(
 ) -> None:
     """The array is accepted, the check is not: the array goes again."""
     # Held: what has begun to run is in the queue for a while after it was cancelled.
-    one = batch(tmp_path / "refused", cluster, job='options = ["--hold"]', rest='partition = "nope"')
+    one = batch(tmp_path / "refused", cluster, job={"options": ["--hold"]}, check={"partition": "nope"})
     before = _queued(cluster)
     assert one.submit() == 1
     assert "error: sbatch refused check.sbatch: " in capsys.readouterr().err
     assert _queued(cluster) <= before  # those of other tests come to their ends
     assert one.campaign.submissions() == []
-    one.site.write_text(one.site.read_text().replace('partition = "nope"', ""))
+    one.write_site(check=CHECK)
     assert one.submit("--json") == 0
     assert json.loads(capsys.readouterr().out)["shards"] == [1]
     assert one.main("cancel") == 0
@@ -232,7 +232,7 @@ def test_submitting_again_submits_what_is_missing(
     assert one.submit() == 0
     assert capsys.readouterr().out == "nothing to submit\n"
     (one.campaign.attempt(_cases(one)[0], 3, 1).path / rundir.COMPLETE).unlink()
-    one.site.write_text(one.site.read_text().replace("[check]", 'options = ["--hold"]\n[check]'))
+    one.write_site(job={**JOB, **ELSEWHERE, "array_max": 3, "throttle": 2, "options": ["--hold"]})
     assert one.submit() == 0
     assert [list(job.tasks().values()) for job in one.latest.jobs] == [[3], [None]]
     capsys.readouterr()

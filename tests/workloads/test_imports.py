@@ -13,7 +13,7 @@ from pybench.case import Case, case_to_json
 from tests.support.making import artefacts_of
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8", threads=1, iterations=5)
-HEAVY = ("torch", "onnx", "onnxruntime", "sklearn", "scipy", "polars", "matplotlib", "pydantic", "typer", "PIL")
+HEAVY = ("torch", "onnx", "onnxruntime", "sklearn", "scipy", "polars", "matplotlib", "typer", "PIL")
 
 
 @pytest.mark.parametrize(

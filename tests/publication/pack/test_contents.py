@@ -25,7 +25,7 @@ def test_records_are_published_and_claims_old_reports_and_hidden_files_are_not(c
     (campaign.path / "report" / "index.html").write_text("old")
     run.file(".run.json.ab12.tmp").write_text("half")
     (campaign.cluster / "submission-01").mkdir(parents=True)
-    (campaign.cluster / "submission-01" / "site.toml").write_text("account = 'mine'")
+    (campaign.cluster / "submission-01" / "site.yaml").write_text("account: mine")
     (campaign.cluster / "latest").symlink_to("submission-01")
     files = select(campaign, with_artefacts=False).files
     assert f"runs/{FP32.id}/block-001/attempt-01/iterations.csv" in files

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of a site file as frozen dataclasses: what each key takes, and the reader that makes them of a tree.
+
+A field is made by one of `text`, `texts`, `variables`, `choice`, `whole`, `truth` and `table`, which say what its key
+takes. A key that is absent or null takes the field's default; without one the key is required.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, TypeVar
+
+from pybench.document import Node
+from pybench.errors import Problem
+
+TableT = TypeVar("TableT")
+
+_REQUIRED: Any = MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a text has to be written. `called`: in words, for errors."""
+
+    pattern: re.Pattern[str]
+    called: str
+
+
+class _Misfit(Exception):
+    """What is wrong with a value, where it is not said yet."""
+
+    def __init__(self, what: str, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+
+_Read = Callable[[Node, str, list[Problem]], Any]  # node, its key with dots, where problems go -> the value
+_READ, _TABLE = "read", "table"
+
+
+def read_table(kind: type[TableT], node: Node, problems: list[Problem]) -> TableT | None:
+    """The table that is the whole file; None where `problems` has grown."""
+    before = len(problems)
+    values = _values(kind, node, "", problems, root=kind)
+    return kind(**values) if len(problems) == before else None
+
+
+# --- what a key takes -----------------------------------------------------------------------------------------------
+
+
+def text(form: Form | None = None, default: Any = _REQUIRED) -> Any:
+    """A text. `form`: None takes several lines, too."""
+    return _field(lambda node, key, problems: _text(form, node.plain()), default)
+
+
+def texts(form: Form) -> Any:
+    """A list of texts, by default none."""
+
+    def read(node: Node, key: str, problems: list[Problem]) -> tuple[str, ...]:
+        if node.items is None:
+            raise _Misfit(f"takes a list; not {_shown(node)}", "as in [--gpu-freq=high]")
+        return tuple(_checked(item, f"{key}.{i}", problems, _text_of(form)) for i, item in enumerate(node.items))
+
+    return _field(read, ())
+
+
+def variables(name: Form, value: Form) -> Any:
+    """A mapping of free names to texts, by default empty."""
+
+    def read(node: Node, key: str, problems: list[Problem]) -> Mapping[str, str]:
+        if node.children is None:
+            raise _Misfit(f"takes a mapping; not {_shown(node)}")
+        for each in node.children:
+            if not name.pattern.fullmatch(each):
+                place = node.key_place((each,))
+                problems.append(place.problem(f"`{key}.{each}`: `{each}` is not {name.called}"))
+        return {
+            each: _checked(child, f"{key}.{each}", problems, _text_of(value)) for each, child in node.children.items()
+        }
+
+    return field(default_factory=dict, metadata={_READ: read})
+
+
+def choice(*choices: str, default: Any = _REQUIRED) -> Any:
+    """One of these words."""
+
+    def read(node: Node, key: str, problems: list[Problem]) -> str:
+        value = node.plain()
+        if not isinstance(value, str) or value not in choices:
+            raise _Misfit(f"takes {' or '.join(choices)}; not {_shown(node)}")
+        return value
+
+    return _field(read, default)
+
+
+def whole(least: int, most: int | None = None, default: Any = _REQUIRED) -> Any:
+    """An integer in a range."""
+
+    def read(node: Node, key: str, problems: list[Problem]) -> int:
+        value = node.plain()
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if not is_whole or value < least or (most is not None and value > most):
+            to = "" if most is None else f" to {most}"
+            raise _Misfit(f"takes an integer from {least}{to}; not {_shown(node)}")
+        return int(value)
+
+    return _field(read, default)
+
+
+def truth(default: bool) -> Any:
+    """True or false."""
+
+    def read(node: Node, key: str, problems: list[Problem]) -> bool:
+        value = node.plain()
+        if not isinstance(value, bool):
+            raise _Misfit(f"takes true or false; not {_shown(node)}")
+        return value
+
+    return _field(read, default)
+
+
+def table(kind: type[Any], default: Any = _REQUIRED) -> Any:
+    """A mapping that is read as a dataclass of its own."""
+
+    def read(node: Node, key: str, problems: list[Problem]) -> Any:
+        before = len(problems)
+        values = _values(kind, node, key, problems)
+        return kind(**values) if len(problems) == before else None
+
+    return field(default=default, metadata={_READ: read, _TABLE: kind})
+
+
+def _field(read: _Read, default: Any) -> Any:
+    return field(default=default, metadata={_READ: read})
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def _values(
+    kind: type[Any], node: Node, called: str, problems: list[Problem], root: type[Any] | None = None
+) -> dict[str, Any]:
+    """The values of a mapping's keys; what is wrong goes into `problems`. `called`: its key with dots."""
+    if node.children is None:
+        what = f"`{called}` takes a mapping" if called else "takes a mapping, as in `kind: slurm`"
+        problems.append(node.place.problem(f"{what}; not {_shown(node)}"))
+        return {}
+    known = {one.name: one for one in fields(kind)}
+    prefix = f"{called}." if called else ""
+    for key in node.children:
+        if key not in known:
+            problem = node.key_place((key,)).problem(f"unknown key `{prefix}{key}`", _hint(key, kind, root))
+            problems.append(problem)
+    given = {key: child for key, child in node.children.items() if not _is_null(child)}
+    for key, one in known.items():
+        if key not in given and one.default is MISSING and one.default_factory is MISSING:
+            problems.append(node.place.problem(f"`{prefix}{key}` is missing"))
+    return {
+        key: _checked(child, prefix + key, problems, known[key].metadata[_READ])
+        for key, child in given.items()
+        if key in known
+    }
+
+
+def _checked(node: Node, key: str, problems: list[Problem], read: _Read) -> Any:
+    try:
+        return read(node, key, problems)
+    except _Misfit as misfit:
+        separator = " " if misfit.what.startswith("takes ") else ": "
+        problems.append(node.place.problem(f"`{key}`{separator}{misfit.what}", misfit.hint))
+        return None
+
+
+def _text_of(form: Form) -> _Read:
+    return lambda node, key, problems: _text(form, node.plain())
+
+
+def _text(form: Form | None, value: Any) -> str:
+    if not isinstance(value, str):
+        is_scalar = value is None or isinstance(value, bool | int | float)
+        raise _Misfit(f"takes text; not {_described(value)}", "put it in quotes" if is_scalar else None)
+    if form is not None and not form.pattern.fullmatch(value):
+        raise _Misfit(f"`{value}` is not {form.called}")
+    return value
+
+
+def _hint(key: str, kind: type[Any], root: type[Any] | None) -> str:
+    """The nearest key of this mapping, or the mapping that has this key."""
+    names = [one.name for one in fields(kind)]
+    given = key.lower().replace("-", "_")
+    close = difflib.get_close_matches(given, names, 1, cutoff=0.6)
+    if close:
+        return f"did you mean `{close[0]}`?"
+    inner = {one.name: one.metadata.get(_TABLE) for one in fields(root)} if root is not None else {}
+    owners = [name for name, of in inner.items() if of is not None and given in {one.name for one in fields(of)}]
+    return f"write it in `{owners[0]}`" if owners else f"valid keys here: {', '.join(names)}"
+
+
+def _is_null(node: Node) -> bool:
+    return node.children is None and node.items is None and node.scalar is None
+
+
+def _shown(node: Node) -> str:
+    return _described(node.plain())
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
