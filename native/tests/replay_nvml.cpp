@@ -210,6 +210,8 @@ int nvmlInit_v2() {
   return loaded ? kSuccess : kUnknown;
 }
 
+int nvmlInitWithFlags(unsigned) { return nvmlInit_v2(); }
+
 int nvmlShutdown() { return kSuccess; }
 
 const char* nvmlErrorString(int code) {

@@ -64,7 +64,8 @@ sources beside this package (or, installed without them, against what the build 
 `gpus()` lists `Gpu(uuid, name)` with the driver's version, or none with the reason. `cpu_energy_source()` says what
 counts the CPU's energy, or raises UnsupportedError with why nothing does.
 
-SI inside; ns, mW and mJ end here. Imports only `pybench._native`, numpy and {case, units, errors, cautions}.
+SI inside; ns, mW and mJ end here. Imports only `pybench._native`, numpy, pynvml where a board's facts or settings are
+asked for, and {case, units, errors, cautions}.
 """
 
 from __future__ import annotations

@@ -21,9 +21,8 @@ import sys
 import time
 from pathlib import Path
 
-from pybench import _native
 from pybench.errors import PybenchError, UnsupportedError, UsageError
-from pybench.measure import guardian
+from pybench.measure import guardian, nvml
 from pybench.measure.guardian import Record, Restored
 
 FOLDER = "/run/pybench"
@@ -70,15 +69,17 @@ def boot_id() -> str:
 
 
 class BoardClaim:
-    """One board, held by this process. Raises UsageError when another run holds it for longer than `wait_s`.
+    """One board, held by this process. `library`: NVML's, which the guardian opens, too.
+
+    Raises UsageError when another run holds the board for longer than `wait_s`.
 
     A claim without a guardian changes nothing but what a killed run left behind.
     """
 
-    def __init__(self, uuid: str, nvml: _native.NvmlLibrary, wait_s: float = LOCK_WAIT_S) -> None:
+    def __init__(self, uuid: str, library: str, wait_s: float = LOCK_WAIT_S) -> None:
         self.uuid = uuid
         self.record = record_path(uuid)
-        self._nvml = nvml
+        self._library = library
         self._guardian: subprocess.Popen[bytes] | None = None
         self._noted: Record = {}
         self._lock = _open_lock(state_folder() / f"{uuid}.lock")
@@ -102,12 +103,12 @@ class BoardClaim:
         del self._noted[name]
         self._write()
 
-    def release(self, board: _native.NvmlDevice) -> Restored:
+    def release(self, board: nvml.NvmlBoard) -> Restored:
         """Restores what was set, by the guardian, or here if that was killed or found no record. Ends the claim."""
         try:
             restored = self._end_guardian()
             if not self._noted.keys() <= restored.keys():
-                restored = guardian.restore(_native, self._nvml, board, self._noted, self.record)
+                restored = guardian.restore(board, self._noted, self.record)
             return restored
         finally:
             os.close(self._lock)
@@ -135,8 +136,8 @@ class BoardClaim:
 
     def _start_guardian(self) -> subprocess.Popen[bytes]:
         """In a session of its own, with the lock, a pipe that closes with this process, and its word to be ready."""
-        command = [sys.executable, "-I", "-S", guardian.__file__, _native.__file__, self._nvml.path]
-        command += [str(self.record), self.uuid, str(os.getpid())]
+        command = [sys.executable, "-I", "-S", guardian.__file__, nvml.__file__, nvml.folder_of_pynvml()]
+        command += [self._library, str(self.record), self.uuid, str(os.getpid())]
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=(self._lock,), start_new_session=True
         )

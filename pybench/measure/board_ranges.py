@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pybench import _native
+from pybench.measure import nvml
+from pybench.measure.nvml import told
 
 CAP_SYS_ADMIN = 21  # capability number, linux/capability.h
 MILLI = 1e-3
@@ -59,15 +61,15 @@ class BoardRanges:
         }
 
 
-def read_ranges(board: _native.NvmlDevice, wanted: Mapping[str, int] | None = None) -> BoardRanges:
+def read_ranges(board: nvml.NvmlBoard, wanted: Mapping[str, int] | None = None) -> BoardRanges:
     """The ranges of one board. SM clocks go with a memory clock: with the wanted one, or else with the fastest."""
-    settings = _native.NvmlSettings(board)
-    power = settings.power_range()
-    memory = tuple(settings.memory_clocks_mhz().list_mhz)
+    power_mw = told(board.power_range_mw)
+    memory = tuple(told(board.memory_clocks_mhz) or ())
     sm: tuple[int, ...] = ()
     if memory:
-        sm = tuple(settings.sm_clocks_mhz((wanted or {}).get("memory_clock_mhz", memory[-1])).list_mhz)
-    limits = (power.minimum_mw * MILLI, power.maximum_mw * MILLI) if power.code == 0 else None
+        going_with = (wanted or {}).get("memory_clock_mhz", memory[-1])
+        sm = tuple(told(partial(board.sm_clocks_mhz, going_with)) or ())
+    limits = None if power_mw is None else (power_mw[0] * MILLI, power_mw[1] * MILLI)
     return BoardRanges(limits, sm or None, memory or None)
 
 
@@ -85,7 +87,7 @@ def board_facts(library: str | None = None) -> dict[str, dict[str, Any]]:
     from pybench.measure.board_claim import read_leftover
 
     facts = {}
-    for board in _native.open_nvml(library or "").devices():
+    for board in nvml.open_nvml(library).boards:
         record = read_leftover(board.uuid)
         changed = record["settings"] if record else {}
         facts[board.uuid] = {

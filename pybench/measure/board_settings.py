@@ -20,16 +20,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from pybench import _native
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import PybenchError, UnsupportedError, UsageError
-from pybench.measure import guardian
+from pybench.measure import guardian, nvml
 from pybench.measure.board_claim import LOCK_WAIT_S, BoardClaim, is_changed, read_leftover
 from pybench.measure.board_ranges import MILLI, UNITS, WORDS, read_ranges
 from pybench.measure.guardian import Record, Restored
+from pybench.measure.nvml import told
 from pybench.measure.trace import THROTTLE_BITS
 
 IN_FORCE_WAIT_S = (
@@ -41,7 +42,6 @@ IDLE_BIT = 0x01  # nvmlClocksEventReasonGpuIdle: the clock shown is the idle one
 EXPLAINING_BITS = IDLE_BIT | sum(THROTTLE_BITS)
 LIMIT_STEP_W = 1.0  # a board may keep a limit in whole watts; what is nearer was set by the run that recorded it
 
-CODE_INVALID_ARGUMENT, CODE_NOT_SUPPORTED, CODE_NO_PERMISSION, CODE_FUNCTION_NOT_FOUND = 2, 3, 4, 13
 PERMISSION_HINT = "run as root (in a container with CAP_SYS_ADMIN), or leave the factor out of the plan"
 
 
@@ -68,8 +68,8 @@ class BoardSettings:
         if not self._wanted:
             self._look_after_others()
             return self
-        self._nvml, self._board = self._open()
-        self._claim = BoardClaim(self._board.uuid, self._nvml, self._lock_wait_s)
+        library, self._board = self._open()
+        self._claim = BoardClaim(self._board.uuid, library, self._lock_wait_s)
         try:
             self._put_back_leftover(self._claim)
             self._refuse_impossible()
@@ -108,19 +108,20 @@ class BoardSettings:
 
     # --- before ------------------------------------------------------------------------------------------------------
 
-    def _open(self) -> tuple[_native.NvmlLibrary, _native.NvmlDevice]:
+    def _open(self) -> tuple[str, nvml.NvmlBoard]:
+        """The path of NVML's library, and the board."""
         asked = ", ".join(self._wanted)
         if self._uuid is None:
             raise UnsupportedError(f"{asked} sets a GPU's board, and this case runs on the CPU", code="no_gpu")
-        nvml = _native.open_nvml(self._library or "")
-        if not nvml.available:
+        opened = nvml.open_nvml(self._library)
+        if opened.reason is not None:
             raise UnsupportedError(
-                f"{asked} is set through NVML, which is not available: {nvml.reason}", code="no_nvml"
+                f"{asked} is set through NVML, which is not available: {opened.reason}", code="no_nvml"
             )
-        board = guardian.find_board(nvml, self._uuid)
+        board = opened.board(self._uuid)
         if board is None:
             raise UnsupportedError(f"{asked}: NVML finds no board {self._uuid}", code="no_such_board")
-        return nvml, board
+        return opened.path, board
 
     def _refuse_impossible(self) -> None:
         ranges = read_ranges(self._board, self._wanted)
@@ -135,24 +136,25 @@ class BoardSettings:
         self._settings = {name: {"wanted": value, "before": None, "applied": None, "restored": None,
                                  "is_restored": None} for name, value in self._wanted.items()}  # fmt: skip
         if "power_limit_w" in before:
-            limit = _native.NvmlSettings(self._board).power_limit_mw()
-            if limit.value is None:
-                raise self._refused("power_limit_w", limit.code)
-            before["power_limit_w"]["before_mw"] = round(limit.value)
-            self._settings["power_limit_w"]["before"] = limit.value * MILLI
+            try:
+                limit_mw = self._board.power_limit_mw()
+            except nvml.NvmlError as error:
+                raise self._refused("power_limit_w", error) from error
+            before["power_limit_w"]["before_mw"] = limit_mw
+            self._settings["power_limit_w"]["before"] = limit_mw * MILLI
         return before
 
     def _look_after_others(self) -> None:
         """For a run that asks for nothing: is the board as it was before some other run, or made so again?"""
         if self._uuid is None or not is_changed(self._uuid):
             return
-        self._nvml = _native.open_nvml(self._library or "")
-        board = guardian.find_board(self._nvml, self._uuid)
+        opened = nvml.open_nvml(self._library)
+        board = opened.board(self._uuid)
         if board is None:
             return
         self._board = board
         try:
-            claim = BoardClaim(self._uuid, self._nvml, self._lock_wait_s)
+            claim = BoardClaim(self._uuid, opened.path, self._lock_wait_s)
         except UsageError as error:
             self._cautions.append(Caution(CautionCode.SETTINGS_OF_ANOTHER_RUN, error.message))
             return
@@ -167,10 +169,10 @@ class BoardSettings:
         if record is None:
             return
         left: Record = record["settings"]
-        now_w, limit = _read_w(_native.NvmlSettings(self._board).power_limit_mw()), left.get("power_limit_w")
+        now_w, limit = _watts(told(self._board.power_limit_mw)), left.get("power_limit_w")
         if limit is not None and now_w is not None and abs(now_w - limit["wanted"]) >= LIMIT_STEP_W:
             del left["power_limit_w"]
-        restored = guardian.restore(_native, self._nvml, self._board, left, claim.record)
+        restored = guardian.restore(self._board, left, claim.record)
         self._report_failures(restored)
         if restored and not any(each["problem"] for each in restored.values()):
             detail = f"{', '.join(restored)}, changed by process {record['worker_pid']}, put back before this run"
@@ -185,33 +187,33 @@ class BoardSettings:
 
     def _set(self, claim: BoardClaim, name: str, setting: Record) -> None:
         claim.will_set(name, setting)
-        settings, value = _native.NvmlSettings(self._board), self._wanted[name]
-        if name == "power_limit_w":
-            code = settings.set_power_limit_mw(value * 1000)
-        else:
-            code = (
-                settings.lock_sm_clock_mhz(value) if name == "sm_clock_mhz" else settings.lock_memory_clock_mhz(value)
-            )
-        if code != 0:
+        board, value = self._board, self._wanted[name]
+        try:
+            if name == "power_limit_w":
+                board.set_power_limit_mw(value * 1000)
+            elif name == "sm_clock_mhz":
+                board.lock_sm_clock_mhz(value)
+            else:
+                board.lock_memory_clock_mhz(value)
+        except nvml.NvmlError as error:
             claim.was_refused(name)
-            raise self._refused(name, code)
-        kept_w = _read_w(settings.power_limit_mw()) if name == "power_limit_w" else value
+            raise self._refused(name, error) from error
+        kept_w = _watts(told(board.power_limit_mw)) if name == "power_limit_w" else value
         if kept_w != value:
             raise PybenchError(
                 f"{WORDS[name]} of {value} {UNITS[name]}: the board {self._uuid} reads back {kept_w} {UNITS[name]}",
                 hint="use a value that the board keeps",
             )
 
-    def _refused(self, name: str, code: int) -> PybenchError:
-        said = self._nvml.describe(code)
+    def _refused(self, name: str, error: nvml.NvmlError) -> PybenchError:
         what = f"{WORDS[name]} of {self._wanted[name]} {UNITS[name]} on {self._board.name} {self._uuid}"
-        if code == CODE_NO_PERMISSION:
+        if error.code == nvml.NO_PERMISSION:
             return UnsupportedError(f"no permission to set the {what}", code="no_permission", hint=PERMISSION_HINT)
-        if code in (CODE_NOT_SUPPORTED, CODE_FUNCTION_NOT_FOUND):
-            return UnsupportedError(f"the board cannot be set: {what}: {said}", code="setting_unsupported")
-        if code == CODE_INVALID_ARGUMENT:
-            return UnsupportedError(f"the board does not take it: {what}: {said}", code="setting_out_of_range")
-        return PybenchError(f"the {what} could not be set: {said}")
+        if error.code in (nvml.NOT_SUPPORTED, nvml.FUNCTION_NOT_FOUND):
+            return UnsupportedError(f"the board cannot be set: {what}: {error}", code="setting_unsupported")
+        if error.code == nvml.INVALID_ARGUMENT:
+            return UnsupportedError(f"the board does not take it: {what}: {error}", code="setting_out_of_range")
+        return PybenchError(f"the {what} could not be set: {error}")
 
     def _await_force(self) -> None:
         """Waits until the board shows what was set. An idle board may not; one that is throttled gets a caution."""
@@ -233,9 +235,9 @@ class BoardSettings:
     def _deviations(self) -> dict[str, float]:
         """Name -> what the board shows, where that is not what was set. What NVML does not tell is no deviation."""
         shown = {
-            "power_limit_w": _read_w(self._board.power_limit_mw()),
-            "sm_clock_mhz": self._board.clock_mhz(1).value,
-            "memory_clock_mhz": self._board.clock_mhz(2).value,
+            "power_limit_w": _watts(told(self._board.limit_in_force_mw)),
+            "sm_clock_mhz": told(partial(self._board.clock_mhz, nvml.SM_CLOCK)),
+            "memory_clock_mhz": told(partial(self._board.clock_mhz, nvml.MEMORY_CLOCK)),
         }
         near = {"power_limit_w": LIMIT_STEP_W, "sm_clock_mhz": CLOCK_STEP_MHZ, "memory_clock_mhz": CLOCK_STEP_MHZ}
         return {
@@ -245,7 +247,7 @@ class BoardSettings:
         }
 
     def _reasons(self) -> int:
-        return int(self._board.throttle_reasons().value or 0)
+        return told(self._board.throttle_reasons) or 0
 
     def _doubt(self, off: Mapping[str, float]) -> None:
         reasons = self._reasons() if off else 0
@@ -279,5 +281,5 @@ class BoardSettings:
         return failures
 
 
-def _read_w(limit: _native.Reading) -> float | None:
-    return None if limit.value is None else limit.value * MILLI
+def _watts(power_mw: float | None) -> float | None:
+    return None if power_mw is None else power_mw * MILLI

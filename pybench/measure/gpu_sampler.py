@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pybench import _native
 from pybench.catalogue.cautions import Caution, CautionCode
-from pybench.measure import nvidia_smi
+from pybench.measure import nvidia_smi, nvml
 from pybench.measure.clock import NANOSECONDS_PER_SECOND
 from pybench.measure.gpu_energy import METRIC, BoardEnergy, board_energy
 from pybench.measure.sampler import Columns, Sampler, Unavailable
@@ -56,13 +56,13 @@ class Gpus:
 
 def gpus(library: str | None = None) -> Gpus:
     """What NVML knows, in its own order. `library`: a path in place of the driver's own."""
-    nvml = _native.open_nvml(library or "")
-    if not nvml.available:
+    opened = nvml.open_nvml(library)
+    if opened.reason is not None:
         listed = nvidia_smi.list_gpus()
         if isinstance(listed, Unavailable) or not listed:
-            return Gpus(None, (), f"{NVML_UNAVAILABLE}: {nvml.reason}")
+            return Gpus(None, (), f"{NVML_UNAVAILABLE}: {opened.reason}")
         return Gpus(listed[0].driver, tuple(Gpu(gpu.uuid, gpu.name) for gpu in listed), None)
-    return Gpus(nvml.driver_version or None, tuple(Gpu(device.uuid, device.name) for device in nvml.devices()), None)
+    return Gpus(opened.driver, tuple(Gpu(board.uuid, board.name) for board in opened.boards), None)
 
 
 def open_sampler(uuid: str, interval_s: float, library: str | None) -> Sampler | Unavailable:
@@ -85,25 +85,25 @@ def open_gpu(
 
     `interval_s`: between polls of the power fields; the driver's own samples come whatever it is.
     """
-    nvml = _native.open_nvml(library or "")
-    if not nvml.available:
-        return Unavailable(f"{NVML_UNAVAILABLE}: {nvml.reason}")
-    devices = nvml.devices()
+    opened = _native.open_nvml(library or "")
+    if not opened.available:
+        return Unavailable(f"{NVML_UNAVAILABLE}: {opened.reason}")
+    devices = opened.devices()
     found = next((device for device in devices if device.uuid == uuid), None)
     if found is None:
         present = ", ".join(device.uuid for device in devices) or "none"
         return Unavailable(f"device_not_found: NVML knows no device {uuid} (present: {present})")
-    return GpuSampler(nvml, found, interval_s, counter_interval_s)
+    return GpuSampler(opened, found, interval_s, counter_interval_s)
 
 
 class GpuSampler:
     """Samples one device through NVML, in C++ threads. Keeps `sampler.Sampler`."""
 
     def __init__(
-        self, nvml: _native.NvmlLibrary, device: _native.NvmlDevice, interval_s: float, counter_interval_s: float
+        self, library: _native.NvmlLibrary, device: _native.NvmlDevice, interval_s: float, counter_interval_s: float
     ) -> None:
         power_ns, counter_ns = (round(each * NANOSECONDS_PER_SECOND) for each in (interval_s, counter_interval_s))
-        self._nvml = nvml
+        self._library = library
         self._device = device
         self._sampler = _native.PowerSampler(device, power_ns, counter_ns, STATE_INTERVAL_NS, RESERVED_NS)
 
@@ -117,7 +117,7 @@ class GpuSampler:
 
     @property
     def driver_version(self) -> str | None:
-        return str(self._nvml.driver_version) or None
+        return str(self._library.driver_version) or None
 
     def tells_power(self) -> bool:
         """Whether NVML tells power or energy of this device at all."""
@@ -154,8 +154,8 @@ class GpuSampler:
             "memory_clock_mhz": first("memory_clock_mhz", 1.0),
             "uuid": self._device.uuid,
             "name": self._device.name,
-            "driver_version": self._nvml.driver_version,
-            "nvml_library": self._nvml.path,
+            "driver_version": self._library.driver_version,
+            "nvml_library": self._library.path,
             "missed_ticks": self._sampler.missed_ticks,
             "sampler_failure": self._sampler.failure or None,
             **self._drain_facts(),

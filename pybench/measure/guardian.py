@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts a board's settings back when the run that changed them is over, however it ended: the one place that restores.
 
-    python -I -S guardian.py NATIVE_OBJECT NVML_LIBRARY RECORD UUID WORKER_PID         started by board_claim
+    python -I -S guardian.py NVML_MODULE PYNVML_FOLDER NVML_LIBRARY RECORD UUID WORKER_PID      started by board_claim
 
 A process of its own session, so that what kills the worker and its group does not reach it. It opens NVML, says `ready`
 on stdout, and sleeps until its stdin closes or the worker is gone. If the board's record is there, it restores what the
@@ -9,7 +9,7 @@ record says was before, reads it back, removes the record, and says on stdout wh
 restore stays in the record for the next run on this board, and is written on stderr with the command to do it by hand.
 SIGINT, SIGTERM and SIGHUP do not end it: whoever sends them to everything ends the worker too, and then it has work.
 
-It imports the standard library and pybench._native by its path, nothing else, so that it starts in 15 ms and 11 MB
+It imports the standard library, `nvml` by its path, and pynvml, nothing else, so that it starts in 75 ms and 18 MB
 instead of 340 ms and 35 MB. It does not decide what to set: that is `pybench.measure.board_settings`. What kills every
 process at once (a container's end, SIGKILL to a whole cgroup) kills it too: then the record is what is left.
 """
@@ -37,19 +37,19 @@ Restored = dict[str, dict[str, Any]]  # name -> {value: as read back, in the nam
 
 def main(arguments: list[str]) -> int:
     """Waits for the end of the worker, then restores. 0: nothing is left to restore."""
-    native_object, library, record_path, uuid, worker = arguments
+    module, folder, library, record_path, uuid, worker = arguments
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    nvml = _load(native_object).open_nvml(library)
-    board = find_board(nvml, uuid)
+    opened = _load(module, folder).open_nvml(library)
+    board = opened.board(uuid)
     if board is None:
-        _say(f"no board {uuid}: {nvml.reason or 'NVML does not find it'}")
+        _say(f"no board {uuid}: {opened.reason or 'NVML does not find it'}")
         return 1
     watched = [0, *_watch(int(worker))]
     _say("ready")
     if len(watched) > 1:
         select.select(watched, [], [])
-    restored = restore_recorded(sys.modules["_native"], nvml, board, Path(record_path))
+    restored = restore_recorded(board, Path(record_path))
     _say(json.dumps(restored))
     for name, each in restored.items():
         if each["problem"]:
@@ -57,21 +57,18 @@ def main(arguments: list[str]) -> int:
     return 1 if any(each["problem"] for each in restored.values()) else 0
 
 
-def find_board(nvml: Any, uuid: str) -> Any:
-    """The NVML device with this UUID, or None."""
-    return next((device for device in nvml.devices() if device.uuid == uuid), None)
-
-
-def restore_recorded(native: Any, nvml: Any, board: Any, path: Path) -> Restored:
+def restore_recorded(board: Any, path: Path) -> Restored:
     """Restores what the record at `path` says, and removes the record when all of it is as it was. {}: no record."""
     record = read_record(path)
-    return {} if record is None else restore(native, nvml, board, record["settings"], path)
+    return {} if record is None else restore(board, record["settings"], path)
 
 
-def restore(native: Any, nvml: Any, board: Any, recorded: Record, path: Path) -> Restored:
-    """Restores settings, as they are recorded; removes the record at `path` when all of it is as it was."""
-    settings = native.NvmlSettings(board)
-    restored = {name: _persistently(settings, nvml, board.uuid, name, each) for name, each in recorded.items()}
+def restore(board: Any, recorded: Record, path: Path) -> Restored:
+    """Restores settings, as they are recorded; removes the record at `path` when all of it is as it was.
+
+    `board`: a `pybench.measure.nvml.NvmlBoard`.
+    """
+    restored = {name: _persistently(board, name, each) for name, each in recorded.items()}
     if not any(each["problem"] for each in restored.values()):
         path.unlink(missing_ok=True)
     return restored
@@ -84,30 +81,49 @@ def command_by_hand(uuid: str, name: str, setting: Record) -> str:
     return f"nvidia-smi -i {uuid} {'-rgc' if name == 'sm_clock_mhz' else '-rmc'}"
 
 
-def _persistently(settings: Any, nvml: Any, uuid: str, name: str, setting: Record) -> dict[str, Any]:
+def _persistently(board: Any, name: str, setting: Record) -> dict[str, Any]:
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(PAUSE_S)
-        value, problem = _restore(settings, nvml, name, setting)
+        value, problem = _restore(board, name, setting)
         if problem is None:
             return {"value": value, "problem": None}
-    by_hand = command_by_hand(uuid, name, setting)
+    by_hand = command_by_hand(board.uuid, name, setting)
     return {"value": value, "problem": f"could not be put back: {problem}; as root: {by_hand}"}
 
 
-def _restore(settings: Any, nvml: Any, name: str, setting: Record) -> tuple[float | None, str | None]:
+def _restore(board: Any, name: str, setting: Record) -> tuple[float | None, str | None]:
     """One setting as it was before: its value as read back, and what went wrong. NVML reads no clock lock back."""
     if name == "power_limit_w":
-        is_changed = settings.power_limit_mw().value != setting["before_mw"]
-        code = settings.set_power_limit_mw(setting["before_mw"]) if is_changed else 0
-        now = settings.power_limit_mw()
-        value = None if now.value is None else now.value / 1000
-        if code == 0 and now.value != setting["before_mw"]:
-            return value, f"it reads back as {value} W and was {setting['before_mw'] / 1000:g} W"
-    else:
-        code = settings.reset_sm_clock() if name == "sm_clock_mhz" else settings.reset_memory_clock()
-        value = None
-    return value, None if code == 0 else str(nvml.describe(code))
+        return _restore_limit(board, setting["before_mw"])
+    return None, _problem(board.reset_sm_clock if name == "sm_clock_mhz" else board.reset_memory_clock)
+
+
+def _restore_limit(board: Any, before_mw: int) -> tuple[float | None, str | None]:
+    is_changed = _limit_mw(board) != before_mw
+    problem = _problem(board.set_power_limit_mw, before_mw) if is_changed else None
+    now_mw = _limit_mw(board)
+    value_w = None if now_mw is None else now_mw / 1000
+    if problem is None and now_mw != before_mw:
+        problem = f"it reads back as {value_w} W and was {before_mw / 1000:g} W"
+    return value_w, problem
+
+
+def _limit_mw(board: Any) -> int | None:
+    try:
+        return int(board.power_limit_mw())
+    except RuntimeError:
+        return None
+
+
+def _problem(set_board: Any, *values: int) -> str | None:
+    """What went wrong, if anything. RuntimeError: the NvmlError of a module that was loaded by its path is a class of
+    its own."""
+    try:
+        set_board(*values)
+    except RuntimeError as error:
+        return str(error)
+    return None
 
 
 # --- the record -------------------------------------------------------------------------------------------------------
@@ -137,15 +153,16 @@ def read_record(path: Path) -> Record | None:
 # --- the process ------------------------------------------------------------------------------------------------------
 
 
-def _load(native_object: str) -> Any:
-    """pybench._native without pybench: the package's imports would be most of the start."""
-    spec = importlib.util.spec_from_file_location("_native", native_object)
+def _load(module: str, folder_of_pynvml: str) -> Any:
+    """pybench.measure.nvml without pybench: the package's imports would be most of the start."""
+    sys.path.append(folder_of_pynvml)
+    spec = importlib.util.spec_from_file_location("nvml", module)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{native_object} is no extension module")
-    native = importlib.util.module_from_spec(spec)
-    sys.modules["_native"] = native
-    spec.loader.exec_module(native)
-    return native
+        raise ImportError(f"{module} is no module")
+    nvml = importlib.util.module_from_spec(spec)
+    sys.modules["nvml"] = nvml
+    spec.loader.exec_module(nvml)
+    return nvml
 
 
 def _watch(worker: int) -> list[int]:
