@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
 from tests.support.earlier_campaign import INTERVALS, NUMBERS, read, run, said_of, unpack
 
 # Words that were written better since: stored -> of now.

@@ -63,7 +63,7 @@ def _is_exempt(path: Path) -> bool:
         "pybench.worker.job",
         "pybench.runner",
         "pybench.machine",
-        "pybench.campaign.rundir",
+        "pybench.campaign.directory",
     ],
 )
 def test_what_every_run_imports_is_light(module: str) -> None:

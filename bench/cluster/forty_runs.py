@@ -26,7 +26,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 sys.path.append(str(REPOSITORY))
 
-from pybench.campaign import rundir  # noqa: E402
+from pybench.campaign import layout  # noqa: E402
 from pybench.campaign.claims import read_claimant  # noqa: E402
 from pybench.cli import main  # noqa: E402
 from tests.cluster.conftest import Batch, batch  # noqa: E402
@@ -79,7 +79,7 @@ def wait_for_work_on(node: str, one: Batch, cluster: SlurmCluster) -> str:
     def is_at_work() -> bool:
         for attempt in one.attempts():
             claimant = None if attempt.is_complete else read_claimant(attempt.claim)
-            if claimant and claimant.job and claimant.machine == node and attempt.file(rundir.STDERR).exists():
+            if claimant and claimant.job and claimant.machine == node and attempt.file(layout.STDERR).exists():
                 found.append(claimant.job.id)
         done = [read_claimant(attempt.claim) for attempt in one.attempts() if attempt.is_complete]
         return bool(found) and any(claimant and claimant.machine == node for claimant in done)

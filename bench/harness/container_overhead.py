@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pybench import runner
-from pybench.campaign import rundir
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.launcher import HERE, Launcher, open_container
 from pybench.machine import Machine
@@ -68,9 +69,9 @@ def main() -> None:
 
 def run_once(folder: Path, launcher: Launcher) -> dict[str, float]:
     """Seconds of one run by part, and of all of it."""
-    campaign = rundir.CampaignDirectory(folder)
+    campaign = CampaignDirectory(folder)
     runner.open_for_running(campaign, CONTENT, "")
-    plan = rundir.parse_resolved_plan(CONTENT)
+    plan = parse_resolved_plan(CONTENT)
     runner.run_campaign(campaign, plan, runner.Options(), Machine({}, launcher), Silent())
     record = next(campaign.runs()).read_run()
     if record["outcome"] != "ok":

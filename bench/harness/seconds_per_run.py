@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from pybench import runner
-from pybench.campaign import rundir
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.machine import Machine
 
@@ -46,7 +47,7 @@ class Silent:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        campaign = rundir.CampaignDirectory(Path(folder) / "campaign")
+        campaign = CampaignDirectory(Path(folder) / "campaign")
         content = {
             "schema_version": 1, "name": "harness", "seed": 1, "repetitions": RUNS,
             "cases": [case_to_json(Case(workload="noop"))], "criteria": [], "require": [], "files": {},
@@ -54,7 +55,7 @@ def main() -> None:
         runner.open_for_running(campaign, content, "")
         silent = Silent()
         begin = time.monotonic()
-        runner.run_campaign(campaign, rundir.parse_resolved_plan(content), runner.Options(), Machine({}), silent)
+        runner.run_campaign(campaign, parse_resolved_plan(content), runner.Options(), Machine({}), silent)
         wall_s = (time.monotonic() - begin - sum(silent.bare_s)) / RUNS
         records = [run.read_run() for run in campaign.runs()]
     parts = {name: [record["parts_s"][name] for record in records] for name in records[0]["parts_s"]}

@@ -25,14 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from pybench.campaign import digests, rundir
+from pybench.campaign import digests, layout
+from pybench.campaign.directory import CampaignDirectory, RunDirectory, open_campaign
+from pybench.campaign.resolved_plan import read_resolved_plan
 from pybench.case import Case, case_to_json, runs_of
 
 SMALL = Path(__file__).parents[2] / "tests" / "data" / "earlier-campaign.tar.xz"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 RUN_S = 6.0
 NOISE = 0.02  # standard deviation of the logarithm of a value over its template
-_WRITTEN = frozenset({rundir.CASE, rundir.ENVIRONMENT, rundir.RUN, rundir.SUMMARY, rundir.COMPLETE})
+_WRITTEN = frozenset({layout.CASE, layout.ENVIRONMENT, layout.RUN, layout.SUMMARY, layout.COMPLETE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,8 @@ def main() -> None:
 
 def multiply(small: Path, out: Path, *, runs: int, repetitions: int) -> int:
     """Writes a campaign of at least `runs` runs, and returns how many it has."""
-    source = rundir.open_campaign(small)
-    plan = rundir.read_resolved_plan(source)
+    source = open_campaign(small)
+    plan = read_resolved_plan(source)
     templates = {case: _templates(source, case, plan.repetitions) for case in plan.cases}
     present = [case for case, found in templates.items() if found]
     copies = -(-runs // sum(runs_of(case, repetitions) for case in present))
@@ -71,12 +73,12 @@ def multiply(small: Path, out: Path, *, runs: int, repetitions: int) -> int:
     ]
     content = {**plan.content, "repetitions": repetitions, "cases": [case_to_json(variant) for _, variant in variants]}
     out.mkdir(parents=True)
-    (out / rundir.PLAN_RESOLVED).write_text(json.dumps(content, indent=1))
-    shutil.copy(source.plan, out / rundir.PLAN)
+    (out / layout.PLAN_RESOLVED).write_text(json.dumps(content, indent=1))
+    shutil.copy(source.plan, out / layout.PLAN)
     if source.artefacts.is_dir():
-        shutil.copytree(source.artefacts, out / rundir.ARTEFACTS)
+        shutil.copytree(source.artefacts, out / layout.ARTEFACTS)
     rng = np.random.default_rng(1)
-    campaign = rundir.CampaignDirectory(out)
+    campaign = CampaignDirectory(out)
     written = 0
     for block in range(1, repetitions + 1):
         for index in rng.permutation(len(variants)):
@@ -89,39 +91,37 @@ def multiply(small: Path, out: Path, *, runs: int, repetitions: int) -> int:
     return written
 
 
-def _templates(source: rundir.CampaignDirectory, case: Case, repetitions: int) -> list[Template]:
+def _templates(source: CampaignDirectory, case: Case, repetitions: int) -> list[Template]:
     found = (source.latest(case.id, block) for block in range(1, repetitions + 1))
     return [_template(run) for run in found if run is not None]
 
 
-def _template(run: rundir.RunDirectory) -> Template:
+def _template(run: RunDirectory) -> Template:
     files = {name: path.read_bytes() for name, path in digests.files_of(run.path)}
     read = {name: json.loads(files[name]) for name in _WRITTEN & files.keys() if name.endswith(".json")}
     other = {name: content for name, content in files.items() if name not in _WRITTEN}
     return Template(
-        case=read[rundir.CASE],
-        run=read[rundir.RUN],
-        environment=read.get(rundir.ENVIRONMENT),
-        summary=read.get(rundir.SUMMARY),
+        case=read[layout.CASE],
+        run=read[layout.RUN],
+        environment=read.get(layout.ENVIRONMENT),
+        summary=read.get(layout.SUMMARY),
         other=other,
         other_digests={name: hashlib.sha256(content).hexdigest() for name, content in other.items()},
     )
 
 
-def _write_run(
-    directory: rundir.RunDirectory, case: Case, template: Template, number: int, rng: np.random.Generator
-) -> None:
+def _write_run(directory: RunDirectory, case: Case, template: Template, number: int, rng: np.random.Generator) -> None:
     began = START + timedelta(seconds=RUN_S * number)
     place = {"case_id": case.id, "block": directory.block, "attempt": directory.attempt}
     times = {"started_utc": began.isoformat(), "finished_utc": (began + timedelta(seconds=RUN_S)).isoformat()}
     contents: dict[str, Mapping[str, Any]] = {
-        rundir.CASE: {**template.case, **place, "case": case_to_json(case)},
-        rundir.RUN: {**template.run, **place, **times, rundir.GUARDED: True},
+        layout.CASE: {**template.case, **place, "case": case_to_json(case)},
+        layout.RUN: {**template.run, **place, **times, layout.GUARDED: True},
     }
     if template.summary is not None:
-        contents[rundir.SUMMARY] = _noisy(template.summary, rng)
+        contents[layout.SUMMARY] = _noisy(template.summary, rng)
     if template.environment is not None:
-        contents[rundir.ENVIRONMENT] = {**template.environment, "load_average": rng.uniform(0, 9, 3).tolist()}
+        contents[layout.ENVIRONMENT] = {**template.environment, "load_average": rng.uniform(0, 9, 3).tolist()}
     files = {name: json.dumps(content, indent=1).encode() for name, content in contents.items()}
     found = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     listed = digests.render(digests.Digests({**template.other_digests, **found}))
@@ -138,7 +138,7 @@ def _write_run(
 def _all_files(files: Mapping[str, bytes], template: Template, listed: bytes) -> Iterator[tuple[str, bytes]]:
     yield from template.other.items()
     yield from files.items()
-    yield rundir.COMPLETE, listed
+    yield layout.COMPLETE, listed
 
 
 def _noisy(summary: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:

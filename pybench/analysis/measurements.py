@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pybench.campaign.rundir import VALIDITIES
+from pybench.campaign.layout import VALIDITIES
 from pybench.case import catalogue_of
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.dataset import Dataset

@@ -25,9 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pybench.campaign import storage
+from pybench.campaign.layout import COMPLETE
 from pybench.errors import CorruptError
-
-COMPLETE = "complete"
 
 _TITLE = "# pybench: sha256 of each file of this finished run"
 _REWRITTEN = "# rewritten to publish it: "

@@ -23,8 +23,9 @@ from importlib import metadata
 from pathlib import Path
 
 from pybench.campaign import digests, storage
+from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.hashed import RECENT_S
-from pybench.campaign.rundir import CLUSTER, REPORT, CampaignDirectory
+from pybench.campaign.layout import CLUSTER, REPORT
 from pybench.errors import UsageError
 
 RECORD = ".reported.json"

@@ -7,7 +7,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from pybench.campaign.rundir import RUNS, CampaignDirectory, ResolvedPlan
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.layout import RUNS
+from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.cli.show import counted, say
 from pybench.errors import ClusterError
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pybench.campaign import rundir
+from pybench.campaign.directory import open_campaign
 from pybench.cli.options import DirectoryArgument
 
 
@@ -15,7 +15,7 @@ def cancel(directory: DirectoryArgument) -> None:
     from pybench.cluster import slurm
     from pybench.cluster.submission import submissions
 
-    campaign = rundir.open_campaign(directory)
+    campaign = open_campaign(directory)
     jobs = [job.id for submission in submissions(campaign) for job in submission.jobs]
     states = slurm.queue(jobs)
     alive = sorted({name.partition("_")[0] for name, state in states.items() if not state.has_ended}, key=int)

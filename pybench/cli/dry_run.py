@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench import runner
-from pybench.campaign import rundir
+from pybench.campaign import layout
+from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.recipe import Recipe, in_making_order
-from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan
+from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case
 from pybench.cli.show import counted, duration_text
 from pybench.machine import Estimate, Machine
@@ -53,7 +54,7 @@ def preview(
     runnable = [case for case in cases if unsupported[case.id] is None]
     named = {f"{case.id}/{role}": recipe for case in runnable for role, recipe in machine.recipes(case).items()}
     missing = [
-        recipe for recipe in in_making_order(named) if not (campaign.artefact(recipe.digest) / rundir.COMPLETE).exists()
+        recipe for recipe in in_making_order(named) if not (campaign.artefact(recipe.digest) / layout.COMPLETE).exists()
     ]
     blocks = sum(shard.takes(block) for block in range(1, plan.repetitions + 1))
     planned = list(runner.planned_runs(cases, plan.seed, plan.repetitions, shard))

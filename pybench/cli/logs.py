@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from pybench.campaign import rundir
+from pybench.campaign.directory import open_campaign
 from pybench.cli.options import DirectoryArgument
 from pybench.errors import UsageError
 
@@ -24,7 +24,7 @@ def logs(
     from pybench.cluster.script import LOGS
     from pybench.cluster.submission import log_of, submissions
 
-    campaign = rundir.open_campaign(directory)
+    campaign = open_campaign(directory)
     found = submissions(campaign)
     if not found:
         raise UsageError(f"{directory} has no submission", hint="`pybench submit` creates one")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from pybench.campaign import rundir
+from pybench.campaign import layout
 from pybench.cli.options import JsonOption
 from pybench.cli.show import print_json
 from pybench.errors import PybenchError, UsageError
@@ -40,10 +40,10 @@ def replay(
 
     with tempfile.TemporaryDirectory(prefix="pybench-replay-") as folder, unpacked(publication) as directory:
         listed = check_unpacked(directory)
-        remade = out or Path(folder) / rundir.REPORT
+        remade = out or Path(folder) / layout.REPORT
         if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UsageError(f"{out} exists", hint="choose another folder with --out")
-        write_report(load(directory, hash_all=True), remade, run_link=f"../{rundir.RUNS}")
+        write_report(load(directory, hash_all=True), remade, run_link=f"../{layout.RUNS}")
         result = compare(directory, listed, remade)
     if as_json:
         print_json(result.as_json())

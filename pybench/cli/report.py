@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from pybench.campaign.rundir import open_campaign
+from pybench.campaign.directory import open_campaign
 from pybench.cli.options import DirectoryArgument
 
 

@@ -11,7 +11,8 @@ from typing import Annotated, Optional
 import typer
 
 from pybench import runner
-from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.cli.batch_jobs import close_ended_quietly
 from pybench.cli.containers import launcher_for
 from pybench.cli.dry_run import preview, print_preview

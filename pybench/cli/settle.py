@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from pybench.campaign import rundir
+from pybench.campaign.directory import open_campaign
+from pybench.campaign.resolved_plan import read_resolved_plan
 from pybench.cli.batch_jobs import name_of
 from pybench.cli.options import DirectoryArgument, JsonOption
 from pybench.cli.show import counted, print_json
@@ -16,8 +17,8 @@ def settle(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     """
     from pybench.cluster.ending import close_ended, open_attempts
 
-    campaign = rundir.open_campaign(directory)
-    plan = rundir.read_resolved_plan(campaign)
+    campaign = open_campaign(directory)
+    plan = read_resolved_plan(campaign)
     closed = close_ended(campaign, plan)
     left = len(open_attempts(campaign, plan))
     if as_json:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pybench.campaign.rundir import OUTCOMES
+from pybench.campaign.layout import OUTCOMES
 
 if TYPE_CHECKING:
     from pybench.report.tables import Table

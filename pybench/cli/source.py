@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pybench import runner
-from pybench.campaign import rundir
-from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan
+from pybench.campaign import layout
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan, read_resolved_plan
 from pybench.case import Case
 from pybench.cli.show import say
 from pybench.errors import UsageError
@@ -35,12 +36,12 @@ def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, r
                 hint="give the plan file to change it (--set, --repetitions) or to run it in another folder (--out)",
             )
         campaign = CampaignDirectory(path)
-        return Source(campaign, rundir.read_resolved_plan(campaign), None)
+        return Source(campaign, read_resolved_plan(campaign), None)
     from pybench.plan import expand, load_plan, resolve
 
     plan = load_plan(path, tuple(changes))
-    resolved = rundir.parse_resolved_plan(resolve(plan, expand(plan)))
-    return Source(CampaignDirectory(out or rundir.RESULTS / resolved.name), resolved, path.read_text(encoding="utf-8"))
+    resolved = parse_resolved_plan(resolve(plan, expand(plan)))
+    return Source(CampaignDirectory(out or layout.RESULTS / resolved.name), resolved, path.read_text(encoding="utf-8"))
 
 
 def open_source(source: Source) -> None:

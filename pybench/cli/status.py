@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from pybench import runner
-from pybench.campaign import rundir
+from pybench.campaign.directory import open_campaign
+from pybench.campaign.resolved_plan import read_resolved_plan
 from pybench.cli.batch_jobs import print_queue, queue_json
 from pybench.cli.options import DirectoryArgument, JsonOption
 from pybench.cli.show import counted, counts_text, print_json
@@ -13,8 +14,8 @@ from pybench.cli.tally import name_uncounted, tally_json
 
 def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     """Print how far a campaign is, and what its batch jobs do."""
-    campaign = rundir.open_campaign(directory)
-    plan = rundir.read_resolved_plan(campaign)
+    campaign = open_campaign(directory)
+    plan = read_resolved_plan(campaign)
     rows = []
     for case in plan.cases:
         planned = list(runner.planned_runs([case], plan.seed, plan.repetitions))

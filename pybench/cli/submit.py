@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from pybench import runner
-from pybench.campaign import rundir
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.cli.options import (
     DEFAULT_TIMEOUT_S,
     FilterOption,
@@ -137,11 +138,11 @@ class _Request:
     as_json: bool
 
     @property
-    def campaign(self) -> rundir.CampaignDirectory:
+    def campaign(self) -> CampaignDirectory:
         return self.source.campaign
 
     @property
-    def plan(self) -> rundir.ResolvedPlan:
+    def plan(self) -> ResolvedPlan:
         return self.source.plan
 
     def work(self, folder: Path, count: int) -> Work:

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
 from pybench.campaign.batch_job import SLURM, BatchJob
 from pybench.campaign.claims import STALE_S, heartbeat_age_s, read_claimant
-from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan, RunDirectory
+from pybench.campaign.directory import CampaignDirectory, RunDirectory
+from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import case_to_json
 from pybench.cluster.slurm import JobState, cluster_name, history, queue
 from pybench.runner.outcome import Outcome, run_record
@@ -101,8 +102,8 @@ def _outcome(job: BatchJob, state: JobState) -> Outcome:
 
 def _close(attempt: RunDirectory, outcome: Outcome, plan: ResolvedPlan) -> None:
     storage.make_folder(attempt.path, exist_ok=True)
-    if not attempt.file(rundir.CASE).exists():  # its runner had claimed it, and no more
-        storage.write_json(attempt.file(rundir.CASE), _request(attempt, plan))
+    if not attempt.file(layout.CASE).exists():  # its runner had claimed it, and no more
+        storage.write_json(attempt.file(layout.CASE), _request(attempt, plan))
     attempt.complete(run_record(attempt.case_id, attempt.block, attempt.attempt, outcome, None))
 
 
@@ -110,7 +111,7 @@ def _request(attempt: RunDirectory, plan: ResolvedPlan) -> Mapping[str, Any]:
     """case.json of a run that never got as far as to be given anything."""
     case = next(case for case in plan.cases if case.id == attempt.case_id)
     return {
-        "schema_version": rundir.SCHEMA_VERSION,
+        "schema_version": layout.SCHEMA_VERSION,
         "case": case_to_json(case),
         "block": attempt.block,
         "attempt": attempt.attempt,

@@ -18,10 +18,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
 from pybench.campaign.batch_job import SLURM
+from pybench.campaign.directory import CampaignDirectory, read_json
 from pybench.campaign.recipe import recipes_of
-from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan
+from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.cluster import slurm
 from pybench.cluster.script import LOGS, Chunk, Work, artefacts_script, check_script, chunks_of, shards_script
 from pybench.cluster.site import Image, SlurmSite
@@ -163,7 +164,7 @@ def submit(number: int, work: Work, scripts: Sequence[Script], in_turn: bool) ->
         for script in scripts:
             accepted = slurm.submit(work.folder / script.name, _predecessors(script, jobs, in_turn))
             jobs.append(SubmittedJob(script.name, script.role, accepted, script.chunk))
-            storage.write_json(work.folder / rundir.SUBMISSION, _to_json(work, jobs))
+            storage.write_json(work.folder / layout.SUBMISSION, _to_json(work, jobs))
     except BaseException:
         with contextlib.suppress(Exception):  # the first error is the one to show
             slurm.cancel([job.id for job in jobs])
@@ -177,7 +178,7 @@ def submissions(campaign: CampaignDirectory) -> list[Submission]:
     return [
         _read(campaign.submission(number), number)
         for number in campaign.submissions()
-        if (campaign.submission(number) / rundir.SUBMISSION).exists()
+        if (campaign.submission(number) / layout.SUBMISSION).exists()
     ]
 
 
@@ -230,7 +231,7 @@ def _predecessors(script: Script, jobs: Sequence[SubmittedJob], in_turn: bool) -
 
 def _to_json(work: Work, jobs: Sequence[SubmittedJob]) -> dict[str, Any]:
     return {
-        "schema_version": rundir.SCHEMA_VERSION,
+        "schema_version": layout.SCHEMA_VERSION,
         "scheduler": SLURM,
         "submitted_utc": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "shards": work.shards,
@@ -247,8 +248,8 @@ def _to_json(work: Work, jobs: Sequence[SubmittedJob]) -> dict[str, Any]:
 
 
 def _read(folder: Path, number: int) -> Submission:
-    path = folder / rundir.SUBMISSION
-    content = rundir.read_json(path)
+    path = folder / layout.SUBMISSION
+    content = read_json(path)
     try:
         jobs = tuple(_job(stored) for stored in content["jobs"])
         return Submission(number, folder, content["scheduler"], int(content["shards"]), jobs)

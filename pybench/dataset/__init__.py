@@ -20,19 +20,10 @@ from typing import Any
 
 import polars as pl
 
+from pybench.campaign.directory import CampaignDirectory, KnownCase, RunDirectory, open_campaign
 from pybench.campaign.hashed import HashedRuns
-from pybench.campaign.rundir import (
-    ITERATIONS,
-    MAKING,
-    PREDICTIONS,
-    VALIDITIES,
-    CampaignDirectory,
-    KnownCase,
-    ResolvedPlan,
-    RunDirectory,
-    open_campaign,
-    read_resolved_plan,
-)
+from pybench.campaign.layout import ITERATIONS, MAKING, PREDICTIONS, VALIDITIES
+from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
 from pybench.dataset.energy import BoardEnergy, read_board_energy

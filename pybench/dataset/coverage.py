@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.campaign.rundir import COVERING, OUTCOMES
+from pybench.campaign.layout import COVERING, OUTCOMES
 from pybench.case import Case, runs_of
 from pybench.dataset import Dataset
 

@@ -17,7 +17,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pybench.campaign.rundir import ENERGY, ENERGY_COUNTER, ENVIRONMENT, POWER_POLLED, POWER_SAMPLES, RunDirectory
+from pybench.campaign.directory import RunDirectory
+from pybench.campaign.layout import ENERGY, ENERGY_COUNTER, ENVIRONMENT, POWER_POLLED, POWER_SAMPLES
 from pybench.errors import CorruptError
 
 Numbers = NDArray[np.float64]

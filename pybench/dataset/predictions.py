@@ -10,7 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from pybench.campaign.rundir import PREDICTIONS, RunDirectory
+from pybench.campaign.directory import RunDirectory
+from pybench.campaign.layout import PREDICTIONS
 from pybench.errors import CorruptError
 
 _PREDICTION_COLUMNS = {"image_id": pl.String, "label": pl.Int64, "top1": pl.Int64, "top5_hit": pl.Boolean}

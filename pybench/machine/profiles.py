@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import storage
+from pybench.campaign.directory import read_json
 from pybench.errors import CorruptError, InputError
 
 FOLDER_VARIABLE = "PYBENCH_SENSORS"
@@ -78,7 +79,7 @@ def of_other_drivers(uuid: str, driver: str | None) -> list[str]:
 def read(path: Path) -> Profile:
     """One stored profile. Raises InputError, naming the file, for what is none."""
     try:
-        profile = rundir.read_json(path)
+        profile = read_json(path)
     except CorruptError as error:
         raise InputError(error.message, hint=_AGAIN) from error
     if profile.get("schema_version") != SCHEMA_VERSION or "sample_delay_s" not in profile:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.case import Case, case_to_json, contrasts
 from pybench.case.contrasts import Contrast
 from pybench.case.factors import FACTORS, is_built_in
@@ -30,8 +31,6 @@ from pybench.plan.schema import plan_schema
 from pybench.plan.shape import PlanShape, read_shape
 
 __all__ = ["Plan", "expand", "load_plan", "plan_schema", "resolve"]
-
-RESOLVED_VERSION = 1  # of plan.resolved.json: pybench.campaign.rundir.SCHEMA_VERSION, which a test compares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +98,7 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
     """The content of plan.resolved.json (docs/formats/rundir.md) for some or all of a plan's cases."""
     named = {value for case in cases for value in _user_values(case)}
     return {
-        "schema_version": RESOLVED_VERSION,
+        "schema_version": SCHEMA_VERSION,
         "name": plan.name,
         "description": plan.description,
         "seed": plan.seed,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis, analyse
-from pybench.campaign.rundir import RUNS
+from pybench.campaign.layout import RUNS
 from pybench.campaign.storage import storage_error, write_bytes, write_text
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage, measure

@@ -12,7 +12,7 @@ import polars as pl
 from pybench.analysis import Analysis
 from pybench.analysis.build_variance import BuildVariance
 from pybench.analysis.comparability import PairComparability
-from pybench.campaign.rundir import COVERING
+from pybench.campaign.layout import COVERING
 from pybench.case.pairing import Pair
 from pybench.catalogue.cautions import CautionCode
 from pybench.dataset import Dataset

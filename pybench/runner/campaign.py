@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
 from pybench.campaign.batch_job import SLURM
 from pybench.campaign.claims import Claimant, claim, is_alive, this_process, touch
+from pybench.campaign.directory import CampaignDirectory, RunDirectory, not_a_campaign
 from pybench.campaign.recipe import Recipe, in_making_order
-from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan, RunDirectory
+from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan, read_resolved_plan
 from pybench.case import Case, case_to_json, runs_of
 from pybench.launcher import Access
 from pybench.machine import Machine
@@ -93,13 +94,13 @@ def open_for_running(
 
     Returns the cases that the plan adds and those it orphans (their runs stay and no longer count).
     """
-    plan = rundir.parse_resolved_plan(content)
+    plan = parse_resolved_plan(content)
     storage.make_folder(campaign.path, exist_ok=True)
     # Looked at before the plan is looked for, which a runner that starts beside this one writes before all else.
     holds_files = any(not entry.name.endswith(storage.TEMPORARY_SUFFIX) for entry in campaign.path.iterdir())
-    former = rundir.read_resolved_plan(campaign).cases if campaign.plan_resolved.exists() else None
+    former = read_resolved_plan(campaign).cases if campaign.plan_resolved.exists() else None
     if holds_files and former is None:
-        raise rundir.not_a_campaign(campaign)
+        raise not_a_campaign(campaign)
     storage.write_json(campaign.plan_resolved, content)
     storage.write_text(campaign.plan, plan_text)
     storage.make_folder(campaign.artefacts, exist_ok=True)
@@ -172,7 +173,7 @@ def tally(campaign: CampaignDirectory, plan: ResolvedPlan, planned: Sequence[Pla
         latest = campaign.latest(run.case.id, run.block)
         record = latest.read_run() if latest else None
         result.outcomes[record["outcome"] if record else "missing"] += 1
-        if record is None or record["outcome"] not in rundir.COVERING:
+        if record is None or record["outcome"] not in layout.COVERING:
             result.uncovered += 1
         elif record["outcome"] == "ok":
             applicable = [name for name in plan.require if _applies(name, run.case)]
@@ -234,13 +235,13 @@ class _Runner:
     def _run(self, planned: PlannedRun, attempt: RunDirectory) -> None:
         self.listener.running(planned)
         outcome, wall_s = self._attempt(planned, attempt)
-        if outcome.name not in rundir.COVERING:
+        if outcome.name not in layout.COVERING:
             self.failures += 1
         self.listener.finished(planned, outcome, wall_s)
 
     def _attempt(self, planned: PlannedRun, attempt: RunDirectory) -> tuple[Outcome, float]:
         storage.make_folder(attempt.path)
-        storage.write_json(attempt.file(rundir.CASE), self._request(planned, attempt))
+        storage.write_json(attempt.file(layout.CASE), self._request(planned, attempt))
         outcome = self._known_beforehand(planned.case)
         end = None
         if outcome is None:
@@ -309,7 +310,7 @@ class _Runner:
         }
         factors = planned.case.factors()
         return {
-            "schema_version": rundir.SCHEMA_VERSION,
+            "schema_version": layout.SCHEMA_VERSION,
             "case": case_to_json(planned.case),
             "block": planned.block,
             "attempt": attempt.attempt,
@@ -333,7 +334,7 @@ def _is_wanted(campaign: CampaignDirectory, run: PlannedRun, options: Options) -
     if latest is None or run.case.id in options.rerun:
         return True
     outcome = latest.read_run()["outcome"]
-    return outcome in AGAIN or (options.retry_failed and outcome not in rundir.COVERING)
+    return outcome in AGAIN or (options.retry_failed and outcome not in layout.COVERING)
 
 
 def _outcomes(campaign: CampaignDirectory, planned: Sequence[PlannedRun]) -> Counter[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.campaign import rundir
+from pybench.campaign import layout
 from pybench.errors import PybenchError, UsageError
 from pybench.runner.process import WorkerEnd
 
@@ -20,7 +20,7 @@ KILLED_STATUS = 137  # 128 + SIGKILL: how a shell or a container reports it
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`name`: one of `rundir.OUTCOMES`; `reason`: a short stable code; `detail`: a sentence, or None."""
+    """`name`: one of `layout.OUTCOMES`; `reason`: a short stable code; `detail`: a sentence, or None."""
 
     name: str
     reason: str | None = None
@@ -43,20 +43,20 @@ def judge(end: WorkerEnd) -> Outcome:
     if end.signal in ("SIGTERM", "SIGINT", "SIGHUP"):
         return Outcome("killed", end.signal)
     if end.signal is not None:
-        return Outcome("crashed", end.signal, f"{end.signal}: see {rundir.STDERR}")
+        return Outcome("crashed", end.signal, f"{end.signal}: see {layout.STDERR}")
     if report.get("outcome") == "ok":
         if end.exit_status == 0:
             return Outcome("ok")
         return Outcome(
-            "crashed", "exit_status", f"exit status {end.exit_status} after the work was done: see {rundir.STDERR}"
+            "crashed", "exit_status", f"exit status {end.exit_status} after the work was done: see {layout.STDERR}"
         )
-    return Outcome("crashed", "no_report", f"exit status {end.exit_status} without a report: see {rundir.STDERR}")
+    return Outcome("crashed", "no_report", f"exit status {end.exit_status} without a report: see {layout.STDERR}")
 
 
 def run_record(case_id: str, block: int, attempt: int, outcome: Outcome, end: WorkerEnd | None) -> dict[str, Any]:
     """The content of run.json (docs/formats/rundir.md). Without a worker (`end` None) nothing was measured."""
     report = (end.report or {}) if end else {}
-    unknown: dict[str, Any] = {name: {"value": None, "reasons": []} for name in rundir.VALIDITIES}
+    unknown: dict[str, Any] = {name: {"value": None, "reasons": []} for name in layout.VALIDITIES}
     parts = dict(report.get("parts_s", {}))
     if end and parts:
         parts["harness"] = max(0.0, end.wall_s - sum(parts.values()))

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
 from pybench.campaign.claims import Claimant, claim, is_dead, touch
+from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.campaign.recipe import Recipe
-from pybench.campaign.rundir import CampaignDirectory, RunDirectory
 from pybench.errors import CorruptError
 from pybench.launcher import HERE, Access, Launcher
 from pybench.runner.interruption import Interruption
@@ -90,7 +90,7 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
     maker.announce(recipe)
     storage.make_folder(attempt.path)
     inputs = {role: maker.campaign.artefact(needed.digest) / needed.file for role, needed in recipe.needs}
-    storage.write_json(attempt.file(rundir.RECIPE), _request(recipe, inputs, maker))
+    storage.write_json(attempt.file(layout.RECIPE), _request(recipe, inputs, maker))
     files = tuple(Path(maker.files[value]) for _, value in recipe.files)
     end = run_worker(
         maker.launcher,
@@ -124,7 +124,7 @@ def _publish(attempt: RunDirectory, folder: Path, outcome: Outcome) -> Outcome:
         os.rename(attempt.path, folder)
         storage.sync(folder.parent)
     except OSError as error:
-        if not (folder / rundir.COMPLETE).exists():
+        if not (folder / layout.COMPLETE).exists():
             raise storage.storage_error(error, folder) from error
         shutil.rmtree(attempt.path, ignore_errors=True)
         return _settled_outcome(folder) or outcome
@@ -134,7 +134,7 @@ def _publish(attempt: RunDirectory, folder: Path, outcome: Outcome) -> Outcome:
 def _request(recipe: Recipe, inputs: Mapping[str, Path], maker: Maker) -> dict[str, object]:
     """The content of recipe.json; paths of inputs are relative to the campaign's folder."""
     return {
-        "schema_version": rundir.SCHEMA_VERSION,
+        "schema_version": layout.SCHEMA_VERSION,
         "recipe": recipe.as_json(),
         "inputs": {role: str(path.relative_to(maker.campaign.path)) for role, path in inputs.items()},
         "files": {factor: maker.files[value] for factor, value in recipe.files},
@@ -144,7 +144,7 @@ def _request(recipe: Recipe, inputs: Mapping[str, Path], maker: Maker) -> dict[s
 def _usable(folder: Path, maker: Maker) -> Outcome | None:
     """The outcome of an artefact that is complete, unless it failed and is to be tried again."""
     outcome = _settled_outcome(folder)
-    if outcome is None or (maker.retry_failed and outcome.name not in rundir.COVERING):
+    if outcome is None or (maker.retry_failed and outcome.name not in layout.COVERING):
         return None
     return outcome
 
@@ -154,11 +154,11 @@ def _settled_outcome(folder: Path) -> Outcome | None:
 
     A runner that tries a failed one again sets it aside, maybe while it is read: what is missing is not corrupt.
     """
-    while (identity := _identity(folder / rundir.COMPLETE)) is not None:
+    while (identity := _identity(folder / layout.COMPLETE)) is not None:
         try:
             return _stored_outcome(folder)
         except CorruptError:
-            if _identity(folder / rundir.COMPLETE) == identity:
+            if _identity(folder / layout.COMPLETE) == identity:
                 raise
     return None
 
@@ -184,7 +184,7 @@ def _stored_outcome(folder: Path) -> Outcome:
 
 def _digests(folder: Path) -> dict[str, str]:
     """The sha256 of each file that a maker left, by its name."""
-    made = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in rundir.OF_EVERY_MAKING]
+    made = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in layout.OF_EVERY_MAKING]
     return {path.name: storage.sha256_of(path) for path in made}
 
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
 from pybench.campaign.claims import HEARTBEAT_S
 from pybench.launcher import Access, Launched, Launcher
 from pybench.runner.interruption import Interruption
@@ -73,7 +73,7 @@ def run_worker(
 
 def _start(launcher: Launcher, arguments: Sequence[str], folder: Path, access: Access) -> Launched:
     try:
-        with open(folder / rundir.STDOUT, "wb") as stdout, open(folder / rundir.STDERR, "wb") as stderr:
+        with open(folder / layout.STDOUT, "wb") as stdout, open(folder / layout.STDERR, "wb") as stderr:
             return launcher.start(arguments, access, stdout, stderr, own_session=True)
     except OSError as error:
         raise storage.storage_error(error, folder) from error
@@ -117,7 +117,7 @@ def _with_last_words(failure: str | None, folder: Path) -> str | None:
     """A launcher's failure with what its program said last, as the log goes with the run that there is not."""
     if failure is None:
         return None
-    said = (folder / rundir.STDERR).read_text(errors="replace").strip().splitlines()[-1:]
+    said = (folder / layout.STDERR).read_text(errors="replace").strip().splitlines()[-1:]
     return ": ".join([failure, *said])
 
 

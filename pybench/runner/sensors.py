@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
 from pybench.campaign.claims import claim, is_dead, this_process
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
 from pybench.errors import InputError, PybenchError
 from pybench.machine import profiles
 from pybench.machine.machine import Machine
@@ -53,7 +53,7 @@ def _share(campaign: CampaignDirectory, board: Board, source: SensorSource) -> N
     path, claimant = campaign.sensor(board.uuid), this_process()
     number = 1
     while not path.exists() and not source.is_stopping():
-        held = path.with_name(f".{path.stem}.attempt-{number:02d}{rundir.CLAIM_SUFFIX}")
+        held = path.with_name(f".{path.stem}.attempt-{number:02d}{layout.CLAIM_SUFFIX}")
         if claim(held, claimant):
             try:
                 if not path.exists():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.campaign.claims import Claimant, read_claimant
-from pybench.campaign.rundir import CampaignDirectory, RunDirectory
+from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.machine import Machine
 from pybench.runner.schedule import PlannedRun
 

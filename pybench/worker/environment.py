@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench import __version__
-from pybench.campaign import rundir
+from pybench.campaign import layout
 from pybench.catalogue.packages import PACKAGES
 from pybench.worker import affinity
 
@@ -37,7 +37,7 @@ def collect(device: str | None, measuring: Mapping[str, Any]) -> dict[str, Any]:
     from pybench import measure
 
     return {
-        "schema_version": rundir.SCHEMA_VERSION,
+        "schema_version": layout.SCHEMA_VERSION,
         "host": socket.gethostname(),
         "kernel": platform.release(),
         "machine": platform.machine(),

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
+from pybench.campaign.directory import CampaignDirectory, read_json
 from pybench.case import Case, case_from_json
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.errors import UnsupportedError
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 def do(folder: Path, campaign: Path, *, spawned_ns: int, started_ns: int) -> dict[str, Any]:
     """Does what `folder` asks for. Returns the report: validity, cautions and where the time went, in seconds."""
     clock = _Parts(spawned_ns, started_ns)
-    is_run = (folder / rundir.CASE).exists()
-    stored = rundir.read_json(folder / rundir.CASE) if is_run else {}
+    is_run = (folder / layout.CASE).exists()
+    stored = read_json(folder / layout.CASE) if is_run else {}
     case = case_from_json(stored["case"]) if is_run else None
     result = _make(folder, campaign, clock) if case is None else _run(case, stored, campaign, clock)
     catalogue = BUILT_IN if case is None else case.catalogue
@@ -32,7 +33,7 @@ def do(folder: Path, campaign: Path, *, spawned_ns: int, started_ns: int) -> dic
     from pybench.worker import environment, storing
 
     storing.store(result, folder, catalogue.metrics)
-    storage.write_json(folder / rundir.ENVIRONMENT, environment.collect(result.labels.get("device"), result.measuring))
+    storage.write_json(folder / layout.ENVIRONMENT, environment.collect(result.labels.get("device"), result.measuring))
     clock.mark("writing")
     return {
         "outcome": "ok",
@@ -64,13 +65,13 @@ def _sensors(campaign: Path) -> dict[str, SensorProfile]:
     """The campaign's sensor profiles by the GPU's UUID."""
     from pybench import measure
 
-    stored = rundir.CampaignDirectory(campaign).read_sensors()
+    stored = CampaignDirectory(campaign).read_sensors()
     profiles = [measure.profile_from_json(content, str(path)) for path, content in stored.items()]
     return {profile.uuid: profile for profile in profiles if profile.uuid is not None}
 
 
 def _make(folder: Path, campaign: Path, clock: _Parts) -> Result:
-    stored = rundir.read_json(folder / rundir.RECIPE)
+    stored = read_json(folder / layout.RECIPE)
     from pybench import artefacts
 
     clock.mark("imports")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pybench import measure
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
 from pybench.errors import InputError
 from pybench.measure.gpu_energy import describe
 from pybench.measure.trace import Times, read_columns, to_ns
@@ -50,7 +50,7 @@ def _integrate(request: dict[str, Any]) -> dict[str, Any]:
         {"start_us": begin_ns[index] / 1000, "end_us": end_ns[index] / 1000, **describe(energies, index)}
         for index in range(len(begin_ns))
     ]
-    return {"schema_version": rundir.SCHEMA_VERSION, "sensor": profile.as_json(), "windows": windows}
+    return {"schema_version": layout.SCHEMA_VERSION, "sensor": profile.as_json(), "windows": windows}
 
 
 def _judge(trace: measure.Trace, begin_ns: Times, end_ns: Times) -> measure.SensorProfile:

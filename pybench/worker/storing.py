@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
 from pybench.catalogue.metrics import Metric
 from pybench.measurement.result import Result
 
 TABLES = {
-    "iterations": rundir.ITERATIONS,
-    "iterations_depth1": rundir.ITERATIONS_ALONE,
-    "predictions": rundir.PREDICTIONS,
-    "power_samples": rundir.POWER_SAMPLES,
-    "power_polled": rundir.POWER_POLLED,
-    "power_drains": rundir.POWER_DRAINS,
-    "energy_counter": rundir.ENERGY_COUNTER,
-    "clocks": rundir.CLOCKS,
-    "gpu_processes": rundir.GPU_PROCESSES,
+    "iterations": layout.ITERATIONS,
+    "iterations_depth1": layout.ITERATIONS_ALONE,
+    "predictions": layout.PREDICTIONS,
+    "power_samples": layout.POWER_SAMPLES,
+    "power_polled": layout.POWER_POLLED,
+    "power_drains": layout.POWER_DRAINS,
+    "energy_counter": layout.ENERGY_COUNTER,
+    "clocks": layout.CLOCKS,
+    "gpu_processes": layout.GPU_PROCESSES,
 }
 
 
@@ -34,17 +34,17 @@ def store(result: Result, folder: Path, metrics: Mapping[str, Metric]) -> None:
     for stem, columns in result.tables.items():
         storage.write_text(folder / TABLES[stem], csv_text(columns))
     summary = {
-        "schema_version": rundir.SCHEMA_VERSION,
+        "schema_version": layout.SCHEMA_VERSION,
         "metrics": {
             name: _finite(measured.as_json(metrics[name].unit), name) for name, measured in result.metrics.items()
         },
         "windows": result.windows,
         "labels": result.labels,
     }
-    storage.write_json(folder / rundir.SUMMARY, summary)
+    storage.write_json(folder / layout.SUMMARY, summary)
     if result.energy_budget is not None:
-        stored = {"schema_version": rundir.SCHEMA_VERSION, **result.energy_budget}
-        storage.write_json(folder / rundir.ENERGY, stored)
+        stored = {"schema_version": layout.SCHEMA_VERSION, **result.energy_budget}
+        storage.write_json(folder / layout.ENERGY, stored)
 
 
 def csv_text(columns: Mapping[str, np.ndarray[Any, Any]]) -> str:

@@ -14,7 +14,7 @@ from pybench.analysis.comparison import compare
 from pybench.analysis.contrasts import PairEffect
 from pybench.analysis.measurements import collect
 from pybench.analysis.verdicts import CaseVerdict, Verdict
-from pybench.campaign.rundir import SUMMARY
+from pybench.campaign.layout import SUMMARY
 from pybench.campaign.storage import write_json
 from pybench.case import Case
 from pybench.dataset import load

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from pybench.campaign import digests, rundir
-from pybench.campaign.digests import COMPLETE, Digests
-from pybench.campaign.rundir import RunDirectory
+from pybench.campaign import digests, layout
+from pybench.campaign.digests import Digests
+from pybench.campaign.directory import RunDirectory
+from pybench.campaign.hashed import HashedRuns
+from pybench.campaign.layout import COMPLETE
 from pybench.case import Case
 from pybench.cli import main
 from pybench.errors import EXIT_CORRUPT, EXIT_OK, CorruptError
@@ -66,7 +68,7 @@ def test_three_hundred_changes_of_a_finished_run_are_all_found(run: RunDirectory
         done = change(folder, moment)
         copy = RunDirectory(folder, run.case_id, run.block, run.attempt)
         try:
-            copy.check_files(rundir.HashedRuns(tmp_path, hash_all=True))
+            copy.check_files(HashedRuns(tmp_path, hash_all=True))
             missed.append(done)
         except CorruptError:
             shutil.rmtree(folder)
@@ -99,7 +101,7 @@ def test_a_thousand_flips_of_one_byte_are_all_found_by_check(
 
 
 def test_the_error_names_file_run_and_both_digests(run: RunDirectory) -> None:
-    summary = run.file(rundir.SUMMARY)
+    summary = run.file(layout.SUMMARY)
     before = hashlib.sha256(summary.read_bytes()).hexdigest()
     summary.write_text("{}")
     after = hashlib.sha256(b"{}").hexdigest()
@@ -147,7 +149,7 @@ def test_many_changed_files_are_counted(run: RunDirectory) -> None:
 def test_a_run_of_an_older_pybench_is_unguarded_and_an_emptied_list_is_corrupt(run: RunDirectory) -> None:
     assert run.file(COMPLETE).stat().st_size
     run.file(COMPLETE).write_bytes(b"")
-    hashed = rundir.HashedRuns(run.path.parents[3])
+    hashed = HashedRuns(run.path.parents[3])
     with pytest.raises(CorruptError, match=r"complete is empty, and run\.json says that it has digests"):
         run.check_files(hashed)
     unguard(run.path)

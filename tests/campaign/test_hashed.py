@@ -10,7 +10,7 @@ import pytest
 
 from pybench.campaign import digests, hashed
 from pybench.campaign.hashed import INDEX
-from pybench.campaign.rundir import SUMMARY
+from pybench.campaign.layout import SUMMARY
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.errors import CorruptError

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pybench.campaign import hashed, reported
+from pybench.campaign.layout import PLAN, RUNS, STDERR, SUMMARY
 from pybench.campaign.reported import RECORD
-from pybench.campaign.rundir import PLAN, RUNS, STDERR, SUMMARY
 from pybench.case import Case
 from pybench.cli.report import report
 from pybench.errors import CorruptError

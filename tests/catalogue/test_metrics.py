@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
-from pybench.campaign.rundir import VALIDITIES
+from pybench.campaign.layout import VALIDITIES
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.catalogue.rows import Rows
 from pybench.errors import UnknownNameError

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from pybench.campaign import rundir
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign import layout
+from pybench.campaign.directory import CampaignDirectory
 from pybench.cli import main
 from pybench.cluster.site import example_site
 from tests.support.gate import gate_here
@@ -79,7 +79,7 @@ def test_what_is_done_is_not_submitted(plan: Path, capsys: pytest.CaptureFixture
     assert main(command) == 0
     assert "nothing to submit" in capsys.readouterr().err
     run = next(CampaignDirectory(Path("results/trial")).runs())
-    (run.path / rundir.COMPLETE).unlink()
+    (run.path / layout.COMPLETE).unlink()
     assert main(["submit", "results/trial", *command[2:]]) == 0, "a campaign's directory does as well as its plan"
     assert f"#SBATCH --array={run.block}\n" in Path("results/trial/cluster/dry-run/shards-1.sbatch").read_text()
 
@@ -179,7 +179,7 @@ def test_an_example_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_campaigns_directory_continues_with_its_own_plan(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(plan), "--set", "repetitions=1"]) == 0
     plan.unlink()
-    (next(CampaignDirectory(Path("results/trial")).runs()).path / rundir.COMPLETE).unlink()
+    (next(CampaignDirectory(Path("results/trial")).runs()).path / layout.COMPLETE).unlink()
     before = Path("results/trial/plan.resolved.json").read_bytes()
     assert main(["run", "results/trial"]) == 0
     assert "2 ok of 2 runs" in capsys.readouterr().out
@@ -206,4 +206,4 @@ def test_a_runner_that_is_asked_to_checkpoint_says_whether_something_is_left(
 
 def _is_at_work() -> bool:
     logs = Path("results").glob("trial/runs/*/*/attempt-*/stderr.log")
-    return any(not (path.parent / rundir.COMPLETE).exists() for path in logs)
+    return any(not (path.parent / layout.COMPLETE).exists() for path in logs)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import pybench
-from pybench.campaign import rundir
-from pybench.campaign.rundir import CampaignDirectory, RunDirectory
+from pybench.campaign import layout
+from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.cli import main
 from pybench.cluster.submission import Submission, submissions
 from tests.cluster.slurm_cluster import SlurmCluster, missing
@@ -76,7 +76,7 @@ class Batch:
 
     def began(self) -> bool:
         """Whether a worker is at work."""
-        return any((attempt.path / rundir.STDERR).exists() and not attempt.is_complete for attempt in self.attempts())
+        return any((attempt.path / layout.STDERR).exists() and not attempt.is_complete for attempt in self.attempts())
 
     def log(self, name: str = "shards-1-1.out") -> str:
         return (self.latest.folder / "logs" / name).read_text()

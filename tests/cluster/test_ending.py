@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from pybench import runner
-from pybench.campaign import rundir
+from pybench.campaign import layout
 from pybench.campaign.batch_job import BatchJob
 from pybench.campaign.claims import STALE_S, Claimant, claim
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import read_resolved_plan
 from pybench.cluster import slurm
 from pybench.cluster.ending import close_ended, outcome_of
 from pybench.cluster.slurm import JobState
@@ -58,7 +59,7 @@ def test_slurms_word_is_the_reason(word: str, outcome: str) -> None:
     assert found is not None
     assert (found.name, found.reason) == (outcome, word)
     assert found.detail == f"Slurm says {word} of job 12_3 on n2"
-    assert outcome in rundir.OUTCOMES
+    assert outcome in layout.OUTCOMES
 
 
 def test_what_may_still_run_stays_open() -> None:
@@ -133,7 +134,7 @@ def test_an_attempt_that_had_only_been_claimed_is_closed_whole(tmp_path: Path, c
     )
     write_command(commands, "squeue", f"echo '{row}'")
     write_command(commands, "sacct", "exit 1")
-    plan = rundir.read_resolved_plan(campaign)
+    plan = read_resolved_plan(campaign)
     closed = close_ended(campaign, plan)
     assert [(one.job, one.outcome.name) for one in closed] == [("12_3", "timeout")]
     attempt = next(campaign.runs())
@@ -146,11 +147,11 @@ def test_nothing_is_judged_where_slurm_does_not_say_which_cluster_it_is(tmp_path
     campaign = left_behind(tmp_path, JOB)
     write_command(commands, "scontrol", "echo 'Unable to contact slurm controller' >&2; exit 1")
     with pytest.raises(ClusterError, match="Unable to contact"):
-        close_ended(campaign, rundir.read_resolved_plan(campaign))
+        close_ended(campaign, read_resolved_plan(campaign))
     assert not list(campaign.runs())
 
 
 def test_a_job_of_another_cluster_is_left_alone(tmp_path: Path, commands: Path) -> None:
     campaign = left_behind(tmp_path, BatchJob("slurm", "elsewhere", "12_3", 0, "n1"))
     write_command(commands, "squeue", "echo squeue was asked >&2; exit 1")
-    assert close_ended(campaign, rundir.read_resolved_plan(campaign)) == []
+    assert close_ended(campaign, read_resolved_plan(campaign)) == []

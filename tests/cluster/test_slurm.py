@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.campaign import rundir
+from pybench.campaign import layout
 from pybench.campaign.claims import read_claimant
 from tests.cluster.conftest import CHECK, JOB, Batch, batch
 from tests.cluster.slurm_cluster import MEMORY_CGROUP, SlurmCluster, can_bound_memory
@@ -231,7 +231,7 @@ def test_submitting_again_submits_what_is_missing(
     capsys.readouterr()
     assert one.submit() == 0
     assert capsys.readouterr().out == "nothing to submit\n"
-    (one.campaign.attempt(_cases(one)[0], 3, 1).path / rundir.COMPLETE).unlink()
+    (one.campaign.attempt(_cases(one)[0], 3, 1).path / layout.COMPLETE).unlink()
     one.write_site(job={**JOB, **ELSEWHERE, "array_max": 3, "throttle": 2, "options": ["--hold"]})
     assert one.submit() == 0
     assert [list(job.tasks().values()) for job in one.latest.jobs] == [[3], [None]]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pybench.campaign.rundir import SUBMISSION, CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.layout import SUBMISSION
 from pybench.cluster.script import Work, chunks_of
 from pybench.cluster.submission import Script, locked, log_of, submissions, submit, write_scripts
 from pybench.errors import ClusterError, CorruptError

@@ -35,20 +35,22 @@ ENVIRONMENT = "export PATH=/opt/bin:/usr/bin:/bin PYTHONPATH=/opt/site LD_LIBRAR
 RUNNER = """
 import json, pathlib, sys
 sys.path[:0] = ["/pybench"]
-from pybench import rundir, runner
+from pybench import runner
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.launcher import open_container
 from tests.runner.listening import Quiet
 from tests.runner.machines import WillingMachine
 folder, idle_s, timeout_s = pathlib.Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
-campaign = rundir.CampaignDirectory(folder)
+campaign = CampaignDirectory(folder)
 cases = [case_to_json(Case(workload="noop", energy_window_s=idle_s))]
 content = {"schema_version": 1, "name": "trial", "seed": 7, "repetitions": 1, "cases": cases, "criteria": [],
            "require": [], "files": {}}
 runner.open_for_running(campaign, content, "")
 machine = WillingMachine(launcher=open_container("/images/small: 1.sif", None, lambda text: None))
 options = runner.Options(timeout_s=timeout_s)
-runner.run_campaign(campaign, rundir.parse_resolved_plan(content), options, machine, Quiet())
+runner.run_campaign(campaign, parse_resolved_plan(content), options, machine, Quiet())
 run = next(campaign.runs())
 print(json.dumps({"run": run.read_run(), "environment": run.read_environment()}))
 """

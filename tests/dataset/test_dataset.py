@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import pybench
-from pybench.campaign.rundir import COMPLETE, ITERATIONS, PREDICTIONS, RUN, SUMMARY
+from pybench.campaign.layout import COMPLETE, ITERATIONS, PREDICTIONS, RUN, SUMMARY
 from pybench.case import Case
 from pybench.case.factors import FACTORS
 from pybench.catalogue.cautions import Caution, CautionCode

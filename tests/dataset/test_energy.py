@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pybench.campaign.rundir import ENERGY, POWER_SAMPLES, RunDirectory
+from pybench.campaign.directory import RunDirectory
+from pybench.campaign.layout import ENERGY, POWER_SAMPLES
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.dataset.energy import read_recording

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pybench import runner
-from pybench.campaign import rundir
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.launcher import Container, Launcher
 from tests.runner.listening import Quiet
 from tests.runner.machines import WillingMachine
@@ -19,15 +19,17 @@ from tests.runner.machines import WillingMachine
 RUNNER = """
 import json, sys, pathlib
 sys.path.append(sys.argv[4])
-from pybench import rundir, runner
+from pybench import runner
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.launcher import open_container
 from tests.runner.listening import Quiet
 from tests.runner.machines import WillingMachine
-campaign = rundir.CampaignDirectory(pathlib.Path(sys.argv[1]))
+campaign = CampaignDirectory(pathlib.Path(sys.argv[1]))
 content = json.loads(sys.argv[2])
 runner.open_for_running(campaign, content, "")
 machine = WillingMachine(launcher=open_container(sys.argv[3], sys.argv[5], print))
-tally = runner.run_campaign(campaign, rundir.parse_resolved_plan(content), runner.Options(), machine, Quiet())
+tally = runner.run_campaign(campaign, parse_resolved_plan(content), runner.Options(), machine, Quiet())
 sys.exit(130 if tally.interrupted else 0 if tally.is_success else 1)
 """
 
@@ -37,7 +39,7 @@ def run_campaign(
 ) -> runner.Tally:
     """Runs a new campaign to its end; `options` are the runner's, as `timeout_s`."""
     runner.open_for_running(campaign, content, "")
-    plan = rundir.parse_resolved_plan(content)
+    plan = parse_resolved_plan(content)
     return runner.run_campaign(campaign, plan, runner.Options(**options), WillingMachine(launcher=launcher), Quiet())
 
 

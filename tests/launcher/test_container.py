@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from pybench.campaign import rundir
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign import layout
+from pybench.campaign.directory import CampaignDirectory
 from pybench.errors import PybenchError, UsageError
 from pybench.launcher import Access, Container
 from pybench.launcher.engines import Mount, Request
@@ -70,7 +70,7 @@ def test_a_run_in_a_container_is_like_any_other_and_remembers_its_image(
         assert environment["image_digest"] == container.image.digest
         assert environment["container_engine"].startswith("podman ")
         assert environment["host"] == os.uname().nodename
-        assert run.file(rundir.STDERR).read_text() == ""
+        assert run.file(layout.STDERR).read_text() == ""
     assert containers_of(container) == []
 
 

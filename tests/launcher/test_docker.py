@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
 from pybench.launcher import open_container
 from tests.launcher.contained_campaign import containers_of, run_campaign, start_runner, workers_of
 from tests.runner.conftest import noop_cases, plan_content

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pybench.campaign.rundir import SCHEMA_VERSION, parse_resolved_plan
+from pybench.campaign.layout import SCHEMA_VERSION
+from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case import Case, case_from_json
 from pybench.case.contrasts import from_json
 from pybench.case.factors import FACTORS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.campaign.rundir import SCHEMA_VERSION, VALIDITIES
+from pybench.campaign.layout import SCHEMA_VERSION, VALIDITIES
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.plan import shape
 from pybench.plan.comparisons import _who_yields

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pybench.campaign.rundir import parse_resolved_plan
+from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS, protocol_named
 from pybench.plan import Plan, plan_schema, resolve
 

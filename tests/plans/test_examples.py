@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from pybench.campaign.rundir import parse_resolved_plan
+from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case.pairing import pairs
 from pybench.plan import expand, load_plan, resolve
 from tests.support.onnx_files import product

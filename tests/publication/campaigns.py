@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pybench.campaign.rundir import SCHEMA_VERSION
+from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.campaign.storage import write_json, write_text
 from pybench.case import Case
 from tests.support.campaigns import CampaignBuilder, finish_again

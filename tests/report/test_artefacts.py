@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from pybench.campaign.directory import RunDirectory
+from pybench.campaign.layout import RECIPE, SCHEMA_VERSION, SUMMARY, VALIDITIES
 from pybench.campaign.recipe import Recipe
-from pybench.campaign.rundir import RECIPE, SCHEMA_VERSION, SUMMARY, VALIDITIES, RunDirectory
 from pybench.campaign.storage import write_json
 from pybench.catalogue.metrics import METRICS
 from pybench.dataset import load

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pybench import runner
-from pybench.campaign import rundir
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.machine import Machine
 from tests.runner.listening import Quiet
@@ -50,7 +50,7 @@ def run(campaign: CampaignDirectory) -> Run:
     def start(content: dict[str, Any], machine: Machine | None = None, **options: Any) -> tuple[runner.Tally, Quiet]:
         runner.open_for_running(campaign, content, "name: trial\n")
         listener = Quiet()
-        plan = rundir.parse_resolved_plan(content)
+        plan = parse_resolved_plan(content)
         machine = machine or WillingMachine()
         return runner.run_campaign(campaign, plan, runner.Options(**options), machine, listener), listener
 

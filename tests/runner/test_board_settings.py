@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
 from pybench.case import Case
 from pybench.cli import main
 from pybench.launcher import Access, Here

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from pybench import runner
-from pybench.campaign import rundir, storage
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign import layout, storage
+from pybench.campaign.directory import CampaignDirectory
 from pybench.case import Case
 from pybench.errors import CorruptError, UsageError
 from tests.runner.conftest import Run, noop_cases, plan_content
@@ -60,7 +60,7 @@ def test_a_run_directory_stands_alone(campaign: CampaignDirectory, run: Run) -> 
     assert found.read_case() == noop_cases(1)[0]
     record = found.read_run()
     assert record["outcome"] == "ok"
-    assert set(record["valid"]) == set(rundir.VALIDITIES)
+    assert set(record["valid"]) == set(layout.VALIDITIES)
     assert {"python_start", "imports", "workload", "writing", "harness"} <= set(record["parts_s"])
     assert found.read_environment()["native_build_id"]
 
@@ -68,7 +68,7 @@ def test_a_run_directory_stands_alone(campaign: CampaignDirectory, run: Run) -> 
 def test_running_again_does_only_what_is_missing(campaign: CampaignDirectory, run: Run) -> None:
     cases = noop_cases(2)
     run(plan_content(cases, 1))
-    (campaign.attempts(cases[0].id, 1)[0].path / rundir.COMPLETE).unlink()
+    (campaign.attempts(cases[0].id, 1)[0].path / layout.COMPLETE).unlink()
     tally, listener = run(plan_content(cases, 2))
     assert tally.is_success
     assert sorted(listener.outcomes) == sorted([(cases[0].id, 1, "ok"), (cases[0].id, 2, "ok"), (cases[1].id, 2, "ok")])
@@ -191,7 +191,7 @@ def test_a_worker_that_dies_of_its_own_signal_has_crashed(campaign: CampaignDire
 def test_corrupt_files_of_a_complete_run_stop_everything(campaign: CampaignDirectory, run: Run) -> None:
     case = noop_cases(1)[0]
     run(plan_content([case], 1))
-    record = campaign.attempts(case.id, 1)[0].file(rundir.RUN)
+    record = campaign.attempts(case.id, 1)[0].file(layout.RUN)
     record.write_text(record.read_text()[:40])
     with pytest.raises(CorruptError, match=r"run\.json cannot be read"):
         run(plan_content([case], 1))
@@ -280,13 +280,15 @@ def test_two_runners_share_a_campaign_and_do_nothing_twice(campaign: CampaignDir
 RUNNER = """
 import json, sys, pathlib
 sys.path.append(sys.argv[3])
-from pybench import rundir, runner
+from pybench import runner
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import parse_resolved_plan
 from tests.runner.listening import Quiet
 from tests.runner.machines import WillingMachine
-campaign = rundir.CampaignDirectory(pathlib.Path(sys.argv[1]))
+campaign = CampaignDirectory(pathlib.Path(sys.argv[1]))
 content = json.loads(sys.argv[2])
 runner.open_for_running(campaign, content, "")
-plan = rundir.parse_resolved_plan(content)
+plan = parse_resolved_plan(content)
 tally = runner.run_campaign(campaign, plan, runner.Options(), WillingMachine(), Quiet())
 sys.exit(130 if tally.interrupted else 0 if tally.is_success else 1)
 """

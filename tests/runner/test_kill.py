@@ -12,8 +12,8 @@ from collections import Counter
 import pytest
 
 from pybench import runner
-from pybench.campaign import rundir
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import read_resolved_plan
 from tests.runner.conftest import noop_cases, plan_content
 from tests.runner.test_campaign import start_runner, worker_pids
 from tests.support.waiting import wait_for
@@ -47,7 +47,7 @@ def test_after_kills_at_fifty_random_moments_every_run_counts_once(campaign: Cam
     assert min(killed.values()) >= 10  # both kinds really happened
 
     status = start_runner(campaign, content).wait(timeout=600)
-    plan = rundir.read_resolved_plan(campaign)
+    plan = read_resolved_plan(campaign)
     planned = list(runner.planned_runs(plan.cases, plan.seed, plan.repetitions))
     assert dict(runner.tally(campaign, plan, planned).outcomes) == {"ok": len(planned)}
     assert status == 0

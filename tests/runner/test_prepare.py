@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
 from pybench.campaign.claims import Claimant, claim, this_process
+from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.recipe import Recipe, recipes_of
-from pybench.campaign.rundir import CampaignDirectory
 from pybench.case import Case
 from pybench.errors import EXIT_CORRUPT, CorruptError
 from pybench.runner.interruption import Interruption
@@ -45,7 +45,7 @@ def test_a_users_checkpoint_becomes_an_onnx_file_of_its_weights_and_has_to_stay_
     tally, _ = run({**plan_content([case], 1), "files": files})
     assert dict(tally.outcomes) == {"ok": 1}
     made = campaign.artefact(recipes_of(case)["model"].digest)
-    assert json.loads((made / rundir.RECIPE).read_text())["files"] == {"checkpoint": str(tmp_path / "weights.pt")}
+    assert json.loads((made / layout.RECIPE).read_text())["files"] == {"checkpoint": str(tmp_path / "weights.pt")}
     os.truncate(made / "model.onnx", 1000)
     with pytest.raises(CorruptError, match=r"model\.onnx has changed since it was made") as caught:
         run({**plan_content([case], 2), "files": files})
@@ -99,8 +99,8 @@ def test_an_artefact_that_failed_is_tried_again_although_the_runner_that_failed_
 def test_an_artefact_whose_record_is_damaged_is_corrupt(maker: Maker, content: str) -> None:
     made = maker.campaign.artefact(BROKEN.digest)
     made.mkdir()
-    storage.write_text(made / rundir.RUN, content)
-    storage.write_text(made / rundir.COMPLETE, "")
+    storage.write_text(made / layout.RUN, content)
+    storage.write_text(made / layout.COMPLETE, "")
     with pytest.raises(CorruptError, match="remove its folder"):
         prepare([BROKEN], maker)
 
@@ -118,8 +118,8 @@ def test_an_artefact_that_another_runner_finished_meanwhile_is_taken_and_not_mad
     def overtaken(*arguments: object) -> object:
         end = work(*arguments)  # type: ignore[arg-type]
         shutil.copytree(folder.with_name(f"{folder.name}.failed-01"), folder)
-        record = json.loads((folder / rundir.RUN).read_text())
-        (folder / rundir.RUN).write_text(json.dumps({**record, "outcome": "ok"}))
+        record = json.loads((folder / layout.RUN).read_text())
+        (folder / layout.RUN).write_text(json.dumps({**record, "outcome": "ok"}))
         return end
 
     monkeypatch.setattr(module, "run_worker", overtaken)

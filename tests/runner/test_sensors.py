@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pybench import runner
-from pybench.campaign import rundir, storage
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign import storage
+from pybench.campaign.directory import CampaignDirectory, read_json
 from pybench.case import Case
 from pybench.errors import UnsupportedError
 from pybench.machine import profiles
@@ -57,8 +57,8 @@ def test_a_board_without_a_profile_is_measured_once_and_kept_twice(campaign: Cam
     for _ in range(2):
         runner.prepare_sensors(campaign, [BOARD], bench.source())
     assert bench.measured == ["GPU-1"]
-    assert rundir.read_json(campaign.sensor("GPU-1"))["steps"] == 1
-    assert profiles.find("GPU-1", "580.1") == rundir.read_json(campaign.sensor("GPU-1"))
+    assert read_json(campaign.sensor("GPU-1"))["steps"] == 1
+    assert profiles.find("GPU-1", "580.1") == read_json(campaign.sensor("GPU-1"))
     assert bench.told == ["measuring the power sensor of A board once, about a minute (--no-sensor: assume one)"]
     assert [entry.name for entry in campaign.sensor("GPU-1").parent.iterdir()] == ["GPU-1.json"], "no claim stays"
 
@@ -67,7 +67,7 @@ def test_a_stored_profile_is_used_and_said_nothing_of(campaign: CampaignDirector
     profiles.store(MEASURED)
     bench = Bench()
     runner.prepare_sensors(campaign, [BOARD], bench.source(wanted=False))
-    assert rundir.read_json(campaign.sensor("GPU-1")) == MEASURED
+    assert read_json(campaign.sensor("GPU-1")) == MEASURED
     assert bench.measured == bench.told == []
 
 
@@ -76,7 +76,7 @@ def test_a_continued_campaign_keeps_its_profile_when_the_board_was_measured_agai
     runner.prepare_sensors(campaign, [BOARD], Bench().source())
     profiles.store({**MEASURED, "steps": 99})
     runner.prepare_sensors(campaign, [BOARD], Bench().source())
-    assert rundir.read_json(campaign.sensor("GPU-1")) == MEASURED
+    assert read_json(campaign.sensor("GPU-1")) == MEASURED
 
 
 def test_a_profile_of_another_driver_is_not_used_and_it_says_so(campaign: CampaignDirectory) -> None:

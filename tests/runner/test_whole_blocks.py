@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from pybench.campaign import rundir
+from pybench.campaign import layout
 from pybench.campaign.claims import this_process
-from pybench.campaign.rundir import CampaignDirectory, RunDirectory
+from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.runner.whole_blocks import is_of
 from tests.runner.conftest import Run, noop_cases, plan_content
 from tests.runner.machines import WillingMachine
@@ -33,7 +33,7 @@ def test_what_another_machine_began_of_a_block_is_done_again(campaign: CampaignD
     first, second, _ = noop_cases(3)
     for block in (1, 2):
         move(campaign, campaign.attempt(first.id, block, 1), "elsewhere")
-    (campaign.attempt(second.id, 1, 1).path / rundir.COMPLETE).unlink()
+    (campaign.attempt(second.id, 1, 1).path / layout.COMPLETE).unlink()
     _, listener = run(content, whole_blocks=True)
     assert sorted(listener.outcomes) == sorted([(first.id, 1, "ok"), (second.id, 1, "ok")])
     assert outcomes(campaign, 1, 3) == [[1, 2], [1, 2], [1]], "the third was made here"
@@ -45,7 +45,7 @@ def test_without_being_asked_only_what_is_missing_is_done(campaign: CampaignDire
     run(content)
     first, second = noop_cases(2)
     move(campaign, campaign.attempt(first.id, 1, 1), "elsewhere")
-    (campaign.attempt(second.id, 1, 1).path / rundir.COMPLETE).unlink()
+    (campaign.attempt(second.id, 1, 1).path / layout.COMPLETE).unlink()
     run(content)
     assert outcomes(campaign, 1, 2) == [[1], [1, 2]]
 
@@ -55,9 +55,9 @@ def test_a_run_belongs_to_a_machine_and_its_gpu(campaign: CampaignDirectory, run
     made, me = next(campaign.runs()), this_process()
     assert is_of(made, me, [])
     assert not is_of(made, replace(me, host="elsewhere"), [])
-    summary = json.loads(made.file(rundir.SUMMARY).read_text())
+    summary = json.loads(made.file(layout.SUMMARY).read_text())
     summary["labels"]["device"] = "GPU-1"
-    made.file(rundir.SUMMARY).write_text(json.dumps(summary))
+    made.file(layout.SUMMARY).write_text(json.dumps(summary))
     assert is_of(made, me, ["GPU-1"])
     assert not is_of(made, me, ["GPU-2"])
 

@@ -17,7 +17,8 @@ from unittest.mock import patch
 import numpy as np
 
 from pybench.campaign import digests
-from pybench.campaign.rundir import (
+from pybench.campaign.directory import CampaignDirectory, RunDirectory
+from pybench.campaign.layout import (
     CASE,
     COMPLETE,
     ENVIRONMENT,
@@ -31,8 +32,6 @@ from pybench.campaign.rundir import (
     STDERR,
     SUMMARY,
     VALIDITIES,
-    CampaignDirectory,
-    RunDirectory,
 )
 from pybench.campaign.storage import write_json, write_text
 from pybench.case import Case, case_to_json, contrasts

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pybench.campaign.rundir import ENERGY, ENERGY_COUNTER, POWER_POLLED, POWER_SAMPLES, RunDirectory
+from pybench.campaign.directory import RunDirectory
+from pybench.campaign.layout import ENERGY, ENERGY_COUNTER, POWER_POLLED, POWER_SAMPLES
 from pybench.campaign.storage import write_json, write_text
 from pybench.measurement.result import Measured
 from tests.support.campaigns import ENVIRONMENT_CONTENT, finish_again

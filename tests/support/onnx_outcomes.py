@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pybench import runner
-from pybench.campaign import rundir
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case import Case
 from pybench.errors import PlanError
 from pybench.launcher import Launcher
@@ -86,7 +86,7 @@ def _run(plan: Plan, campaign: CampaignDirectory, launcher: Launcher) -> list[Ce
     content = resolve(plan, plan.cases)
     runner.open_for_running(campaign, content, plan.path.read_text())
     machine = replace(Machine.ask(plan.cases), launcher=launcher)
-    runner.run_campaign(campaign, rundir.parse_resolved_plan(content), runner.Options(), machine, Quiet())
+    runner.run_campaign(campaign, parse_resolved_plan(content), runner.Options(), machine, Quiet())
     return [_cell(case, campaign) for case in plan.cases]
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pybench.campaign.rundir import CASE, SUMMARY
+from pybench.campaign.layout import CASE, SUMMARY
 from pybench.case import Case, case_to_json
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.metrics import Metric

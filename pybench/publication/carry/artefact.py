@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
+from pybench.campaign.directory import read_json
 from pybench.errors import CorruptError, UsageError
 from pybench.publication.carry import layers
 from pybench.publication.pack import sums
@@ -89,9 +90,9 @@ class Artefact:
 
 def assemble(package: Package, work: Path) -> Artefact:
     """Writes the layers into the folder `work` and the manifest over them."""
-    artefacts = {name for name in package.digests if name.startswith(f"{rundir.ARTEFACTS}/")}
-    own = {name for name in artefacts if name.rpartition("/")[2] not in rundir.OF_EVERY_MAKING}
-    report = {name for name in package.digests if name.startswith(f"{rundir.REPORT}/")}
+    artefacts = {name for name in package.digests if name.startswith(f"{layout.ARTEFACTS}/")}
+    own = {name for name in artefacts if name.rpartition("/")[2] not in layout.OF_EVERY_MAKING}
+    report = {name for name in package.digests if name.startswith(f"{layout.REPORT}/")}
     rest = set(package.digests) - own - report - set(sums.DOCUMENTS)
     blobs: list[Blob] = []
     try:
@@ -181,7 +182,7 @@ def write_layout(artefact: Artefact, folder: Path) -> None:
 
 def read_index(folder: Path) -> list[dict[str, Any]]:
     """The manifests that a layout names; `CorruptError` where it is malformed."""
-    manifests = rundir.read_json(folder / INDEX, hint="copy the layout again").get("manifests")
+    manifests = read_json(folder / INDEX, hint="copy the layout again").get("manifests")
     if not isinstance(manifests, list) or not all(isinstance(one, dict) for one in manifests):
         raise CorruptError(f"{folder / INDEX}: `manifests` must be a list of objects")
     return manifests

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench.campaign import rundir, storage
-from pybench.campaign.rundir import CampaignDirectory, RunDirectory
+from pybench.campaign import layout, storage
+from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.errors import CorruptError, UsageError
 from pybench.publication.pack import sums
 
@@ -26,7 +26,7 @@ _SENSOR = re.compile(r"sensors/[^/]+\.json")
 _MADE = re.compile(r"artefacts/([0-9a-f]{64}(?:\.failed-\d+)?)/([^/]+)")
 _RECORDS = (".json", ".csv", ".log")
 _DOCUMENTS = (*sums.DOCUMENTS, sums.SUMS, sums.SIGNATURE)  # of a publication that is published again
-_NEVER = (rundir.REPORT, rundir.CLUSTER)
+_NEVER = (layout.REPORT, layout.CLUSTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +77,15 @@ def select(campaign: CampaignDirectory, *, with_artefacts: bool) -> Selection:
 def _kind(name: str) -> str:
     """`record`: published; `made`: an artefact's file; `own`: pybench's, and never published; `foreign`: not
     pybench's."""
-    if name in (rundir.PLAN, rundir.PLAN_RESOLVED) or _SENSOR.fullmatch(name):
+    if name in (layout.PLAN, layout.PLAN_RESOLVED) or _SENSOR.fullmatch(name):
         return "record"
-    if name.endswith((rundir.CLAIM_SUFFIX, storage.TEMPORARY_SUFFIX)):
+    if name.endswith((layout.CLAIM_SUFFIX, storage.TEMPORARY_SUFFIX)):
         return "own"
     last = name.rpartition("/")[2]
     if made := _MADE.fullmatch(name):
-        is_record = made[2] in rundir.OF_EVERY_MAKING
+        is_record = made[2] in layout.OF_EVERY_MAKING
         return "record" if is_record else "made"
-    if _ATTEMPT.fullmatch(name) and (last == rundir.COMPLETE or last.endswith(_RECORDS)):
+    if _ATTEMPT.fullmatch(name) and (last == layout.COMPLETE or last.endswith(_RECORDS)):
         return "record"
     return "foreign"
 
@@ -97,7 +97,7 @@ def _walk(folder: Path, prefix: str = "") -> Iterator[str]:
         name = f"{prefix}{entry.name}"
         if entry.name.startswith(".") or name in _NEVER:
             continue
-        if entry.is_symlink() and not (prefix == f"{rundir.ARTEFACTS}/" and entry.is_dir()):
+        if entry.is_symlink() and not (prefix == f"{layout.ARTEFACTS}/" and entry.is_dir()):
             raise UsageError(
                 f"{folder / entry.name} is a link: a publication contains only files",
                 hint="replace the link with a copy of its target, or remove it",
@@ -111,7 +111,7 @@ def _walk(folder: Path, prefix: str = "") -> Iterator[str]:
 def _digests_of_made(campaign: CampaignDirectory) -> dict[str, str]:
     """Name of an artefact's file -> the sha256 that the record of its making gives."""
     return {
-        f"{rundir.ARTEFACTS}/{making.path.name}/{file}": str(digest)
+        f"{layout.ARTEFACTS}/{making.path.name}/{file}": str(digest)
         for making in campaign.made()
         for file, digest in RunDirectory.read_run(making).get("made", {}).items()
     }

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pybench.campaign import rundir
+from pybench.campaign import layout
 from pybench.publication.pack.documents import Circumstances
 from pybench.publication.pack.facts import Facts, stamp
 from pybench.publication.pack.sums import BILL, CAMPAIGN_FOLDERS, CRATE, DESCRIPTION, PROVENANCE, README
@@ -22,14 +22,14 @@ _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 _ACTION, _SOFTWARE, _IMAGE = "#campaign", "#pybench", "#image"
 
 _FOLDERS = {
-    rundir.RUNS: "every run: case, environment, outcome, metrics and readings",
-    rundir.ARTEFACTS: "how checkpoints, graphs and engines were made",
-    rundir.SENSORS: "how the power sensors behaved",
-    rundir.REPORT: "what was found: a page, tables and figures",
+    layout.RUNS: "every run: case, environment, outcome, metrics and readings",
+    layout.ARTEFACTS: "how checkpoints, graphs and engines were made",
+    layout.SENSORS: "how the power sensors behaved",
+    layout.REPORT: "what was found: a page, tables and figures",
 }
 _FILES = {
-    rundir.PLAN_RESOLVED: ("what the plan means: every case, the seed, the criteria", "application/json"),
-    f"{rundir.REPORT}/index.html": ("the report's page", "text/html"),
+    layout.PLAN_RESOLVED: ("what the plan means: every case, the seed, the criteria", "application/json"),
+    f"{layout.REPORT}/index.html": ("the report's page", "text/html"),
     DESCRIPTION: ("what this publication is, what was redacted or left out", "application/json"),
     BILL: ("bill of materials (CycloneDX)", "application/vnd.cyclonedx+json"),
     PROVENANCE: ("provenance (in-toto statement, SLSA)", "application/vnd.in-toto+json"),
@@ -39,8 +39,8 @@ _FILES = {
 
 def write(facts: Facts, circumstances: Circumstances, sizes: Mapping[str, int]) -> dict[str, Any]:
     """The crate. `sizes`: bytes of every file of the publication, the other documents included."""
-    folders = [name for name in (*CAMPAIGN_FOLDERS, rundir.REPORT) if any(one.startswith(f"{name}/") for one in sizes)]
-    files = [name for name in (rundir.PLAN, *_FILES) if name in sizes]
+    folders = [name for name in (*CAMPAIGN_FOLDERS, layout.REPORT) if any(one.startswith(f"{name}/") for one in sizes)]
+    files = [name for name in (layout.PLAN, *_FILES) if name in sizes]
     return {
         "@context": _CONTEXT,
         "@graph": [
@@ -107,7 +107,7 @@ def _action(facts: Facts, circumstances: Circumstances, folders: list[str], file
         "@type": "CreateAction",
         "name": f"Running the plan {facts.name}",
         "instrument": [{"@id": name} for name in instruments],
-        "object": [{"@id": name} for name in (rundir.PLAN, rundir.PLAN_RESOLVED) if name in files],
+        "object": [{"@id": name} for name in (layout.PLAN, layout.PLAN_RESOLVED) if name in files],
         "result": [{"@id": f"{name}/"} for name in folders],
         "startTime": stamp(facts.begun),
         "endTime": facts.created,

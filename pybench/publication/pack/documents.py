@@ -21,7 +21,8 @@ from typing import Any
 from urllib.parse import quote
 
 from pybench import __version__
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
+from pybench.campaign.directory import read_json
 from pybench.errors import CorruptError
 from pybench.publication.pack import versions
 from pybench.publication.pack.contents import ArtefactFile
@@ -83,7 +84,7 @@ def read_earlier(folder: Path) -> Earlier:
     path = folder / DESCRIPTION
     if not path.is_file():
         return Earlier()
-    stored = rundir.read_json(path, hint="fetch it again")
+    stored = read_json(path, hint="fetch it again")
     try:
         about = About(stored["title"], stored["license"], tuple(stored["authors"]))
         redactions = tuple(
@@ -208,7 +209,7 @@ def _provenance(facts: Facts, digests: Mapping[str, str]) -> dict[str, Any]:
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
                 "externalParameters": {
-                    "plan": {"name": facts.name, "digest": {"sha256": digests.get(rundir.PLAN)}},
+                    "plan": {"name": facts.name, "digest": {"sha256": digests.get(layout.PLAN)}},
                     "overrides": list(content.get("overrides", [])),
                     "seed": facts.plan.seed,
                     "repetitions": facts.plan.repetitions,
@@ -222,7 +223,7 @@ def _provenance(facts: Facts, digests: Mapping[str, str]) -> dict[str, Any]:
                     "startedOn": stamp(facts.begun),
                     "finishedOn": facts.created,
                 },
-                "byproducts": [{"name": rundir.REPORT, "digest": {"dirHash": digest_of(report)}}],
+                "byproducts": [{"name": layout.REPORT, "digest": {"dirHash": digest_of(report)}}],
             },
         },
     }

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pybench.campaign.rundir import CampaignDirectory, ResolvedPlan, read_resolved_plan
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.errors import UsageError
 
 

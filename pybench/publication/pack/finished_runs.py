@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pybench.campaign import digests, storage
 from pybench.campaign.digests import Digests
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
 from pybench.errors import CorruptError
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pybench.campaign import rundir, storage
-from pybench.campaign.rundir import CampaignDirectory, open_campaign
+from pybench.campaign import layout, storage
+from pybench.campaign.directory import CampaignDirectory, open_campaign
 from pybench.errors import PybenchError, UsageError
 from pybench.publication.pack import crate, documents, sums
 from pybench.publication.pack.contents import Selection, select
@@ -70,7 +70,7 @@ def stage(
         redactor = plan_redaction(campaign.path, selection.files, wishes.rules)
         rewritten = {name for name in selection.files if _copy(campaign.path / name, folder / name, name, redactor)}
         for name in selection.files:
-            if Path(name).name == rundir.COMPLETE:
+            if Path(name).name == layout.COMPLETE:
                 list_published(campaign.path / name, folder, name, rewritten)
         render(folder)
         circumstances = _circumstances(campaign.path, wishes.about, coverage, redactor, selection)
@@ -131,7 +131,7 @@ def _copy(source: Path, target: Path, name: str, redactor: Redactor) -> bool:
 
 def _describe(folder: Path, selection: Selection, facts: Facts, circumstances: Circumstances) -> dict[str, str]:
     """Writes the documents; the sha256 of every file of the publication by its name."""
-    report = [path.relative_to(folder).as_posix() for path in (folder / rundir.REPORT).rglob("*") if path.is_file()]
+    report = [path.relative_to(folder).as_posix() for path in (folder / layout.REPORT).rglob("*") if path.is_file()]
     odd = [name for name in report if not sums.is_plain_name(name)]
     if odd:
         raise UsageError(f"the report has a file that cannot be published under its name: {odd[0]}")

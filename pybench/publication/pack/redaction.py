@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
 from pybench.errors import CorruptError, UsageError
 
 # A home folder wherever it is mounted: /home/ada, /Users/ada, /cluster/home/ada; no part of a URL.
@@ -28,9 +28,9 @@ _HOME = re.compile(r"(?<![\w.~+-])(?<!:/)(?:/[\w.+-]+)*?/(?:home|homes|users|Use
 _SHORTEST_WORD = 4  # letters; shorter names, such as "vm", would hit words that mean something else
 _SHORTEST_OF_AUTHORS = 2
 _IDENTITY = {
-    rundir.CASE: ("case",),
-    rundir.PLAN_RESOLVED: ("cases", "criteria", "require", "protocol"),
-    rundir.RECIPE: ("recipe",),
+    layout.CASE: ("case",),
+    layout.PLAN_RESOLVED: ("cases", "criteria", "require", "protocol"),
+    layout.RECIPE: ("recipe",),
 }
 _KEPT_WORDS = frozenset({"localhost", "localhost.localdomain", "root"})
 
@@ -147,7 +147,7 @@ def is_text(name: str) -> bool:
     """Whether a file's text is gone through. What an artefact's making left beside its records is not: its sha256 is
     recorded."""
     parts = name.split("/")
-    if parts[0] == rundir.ARTEFACTS and parts[-1] not in rundir.OF_EVERY_MAKING:
+    if parts[0] == layout.ARTEFACTS and parts[-1] not in layout.OF_EVERY_MAKING:
         return False
     return name.endswith((".json", ".log", ".yaml"))
 
@@ -200,7 +200,7 @@ def _collect(
         for part in _texts(stored) if name.endswith(".json") else [text]:
             users.update(dict.fromkeys(match[1] for match in _HOME.finditer(part)))
         last = Path(name).name
-        if last == rundir.ENVIRONMENT and isinstance(stored.get("host"), str):
+        if last == layout.ENVIRONMENT and isinstance(stored.get("host"), str):
             hosts[stored["host"]] = None
         if isinstance(stored.get("files"), Mapping):
             paths = [one.get("path") if isinstance(one, Mapping) else one for one in stored["files"].values()]
@@ -219,7 +219,7 @@ def _collect(
 def _claimants(folder: Path) -> Iterator[str]:
     """Hosts and cluster nodes by the runs' claims, which are not published: a node that was lost left no environment,
     but messages name it."""
-    for path in sorted((folder / rundir.RUNS).rglob(f"*{rundir.CLAIM_SUFFIX}")):
+    for path in sorted((folder / layout.RUNS).rglob(f"*{layout.CLAIM_SUFFIX}")):
         try:
             claim = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError):

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pybench.campaign import rundir
+from pybench.campaign import layout
 from pybench.campaign.storage import sha256_of
 from pybench.errors import CorruptError
 
@@ -29,9 +29,9 @@ CRATE = "ro-crate-metadata.json"
 README = "README.md"
 
 DOCUMENTS = (DESCRIPTION, BILL, PROVENANCE, CRATE, README)
-CAMPAIGN_FILES = (rundir.PLAN, rundir.PLAN_RESOLVED)
-CAMPAIGN_FOLDERS = (rundir.SENSORS, rundir.ARTEFACTS, rundir.RUNS)
-FOLDERS = (*CAMPAIGN_FOLDERS, rundir.REPORT)
+CAMPAIGN_FILES = (layout.PLAN, layout.PLAN_RESOLVED)
+CAMPAIGN_FOLDERS = (layout.SENSORS, layout.ARTEFACTS, layout.RUNS)
+FOLDERS = (*CAMPAIGN_FOLDERS, layout.REPORT)
 
 _LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")  # USTAR has 100 characters for a name,

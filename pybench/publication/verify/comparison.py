@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
+from pybench.campaign.directory import read_json
 from pybench.errors import CorruptError, UsageError
 from pybench.publication.pack import sums, versions
 
@@ -65,7 +66,7 @@ def check_unpacked(folder: Path) -> Mapping[str, str]:
 
 def compare(folder: Path, listed: Mapping[str, str], remade: Path) -> Replay:
     """The report in `folder` against `remade`, byte for byte."""
-    prefix = f"{rundir.REPORT}/"
+    prefix = f"{layout.REPORT}/"
     published = {name.removeprefix(prefix) for name in listed if name.startswith(prefix)}
     made = {path.relative_to(remade).as_posix() for path in remade.rglob("*") if path.is_file()}
     differences = [Difference(f"{prefix}{name}", "was not made again") for name in published - made]
@@ -100,7 +101,7 @@ def _added(folder: Path, listed: Mapping[str, str]) -> list[str]:
 
 
 def _recorded(folder: Path) -> Mapping[str, Any]:
-    stored = rundir.read_json(folder / sums.DESCRIPTION, hint="fetch it again").get("report_made_with")
+    stored = read_json(folder / sums.DESCRIPTION, hint="fetch it again").get("report_made_with")
     return stored if isinstance(stored, dict) else {}
 
 

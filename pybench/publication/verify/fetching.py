@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pybench.campaign import rundir, storage
+from pybench.campaign import layout, storage
 from pybench.errors import CorruptError, PybenchError, UsageError
 from pybench.publication.carry.reference import LayoutReference, Reference, RegistryReference, ZipReference
 from pybench.publication.carry.transport import Access
@@ -48,7 +48,7 @@ class Fetched:
 
 def fetch(reference: Reference, target: Path | None, access: Access, demands: Demands) -> Fetched:
     """Brings a publication to `target`, by default `results/` and its name. Nothing is there until all of it is."""
-    folder = target or rundir.RESULTS / _name(reference)
+    folder = target or layout.RESULTS / _name(reference)
     if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
         raise UsageError(f"{folder} is the current folder, which cannot be replaced", hint="give --out NEW_FOLDER")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

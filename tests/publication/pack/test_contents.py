@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
 from pybench.errors import CorruptError, UsageError
 from pybench.publication.pack.contents import select
 from tests.publication.campaigns import ARTEFACT, FP32, WEIGHTS, build_small

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pybench.campaign import digests
-from pybench.campaign.digests import COMPLETE
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.layout import COMPLETE
 from pybench.campaign.storage import write_text
 from pybench.errors import CorruptError
 from pybench.publication import Access, Demands, fetch, parse, stage

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.campaign.rundir import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.storage import write_json
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The campaign's directory: every file name, and how what lies in it is read and closed.
+"""The campaign's directory: its runs and artefacts, and how their files are read and closed.
 
 The two halves of pybench meet only here (docs/formats/rundir.md describes the format). A run's directory is written by
 its worker (case, environment, channels, summary) and closed by the runner (run.json, then `complete`). A directory
 without `complete` counts as missing; one with it and unreadable files is corrupt (`CorruptError`, exit code 4).
 
-This module knows names and bytes, not what a plan or a workload is.
+This module knows bytes, not what a plan or a workload is. Names of files are in `layout`.
 """
 
 from __future__ import annotations
@@ -13,55 +13,37 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pybench.campaign import digests, storage
 from pybench.campaign.hashed import HashedRuns
+from pybench.campaign.layout import (
+    ARTEFACTS,
+    CASE,
+    CLAIM_SUFFIX,
+    CLUSTER,
+    COMPLETE,
+    ENERGY,
+    ENVIRONMENT,
+    GUARDED,
+    MAKING,
+    OUTCOMES,
+    PLAN,
+    PLAN_RESOLVED,
+    RECIPE,
+    REPORT,
+    RUN,
+    RUNS,
+    SCHEMA_VERSION,
+    SENSORS,
+    SUMMARY,
+    VALIDITIES,
+)
 from pybench.case import Case, case_from_json
 from pybench.errors import CorruptError, UsageError
-
-SCHEMA_VERSION = 1
-
-RESULTS = Path("results")  # where campaigns lie, by their names, unless one says otherwise
-
-PLAN = "plan.yaml"
-PLAN_RESOLVED = "plan.resolved.json"
-ARTEFACTS = "artefacts"
-RUNS = "runs"
-REPORT = "report"
-SENSORS = "sensors"
-CLUSTER = "cluster"
-
-CASE = "case.json"
-RECIPE = "recipe.json"
-ENVIRONMENT = "environment.json"
-RUN = "run.json"
-SUMMARY = "summary.json"
-SUBMISSION = "submission.json"
-ITERATIONS = "iterations.csv"
-ITERATIONS_ALONE = "iterations_depth1.csv"
-PREDICTIONS = "predictions.csv"
-POWER_SAMPLES = "power_samples.csv"
-POWER_POLLED = "power_polled.csv"
-POWER_DRAINS = "power_drains.csv"
-ENERGY_COUNTER = "energy_counter.csv"
-CLOCKS = "clocks.csv"
-GPU_PROCESSES = "gpu_processes.csv"
-ENERGY = "energy.json"
-STDOUT = "stdout.log"
-STDERR = "stderr.log"
-COMPLETE = digests.COMPLETE
-OF_EVERY_MAKING = frozenset({RECIPE, ENVIRONMENT, RUN, SUMMARY, STDOUT, STDERR, COMPLETE})  # beside what was made
-CLAIM_SUFFIX = ".claim"
-MAKING = 0  # the block of an artefact's making, which has none
-
-OUTCOMES = ("ok", "oom", "timeout", "unsupported", "build_failed", "crashed", "killed", "interrupted")
-COVERING = frozenset({"ok", "oom", "unsupported"})
-GUARDED = "guarded"  # in run.json: `complete` has the digests of the run's files
-VALIDITIES = ("timing", "energy", "precision", "accuracy")
 
 _BLOCK = re.compile(r"block-(\d{3,})")
 _ATTEMPT = re.compile(r"attempt-(\d{2,})")
@@ -81,13 +63,13 @@ def read_json(path: Path, hint: str | None = None) -> dict[str, Any]:
         gone = "the run says `complete`, so somebody removed it"
         raise CorruptError(f"{path} is missing", hint=hint or gone) from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise CorruptError(f"{path} cannot be read: {error}", hint=hint or _restore_hint(path)) from error
+        raise CorruptError(f"{path} cannot be read: {error}", hint=hint or restore_hint(path)) from error
     if not isinstance(content, dict):
-        raise CorruptError(f"{path} contains {type(content).__name__}, not an object", hint=hint or _restore_hint(path))
+        raise CorruptError(f"{path} contains {type(content).__name__}, not an object", hint=hint or restore_hint(path))
     return content
 
 
-def _restore_hint(path: Path) -> str:
+def restore_hint(path: Path) -> str:
     """What to do about a stored file that is damaged: a plan's is not remade by running, a run's is."""
     if path.name == PLAN_RESOLVED:
         return f"restore it; or run {path.with_name(PLAN)} again with another --out: nothing here was changed"
@@ -149,7 +131,7 @@ class RunDirectory:
 
     def read_case(self, known: Mapping[str, KnownCase] | None = None) -> Case:
         """The case of case.json. `known`: cases by their ids, one of which it can be."""
-        stored = _checked(self.file(CASE), ("case",))["case"]
+        stored = read_checked(self.file(CASE), ("case",))["case"]
         alike = (known or {}).get(self.case_id)
         if alike is not None and stored == alike.stored:
             return alike.case
@@ -163,17 +145,17 @@ class RunDirectory:
 
     def read_recipe(self) -> dict[str, Any]:
         """What an artefact was made by: its kind and parameters, as `pybench.campaign.recipe` stores them."""
-        recipe: dict[str, Any] = _checked(self.file(RECIPE), ("recipe",))["recipe"]
+        recipe: dict[str, Any] = read_checked(self.file(RECIPE), ("recipe",))["recipe"]
         return recipe
 
     def read_run(self) -> dict[str, Any]:
-        record = _checked(self.file(RUN), ("outcome", "valid", "case_id", "block", "attempt"))
+        record = read_checked(self.file(RUN), ("outcome", "valid", "case_id", "block", "attempt"))
         absent = [name for name in VALIDITIES if not isinstance(record["valid"], dict) or name not in record["valid"]]
         if absent:
             raise CorruptError(f"{self.file(RUN)} says nothing of the validity of {', '.join(absent)}")
         if record["outcome"] not in OUTCOMES:
             raise CorruptError(
-                f"{self.file(RUN)}: no outcome is {record['outcome']!r}", hint=_restore_hint(self.file(RUN))
+                f"{self.file(RUN)}: no outcome is {record['outcome']!r}", hint=restore_hint(self.file(RUN))
             )
         return record
 
@@ -181,31 +163,32 @@ class RunDirectory:
         """summary.json; an `ok` run must have one, other outcomes may not: then the metrics are empty."""
         if not self.file(SUMMARY).exists() and self.read_run()["outcome"] != "ok":
             return {"schema_version": SCHEMA_VERSION, "metrics": {}, "windows": {}, "labels": {}}
-        return _checked(self.file(SUMMARY), ("metrics", "windows", "labels"))
+        return read_checked(self.file(SUMMARY), ("metrics", "windows", "labels"))
 
     def read_energy(self) -> dict[str, Any] | None:
         """energy.json; None where there is none: no GPU was sampled."""
         if not self.file(ENERGY).exists():
             return None
-        return _checked(self.file(ENERGY), ("sensor", "windows"))
+        return read_checked(self.file(ENERGY), ("sensor", "windows"))
 
     def read_environment(self) -> dict[str, Any]:
         if not self.file(ENVIRONMENT).exists() and self.read_run()["outcome"] != "ok":
             return {"schema_version": SCHEMA_VERSION}
-        return _checked(self.file(ENVIRONMENT), ())
+        return read_checked(self.file(ENVIRONMENT), ())
 
 
-def _checked(path: Path, required: tuple[str, ...]) -> dict[str, Any]:
+def read_checked(path: Path, required: tuple[str, ...]) -> dict[str, Any]:
+    """A JSON object of this schema version with the `required` keys, or `CorruptError`."""
     content = read_json(path)
     if content.get("schema_version") != SCHEMA_VERSION:
         found = content.get("schema_version")
         raise CorruptError(
             f"{path} has schema version {found}, this pybench reads {SCHEMA_VERSION}",
-            hint=_restore_hint(path) if found is None else "read it with the pybench that wrote it",
+            hint=restore_hint(path) if found is None else "read it with the pybench that wrote it",
         )
     absent = [name for name in required if name not in content]
     if absent:
-        raise CorruptError(f"{path} lacks {', '.join(absent)}", hint=_restore_hint(path))
+        raise CorruptError(f"{path} lacks {', '.join(absent)}", hint=restore_hint(path))
     return content
 
 
@@ -315,55 +298,6 @@ class CampaignDirectory:
                 match = _BLOCK.fullmatch(entry.name)
                 if match:
                     yield case.name, int(match[1])
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedPlan:
-    """plan.resolved.json: what a plan means, in words that need no plan to be read.
-
-    `criteria`: as `pybench.case.contrasts` stores them. `files`: value of a `file` factor -> absolute path (its
-    sha256 is part of the case's identity). `protocols`: names of `pybench.catalogue.protocols`.
-    `unsupported` is not here: it depends on the machine and stands in each run.
-    """
-
-    name: str
-    seed: int
-    repetitions: int
-    cases: tuple[Case, ...]
-    criteria: tuple[Mapping[str, Any], ...]
-    require: tuple[str, ...]
-    files: Mapping[str, str]
-    protocols: tuple[str, ...]
-    content: Mapping[str, Any]
-
-
-def read_resolved_plan(campaign: CampaignDirectory) -> ResolvedPlan:
-    """Reads plan.resolved.json; `CorruptError` when it is malformed."""
-    content = _checked(campaign.plan_resolved, ("name", "seed", "repetitions", "cases", "criteria", "require", "files"))
-    try:
-        return parse_resolved_plan(content)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CorruptError(f"{campaign.plan_resolved}: {error}", hint=_restore_hint(campaign.plan_resolved)) from error
-
-
-def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:
-    """The content of plan.resolved.json as a value. Raises ValueError, TypeError or KeyError when it is malformed."""
-    return ResolvedPlan(
-        name=content["name"],
-        seed=int(content["seed"]),
-        repetitions=int(content["repetitions"]),
-        cases=tuple(case_from_json(stored) for stored in content["cases"]),
-        criteria=tuple(content["criteria"]),
-        require=tuple(content["require"]),
-        files={value: entry["path"] for value, entry in content["files"].items()},
-        protocols=_protocols(content.get("protocol", {}).get("analysis", ())),
-        content=content,
-    )
-
-
-def _protocols(stored: str | Sequence[str]) -> tuple[str, ...]:
-    """Campaigns of before there was more than one store a single name."""
-    return (stored,) if isinstance(stored, str) else tuple(stored)
 
 
 def not_a_campaign(campaign: CampaignDirectory) -> UsageError:

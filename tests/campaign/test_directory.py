@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from pybench.campaign import rundir, storage
-from pybench.campaign.rundir import CampaignDirectory, RunDirectory
+from pybench.campaign import layout, storage
+from pybench.campaign.directory import CampaignDirectory, RunDirectory, open_campaign, read_json
+from pybench.campaign.resolved_plan import read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.errors import CorruptError, UsageError
 
 CASE = Case(workload="noop")
-VALID = {name: {"value": None, "reasons": []} for name in rundir.VALIDITIES}
+VALID = {name: {"value": None, "reasons": []} for name in layout.VALIDITIES}
 RUN = {"case_id": CASE.id, "block": 1, "attempt": 1, "outcome": "ok", "valid": VALID}
 
 
@@ -23,7 +24,7 @@ RUN = {"case_id": CASE.id, "block": 1, "attempt": 1, "outcome": "ok", "valid": V
 def attempt(tmp_path: Path) -> RunDirectory:
     found = CampaignDirectory(tmp_path).attempt(CASE.id, 1, 1)
     found.path.mkdir(parents=True)
-    storage.write_json(found.file(rundir.CASE), {"schema_version": 1, "case": case_to_json(CASE)})
+    storage.write_json(found.file(layout.CASE), {"schema_version": 1, "case": case_to_json(CASE)})
     return found
 
 
@@ -55,7 +56,7 @@ def test_a_missing_number_is_null_and_nan_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema_version": 99}', '{"schema_version": 1}', "\xff"])
 def test_an_unreadable_file_of_a_complete_run_is_corrupt_and_named(attempt: RunDirectory, text: str) -> None:
     attempt.complete(RUN)
-    attempt.file(rundir.RUN).write_bytes(text.encode("latin-1"))
+    attempt.file(layout.RUN).write_bytes(text.encode("latin-1"))
     with pytest.raises(CorruptError, match=r"run\.json"):
         attempt.read_run()
 
@@ -108,21 +109,21 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b"{}", b"[" * 100_000])
-@pytest.mark.parametrize(("name", "hint"), [(rundir.RUN, "remove its"), (rundir.PLAN_RESOLVED, "another --out")])
+@pytest.mark.parametrize(("name", "hint"), [(layout.RUN, "remove its"), (layout.PLAN_RESOLVED, "another --out")])
 def test_a_damaged_file_is_one_error_with_a_hint_that_fits_it(
     tmp_path: Path, content: bytes, name: str, hint: str
 ) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    read = RunDirectory(tmp_path, "c", 1, 1).read_run if name == rundir.RUN else None
+    read = RunDirectory(tmp_path, "c", 1, 1).read_run if name == layout.RUN else None
     with pytest.raises(CorruptError, match=hint):
-        read() if read else rundir.read_resolved_plan(CampaignDirectory(tmp_path))
+        read() if read else read_resolved_plan(CampaignDirectory(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["nowhere", "."])
 def test_what_is_no_campaign_is_named_with_a_hint(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="give the folder that `pybench run` printed"):
-        rundir.open_campaign(tmp_path / name)
+        open_campaign(tmp_path / name)
 
 
 def test_writers_of_the_same_process_number_do_not_meet_in_one_temporary_file(tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ def test_writers_of_the_same_process_number_do_not_meet_in_one_temporary_file(tm
 def test_a_file_name_that_is_not_utf_8_is_stored_and_read_back(tmp_path: Path) -> None:
     name = os.fsdecode(b"caf\xe9")
     storage.write_json(tmp_path / "content.json", {"path": name})
-    assert rundir.read_json(tmp_path / "content.json") == {"path": name}
+    assert read_json(tmp_path / "content.json") == {"path": name}
 
 
 def test_the_hundredth_attempt_is_later_than_the_ninety_ninth(tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_the_hundredth_attempt_is_later_than_the_ninety_ninth(tmp_path: Path) ->
     for number in (2, 100, 99):
         attempt = campaign.attempt("c", 1, number)
         attempt.path.mkdir(parents=True)
-        attempt.file(rundir.COMPLETE).touch()
+        attempt.file(layout.COMPLETE).touch()
     latest = campaign.latest("c", 1)
     assert latest is not None
     assert latest.attempt == 100

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""plan.resolved.json as a value: what a campaign's plan means, read without the room that reads plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pybench.campaign.directory import CampaignDirectory, read_checked, restore_hint
+from pybench.case import Case, case_from_json
+from pybench.errors import CorruptError
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedPlan:
+    """plan.resolved.json: what a plan means, in words that need no plan to be read.
+
+    `criteria`: as `pybench.case.contrasts` stores them. `files`: value of a `file` factor -> absolute path (its
+    sha256 is part of the case's identity). `protocols`: names of `pybench.catalogue.protocols`.
+    `unsupported` is not here: it depends on the machine and stands in each run.
+    """
+
+    name: str
+    seed: int
+    repetitions: int
+    cases: tuple[Case, ...]
+    criteria: tuple[Mapping[str, Any], ...]
+    require: tuple[str, ...]
+    files: Mapping[str, str]
+    protocols: tuple[str, ...]
+    content: Mapping[str, Any]
+
+
+def read_resolved_plan(campaign: CampaignDirectory) -> ResolvedPlan:
+    """Reads plan.resolved.json; `CorruptError` when it is malformed."""
+    content = read_checked(
+        campaign.plan_resolved, ("name", "seed", "repetitions", "cases", "criteria", "require", "files")
+    )
+    try:
+        return parse_resolved_plan(content)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptError(f"{campaign.plan_resolved}: {error}", hint=restore_hint(campaign.plan_resolved)) from error
+
+
+def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:
+    """The content of plan.resolved.json as a value. Raises ValueError, TypeError or KeyError when it is malformed."""
+    return ResolvedPlan(
+        name=content["name"],
+        seed=int(content["seed"]),
+        repetitions=int(content["repetitions"]),
+        cases=tuple(case_from_json(stored) for stored in content["cases"]),
+        criteria=tuple(content["criteria"]),
+        require=tuple(content["require"]),
+        files={value: entry["path"] for value, entry in content["files"].items()},
+        protocols=_protocols(content.get("protocol", {}).get("analysis", ())),
+        content=content,
+    )
+
+
+def _protocols(stored: str | Sequence[str]) -> tuple[str, ...]:
+    """Campaigns of before there was more than one store a single name."""
+    return (stored,) if isinstance(stored, str) else tuple(stored)
