@@ -84,8 +84,8 @@ container: ## the pinned image (OCI archive and SIF), checked by running the qui
 container-verify: ## the image built again in a hostile environment, compared bit for bit; TIER=slim for the small one
 	@python3 containers/verify.py $(if $(TIER),--tier $(TIER))
 
-wheels: setup ## the wheels of the three packages, into dist/
-	@$(UV) build --quiet --all-packages --wheel --out-dir dist
+wheels: setup ## what users install, into dist/: manylinux wheels of the three packages; PYTHONS="3.12" for some Pythons
+	@.ci/wheels dist $(PYTHONS)
 	@ls dist/*.whl
 
 clean: ## remove what was built; results/ stays
