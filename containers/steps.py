@@ -214,8 +214,7 @@ def _install_tensorrt(build: Build, root: Root) -> None:
 
 def install_wheels(build: Build, root: Root) -> None:
     """Compile pybench, its tokenizer and its orchestrator into wheels at a fixed path, and install them."""
-    for package in ("pybench-tokenizer", "pybench-orchestrator", "pybench"):
-        root.run(["uv", "build", "--wheel", "--package", package, "--out-dir", "/build/wheels"], "/src")
+    root.run(["uv", "build", "--wheel", "--all-packages", "--out-dir", "/build/wheels"], "/src")
     wheels = [f"/build/wheels/{wheel.name}" for wheel in sorted((build.work / "wheels").glob("*.whl"))]
     # No cache: it knows a wheel by its path and time, which an older build of other sources shares.
     install = ["uv", "pip", "install", "--no-cache", "--no-deps", "--no-index", *wheels]
