@@ -35,6 +35,7 @@ _TITLES: dict[FactorGroup, str] = {
     "feeding": "Feeding",
     "serving": "Serving",
     "copying": "Copying",
+    "file": "Your own ONNX file",
 }
 
 

@@ -154,7 +154,7 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
 
 def _onnx_of(case: Case) -> Recipe | None:
     """The ONNX file in the case's precision; None: a user's own, as it is."""
-    exported = _exported(case) if is_built_in("model", case.model) else None
+    exported = _exported(case) if is_built_in("model", case.model) else _shaped(case)
     if quantised_type(case.precision) is not None:
         return _quantised(case, exported)
     if floating_type(case.precision) == "fp32":
@@ -166,6 +166,13 @@ def _onnx_of(case: Case) -> Recipe | None:
         ("images", usual_images_of(case)),
     )
     return Recipe("onnx-converted", parameters, _on(exported), _own(case, "model"))
+
+
+def _shaped(case: Case) -> Recipe | None:
+    """The user's file with its free dimensions fixed; None: as it is."""
+    if case.shapes is None:
+        return None
+    return Recipe("onnx-shaped", (*_named(case), ("shapes", case.shapes)), (), _own(case, "model"))
 
 
 def _quantised(case: Case, exported: Recipe | None) -> Recipe:

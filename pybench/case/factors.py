@@ -28,7 +28,7 @@ ARRIVALS = ("closed", "fixed", "poisson")
 LAUNCHES = ("graph", "enqueue")
 
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
-TextForm = Literal["word", "pattern", "cpus", "device"]
+TextForm = Literal["word", "pattern", "cpus", "device", "sizes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Factor:
     group: it means something for the workloads that take this group; elsewhere setting it is a plan error
     choices: the values of a `choice`, and the built-in names of a `file`
     minimum, maximum: of a number
-    form: of a `text`: any word, a regular expression, CPUs as taskset writes them, or a device
+    form: of a `text`: any word, a regular expression, CPUs as taskset writes them, a device, or sizes of dimensions
     hint: what helps to choose a value, where the range alone does not
     protocol: it says how a case is measured rather than what; such factors belong into a plan's `defaults`, and tables
         show them only where they vary
@@ -109,6 +109,14 @@ class Factors:
         "model",
         choices=tuple(MODELS),
         absent="no model",
+    )
+    shapes: str | None = factor(
+        "text",
+        None,
+        "sizes of free dimensions of your own ONNX file, as in `{image: {height: [224, 384]}}`",
+        "file",
+        form="sizes",
+        absent="the file leaves no dimension free but batch and sequence",
     )
     checkpoint: str | None = factor(
         "file",

@@ -53,6 +53,14 @@ _ROWS = (
         title=("model",),
     ),
     ArtefactKind(
+        name="onnx-shaped",
+        meaning="an ONNX file of the user's whose free dimensions are fixed",
+        file=_ONNX_FILE,
+        module="pybench.artefacts.shaped",
+        needs=("onnx",),
+        title=("model", "shapes"),
+    ),
+    ArtefactKind(
         name="onnx-converted",
         meaning="an ONNX file in FP16 or BF16",
         file=_ONNX_FILE,

@@ -15,7 +15,7 @@ from pybench.catalogue.rows import Rows
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
     "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding", "serving",
-    "copying",
+    "copying", "file",
 ]  # fmt: skip
 
 
@@ -130,7 +130,7 @@ _ROWS = (
         module="pybench.workloads.infer",
         takes=(
             "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding",
-            "serving",
+            "serving", "file",
         ),
         model="required",
         kinds=("image", "language", "encoder", "volume", "vector"),
@@ -206,7 +206,7 @@ _ROWS = (
         label="Accuracy",
         meaning="Top-1 and Top-5 of an image model on labelled images",
         module="pybench.workloads.accuracy",
-        takes=("run", "model", "quantising", "engine", "runtime", "images"),
+        takes=("run", "model", "quantising", "engine", "runtime", "images", "file"),
         model="required",
         kinds=("image",),
         takes_files=True,

@@ -31,8 +31,8 @@ def fed_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Input -> its sizes. `sizes`: `INPUT.DIM` -> size of a free dimension, by its name or its position.
 
-    A name means the same size in every input, as it does in the file. A fixed leading dimension is the batch only
-    where no input has a free one. Raises Misfit for what cannot be fed, or contradicts `batch`, `tokens` or `sizes`.
+    A name means the same size in every input, as it does in the file. The free leading dimensions are the batch; where
+    none is free, one of them has to be. Raises Misfit for what cannot be fed, or contradicts a factor or `sizes`.
     """
     if not inputs:
         raise Misfit(
@@ -43,6 +43,7 @@ def fed_shapes(
     if not any(value.shape for value in inputs):
         raise Misfit("its inputs are scalars, so it has no batch dimension", "export the model with a batch dimension")
     has_free = any(_is_led(value) for value in inputs)
+    is_batch = any(value.shape and value.shape[0] == batch for value in inputs)
     return {
         value.name: fed_shape(
             value.name,
@@ -50,11 +51,21 @@ def fed_shapes(
             value.element.startswith("int"),
             batch,
             tokens,
-            led=_is_led(before) or not has_free,
+            led=_is_led(before) or not (has_free or is_batch),
             set_here=_set_positions(before, value),
         )
-        for before, value in zip(inputs, _with_sizes(inputs, sizes or {}), strict=True)
+        for before, value in zip(inputs, with_sizes(inputs, sizes or {}), strict=True)
     }
+
+
+def check_sizes(inputs: Sequence[Value], sizes: Mapping[str, int]) -> None:
+    """Raises Misfit where a size is what a factor of its own sets: the batch, or the sequence of ids."""
+    for key, size in sizes.items():
+        value, position = _dimension(inputs, key)
+        is_ids = value.element.startswith("int") and len(value.shape or ()) == _DIMENSIONS_OF_IDS
+        factor = "batch" if position == 0 else "seq_len" if is_ids else None
+        if factor is not None and not isinstance((value.shape or ())[position], int):
+            raise Misfit(f"{key} is what `{factor}` sets", f"write {factor}: {size}", "shapes")
 
 
 def _is_led(value: Value) -> bool:
@@ -87,7 +98,8 @@ def fed_shape(
             called = f" ({stated})" if isinstance(stated, str) else ""
             raise Misfit(
                 f"dimension {position}{called} of the input {name} is free, and no factor sets it",
-                f"state its size as {name}.{stated or position}; the leading dimension is the batch",
+                f"set its size, as in `shapes: {{{name}: {{{stated or position}: 224}}}}`; "
+                "the leading dimension is the batch",
             )
     for position, (factor, wanted) in given.items():
         stated = shape[position]
@@ -100,7 +112,7 @@ def fed_shape(
     return tuple(given[position][1] if position in given else int(size or 0) for position, size in enumerate(shape))
 
 
-def _with_sizes(inputs: Sequence[Value], sizes: Mapping[str, int]) -> list[Value]:
+def with_sizes(inputs: Sequence[Value], sizes: Mapping[str, int]) -> list[Value]:
     """The inputs with the stated sizes put in. Raises Misfit for a dimension that is not there, or is not free."""
     by_place: dict[tuple[str, int], int] = {}
     by_name: dict[str, int] = {}
@@ -151,6 +163,11 @@ def fixed_batch(inputs: Sequence[Value]) -> int | None:
     leading = [value.shape[0] for value in inputs if value.shape]
     sizes = [size for size in leading if isinstance(size, int)]
     return sizes[0] if sizes and len(sizes) == len(leading) else None
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """The inverse of `parse_sizes`, in the order of the names: equal sizes have equal texts."""
+    return ",".join(f"{key}={size}" for key, size in sorted(sizes.items()))
 
 
 def parse_sizes(text: str) -> dict[str, int]:

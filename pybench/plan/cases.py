@@ -36,6 +36,7 @@ _SETTABLE = {**FACTORS, **PSEUDO_FACTORS}
 _OF_TOKENS: tuple[FactorGroup, ...] = ("tokens", "text")
 _OF_TEXT: tuple[FactorGroup, ...] = ("text", "feeding")
 _OF_IMAGES: tuple[FactorGroup, ...] = ("images",)
+_OF_FILES: tuple[FactorGroup, ...] = ("file",)
 _KINDS = {"language": "a language model", "image": "an image model"}
 _TRAINABLE_MODELS = ", ".join(name for name, model in MODELS.items() if model.images_to_train is not None)
 
@@ -284,6 +285,8 @@ def _misplaced(name: str, workload: str | None, model: str | None) -> str | None
     if model is None:
         return None
     row = MODELS.get(model)
+    if group in _OF_FILES and row is not None:
+        return f"`{name}` means nothing for {model}: its inputs have fixed sizes"
     if group in _OF_TOKENS and row is not None and not row.takes_ids:
         return f"`{name}` has no meaning for {model}, which takes no tokens"
     if group in _OF_TEXT and row is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pybench.case import Case
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.onnx_file.graph import Graph, Model
-from pybench.onnx_file.inputs import Misfit, fed_shapes, image_shape
+from pybench.onnx_file.inputs import Misfit, check_sizes, fed_shapes, image_shape, parse_sizes, with_sizes
 from pybench.onnx_file.products import NOT_FP32, floating_types, is_quantised
 
 
@@ -22,9 +22,11 @@ def misfit_of(model: Model, case: Case, *, of_images: bool) -> Misfit | None:
         return None
     inputs = model.graph.fed
     try:
-        fed_shapes(inputs, case.batch, case.seq_len)
+        sizes = parse_sizes(case.shapes) if case.shapes else {}
+        check_sizes(inputs, sizes)
+        fed_shapes(inputs, case.batch, case.seq_len, sizes)
         if of_images:
-            image_shape(inputs)
+            image_shape(with_sizes(inputs, sizes))
         _check_types(model.graph, case.precision)
     except Misfit as misfit:
         return misfit

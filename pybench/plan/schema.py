@@ -22,6 +22,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 Schema = dict[str, Any]
 
+_SIZE: Schema = {"type": "integer", "minimum": 1}  # of a dimension
+
 
 def plan_schema(factors: Mapping[str, Factor] = FACTORS) -> Schema:
     """The schema as data. `factors`: those that a plan may set."""
@@ -161,6 +163,11 @@ def _alternatives(factor: Factor) -> list[Schema]:
         "file": {"type": "string", "minLength": 1},
         "text": {"type": ["string", "integer"] if factor.form == "cpus" else "string"},
     }
+    if factor.form == "sizes":
+        sizes = {"anyOf": [_SIZE, {"type": "array", "items": _SIZE, "minItems": 1}]}
+        dimensions = {"type": "object", "minProperties": 1, "additionalProperties": sizes}
+        names = [{"type": "object", "minProperties": 1, "additionalProperties": dimensions}]
+        return [*names, by_kind["text"], {"type": "null"}]
     names = [{"enum": list(factor.choices)}] if factor.kind == "file" and factor.choices else []
     absent = [{"type": "null"}] if may_be_null(factor) else []
     return [*names, by_kind[factor.kind], *absent]

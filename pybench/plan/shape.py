@@ -10,6 +10,7 @@ Everything that does not fit is a problem with its place. The rest is kept, so t
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -283,6 +284,8 @@ class _Reader:
 
     def _values(self, node: Node, factor: Factor) -> tuple[Value, ...]:
         """One value or a list of them; empty where any of them does not fit."""
+        if factor.form == "sizes" and node.children is not None:
+            return self._sizes(node, factor)
         if node.items is None:
             return self._value(node, factor)
         if not node.items:
@@ -292,8 +295,32 @@ class _Reader:
         found = [self._value(item, factor) for item in node.items]
         return tuple(value[0] for value in found) if all(found) else ()
 
+    def _sizes(self, node: Node, factor: Factor) -> tuple[Value, ...]:
+        """`{INPUT: {DIM: N or [N, ...]}}` as the product of all dimensions; empty where any of it does not fit."""
+        axes = []
+        for name, dimensions in (node.children or {}).items():
+            if not dimensions.children:
+                self._say(dimensions, f"`{factor.name}`: {name} takes a mapping of dimensions", "as in {height: 224}")
+                return ()
+            for dimension, sizes in dimensions.children.items():
+                items = sizes.items if sizes.items is not None else (sizes,)
+                found = [self._value(_sized(item, f"{name}.{dimension}"), factor) for item in items]
+                if not found or not all(found):
+                    return ()
+                axes.append([str(value[0]) for value in found])
+        if not axes:
+            self._say(node, f"`{factor.name}` names no input", "remove the key, or write {image: {height: 224}}")
+            return ()
+        joined = [check_value(factor, ",".join(sizes)) for sizes in itertools.product(*axes)]
+        return tuple(joined)
+
     def _value(self, node: Node, factor: Factor) -> tuple[Value, ...]:
         """A value in a tuple of one; empty where it does not fit, since null is a value."""
+        if factor.form == "sizes" and node.children is not None:
+            values = self._sizes(node, factor)
+            if len(values) > 1:
+                self._say(node, f"`{factor.name}` takes one size for each dimension here", "write one case for each")
+            return values[:1]
         try:
             return (check_value(factor, node.plain()),)
         except ValueProblem as problem:
@@ -328,6 +355,11 @@ class _Reader:
 
     def _say(self, node: Node, what: str, hint: str | None = None) -> None:
         self.problems.append(node.place.problem(what, hint))
+
+
+def _sized(node: Node, key: str) -> Node:
+    """A size as the text that the factor takes, at the place of the size."""
+    return Node(node.place, scalar=f"{key}={node.plain()}")
 
 
 def _is_null(node: Node) -> bool:

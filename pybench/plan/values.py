@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pybench.case.factors import FACTORS, Factor
+from pybench.onnx_file.inputs import parse_sizes, sizes_text
 
 Value = str | int | float | bool | None  # of a factor, canonical
 
@@ -20,6 +21,7 @@ LARGEST_INTEGER = 2**53  # every JSON reader keeps integers up to here
 
 _CPUS = re.compile(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*")
 _DEVICE = re.compile(r"auto|cpu|cuda|(GPU|MIG)-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_AS_SIZES = "as in {image: {height: 224}}, or image.height=224"
 _TRUTHS = {"on": "true", "yes": "true", "y": "true", "off": "false", "no": "false", "n": "false"}
 
 
@@ -129,6 +131,8 @@ def _text(factor: Factor, value: Any) -> str:
             return _pattern(factor, value)
         case "word":
             return _word(factor, value)
+        case "sizes":
+            return _sizes(factor, value)
 
 
 def _cpus(factor: Factor, value: Any) -> str:
@@ -164,6 +168,16 @@ def _pattern(factor: Factor, value: Any) -> str:
         what = f"`{factor.name}` takes a regular expression; {describe(value)} is not valid: {error}"
         raise ValueProblem(what) from error
     return value
+
+
+def _sizes(factor: Factor, value: Any) -> str:
+    """`INPUT.DIM=N`, several of them with commas, in the order of their names."""
+    if not isinstance(value, str):
+        raise ValueProblem(f"`{factor.name}` takes sizes of dimensions; not {describe(value)}", _AS_SIZES)
+    try:
+        return sizes_text(parse_sizes(value))
+    except ValueError as error:
+        raise ValueProblem(f"`{factor.name}`: {error}", _AS_SIZES) from error
 
 
 def _word(factor: Factor, value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from pybench.case.contrasts import from_json
 from pybench.case.factors import FACTORS
 from pybench.catalogue.runtimes import BUILD_FACTORS
 from pybench.plan import Plan, expand, resolve
+from tests.support.onnx_files import write
 
 Load = Callable[..., Plan]
 
@@ -157,7 +159,8 @@ def test_an_empty_key_is_as_good_as_none(load: Load) -> None:
 
 
 @pytest.mark.parametrize("factor", [name for name, factor in FACTORS.items() if factor.kind != "file"])
-def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str) -> None:
+def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str, tmp_path: Path) -> None:
+    write("plain", tmp_path)
     entries: list[dict[str, Any]] = [
         {"workload": "infer", "model": "tinylm-small", "runtime": "torch", "path": "rust", "precision": "int8"},
         {"workload": "accuracy", "model": "digits-cnn", "runtime": "torch", "precision": "int8"},
@@ -166,9 +169,10 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str) -> 
         {"workload": "infer", "model": "resnet50", "runtime": "onnxruntime"},
         {"workload": "infer", "model": "resnet50", "runtime": "torch-compile"},
         {"workload": "infer", "model": "tinylm-small", "runtime": "torch"},
+        {"workload": "infer", "model": "model.onnx", "runtime": "onnxruntime"},
     ]
     places = {"calibration_images": 1, "image_limit": 1, "transfer_bytes": 2, "pinned": 2, "non_blocking": 2}
-    places |= {**dict.fromkeys((*BUILD_FACTORS, "launch"), 3), "provider": 4, "compile_mode": 5, "fed": 6}
+    places |= {**dict.fromkeys((*BUILD_FACTORS, "launch"), 3), "provider": 4, "compile_mode": 5, "fed": 6, "shapes": 7}
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)
     assert len(expand(load(f"  - {json.dumps(entry)}\n"))) == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pybench.onnx_file.graph import read_model
 from pybench.plan import Plan
 from tests.support.making import write_classifier
 from tests.support.onnx_files import write
@@ -75,3 +76,40 @@ def test_accuracy_takes_models_of_images(tmp_path: Path, problems: Problems) -> 
     write("plain", tmp_path)
     said = problems("  - {workload: accuracy, model: model.onnx, runtime: onnxruntime, images: digits}\n")
     assert "it takes x ['batch', 12] float32, not images" in said[0]
+
+
+def shaped(shapes: str, model: str = "model.onnx") -> str:
+    return f"  - {{workload: infer, model: {model}, runtime: onnxruntime, batch: 2, shapes: {shapes}}}\n"
+
+
+def test_free_dimensions_are_factors(tmp_path: Path, load: Load) -> None:
+    write("free-height-and-width", tmp_path)
+    names = [str(size) for size in read_model(tmp_path / "model.onnx").graph.fed[0].shape or ()][2:]
+    cases = load(shaped(f"{{x: {{{names[0]}: [16, 32], {names[1]}: 16}}}}")).cases
+    assert [case.shapes for case in cases] == [f"x.{names[0]}={size},x.{names[1]}=16" for size in (16, 32)]
+    assert load(shaped(f'"x.{names[1]}=16,x.{names[0]}=16"')).cases[0] == cases[0]
+    by_position = load(shaped('{x: {"2": 16, "3": 16}}')).cases[0]
+    assert by_position.shapes == "x.2=16,x.3=16"
+
+
+@pytest.mark.parametrize(
+    ("shapes", "said"),
+    [
+        ('{x: {"0": 4}}', "`shapes`: model.onnx: x.0 is what `batch` sets (write batch: 4)"),
+        ('{y: {"0": 4}}', "`shapes`: model.onnx: y.0 names no input of the model (its inputs are x)"),
+        ('{x: {"1": 5}}', "`shapes`: model.onnx: x.1 is 12 in the file, and 5 is asked for (leave it out)"),
+        ("{x: 4}", "`shapes`: x takes a mapping of dimensions (as in {height: 224})"),
+        ('{x: {"1": no}}', "`shapes`: 'x.1=no' is not of the form INPUT.DIM=N (as in {image: {height: 224}}"),
+        ("{}", "`shapes` names no input (remove the key, or write {image: {height: 224}})"),
+        ("4", "`shapes` takes sizes of dimensions; not 4 (as in {image: {height: 224}}"),
+    ],
+)
+def test_a_size_that_cannot_be_is_a_problem(tmp_path: Path, problems: Problems, shapes: str, said: str) -> None:
+    write("plain", tmp_path)
+    found = "\n".join(problems(shaped(shapes)))
+    assert said in found
+
+
+def test_shapes_are_for_files(problems: Problems) -> None:
+    found = "\n".join(problems(shaped('{x: {"0": 4}}', "mobilenet-v2")))
+    assert "`shapes` means nothing for mobilenet-v2: its inputs have fixed sizes" in found

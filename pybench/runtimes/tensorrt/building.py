@@ -20,7 +20,7 @@ import numpy as np
 
 from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError
 from pybench.measure import monotonic_ns
-from pybench.runtimes.session import TensorSpec
+from pybench.runtimes.session import TensorSpec, resolved
 from pybench.runtimes.tensorrt.library import Messages, listen, load, strongly_typed
 
 AVERAGED_TIMINGS = 8  # of each kernel that is tried: trtexec's, where the API's own default is 1
@@ -122,19 +122,22 @@ def _configure(
     if options.workspace_bytes is not None:
         config.set_memory_pool_limit(library.MemoryPoolType.WORKSPACE, options.workspace_bytes)
     profile = builder.create_optimization_profile()
-    shapes, is_dynamic = {}, False
-    for index in range(network.num_inputs):
-        tensor = network.get_input(index)
-        declared = tuple(None if size < 0 else int(size) for size in tensor.shape)
-        kind = np.dtype("int64" if tensor.dtype in (library.int32, library.int64) else "float32")
-        shape = TensorSpec(tensor.name, kind, declared).resolved(options.batch, options.tokens, str(source))
-        shapes[tensor.name] = shape
-        if None in declared:
+    tensors = [network.get_input(index) for index in range(network.num_inputs)]
+    specs = [_spec(library, tensor) for tensor in tensors]
+    shapes = resolved(specs, options.batch, options.tokens, str(source))
+    is_dynamic = False
+    for spec in specs:
+        if None in spec.shape:
             is_dynamic = True
-            profile.set_shape(tensor.name, shape, shape, shape)
+            profile.set_shape(spec.name, shapes[spec.name], shapes[spec.name], shapes[spec.name])
     if is_dynamic:
         config.add_optimization_profile(profile)
     return shapes
+
+
+def _spec(library: Any, tensor: Any) -> TensorSpec:
+    kind = np.dtype("int64" if tensor.dtype in (library.int32, library.int64) else "float32")
+    return TensorSpec(tensor.name, kind, tuple(None if size < 0 else int(size) for size in tensor.shape))
 
 
 def _read_cache(config: Any, path: Path | None) -> tuple[Any, str | None]:
