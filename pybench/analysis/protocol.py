@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pybench.analysis.comparability import Comparability, PairComparability, compare_software
+from pybench.analysis.comparability import Comparability, PairComparability, compare_all, compare_software
 from pybench.analysis.estimate import Estimate, Sample
 from pybench.analysis.images import Images
 from pybench.analysis.intervals import bootstrap_mean, student_mean
@@ -188,12 +188,15 @@ def carry_out(
         for members in _members(dataset.plan.cases, contrast)
     ]
     judged = (*verdicts, *(() for _ in own))
+    software = compare_all(dataset, compared)
     return ProtocolFinding(
         protocol,
         compared,
         _adjusted([setting for setting in settings if setting.scenarios]),
         tuple(
-            weigh(protocol, dataset.plan.cases, measurements, images, contrast, found) if protocol.accept else ()
+            weigh(protocol, dataset.plan.cases, measurements, images, contrast, found, software)
+            if protocol.accept
+            else ()
             for contrast, found in zip(compared, judged, strict=True)
         ),
     )

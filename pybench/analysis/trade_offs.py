@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pybench.analysis.comparability import Comparability, PairComparability
 from pybench.analysis.estimate import Estimate, Sample
 from pybench.analysis.images import Images
 from pybench.analysis.intervals import student_mean
@@ -141,9 +142,13 @@ def weigh(
     images: Images,
     contrast: Contrast,
     verdicts: Sequence[CaseVerdict],
+    comparability: Mapping[Pair, PairComparability],
 ) -> tuple[TradeOff, ...]:
-    """Every case of inference of a contrast: the baselines, then what is compared with them, in the plan's order."""
-    scales = _Scales(measurements, images)
+    """Every case of inference of a contrast: the baselines, then what is compared with them, in the plan's order.
+
+    Ratios and differences leave out the blocks whose two runs had different software, as paired comparisons do.
+    """
+    scales = _Scales(measurements, images, comparability)
     bounds = _bounds(protocol, contrast)
     own = {verdict.subject.case.id: verdict.verdict for verdict in verdicts}
     accuracies = {
@@ -180,6 +185,7 @@ class _Scales:
 
     measurements: Measurements
     images: Images
+    comparability: Mapping[Pair, PairComparability]
 
     def row(
         self, pair: Pair, accuracy: Pair | None, bounds: Sequence[tuple[Criterion, bool]], own: Verdict | None
@@ -232,17 +238,30 @@ class _Scales:
         """Case minus baseline in percentage points: over images where both sides kept predictions."""
         if pair is None:
             return Figure(None, _NO_ACCURACY)
-        by_image = self.images.compare(pair.case.id, pair.baseline.id, METRICS[metric])
-        if by_image is not None:
-            return Figure(by_image.estimate, None)
+        if pair not in self.comparability or not self.comparability[pair].excluded:
+            by_image = self.images.compare(pair.case.id, pair.baseline.id, METRICS[metric])
+            if by_image is not None:
+                return Figure(by_image.estimate, None)
         return self._ratio(pair, metric, lambda case, baseline: case - baseline)
 
     def _accuracy(self, pair: Pair | None, metric: str) -> Figure:
         return Figure(None, _NO_ACCURACY) if pair is None else self.figure(pair.case, metric)
 
+    def _side(self, case: Case, metric: str, software: PairComparability | None) -> Figure:
+        """One side of a comparison: its mean over the blocks that are compared."""
+        if software is None or not software.excluded:
+            return self.figure(case, metric)
+        values = software.kept(self.measurements.cell(case.id, metric).values)
+        if not values:
+            return Figure(None, self.measurements.why_empty(case.id, metric) or software.why())
+        return Figure(student_mean(Sample.of(values.values())), None)
+
     def _ratio(self, pair: Pair, metric: str, compare: Callable[[float, float], float]) -> Figure:
         """A number of two means; it has no interval of its own."""
-        sides = [self.figure(case, metric) for case in (pair.case, pair.baseline)]
+        software = self.comparability.get(pair)  # None for a baseline with itself
+        if software is not None and software.status is Comparability.NOT_COMPARABLE:
+            return Figure(None, software.why())
+        sides = [self._side(case, metric, software) for case in (pair.case, pair.baseline)]
         for side, name in zip(sides, ("the case", "the baseline"), strict=True):
             if side.estimate is None:
                 return Figure(None, f"{name}: {side.why_none}")

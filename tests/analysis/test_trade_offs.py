@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -191,3 +192,34 @@ def test_a_language_model_is_judged_by_speed_alone(tmp_path: Path) -> None:
     row = found.trade_offs[0][1]
     assert [one.criterion.name for one in row.bounded] == ["speedup_min"]
     assert row.standing is Standing.ADVANTAGEOUS
+
+
+def with_driver(version: str) -> dict[str, Any]:
+    """As a run on a GPU stores it."""
+    gpu = {"uuid": "GPU-1", "name": "NVIDIA H200", "driver": version}
+    return {"schema_version": 1, "pybench": "0.1.0", "packages": {}, "measuring": {"gpu": gpu}}
+
+
+@pytest.mark.parametrize(
+    ("drivers", "speedup"),
+    [
+        (["580.1"] * 4, 1.25),
+        (["580.1", "580.1", "590.2", "590.2"], 1.0),  # only the first two are compared
+        (["590.2"] * 4, None),
+    ],
+)
+def test_blocks_of_other_software_are_not_in_a_ratio(tmp_path: Path, drivers: list[str], speedup: float | None) -> None:
+    fp32, int8 = (INFER.with_factors(precision=name) for name in ("fp32", "int8"))
+    declared = {"baseline": {"precision": "fp32"}, "accept": {"speedup_min": 1.1}}
+    builder = CampaignBuilder(tmp_path, (fp32, int8), repetitions=4, protocols=[WELCH_MW], declared=declared)
+    for block, driver in enumerate(drivers, start=1):
+        faster = 2.0 if "590.2" in drivers and block <= 2 else 1.6
+        builder.run(fp32, block, {"latency_mean_ms": 2.0}, environment=with_driver("580.1"))
+        builder.run(int8, block, {"latency_mean_ms": faster}, environment=with_driver(driver))
+    (found,) = analyse(load(builder.path)).protocols
+    row = next(row for rows in found.trade_offs for row in rows if row.case.precision == "int8")
+    assert (row.speedup.estimate and row.speedup.estimate.value) == (speedup and pytest.approx(speedup))
+    by_speed = [one for one in row.bounded if one.criterion.name == "speedup_min"]
+    assert [one.value for one in by_speed] == [speedup and pytest.approx(speedup)]
+    if speedup is None:
+        assert "driver 580.1 against 590.2" in (row.speedup.why_none or "")
