@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pybench.precision.engine_layers import Layer, read_layers
+from pybench.kernels.engine_layers import Layer, read_layers
 
 
 @dataclass

@@ -30,7 +30,7 @@ from pybench.measurement.inputs import random_arrays
 from pybench.models.building import build
 from pybench.models.export import export_onnx
 from pybench.precision.conversion import convert
-from pybench.precision.engine_layers import read_layers
+from pybench.kernels.engine_layers import read_layers
 from pybench.precision.network import Network, open_network
 from pybench.precision.placement import Quantisation, calibrated_tensors
 from pybench.precision.pooling import is_sliceable

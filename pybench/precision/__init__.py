@@ -7,6 +7,6 @@ quantiser, `modelopt` NVIDIA's in an environment of its own; `fake_quantisation`
 `execution` compares outputs with FP32's, FP16 and BF16 by `emulation`. `notes`: what a file says of itself.
 
 Out of a graph: `audit` judges graphs (reading `onnx_file.graph`), kernels of onnxruntime and modules of torch;
-`engine_audit` judges engines of TensorRT (reading `engine_layers`), with the operations that `flops` counts. Importing
-this package imports nothing; no audit imports onnx.
+`engine_audit` judges engines of TensorRT (reading `pybench.kernels`), with the operations that `flops` counts.
+Importing this package imports nothing; no audit imports onnx.
 """

@@ -29,10 +29,13 @@ from pybench.case import Case
 from pybench.catalogue.refusals import refuse_precision, refuse_provider, refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError
+from pybench.kernels.launches import profile_of_launches
+from pybench.kernels.profile import Profile
 from pybench.runtimes import providers
 from pybench.runtimes.device import chosen, narrow
 from pybench.runtimes.launched import Kernels, kernels_of
 from pybench.runtimes.memory import memory_errors, memory_evidence
+from pybench.runtimes.onnxruntime_profile import profile_session
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
 from pybench.runtimes.tensorrt import library
 
@@ -111,6 +114,7 @@ class OnnxRuntimeSession:
         self._plain = _run_options(NOT_CAPTURED) if started.graph else None
         self._outputs = [value.name for value in session.get_outputs()]
         self._last: Iterate = ended  # what ran last, to be run again when the kernels are asked for
+        self._fed: Arrays = {}  # what it ran on
 
     @property
     def device(self) -> str:
@@ -125,6 +129,13 @@ class OnnxRuntimeSession:
     def kernels(self) -> Kernels:
         """Those of a GPU that what was bound or run last launches, once more; nothing is measured after it."""
         return kernels_of(self._last)
+
+    def profile(self, threads: int, precision: str) -> Profile:
+        """The kernels of a run on what was fed last: nodes with their times on a CPU, recorded kernels on a GPU."""
+        if self.kind == "cuda":
+            return profile_of_launches(self.kernels())
+        chain = providers.options_of("cpu", precision, graph=False)
+        return profile_session(self.path, _options(threads), chain, self._fed)
 
     def bind(self, inputs: Arrays, *, transfers: bool) -> Iterate:
         if transfers:
@@ -184,6 +195,7 @@ class OnnxRuntimeSession:
     def _remember(self, inputs: Arrays) -> None:
         session, names, plain = self._session, self._outputs, self._plain  # not self: a cycle would hold a GPU's memory
         self._last = lambda: session.run(names, dict(inputs), plain)
+        self._fed = inputs
 
     def _output_values(self, inputs: Arrays) -> dict[str, onnxruntime.OrtValue]:
         """Outputs allocated once on the device: one run tells their shapes."""

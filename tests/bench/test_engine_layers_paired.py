@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bench.tensorrt.layers import paired
-from pybench.precision.engine_layers import Kind, Layer
+from pybench.kernels.engine_layers import Kind, Layer
 
 
 def layer(name: str, nodes: tuple[str, ...], multiplies: str | None = "fp16", kind: Kind = "multiplying") -> Layer:

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pybench.precision.engine_layers import kernel_types  # noqa: E402
+from pybench.kernels.engine_layers import kernel_types  # noqa: E402
 from pybench.runtimes.launched import kernels_of  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]

@@ -10,7 +10,7 @@ import pytest
 
 from pybench.precision.audit import Audit
 from pybench.precision.engine_audit import audit_engine, audit_launched
-from pybench.precision.engine_layers import element_type, kernel_types, launched_layer, read_layers
+from pybench.kernels.engine_layers import element_type, kernel_types, launched_layer, read_layers
 
 DATA = Path(__file__).parent / "data" / "inspector"
 

@@ -5,7 +5,7 @@ Source: `IEngineInspector.get_engine_information(LayerInformationFormat.JSON)` o
 `ProfilingVerbosity.DETAILED`; with less there are only names. TensorRT 10 writes `Format/Datatype` for a tensor, 11
 writes `Datatype` beside `Format`; both are read. What a kernel multiplies in is told by its name: a TF32 kernel reads
 and writes `Float` like an FP32 one. Where a kernel has no name that tells (fused attention, generated code), its
-largest input does; FP32 and TF32 then stay undecided (`FLOATING`). Does not judge: `engine_audit` does.
+largest input does; FP32 and TF32 then stay undecided (`FLOATING`). Does not judge: `pybench.precision.engine_audit` does.
 """
 
 from __future__ import annotations
@@ -68,13 +68,14 @@ _MOVING_TYPES = frozenset({"Reformat", "Shuffle", "Cast", "Copy", "Concat", "Sli
 _GENERATED = re.compile(r"^__myl_(?:bb\d+_\d+_)?([A-Za-z]+)")
 _MOVING_WORDS = ("Mov", "Cas", "Tra", "Res", "Con", "Sli", "Pad")
 _SCALING_WORDS = ("Mul", "Div", "Min", "Max", "Rou")
-_NARROW = frozenset({"int8", "fp8", "fp4", "int4"})
+NARROW = frozenset({"int8", "fp8", "fp4", "int4"})
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
     """One layer of an engine. `inputs`, `outputs`: element types; None: the inspector does not say. `nodes`: names of
-    the ONNX nodes that it came from. `multiplies`, `accumulates`: None where it does not multiply, or nothing tells."""
+    the ONNX nodes that it came from. `multiplies`, `accumulates`: None where it does not multiply, or nothing tells.
+    `reads`, `writes`: names of tensors."""
 
     name: str
     type: str
@@ -86,6 +87,8 @@ class Layer:
     multiplies: str | None
     accumulates: str | None
     largest: str | None  # element type of the largest input
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
 
 
 def read_layers(inspector_json: str) -> list[Layer]:
@@ -148,7 +151,7 @@ def _layer(entry: Mapping[str, Any]) -> Layer:
         multiplies = FLOATING if largest == "fp32" else largest
     return Layer(
         str(entry.get("Name", "")), kind_name, tactic, inputs, outputs, _nodes(str(entry.get("Metadata", ""))),
-        kind, multiplies, accumulates, largest,
+        kind, multiplies, accumulates, largest, _names(entry.get("Inputs", [])), _names(entry.get("Outputs", [])),
     )  # fmt: skip
 
 
@@ -165,9 +168,13 @@ def _kind(layer_type: str, tactic: str, types: set[str | None]) -> Kind:
         return "other"
     words = re.findall("[A-Z][a-z]*", generated[1])
     rest = [word for word in words if not word.startswith(_MOVING_WORDS)]
-    quantises = len(rest) < len(words) and bool(types & _NARROW)
+    quantises = len(rest) < len(words) and bool(types & NARROW)
     moves = not rest or (quantises and all(word.startswith(_SCALING_WORDS) for word in rest))
     return "moving" if moves else "other"
+
+
+def _names(tensors: list[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(str(tensor.get("Name", "")) for tensor in tensors)
 
 
 def _nodes(metadata: str) -> tuple[str, ...]:

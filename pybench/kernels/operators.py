@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The profile of a run that onnxruntime recorded, from its trace and the graph that it executed.
+
+The trace is JSON in Chrome's form: one event for each node of each run (`NAME_kernel_time`, microseconds), one for each
+whole run (`model_run`). Nodes inside a Loop or If are events of their own inside the event of that node; only the outer
+one counts. Runs before the first one that is to count are left out. Seen with onnxruntime 1.31.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pybench.kernels.executed import MOVING, QDQ, origins
+from pybench.kernels.profile import Kernel, Profile, Work
+from pybench.onnx_file.graph import Graph, Node
+
+METHOD = "mean of {} runs of a session of its own with onnxruntime's profiler, after every window"
+MS_PER_US = 1e-3
+
+_KERNEL = "_kernel_time"
+_RUN = "model_run"
+_MULTIPLYING = re.compile("conv|matmul|gemm|attention|lstm|gru|rnn|einsum", re.IGNORECASE)
+_INTEGER = re.compile("^Q|Integer|^DynamicQuantize")  # QLinearConv, QGemm, ConvInteger, DynamicQuantizeMatMul
+_TYPES = {
+    "float": "fp32", "float16": "fp16", "bfloat16": "bf16", "double": "fp64", "float8e4m3fn": "fp8",
+}  # fmt: skip
+_INTEGER_CODES = frozenset({"int8", "uint8"})
+
+
+@dataclass(slots=True)
+class _Events:
+    """What the trace says of one node: its facts once, and the sum of its times."""
+
+    arguments: Mapping[str, Any]
+    times_us: list[float] = field(default_factory=list)
+
+
+def profile_of_runs(trace: Sequence[Mapping[str, Any]], written: Graph, executed: Graph, *, skipped: int) -> Profile:
+    """The profile of a trace. `skipped`: how many runs at its begin do not count. Raises ValueError for a trace in
+    which no run counts."""
+    runs = sorted((event["ts"], event["ts"] + event["dur"]) for event in trace if event.get("name") == _RUN)[skipped:]
+    if not runs:
+        raise ValueError("the profiler recorded no run")
+    events = _by_node(_outer(event for event in trace if _is_kernel(event) and event["ts"] >= runs[0][0]))
+    nodes = _placed(events, executed.nodes)
+    origin = origins(written, executed)
+    return Profile(
+        source="onnxruntime",
+        method=METHOD.format(len(runs)),
+        iterations=len(runs),
+        kernels=tuple(
+            _kernel(name, found, nodes[name], origin, executed, len(runs)) for name, found in events.items()
+        ),
+        iteration_ms=MS_PER_US * sum(end - begin for begin, end in runs) / len(runs),
+        qdq_nodes=sum(node.op in QDQ for node in written.nodes),
+    )
+
+
+def _is_kernel(event: Mapping[str, Any]) -> bool:
+    return event.get("cat") == "Node" and str(event.get("name", "")).endswith(_KERNEL)
+
+
+def _outer(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The events that lie inside no other, in the order of their begin."""
+    found: list[Mapping[str, Any]] = []
+    end = float("-inf")
+    for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
+        if event["ts"] + event["dur"] > end:
+            found.append(event)
+            end = event["ts"] + event["dur"]
+    return found
+
+
+def _by_node(events: Iterable[Mapping[str, Any]]) -> dict[str, _Events]:
+    """Node -> its events. Nodes without a name are told apart by their number."""
+    found: dict[str, _Events] = {}
+    for event in events:
+        name = event["name"].removesuffix(_KERNEL)
+        found.setdefault(name, _Events(event["args"])).times_us.append(event["dur"])
+    return found
+
+
+def _placed(events: Mapping[str, _Events], nodes: Sequence[Node]) -> dict[str, int | None]:
+    """Name in the trace -> place in the executed graph. A node without a name is called `Relu_12` in the trace, and
+    the k-th of an operator in the graph is the k-th in the trace, if there are as many."""
+    by_name = {node.name: place for place, node in enumerate(nodes) if node.name}
+    nameless: dict[str, list[int]] = defaultdict(list)
+    for place, node in enumerate(nodes):
+        if not node.name:
+            nameless[node.op].append(place)
+    left = {name: one.arguments.get("op_name", "") for name, one in events.items() if name not in by_name}
+    counts = Counter(left.values())
+    waiting = {
+        operator: iter(places) for operator, places in nameless.items() if len(places) == counts.get(operator, 0)
+    }
+    return {
+        name: by_name[name] if name in by_name else next(waiting.get(left[name], iter(())), None) for name in events
+    }
+
+
+def _kernel(
+    name: str, found: _Events, place: int | None, origin: Sequence[tuple[str, ...]], executed: Graph, runs: int
+) -> Kernel:
+    arguments = found.arguments
+    operator = str(arguments.get("op_name", ""))
+    inputs, outputs = (_types(arguments.get(key, ())) for key in ("input_type_shape", "output_type_shape"))
+    work = _work(operator)
+    node = None if place is None else executed.nodes[place]
+    reads = () if node is None else tuple(one for one in node.inputs if one and one not in executed.weights)
+    return Kernel(
+        name=name,
+        kernel=operator,
+        work=work,
+        computes_in=_computes_in(operator, inputs) if work == "multiplying" else None,
+        inputs=inputs,
+        outputs=outputs,
+        nodes=() if place is None else origin[place],
+        reads=reads,
+        writes=() if node is None else tuple(one for one in node.outputs if one),
+        moves_constants=work == "moving" and node is not None and not reads,
+        time_ms=MS_PER_US * sum(found.times_us) / runs,
+    )
+
+
+def _work(operator: str) -> Work:
+    if operator in QDQ:
+        return "quantising"
+    if operator in MOVING:
+        return "moving"
+    return "multiplying" if _MULTIPLYING.search(operator) else "other"
+
+
+def _types(stated: Iterable[Mapping[str, Any]]) -> tuple[str | None, ...]:
+    """Element types of `[{"float": [8, 3]}, {"uint8": []}]`."""
+    return tuple(_TYPES.get(kind, kind) for each in stated for kind in list(each)[:1])
+
+
+def _computes_in(operator: str, inputs: Sequence[str | None]) -> str | None:
+    if _INTEGER.search(operator):
+        return "int8"
+    first = inputs[0] if inputs else None
+    return "int8" if first in _INTEGER_CODES else first
