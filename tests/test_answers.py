@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pybench.catalogue.workloads import KERNELS
 from tests.support.answers import answers, case_of, read_stored
 
 
@@ -102,6 +103,16 @@ CHANGES: tuple[Change, ...] = (
     ),
     *_yields("its session compiles", ("compile_s",), workload="tokenize", runtime="onnxruntime"),
     *_yields("with transfers no graph is replayed", _GRAPH, gone=True, transfers=True),
+    *(
+        change
+        for workload, runtime in (
+            ("infer", "tensorrt"),
+            ("infer", "onnxruntime"),
+            ("infer", "torch-tensorrt"),
+            ("tokenize", "onnxruntime"),
+        )
+        for change in _yields("its runtime tells its kernels", KERNELS, workload=workload, runtime=runtime)
+    ),
     *(
         Change(
             why="a missing package comes before what a runtime does not do, and a path's package is one, too",

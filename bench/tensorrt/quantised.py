@@ -25,12 +25,12 @@ from unittest.mock import patch
 import numpy as np
 
 from pybench.catalogue.models import MODELS
+from pybench.kernels.engine_layers import read_layers
 from pybench.measure import Replayer, summarise_latency
 from pybench.measurement.inputs import random_arrays
 from pybench.models.building import build
 from pybench.models.export import export_onnx
 from pybench.precision.conversion import convert
-from pybench.kernels.engine_layers import read_layers
 from pybench.precision.network import Network, open_network
 from pybench.precision.placement import Quantisation, calibrated_tensors
 from pybench.precision.pooling import is_sliceable

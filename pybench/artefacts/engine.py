@@ -16,9 +16,12 @@ from pybench import measure
 from pybench.artefacts.engine_outputs import judge_outputs
 from pybench.artefacts.order import Order
 from pybench.errors import InputError, UnsupportedError
+from pybench.kernels.engine import LAYERS_FILE
+from pybench.kernels.executed import QDQ
 from pybench.measurement.audits import GRAPH_FILE, with_outputs
 from pybench.measurement.recorder import measured
 from pybench.measurement.result import Measured, Result, Verdict
+from pybench.onnx_file.graph import read_graph
 from pybench.precision.audit import audit_onnx
 from pybench.precision.engine_audit import audit_engine
 from pybench.precision.flops import count_flops
@@ -27,7 +30,6 @@ from pybench.runtimes import cuda
 from pybench.runtimes.tensorrt.building import BuildOptions, Built, build_engine, timing_cache_file
 from pybench.runtimes.tensorrt.session import TensorRtSession
 
-LAYERS_FILE = "layers.json"
 BUILD = "build"  # the window
 
 
@@ -101,7 +103,8 @@ def _graph_facts(source: Path, options: BuildOptions, precision: str) -> dict[st
     except InputError:
         flops = None
     kept = notes.kept | dict.fromkeys(left, "undeclared")
-    return {"node_flops": flops, "kept": kept, "metadata": notes.metadata}
+    qdq = sum(node.op in QDQ for node in read_graph(source).nodes)
+    return {"node_flops": flops, "kept": kept, "metadata": notes.metadata, "qdq_nodes": qdq}
 
 
 def _inspect(session: TensorRtSession, path: Path, graph: dict[str, Any], precision: str, result: Result) -> None:

@@ -33,6 +33,7 @@ from pybench.campaign.layout import (
     OUTCOMES,
     PLAN,
     PLAN_RESOLVED,
+    PROFILE,
     RECIPE,
     REPORT,
     RUN,
@@ -170,6 +171,12 @@ class RunDirectory:
         if not self.file(ENERGY).exists():
             return None
         return read_checked(self.file(ENERGY), ("sensor", "windows"))
+
+    def read_profile(self) -> dict[str, Any] | None:
+        """profile.json; None where there is none: the runtime did not tell its kernels."""
+        if not self.file(PROFILE).exists():
+            return None
+        return read_checked(self.file(PROFILE), ("kernels",))
 
     def read_environment(self) -> dict[str, Any]:
         if not self.file(ENVIRONMENT).exists() and self.read_run()["outcome"] != "ok":

@@ -4,7 +4,14 @@
 from __future__ import annotations
 
 from pybench.case import Case
-from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, ENQUEUE
+from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, ENQUEUE, KERNELS
+
+
+def is_profiled(case: Case) -> bool:
+    """Whether a run of the case ends with a profile of its kernels: its runtime can tell them, and time counts."""
+    row, runtime = case.workload_row, case.runtime_row
+    can_tell = runtime is not None and runtime.profile is not None
+    return can_tell and row.opens and row.timed and case.model is not None
 
 
 def metrics_of(case: Case) -> frozenset[str]:
@@ -21,6 +28,7 @@ def metrics_of(case: Case) -> frozenset[str]:
         *(row.yields_of_ids if model is not None and model.takes_ids else ()),
         *(row.yields_fed if model is not None and model.takes_ids and is_fed else ()),
         *(COMPILE if row.opens and case.model is not None and compiles else ()),
+        *(KERNELS if is_profiled(case) else ()),
         *(ENQUEUE if is_replayed else ()),
         *(ALONE if is_replayed and case.arrivals == "closed" else ()),
     }

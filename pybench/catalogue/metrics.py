@@ -14,7 +14,9 @@ from pybench.catalogue.rows import Rows
 
 Better = Literal["lower", "higher", "none"]
 RestsOn = Literal["timing", "energy", "accuracy"]
-Group = Literal["time", "memory and size", "energy of the GPU", "energy of the CPU", "accuracy", "training"]
+Group = Literal[
+    "time", "kernels", "memory and size", "energy of the GPU", "energy of the CPU", "accuracy", "training"
+]  # fmt: skip
 Amount = Literal["sample", "token", "gb"]
 
 GPU: Group = "energy of the GPU"
@@ -186,6 +188,71 @@ _ROWS = (
         label="CPU cores in use",
         meaning="processor time of the worker and of the processes that it started, divided by the timing window",
         rests_on="timing",
+    ),
+    # --- kernels ---
+    Metric(
+        name="kernels_count",
+        group="kernels",
+        unit="count",
+        better="none",
+        label="Kernels",
+        meaning="kernels that one iteration runs, by a profile that was made after every window",
+        rests_on=None,
+        scale="difference",
+        is_counted=True,
+    ),
+    Metric(
+        name="moving_kernels_count",
+        group="kernels",
+        unit="count",
+        better="none",
+        label="Moving kernels",
+        meaning="kernels that only copy, transpose, cast or change the layout of a tensor; "
+        "those that quantise are not among them",
+        rests_on=None,
+        scale="difference",
+        is_counted=True,
+    ),
+    Metric(
+        name="qdq_nodes_count",
+        group="kernels",
+        unit="count",
+        better="none",
+        label="Q/DQ nodes",
+        meaning="nodes of the ONNX file that quantise or dequantise a tensor",
+        rests_on=None,
+        scale="difference",
+        is_counted=True,
+    ),
+    Metric(
+        name="multiplying_time_ratio",
+        group="kernels",
+        unit="1",
+        better="none",
+        label="Time multiplying",
+        meaning="share of the profiled kernels' time in convolutions and matrix products",
+        rests_on=None,
+        scale="difference",
+    ),
+    Metric(
+        name="moving_time_ratio",
+        group="kernels",
+        unit="1",
+        better="none",
+        label="Time moving",
+        meaning="share of the profiled kernels' time in kernels that only copy, transpose, cast or change a layout",
+        rests_on=None,
+        scale="difference",
+    ),
+    Metric(
+        name="quantising_time_ratio",
+        group="kernels",
+        unit="1",
+        better="none",
+        label="Time quantising",
+        meaning="share of the profiled kernels' time in kernels that only quantise or dequantise",
+        rests_on=None,
+        scale="difference",
     ),
     # --- memory and size ---
     Metric(

@@ -59,6 +59,7 @@ class Runtime:
     """One runtime.
 
     `module`: where its `open_case` is; `audit`: `module:name` of what finds the precision that ran, None: nothing does.
+    `profile`: `module:name` of what tells the kernels of an iteration, None: nothing does.
     `opens`: what it is given: an ONNX file, an engine that was built of one, or a call that builds a torch module.
     `needs`: packages that have to be installed (`pybench.catalogue.packages`), the runtime's own first.
     `gpu_fact`: which fact of a machine says what GPUs it sees.
@@ -80,6 +81,7 @@ class Runtime:
     needs: tuple[str, ...]
     start_s: float
     audit: str | None = None
+    profile: str | None = None
     gpu_fact: Literal["torch", "cuda"] = "torch"
     making_s: float | None = None
     precisions: Executes = field(default_factory=dict)
@@ -123,6 +125,7 @@ _ROWS = (
         name="tensorrt",
         module="pybench.runtimes.tensorrt.session",
         audit="pybench.measurement.audits:of_engine",
+        profile="pybench.measurement.profiles:of_engine",
         opens="engine",
         needs=("tensorrt", "cuda_python"),
         gpu_fact="cuda",
@@ -138,6 +141,7 @@ _ROWS = (
         name="onnxruntime",
         module="pybench.runtimes.onnxruntime",
         audit="pybench.measurement.audits:of_onnxruntime",
+        profile="pybench.measurement.profiles:of_onnxruntime",
         opens="onnx",
         needs=("onnxruntime",),
         start_s=0.6,
@@ -218,6 +222,7 @@ _ROWS = (
         name="torch-tensorrt",
         module="pybench.runtimes.torch_tensorrt",
         audit="pybench.measurement.audits:of_torch_tensorrt",
+        profile="pybench.measurement.profiles:of_launches",
         opens="module",
         needs=("torch", "torch_tensorrt"),
         start_s=45.5,  # torch's start, and 42 to export and compile

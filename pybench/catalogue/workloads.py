@@ -114,6 +114,11 @@ ENQUEUE = ("enqueue_p50_ms",)
 ALONE = ("latency_depth1_p50_ms", "latency_depth1_p99_ms")
 # Where a runtime compiles what it opens.
 COMPILE = ("compile_s",)
+# Where a runtime tells its kernels.
+KERNELS = (
+    "kernels_count", "moving_kernels_count", "qdq_nodes_count",
+    "multiplying_time_ratio", "moving_time_ratio", "quantising_time_ratio",
+)  # fmt: skip
 # Where a case has idle windows: they tell what a board takes at rest.
 ABOVE_IDLE = (
     "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",

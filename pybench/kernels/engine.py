@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pybench.kernels.engine_layers import NARROW, Layer, read_layers
 from pybench.kernels.profile import Kernel, Profile, Work
 
+LAYERS_FILE = "layers.json"  # beside an engine: the inspector's JSON
 TIMED = "mean of {} executions with TensorRT's profiler, which waits for each layer, after every window"
 UNTIMED = "the inspector's layers, without times"
 
@@ -45,7 +46,7 @@ def _kernel(layer: Layer, constants: frozenset[str], unlisted: Sequence[str], ti
         nodes=layer.nodes,
         reads=(*layer.reads, *unlisted),
         writes=layer.writes,
-        moves_constants=layer.kind == "moving" and bool(layer.writes) and constants.issuperset(layer.writes),
+        moves_constants=_work(layer) == "moving" and bool(layer.writes) and constants.issuperset(layer.writes),
         time_ms=time_ms if layer.kind != "nothing" or time_ms else None,
     )
 

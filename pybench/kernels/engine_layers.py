@@ -5,7 +5,7 @@ Source: `IEngineInspector.get_engine_information(LayerInformationFormat.JSON)` o
 `ProfilingVerbosity.DETAILED`; with less there are only names. TensorRT 10 writes `Format/Datatype` for a tensor, 11
 writes `Datatype` beside `Format`; both are read. What a kernel multiplies in is told by its name: a TF32 kernel reads
 and writes `Float` like an FP32 one. Where a kernel has no name that tells (fused attention, generated code), its
-largest input does; FP32 and TF32 then stay undecided (`FLOATING`). Does not judge: `pybench.precision.engine_audit` does.
+largest input does; FP32 and TF32 then stay undecided (`FLOATING`). Does not judge: `pybench.precision` does.
 """
 
 from __future__ import annotations

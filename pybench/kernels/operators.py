@@ -12,13 +12,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from pybench.kernels.executed import MOVING, QDQ, origins
 from pybench.kernels.profile import Kernel, Profile, Work
 from pybench.onnx_file.graph import Graph, Node
 
-METHOD = "mean of {} runs of a session of its own with onnxruntime's profiler, after every window"
+METHOD = "median of {} runs of a session of its own with onnxruntime's profiler, after every window"
 MS_PER_US = 1e-3
 
 _KERNEL = "_kernel_time"
@@ -33,7 +34,7 @@ _INTEGER_CODES = frozenset({"int8", "uint8"})
 
 @dataclass(slots=True)
 class _Events:
-    """What the trace says of one node: its facts once, and the sum of its times."""
+    """What the trace says of one node: its facts once, and its time in each run."""
 
     arguments: Mapping[str, Any]
     times_us: list[float] = field(default_factory=list)
@@ -52,10 +53,8 @@ def profile_of_runs(trace: Sequence[Mapping[str, Any]], written: Graph, executed
         source="onnxruntime",
         method=METHOD.format(len(runs)),
         iterations=len(runs),
-        kernels=tuple(
-            _kernel(name, found, nodes[name], origin, executed, len(runs)) for name, found in events.items()
-        ),
-        iteration_ms=MS_PER_US * sum(end - begin for begin, end in runs) / len(runs),
+        kernels=tuple(_kernel(name, found, nodes[name], origin, executed) for name, found in events.items()),
+        iteration_ms=MS_PER_US * median(end - begin for begin, end in runs),
         qdq_nodes=sum(node.op in QDQ for node in written.nodes),
     )
 
@@ -102,9 +101,7 @@ def _placed(events: Mapping[str, _Events], nodes: Sequence[Node]) -> dict[str, i
     }
 
 
-def _kernel(
-    name: str, found: _Events, place: int | None, origin: Sequence[tuple[str, ...]], executed: Graph, runs: int
-) -> Kernel:
+def _kernel(name: str, found: _Events, place: int | None, origin: Sequence[tuple[str, ...]], executed: Graph) -> Kernel:
     arguments = found.arguments
     operator = str(arguments.get("op_name", ""))
     inputs, outputs = (_types(arguments.get(key, ())) for key in ("input_type_shape", "output_type_shape"))
@@ -122,7 +119,7 @@ def _kernel(
         reads=reads,
         writes=() if node is None else tuple(one for one in node.outputs if one),
         moves_constants=work == "moving" and node is not None and not reads,
-        time_ms=MS_PER_US * sum(found.times_us) / runs,
+        time_ms=MS_PER_US * median(found.times_us),
     )
 
 

@@ -29,7 +29,7 @@ class Kernel:
     nodes: names of the ONNX nodes that it computes, without the Q/DQ nodes that were folded into it
     reads, writes: names of tensors, without weights
     moves_constants: whether everything that it reads was known before the iteration
-    time_ms: mean of the profiled iterations; None: the profile has no times
+    time_ms: in one iteration, over the profiled ones as `method` says; None: the profile has no times
     """
 
     name: str
@@ -52,7 +52,7 @@ class Profile:
     source: who told: `onnxruntime`, `tensorrt` or `recorded`
     method: how the times were found, in words; that they are outside of every window is part of it
     iterations: how many were profiled; 0: the profile has no times
-    iteration_ms: mean time of a whole profiled iteration, gaps between kernels included; None: nothing tells
+    iteration_ms: time of a whole profiled iteration, gaps between kernels included; None: nothing tells
     qdq_nodes: QuantizeLinear and DequantizeLinear nodes of the ONNX file; None: nothing tells
     """
 
@@ -80,7 +80,7 @@ class Profile:
 
 def total_ms(kernels: Iterable[Kernel]) -> float:
     """Time of kernels; one without a time adds nothing."""
-    return sum(kernel.time_ms or 0.0 for kernel in kernels)
+    return sum((kernel.time_ms or 0.0 for kernel in kernels), 0.0)
 
 
 def work_of(profile: Profile, work: Work) -> tuple[Kernel, ...]:
@@ -158,9 +158,13 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Any]:
 def _kernel_from_json(stored: Mapping[str, Any]) -> Kernel:
     if stored["work"] not in WORKS:
         raise ValueError(f"no kernel does {stored['work']!r}")
-    known = {name: value for name, value in stored.items() if name in _DEFAULTS}
-    kernel = Kernel(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
+    known: dict[str, Any] = {name: value for name, value in stored.items() if name in _DEFAULTS}
+    kernel = Kernel(**{name: _immutable(value) for name, value in known.items()})
     return replace(kernel, time_ms=_number(kernel.time_ms))
+
+
+def _immutable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _number(value: Any) -> float | None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a request to an opened model: which file or module, and in which runtime.
 
-Its audit (`audits`) is a callable: it runs after the windows, so that what it reads is in no measurement.
+Its audit (`audits`) and its profile (`profiles`) are callables: they run after the windows, so that what they read
+is in no measurement.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pybench.case import Case
+from pybench.case.yields import is_profiled
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.models import MODELS, Model
 from pybench.catalogue.refusals import refuse_file
 from pybench.catalogue.runtimes import RUNTIMES, Runtime
 from pybench.errors import InputError, UnsupportedError
-from pybench.measurement import audits
+from pybench.kernels.profile import Profile
+from pybench.measurement import audits, profiles
 from pybench.measurement.doubts import allowed_threads, calibration_cautions, output_cautions
+from pybench.measurement.profiles import add_profile
 from pybench.measurement.result import Measured, Request, Result, Verdict
 from pybench.precision.audit import Audit
 from pybench.runtimes.providers import is_whole
@@ -35,6 +39,7 @@ class Opened:
     row: Model | None
     language: bool
     audit: Callable[[], Audit]
+    profile: Callable[[], Profile]
     metadata: dict[str, str]
 
 
@@ -71,8 +76,11 @@ def open_model(request: Request, *, vocabulary: int = 0, deterministic: bool = F
     def audit() -> Audit:
         return audits.audit_of(row)(session, case, door.given)
 
+    def profile() -> Profile:
+        return profiles.profile_of(row)(session, case, door.given)
+
     metadata = {**session.metadata, **door.metadata}
-    return Opened(session, door.name, case.model_row, language, audit, metadata)
+    return Opened(session, door.name, case.model_row, language, audit, profile, metadata)
 
 
 def conclude(result: Result, opened: Opened, case: Case) -> Result:
@@ -94,6 +102,8 @@ def conclude(result: Result, opened: Opened, case: Case) -> Result:
     result.cautions += output_cautions(opened.metadata)
     if case.workload_row.judges is None:  # a judge knows what it judges on
         result.cautions += calibration_cautions(opened.metadata)
+    if is_profiled(case):
+        add_profile(result, opened.profile)
     return result
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution
+from pybench.kernels.profile import Profile
 
 if TYPE_CHECKING:
     from pybench.measure import SensorProfile
@@ -76,6 +77,7 @@ class Result:
     `metrics`: by name of a row. `windows`: name -> {begin_ns, end_ns, iterations}. `labels`: facts
     that are no numbers (device, ids_sha256, providers). `measuring`: what measured and what it found of the machine,
     for environment.json. `energy_budget`: where the GPU's joules come from, for energy.json; None without a GPU.
+    `profile`: the kernels of an iteration, for profile.json; None where the runtime does not tell them.
     `tables`: file stem (`iterations`, `iterations_depth1`, `predictions`, `power_samples`, `power_polled`,
     `power_drains`, `energy_counter`, `clocks`, `gpu_processes`) -> column -> array, equal lengths.
     """
@@ -85,6 +87,7 @@ class Result:
     labels: dict[str, Any] = field(default_factory=dict)
     measuring: dict[str, Any] = field(default_factory=dict)
     energy_budget: dict[str, Any] | None = None
+    profile: Profile | None = None
     valid: dict[Validity, Verdict] = field(default_factory=dict)
     cautions: list[Caution] = field(default_factory=list)
     tables: dict[str, Mapping[str, np.ndarray[Any, Any]]] = field(default_factory=dict)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pybench.catalogue.precisions import PRECISIONS, floating_type
-from pybench.precision.audit import Audit
 from pybench.kernels.engine_layers import FLOAT_TYPES, FLOATING, Layer, launched_layer, read_layers
+from pybench.precision.audit import Audit
 
 SHARE_SEEN = 0.5  # of a graph's products, that kernels have to be seen of before they speak for the rest
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from pybench.campaign import layout, storage
 from pybench.catalogue.metrics import Metric
+from pybench.kernels.profile import profile_to_json
 from pybench.measurement.result import Result
 
 TABLES = {
@@ -27,7 +28,7 @@ TABLES = {
 
 
 def store(result: Result, folder: Path, metrics: Mapping[str, Metric]) -> None:
-    """Writes every table, then summary.json and energy.json. `metrics`: the rows of the metrics.
+    """Writes every table, then summary.json, energy.json and profile.json. `metrics`: the rows of the metrics.
 
     Raises KeyError for a table that is not of the closed list, UnknownNameError for a metric without a row.
     """
@@ -45,6 +46,9 @@ def store(result: Result, folder: Path, metrics: Mapping[str, Metric]) -> None:
     if result.energy_budget is not None:
         stored = {"schema_version": layout.SCHEMA_VERSION, **result.energy_budget}
         storage.write_json(folder / layout.ENERGY, stored)
+    if result.profile is not None:
+        stored = {"schema_version": layout.SCHEMA_VERSION, **profile_to_json(result.profile)}
+        storage.write_json(folder / layout.PROFILE, stored)
 
 
 def csv_text(columns: Mapping[str, np.ndarray[Any, Any]]) -> str:

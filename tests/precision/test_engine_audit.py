@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from pybench.kernels.engine_layers import element_type, kernel_types, launched_layer, read_layers
 from pybench.precision.audit import Audit
 from pybench.precision.engine_audit import audit_engine, audit_launched
-from pybench.kernels.engine_layers import element_type, kernel_types, launched_layer, read_layers
 
 DATA = Path(__file__).parent / "data" / "inspector"
 

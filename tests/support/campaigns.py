@@ -27,6 +27,7 @@ from pybench.campaign.layout import (
     PLAN,
     PLAN_RESOLVED,
     PREDICTIONS,
+    PROFILE,
     RUN,
     SCHEMA_VERSION,
     STDERR,
@@ -36,6 +37,7 @@ from pybench.campaign.layout import (
 from pybench.campaign.storage import write_json, write_text
 from pybench.case import Case, case_to_json, contrasts
 from pybench.catalogue.cautions import Caution
+from pybench.kernels.profile import Profile, profile_to_json
 from pybench.measurement.result import Measured, Verdict
 
 TIMED = 100  # iterations of every timing window
@@ -105,6 +107,8 @@ class CampaignBuilder:
         labels: Mapping[str, Any] | None = None,
         cautions: Iterable[Caution] = (),
         predictions: str | None = None,
+        profile: Profile | None = None,
+        artefacts: Mapping[str, str] | None = None,
         environment: Mapping[str, Any] = ENVIRONMENT_CONTENT,
         attempt: int = 1,
         complete: bool = True,
@@ -113,8 +117,8 @@ class CampaignBuilder:
         # These campaigns outlive no power cut; without fsync a thousand runs are written in seconds.
         with patch("os.fsync"):
             return self._run(
-                case, block, metrics, outcome, reason, detail, valid, labels, cautions, predictions, environment,
-                attempt, complete,
+                case, block, metrics, outcome, reason, detail, valid, labels, cautions, predictions, profile,
+                artefacts or {}, environment, attempt, complete,
             )  # fmt: skip
 
     def _run(
@@ -129,6 +133,8 @@ class CampaignBuilder:
         labels: Mapping[str, Any] | None,
         cautions: Iterable[Caution],
         predictions: str | None,
+        profile: Profile | None,
+        artefacts: Mapping[str, str],
         environment: Mapping[str, Any],
         attempt: int,
         complete: bool,
@@ -144,7 +150,7 @@ class CampaignBuilder:
                 "block": block,
                 "attempt": attempt,
                 "seed": 1,
-                "artefacts": {},
+                "artefacts": dict(artefacts),
                 "files": {},
             },
         )
@@ -153,6 +159,8 @@ class CampaignBuilder:
             self._write_summary(case, directory, metrics or {}, labels or {}, environment)
         if predictions is not None:
             write_text(directory.file(PREDICTIONS), predictions)
+        if profile is not None:
+            write_json(directory.file(PROFILE), {"schema_version": SCHEMA_VERSION, **profile_to_json(profile)})
         if complete:
             directory.complete(self._run_json(directory, outcome, reason, detail, valid or {}, cautions))
         return directory

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench explain`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from pybench.campaign.resolved_plan import ResolvedPlan
+from pybench.case import Case
+from pybench.cli.options import DirectoryArgument, JsonOption
+from pybench.cli.show import print_json, print_tables
+from pybench.errors import UsageError
+
+ROWS_SHOWN = 20
+
+
+def explain(
+    directory: DirectoryArgument,
+    first: Annotated[str, typer.Argument(metavar="CASE", help="A case: its title, or the beginning of its id.")],
+    second: Annotated[str, typer.Argument(metavar="CASE", help="The case to compare it with.")],
+    rows: Annotated[
+        Optional[int], typer.Option(min=0, help="How many rows of nodes are shown; 0 shows all.")
+    ] = ROWS_SHOWN,
+    as_json: JsonOption = False,
+) -> None:
+    """Explain why one case is slower than another, or needs more energy.
+
+    The difference in profiled time is assigned to ONNX nodes, with the kernels of both cases and what is moved,
+    reformatted and quantised around them.
+    """
+    from pybench.analysis.explanation import explain as explain_cases
+    from pybench.dataset import load
+    from pybench.report.explanation import sentences
+    from pybench.report.explanation_tables import explanation_tables
+
+    dataset = load(directory)
+    explanation = explain_cases(dataset, (named_case(dataset.plan, first), named_case(dataset.plan, second)))
+    told = sentences(explanation)
+    if as_json:
+        print_json({"campaign": dataset.plan.name, "sentences": told, **explanation.as_json()})
+        return
+    slow, fast = explanation.sides
+    print(f"{slow.case.title()} against {fast.case.title()}\n")
+    print("\n".join(f"  {one}" for one in told) + "\n")
+    print_tables(explanation_tables(explanation, rows or None))
+
+
+def named_case(plan: ResolvedPlan, name: str) -> Case:
+    """The one case of a plan that a title or the beginning of an id names. Raises UsageError for none or several."""
+    fitting = [case for case in plan.cases if case.title() == name]
+    fitting = fitting or [case for case in plan.cases if name and case.id.startswith(name)]
+    if len(fitting) != 1:
+        what = "fits no case" if not fitting else f"fits {len(fitting)} cases"
+        raise UsageError(f"{name} {what} of the plan", hint="`pybench expand PLAN` lists cases with their ids")
+    return fitting[0]

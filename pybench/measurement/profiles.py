@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernels of one iteration, asked of each runtime in the way that it can be asked. Profiles are made last.
+
+A profiler changes what it times, so a profile runs after every window and after the audit, and nothing is measured
+after it. One that cannot be made costs no measurement: its metrics then have no value, and the label says why.
+"""
+
+from __future__ import annotations
+
+import importlib
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pybench.case import Case
+from pybench.catalogue.runtimes import Runtime
+from pybench.catalogue.workloads import KERNELS
+from pybench.errors import UnsupportedError
+from pybench.kernels.engine import profile_of_engine
+from pybench.kernels.launches import profile_of_launches
+from pybench.kernels.profile import Profile, time_ratio, work_of
+from pybench.measurement.audits import graph_of
+from pybench.measurement.doubts import allowed_threads
+from pybench.measurement.result import Measured, Result
+
+NO_PROFILE = "no_profile"
+NOT_TOLD = "not_told"
+LABEL = "profile"
+
+
+def profile_of(row: Runtime) -> Callable[[Any, Case, Any], Profile]:
+    """What tells the kernels of a runtime: `(session, case, given) -> Profile`, as its row names it."""
+    module, _, name = str(row.profile).partition(":")
+    found: Callable[[Any, Case, Any], Profile] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def of_onnxruntime(session: Any, case: Case, given: Path) -> Profile:
+    """An ONNX file's nodes with their times on a CPU; the recorded kernels on a GPU."""
+    found: Profile = session.profile(allowed_threads(case), case.precision)
+    return found
+
+
+def of_engine(session: Any, case: Case, given: Path) -> Profile:
+    """An engine's layers with their times."""
+    from pybench.runtimes.tensorrt.inspection import PROFILED_EXECUTIONS
+
+    times_ms = session.layer_times_ms()
+    found = profile_of_engine(session.layer_information(), times_ms=times_ms, iterations=PROFILED_EXECUTIONS)
+    return replace(found, qdq_nodes=graph_of(given).get("qdq_nodes"))
+
+
+def of_launches(session: Any, case: Case, given: Any) -> Profile:
+    """The kernels that a run launches on a GPU, recorded."""
+    return profile_of_launches(session.kernels())
+
+
+def add_profile(result: Result, make: Callable[[], Profile]) -> None:
+    """Puts a profile and its metrics into a result. One that fails puts its reason there; the traceback is in the log,
+    unless pybench itself refused."""
+    try:
+        profile = make()
+    except UnsupportedError as error:
+        _put_reason(result, error.code, error.message)
+    except Exception as error:  # whatever a framework throws
+        traceback.print_exc()
+        _put_reason(result, NO_PROFILE, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
+    else:
+        result.profile = profile
+        result.labels[LABEL] = profile.method
+        result.metrics |= metrics_of_profile(profile)
+
+
+def metrics_of_profile(profile: Profile) -> dict[str, Measured]:
+    """The metrics of `KERNELS`."""
+    counts = {
+        "kernels_count": len(profile.running),
+        "moving_kernels_count": len(work_of(profile, "moving")),
+        "qdq_nodes_count": profile.qdq_nodes,
+    }
+    ratios = {
+        "multiplying_time_ratio": time_ratio(profile, "multiplying"),
+        "moving_time_ratio": time_ratio(profile, "moving"),
+        "quantising_time_ratio": time_ratio(profile, "quantising"),
+    }
+    return {
+        name: Measured(reason=NOT_TOLD) if value is None else Measured(value=float(value), method=profile.method)
+        for name, value in (counts | ratios).items()
+    }
+
+
+def _put_reason(result: Result, code: str, text: str) -> None:
+    result.labels[LABEL] = f"not made: {text}"
+    result.metrics |= {name: Measured(reason=code) for name in KERNELS}

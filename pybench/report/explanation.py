@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An explanation in sentences: what one case loses against another, and what its kernels do in that time."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+from pybench.analysis.explanation import ENERGIES, ENOUGH_RATIO, ExplainedCase, Explanation, WorkShare
+from pybench.catalogue.metrics import METRICS
+from pybench.kernels.profile import total_ms, work_of
+from pybench.report.numbers import format_fixed, format_plain
+
+WORK_WORDS = {
+    ("multiplying", False): "multiply",
+    ("moving", True): "move constants",
+    ("moving", False): "move or reformat tensors",
+    ("quantising", False): "quantise or dequantise",
+    ("other", False): "do anything else",
+}
+_DIGITS = 2  # significant digits of a time in a sentence
+_WORTH_RATIO = 0.05  # of the loss: what is less is in the table alone
+_COSTLIEST = 3  # rows named in one sentence
+
+
+def sentences(explanation: Explanation) -> list[str]:
+    """The explanation in the order of reading: how much, then by what, then how much of it is known."""
+    if not explanation.has_times:
+        return [*_without_times(explanation), *_structure(explanation)]
+    return [
+        *_totals(explanation),
+        *_losses(explanation),
+        *_types(explanation),
+        *_rows(explanation),
+        *_coverage(explanation),
+        *_energies(explanation),
+    ]
+
+
+def milliseconds(value: float) -> str:
+    """`0.14 ms`: two significant digits, and whole milliseconds from 10 on."""
+    if not value:
+        return "0 ms"
+    return f"{format_fixed(value, max(_DIGITS - 1 - math.floor(math.log10(abs(value))), 0))} ms"
+
+
+def percent(ratio: float) -> str:
+    """`98.7 %`."""
+    return f"{format_plain(round(100 * ratio, 1))} %"
+
+
+# --- how much --------------------------------------------------------------------------------------------------------
+
+
+def _totals(explanation: Explanation) -> Iterator[str]:
+    slow, fast = explanation.sides
+    if slow.latency_ms is not None and fast.latency_ms is not None:
+        longer = slow.latency_ms - fast.latency_ms
+        yield f"Unprofiled, {slow.name} takes {milliseconds(longer)} longer than {fast.name} for an iteration."
+    for side in explanation.sides:
+        if side.latency_ms is None:
+            yield f"{side.name} has no unprofiled time: {side.why_none}."
+    loss = explanation.loss_ms
+    if loss > 0:
+        yield f"Profiled, the kernels of {slow.name} take {milliseconds(loss)} longer than those of {fast.name}."
+    else:
+        yield (
+            f"Profiled, the kernels of {slow.name} are not slower: they take {milliseconds(-loss)} less. "
+            "The difference is outside of kernels, where a profile does not look, or in what profiling changes."
+        )
+    yield "Profiles are made after every window. Profiling changes times, so compare profiled with profiled ones only."
+
+
+# --- by what ---------------------------------------------------------------------------------------------------------
+
+
+def _losses(explanation: Explanation) -> Iterator[str]:
+    slow, fast = explanation.sides
+    loss = explanation.loss_ms
+    least = _WORTH_RATIO * abs(loss)
+    for share in explanation.shares:
+        excess = share.excess_ms
+        if excess > least:
+            count, total = share.counts[0], len(slow.profile.running)
+            of_loss = f"{milliseconds(excess)} of the {milliseconds(loss)} that {slow.name} loses"
+            if excess > loss:
+                of_loss = f"{slow.name} loses {milliseconds(excess)} there"
+            yield f"{count} of {total} kernels {_words(share)}: {of_loss}."
+    for share in reversed(explanation.shares):
+        if -share.excess_ms > least:
+            yield f"Where kernels {_words(share)}, {slow.name} gains {milliseconds(-share.excess_ms)} on {fast.name}."
+
+
+def _words(share: WorkShare) -> str:
+    return WORK_WORDS[share.work, share.constants]
+
+
+def _types(explanation: Explanation) -> Iterator[str]:
+    """Products of the slower side in another type than most of them."""
+    slow = explanation.sides[0]
+    products = work_of(slow.profile, "multiplying")
+    counted = Counter(kernel.computes_in for kernel in products if kernel.computes_in is not None)
+    for kind, count in counted.most_common()[1:]:
+        time_ms = total_ms(kernel for kernel in products if kernel.computes_in == kind)
+        yield (
+            f"{count} of the {len(products)} kernels of {slow.name} that multiply compute in {kind}: "
+            f"{milliseconds(time_ms)}."
+        )
+
+
+def _rows(explanation: Explanation) -> Iterator[str]:
+    rows = explanation.rows.rows
+    costly = [row for row in rows[:_COSTLIEST] if row.excess_ms > 0]
+    if len(rows) <= _COSTLIEST or not costly:
+        return
+    nodes = ", ".join(row.nodes[0] for row in costly)
+    lost = sum(row.excess_ms for row in costly)
+    yield f"The costliest of {len(rows)} rows, {nodes}, lose {milliseconds(lost)}."
+
+
+# --- how much of it is known -----------------------------------------------------------------------------------------
+
+
+def _coverage(explanation: Explanation) -> Iterator[str]:
+    ratios = [explanation.assigned_ratio(number) for number in (0, 1)]
+    told = [
+        f"{percent(ratio)} of the profiled time of {side.name}"
+        for ratio, side in zip(ratios, explanation.sides, strict=True)
+        if ratio is not None
+    ]
+    yield f"Assigned to nodes: {', '.join(told)}."
+    for number, ratio in enumerate(ratios):
+        if ratio is not None and ratio < ENOUGH_RATIO:
+            name, time_ms = explanation.sides[number].name, explanation.unassigned_ms(number)
+            yield f"{milliseconds(time_ms)} of {name} is not assigned, because these kernels name no node."
+    yield from _one_sided(explanation)
+
+
+def _one_sided(explanation: Explanation) -> Iterator[str]:
+    rows = len(explanation.rows.rows)
+    alone = rows - explanation.paired
+    if alone:
+        yield f"{alone} of {rows} rows have kernels on one side only: the other side has no kernel of these nodes."
+
+
+def _energies(explanation: Explanation) -> Iterator[str]:
+    """A ratio of energies as the product of two ratios: of time, and of mean power."""
+    first, second = explanation.sides
+    for metric in ENERGIES:
+        joules = [side.energies_j.get(metric) for side in explanation.sides]
+        if joules[0] is None or joules[1] is None or not joules[1]:
+            continue
+        ratio = joules[0] / joules[1]
+        text = (
+            f"{METRICS[metric].label}: {first.name} needs {format_plain(round(ratio, 3))} times that of {second.name}"
+        )
+        time_ratio = _time_ratio(first, second)
+        if time_ratio is not None:
+            text += (
+                f", which is {format_plain(round(time_ratio, 3))} times the time, "
+                f"at {format_plain(round(ratio / time_ratio, 3))} times the mean power"
+            )
+        yield f"{text}."
+
+
+def _time_ratio(first: ExplainedCase, second: ExplainedCase) -> float | None:
+    if not first.samples_per_s or not second.samples_per_s:
+        return None
+    return second.samples_per_s / first.samples_per_s
+
+
+# --- without times ---------------------------------------------------------------------------------------------------
+
+
+def _without_times(explanation: Explanation) -> Iterator[str]:
+    absent = [side.name for side in explanation.sides if not side.profile.has_times]
+    have = "has" if len(absent) == 1 else "have"
+    yield (
+        f"Times are absent: the profile of {' and that of '.join(absent)} {have} none. "
+        "What follows is structure: nodes, kernels, types and moves."
+    )
+    yield "Runs of this pybench on the GPU store the times of layers: repeat one with `pybench run DIR --rerun CASE`."
+
+
+def _structure(explanation: Explanation) -> Iterator[str]:
+    first, second = explanation.sides
+    totals = [len(side.profile.running) for side in explanation.sides]
+    yield f"{first.name} runs {totals[0]} kernels, {second.name} {totals[1]}."
+    for share in explanation.shares:
+        if share.work != "other":
+            yield (
+                f"Kernels that {_words(share)}: {share.counts[0]} of {totals[0]} in {first.name}, "
+                f"{share.counts[1]} of {totals[1]} in {second.name}."
+            )
+    for side in explanation.sides:
+        counted = Counter(
+            kernel.computes_in or "a type that is not told" for kernel in work_of(side.profile, "multiplying")
+        )
+        if len(counted) > 1:
+            told = ", ".join(f"{count} in {kind}" for kind, count in counted.most_common())
+            yield f"{side.name} multiplies {told}."
+    unassigned = sum(map(len, explanation.rows.unassigned))
+    if unassigned:
+        yield f"{unassigned} of {sum(totals)} kernels of both sides are assigned to no node."
+    yield from _one_sided(explanation)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an explanation says of known numbers, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from pybench.analysis.explanation import ExplainedCase, Explanation, explained
+from pybench.case import Case
+from pybench.kernels.profile import Kernel, Profile, Work
+from pybench.report.explanation import milliseconds, sentences
+from pybench.report.explanation_tables import explanation_tables
+from pybench.report.tables import to_text
+
+FP16 = Case(workload="infer", model="resnet50", runtime="tensorrt", precision="fp16")
+
+
+def kernel(name: str, work: Work, time_ms: float | None, *nodes: str, kind: str | None = None) -> Kernel:
+    constants = name.startswith("constant")
+    return Kernel(name=name, kernel=name, work=work, nodes=nodes, computes_in=kind, moves_constants=constants,
+                  reads=(f"{name}_in",), writes=(f"{name}_out",), time_ms=time_ms)  # fmt: skip
+
+
+def side(
+    precision: str,
+    *kernels: Kernel,
+    latency_ms: float | None = None,
+    joules: Mapping[str, float] | None = None,
+    samples_per_s: float | None = None,
+) -> ExplainedCase:
+    profile = Profile(source="tensorrt", method="by hand", iterations=1, kernels=kernels)
+    case = FP16.with_factors(precision=precision)
+    why_none = None if latency_ms is not None else "timing was throttled"
+    return ExplainedCase(case, precision, profile, latency_ms, why_none, joules or {}, samples_per_s)
+
+
+def int8(**given: float | None) -> ExplainedCase:
+    constants = [kernel(f"constant{number}", "moving", 0.0035, f"bias{number}") for number in range(40)]
+    products = [kernel(f"conv{number}", "multiplying", 0.01, f"conv{number}", kind="int8") for number in range(9)]
+    head = kernel("conv9", "multiplying", 0.08, "conv9", kind="fp32")
+    return side("int8", *constants, *products, head, **given)  # type: ignore[arg-type]
+
+
+def fp16(**given: float | None) -> ExplainedCase:
+    products = [kernel(f"conv{number}", "multiplying", 0.01, f"conv{number}", kind="fp16") for number in range(10)]
+    return side("fp16", *products, **given)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def known() -> Explanation:
+    return explained(fp16(latency_ms=0.2), int8(latency_ms=0.4))
+
+
+def test_a_loss_is_told_with_what_its_kernels_do(known: Explanation) -> None:
+    told = sentences(known)
+    assert told[0] == "Unprofiled, int8 takes 0.20 ms longer than fp16 for an iteration."
+    assert told[1] == "Profiled, the kernels of int8 take 0.21 ms longer than those of fp16."
+    assert "40 of 50 kernels move constants: 0.14 ms of the 0.21 ms that int8 loses." in told
+    assert "10 of 50 kernels multiply: 0.070 ms of the 0.21 ms that int8 loses." in told
+
+
+def test_products_in_another_type_are_named(known: Explanation) -> None:
+    assert "1 of the 10 kernels of int8 that multiply compute in fp32: 0.080 ms." in sentences(known)
+
+
+def test_what_is_assigned_is_said_and_what_is_not(known: Explanation) -> None:
+    assert "Assigned to nodes: 100 % of the profiled time of int8, 100 % of the profiled time of fp16." in sentences(
+        known
+    )
+    stray = side("int8", kernel("conv", "multiplying", 0.5, "conv"), kernel("stray", "other", 0.5), latency_ms=2.0)
+    told = sentences(explained(stray, side("fp16", kernel("conv", "multiplying", 0.5, "conv"), latency_ms=1.0)))
+    assert "0.50 ms of int8 is not assigned, because these kernels name no node." in told
+
+
+def test_kernels_that_are_not_slower_do_not_explain_a_slower_case() -> None:
+    told = sentences(explained(int8(latency_ms=0.1), fp16(latency_ms=0.4)))
+    assert told[0] == "Unprofiled, fp16 takes 0.30 ms longer than int8 for an iteration."
+    assert told[1].startswith("Profiled, the kernels of fp16 are not slower: they take 0.21 ms less.")
+
+
+def test_a_latency_that_does_not_count_says_why() -> None:
+    told = sentences(explained(int8(), fp16(latency_ms=0.2)))
+    assert told[0] == "int8 has no unprofiled time: timing was throttled."
+
+
+def test_energy_is_time_times_mean_power() -> None:
+    name = "gpu_energy_per_sample_j"
+    slow = side("int8", latency_ms=0.4, joules={name: 1.2}, samples_per_s=100.0)
+    fast = side("fp16", latency_ms=0.2, joules={name: 1.0}, samples_per_s=150.0)
+    slow, fast = (
+        ExplainedCase(one.case, one.name, whole.profile, one.latency_ms, None, one.energies_j, one.samples_per_s)
+        for one, whole in ((slow, int8()), (fast, fp16()))
+    )
+    assert (
+        "GPU energy/sample: int8 needs 1.2 times that of fp16, which is 1.5 times the time, "
+        "at 0.8 times the mean power."
+    ) in sentences(explained(slow, fast))
+
+
+def test_without_times_there_is_structure() -> None:
+    slow = side(
+        "int8", kernel("conv", "multiplying", None, "conv", kind="int8"), kernel("constant", "moving", None, "b")
+    )
+    fast = side("fp16", kernel("conv", "multiplying", None, "conv", kind="fp16"))
+    told = sentences(explained(slow, fast))
+    assert told[0].startswith("Times are absent: the profile of int8 and that of fp16 have none.")
+    assert "int8 runs 2 kernels, fp16 1." in told
+    assert "Kernels that move constants: 1 of 2 in int8, 0 of 1 in fp16." in told
+    assert "1 of 2 rows have kernels on one side only: the other side has no kernel of these nodes." in told
+
+
+def test_rows_that_are_not_shown_are_summed_and_what_is_not_assigned_stands_last(known: Explanation) -> None:
+    text = to_text(explanation_tables(known, rows=1)[2])
+    lines = [line.strip() for line in text.splitlines()]
+    assert lines[2].startswith("conv9")
+    assert lines[3].startswith("49 more rows")
+    assert lines[4].startswith("not assigned")
+    assert "+0.0700" in lines[2]
+
+
+def test_all_rows_are_shown_where_no_limit_is_given(known: Explanation) -> None:
+    assert len(explanation_tables(known)[2].rows) == 50 + 1
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.14, "0.14 ms"), (0.0042, "0.0042 ms"), (12.3, "12 ms"), (0.0, "0 ms"), (1234.5, "1,234 ms")]
+)
+def test_times_have_two_digits(value: float, text: str) -> None:
+    assert milliseconds(value) == text
