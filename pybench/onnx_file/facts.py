@@ -76,12 +76,9 @@ def facts_of(path: Path, model: Model) -> FileFacts:
     operators = Counter(_operator(node) for node in nodes)
     custom = Counter(_operator(node) for node in nodes if _is_custom(node, model))
     parameters: Counter[str] = Counter()
-    weight_files: dict[str, int] = {}
     for each in (graph, *_bodies(graph)):
         for kind, elements in each.weights.values():
             parameters[kind] += elements
-        for beside in (each.beside or {}).values():
-            weight_files[beside.location] = (path.parent / beside.location).stat().st_size
     return FileFacts(
         path=path,
         file_bytes=path.stat().st_size,
@@ -93,10 +90,16 @@ def facts_of(path: Path, model: Model) -> FileFacts:
         operators=_by_count(operators),
         custom_operators=_by_count(custom),
         parameters=_by_count(parameters),
-        weight_files=dict(sorted(weight_files.items())),
+        weight_files={name: (path.parent / name).stat().st_size for name in weight_files(model)},
         multiplies_in=tuple(sorted(floating_types(graph))),
         is_quantised=is_quantised(graph),
     )
+
+
+def weight_files(model: Model) -> list[str]:
+    """The files in which weights lie that are not in the model's own, sorted; relative to its folder."""
+    graphs = (model.graph, *_bodies(model.graph))
+    return sorted({beside.location for graph in graphs for beside in (graph.beside or {}).values()})
 
 
 def free_dimensions(value: Value) -> tuple[str, ...]:

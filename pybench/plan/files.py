@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The user's files that a plan names: whether they are there, and the digest of their content.
 
-A file's digest is the sha256 of its bytes. A folder's is the sha256 over one line for each file in it, in the order of
+A file's digest is the sha256 of its bytes. Where an ONNX file has weights in other files, they are hashed after it, as
+a folder of these files would be. A folder's is the sha256 over one line for each file in it, in the order of
 their names: the name inside the folder, its size and, as long as the folder holds less than `WHOLE_BYTES`, the sha256
 of its bytes. Larger folders (ImageNet's validation images are 6.7 GB) are told apart by names and sizes only, and say
 so.
@@ -15,12 +16,14 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pybench.campaign.storage import sha256_of
 from pybench.case.factors import FACTORS
+from pybench.onnx_file.facts import weight_files
 from pybench.onnx_file.faults import Fault, opened
 from pybench.onnx_file.graph import Model
 from pybench.plan.values import nearest
@@ -68,7 +71,8 @@ class UserFiles:
             try:
                 self._seen[key] = found = _inspect(factor, value, self._folder)
                 if factor == "model":
-                    self._models[value] = _model_in(value, found.path)
+                    self._models[value] = model = _model_in(value, found.path)
+                    self._seen[key] = found = _with_weights(found, weight_files(model))
             except FileProblem as problem:
                 self._seen[key] = problem
             except OSError as error:
@@ -130,12 +134,28 @@ def _folder_digest(factor: str, value: str, folder: Path) -> UserFile:
     total = sum(sizes.values())
     if total == 0:
         raise FileProblem(f"`{factor}`: {value} contains no files")
-    whole = total < WHOLE_BYTES
     digest = hashlib.sha256()
+    covers = _add_files(digest, folder, sizes)
+    return UserFile(folder, digest.hexdigest(), total, covers)
+
+
+def _with_weights(model: UserFile, names: Sequence[str]) -> UserFile:
+    """An ONNX file together with the files beside it in which its weights lie."""
+    if not names:
+        return model
+    sizes = {name: (model.path.parent / name).stat().st_size for name in names}
+    digest = hashlib.sha256(model.sha256.encode())
+    covers = _add_files(digest, model.path.parent, sizes)
+    return UserFile(model.path, digest.hexdigest(), model.bytes + sum(sizes.values()), covers)
+
+
+def _add_files(digest: hashlib._Hash, folder: Path, sizes: Mapping[str, int]) -> str:
+    """Adds files of a folder, by name and size, to a digest; returns what it covers of them."""
+    whole = sum(sizes.values()) < WHOLE_BYTES
     for name in sorted(sizes):
         content = sha256_of(folder / name) if whole else ""
         digest.update(f"{name}\0{sizes[name]}\0{content}\n".encode("utf-8", "surrogateescape"))
-    return UserFile(folder, digest.hexdigest(), total, "content" if whole else "names and sizes")
+    return "content" if whole else "names and sizes"
 
 
 def _raise(error: OSError) -> None:

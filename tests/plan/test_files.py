@@ -36,6 +36,19 @@ def test_an_edited_file_is_another_case(load: Load, tmp_path: Path) -> None:
     assert dict(before.sources) == {"model": hashlib.sha256(content).hexdigest()}
 
 
+def test_weights_beside_a_model_are_part_of_its_case(load: Load, tmp_path: Path) -> None:
+    model = write("external-data", tmp_path).name
+    weights = tmp_path / "weights.bin"
+    content = weights.read_bytes()
+    other = bytes(reversed(content))
+    assert other != content
+    before = expand(load(OWN.replace("MODEL", model)))[0]
+    weights.write_bytes(other)
+    assert expand(load(OWN.replace("MODEL", model)))[0].id != before.id
+    weights.write_bytes(content)
+    assert expand(load(OWN.replace("MODEL", model)))[0] == before
+
+
 def test_two_ways_to_write_a_path_give_one_case(load: Load, tmp_path: Path) -> None:
     write_classifier(tmp_path / "own.onnx")
     assert len(expand(load(OWN.replace("MODEL", "[own.onnx, ./own.onnx, models/../own.onnx]")))) == 1
