@@ -33,10 +33,10 @@ sys.path.append(str(Path(__file__).parents[2]))  # last, so that pybench is the 
 from bench.energy.recording import HALVES, REPORTED, TUNING, Recording, read_recording
 from bench.energy.reference import Reference, find_reference
 from pybench.errors import PybenchError
-from pybench.measure.characterise import Board, characterise
-from pybench.measure.integration import integrate
-from pybench.measure.sensor_profile import SensorProfile, profile_from_json
-from pybench.measure.trace import Numbers, Trace
+from pybench.measure.energy.integration import integrate
+from pybench.measure.energy.profile import SensorProfile, profile_from_json
+from pybench.measure.energy.trace import Numbers, Trace
+from pybench.measure.sensor.characterise import Board, characterise
 
 LENGTHS_S = (0.2, 0.5, 1.0, 5.0)
 BOUNDS = {0.2: 0.02, 0.5: 0.01, 1.0: 0.01, 5.0: 0.005}  # median |error| that fused must keep to

@@ -14,9 +14,9 @@ import time
 
 import numpy as np
 
-from pybench.measure.integration import integrate
-from pybench.measure.sensor_profile import ASSUMED
-from pybench.measure.trace import CounterChannel, SampleChannel, Times, Trace
+from pybench.measure.energy.integration import integrate
+from pybench.measure.energy.profile import ASSUMED
+from pybench.measure.energy.trace import CounterChannel, SampleChannel, Times, Trace
 
 WINDOWS = 100_000
 REPETITIONS = 5

@@ -17,8 +17,17 @@ from numpy.typing import NDArray
 
 from pybench import _native
 from pybench.errors import InputError
-from pybench.measure.gpu_sampler import COUNTER_INTERVAL_S
-from pybench.measure.trace import CounterChannel, Numbers, PolledChannel, Times, Trace, read_columns, read_trace, to_ns
+from pybench.measure.energy.gpu_sampler import COUNTER_INTERVAL_S
+from pybench.measure.energy.trace import (
+    CounterChannel,
+    Numbers,
+    PolledChannel,
+    Times,
+    Trace,
+    read_columns,
+    read_trace,
+    to_ns,
+)
 
 POLLS_APART_NS = 100_000_000  # as papers and tools poll
 VISITS_APART_NS = round(COUNTER_INTERVAL_S * 1e9)

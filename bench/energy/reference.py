@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.energy.recording import Recording
-from pybench.measure.counter_steps import find_steps
-from pybench.measure.sensor_profile import SensorProfile
-from pybench.measure.trace import Numbers
+from pybench.measure.energy.counter_steps import find_steps
+from pybench.measure.energy.profile import SensorProfile
+from pybench.measure.energy.trace import Numbers
 
 LONG_S = 10.0
 LONG_ENOUGH_S = 5.0  # for the first seconds of a load

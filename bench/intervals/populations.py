@@ -58,7 +58,7 @@ def _drifting_pairs(samples: int, n: int, rng: Generator) -> Numbers:
 
 
 def _p99(samples: int, n: int, rng: Generator) -> Numbers:
-    """Logarithm of the 99th percentile of 200 iterations by the rule of `pybench.measure.latency`: the third largest.
+    """Logarithm of the 99th percentile of 200 iterations by the rule of `measure.timing.latency`: the third largest.
     Iterations are lognormal and one in fifty is slow by an exponential; the run's own level varies by 2 %."""
     found = np.empty((samples, n))
     for begin in range(0, samples, 200):

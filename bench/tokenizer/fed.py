@@ -35,7 +35,7 @@ from scipy.stats import t as student
 
 from pybench.case import Case
 from pybench.catalogue.paths import PATHS
-from pybench.measure.clock import NANOSECONDS_PER_SECOND, monotonic_ns
+from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.measurement.feed import TokenFeed, feeding
 from pybench.measurement.model import open_model
 from pybench.measurement.result import Request

@@ -89,7 +89,7 @@ class Container:
 
     def _request(self, arguments: Sequence[str], access: Access, scratch: Path) -> Request:
         gpus = wanted_gpus(os.environ)
-        boards = Path(os.environ.get(BOARD_STATE) or DEFAULT_BOARD_STATE)  # as pybench.measure.board_claim reads it
+        boards = Path(os.environ.get(BOARD_STATE) or DEFAULT_BOARD_STATE)  # as pybench.measure.board.claim reads it
         reads = [Mount(path, False) for given in access.reads for path in _with_companions(given)]
         writes = [Mount(path, True) for path in (*access.writes, scratch)]
         writes += [Mount(boards, True)] if gpus and boards.is_dir() else []

@@ -3,7 +3,7 @@
 
 They lie in $PYBENCH_SENSORS, else $XDG_DATA_HOME/pybench/sensors, else ~/.local/share/pybench/sensors. A profile counts
 only for the driver that it was measured under: on one board, a driver changed what a field averages over (arXiv
-2312.02741). What the numbers mean is `pybench.measure.sensor_profile`'s business.
+2312.02741). What the numbers mean is `pybench.measure.energy.profile`'s business.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pybench.campaign.directory import read_json
 from pybench.errors import CorruptError, InputError
 
 FOLDER_VARIABLE = "PYBENCH_SENSORS"
-SCHEMA_VERSION = 1  # of a profile, as pybench.measure.sensor_profile has it
+SCHEMA_VERSION = 1  # of a profile, as pybench.measure.energy.profile has it
 
 Profile = Mapping[str, Any]
 

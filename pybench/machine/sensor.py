@@ -19,7 +19,7 @@ from pybench.machine.profiles import Profile
 ANSWER_TIMEOUT_S = 600.0  # a day's trace integrates in seconds; reading it as text takes longer
 MEASURING_TIMEOUT_S = 600.0  # it takes about a minute; a busy GPU and a slow driver may stretch that
 
-SHORT_LOADS = 30  # as pybench.measure.sensor_procedure has it
+SHORT_LOADS = 30  # as pybench.measure.sensor.procedure has it
 
 
 @dataclass(frozen=True, slots=True)

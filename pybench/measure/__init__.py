@@ -56,7 +56,7 @@
     `Times`, whose `latency_ns` goes to `summarise_latency` and `judge_steadiness`.
 
 `GpuLoad(uuid)`
-    Keeps a GPU busy for a wanted time with a kernel of pybench's own (`gpu_load.py`).
+    Keeps a GPU busy for a wanted time with a kernel of pybench's own (`sensor/load.py`).
 
 `monotonic_ns()` is CLOCK_MONOTONIC_RAW, the one clock of every time here. `sleep_until_ns` blocks, never spins.
 `NATIVE_BUILD_ID` is the sha256 of the C++ sources that the loaded object was built from, checked at import against the
@@ -70,18 +70,21 @@ asked for, and {case, units, errors, cautions}.
 
 from __future__ import annotations
 
-from pybench.measure.board_ranges import board_facts, may_set
-from pybench.measure.board_settings import BoardSettings
+from pybench.measure.board.ranges import board_facts, may_set
+from pybench.measure.board.settings import BoardSettings
 from pybench.measure.build import NATIVE_BUILD_ID
-from pybench.measure.clock import anchor_clock, monotonic_ns, sleep_until_ns, time_calls
-from pybench.measure.cpu_energy import cpu_energy_source
-from pybench.measure.cuda import visible_gpus
-from pybench.measure.gpu_load import GpuLoad
-from pybench.measure.gpu_sampler import Gpu, gpus
-from pybench.measure.integration import integrate
-from pybench.measure.latency import latency_cautions, summarise_latency
+from pybench.measure.energy.cpu import cpu_energy_source
+from pybench.measure.energy.gpu_sampler import Gpu, gpus
+from pybench.measure.energy.integration import integrate
+from pybench.measure.energy.profile import ASSUMED, SensorProfile, profile_from_json
+from pybench.measure.energy.trace import Trace, read_trace
 from pybench.measure.quantity import Quantity
-from pybench.measure.replay import (
+from pybench.measure.sensor.load import GpuLoad
+from pybench.measure.session import IDLE_AFTER, IDLE_BEFORE, Session
+from pybench.measure.timing.clock import anchor_clock, monotonic_ns, sleep_until_ns, time_calls
+from pybench.measure.timing.cuda import visible_gpus
+from pybench.measure.timing.latency import latency_cautions, summarise_latency
+from pybench.measure.timing.replay import (
     CLOSED,
     NO_TIMES,
     Arrivals,
@@ -93,11 +96,8 @@ from pybench.measure.replay import (
     fixed,
     poisson,
 )
-from pybench.measure.sensor_profile import ASSUMED, SensorProfile, profile_from_json
-from pybench.measure.session import IDLE_AFTER, IDLE_BEFORE, Session
-from pybench.measure.steady import judge_steadiness
-from pybench.measure.trace import Trace, read_trace
-from pybench.measure.windows import Window
+from pybench.measure.timing.steady import judge_steadiness
+from pybench.measure.timing.windows import Window
 
 __all__ = [
     "ASSUMED",

@@ -15,17 +15,17 @@ import numpy as np
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import UsageError
 from pybench.measure.build import NATIVE_BUILD_ID
-from pybench.measure.clock import NANOSECONDS_PER_SECOND, ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns
-from pybench.measure.cpu_energy import CpuEnergy, CpuReading
-from pybench.measure.cpu_estimate import BusyTime, estimate_interval, read_busy_time
-from pybench.measure.gpu_energy import METRIC, BoardEnergy
-from pybench.measure.gpu_sampler import open_sampler
-from pybench.measure.integration import FUSED, SCOPE
-from pybench.measure.memory import read_peak_host_bytes, reset_peak_host
+from pybench.measure.energy.cpu import CpuEnergy, CpuReading
+from pybench.measure.energy.cpu_estimate import BusyTime, estimate_interval, read_busy_time
+from pybench.measure.energy.gpu import METRIC, BoardEnergy
+from pybench.measure.energy.gpu_sampler import open_sampler
+from pybench.measure.energy.integration import FUSED, SCOPE
+from pybench.measure.energy.profile import ASSUMED, SensorProfile
+from pybench.measure.energy.sampler import Columns, Sampler, Unavailable
 from pybench.measure.quantity import Quantity, unmeasured
-from pybench.measure.sampler import Columns, Sampler, Unavailable
-from pybench.measure.sensor_profile import ASSUMED, SensorProfile
-from pybench.measure.windows import OpenWindow, Window
+from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns
+from pybench.measure.timing.memory import read_peak_host_bytes, reset_peak_host
+from pybench.measure.timing.windows import OpenWindow, Window
 
 IDLE_BEFORE, IDLE_AFTER = "idle_before", "idle_after"
 TAIL_S = 0.3  # s: between the last window and the idle one after it; clocks and memory of an H200 settle in 0.1 s

@@ -17,8 +17,8 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
-from pybench.measure.cpu_time import own_cpu_s
 from pybench.measure.quantity import Quantity
+from pybench.measure.timing.cpu_time import own_cpu_s
 from pybench.measurement.result import Verdict
 
 # Share of the allowed CPUs' time that other processes may take before it shows in the numbers.

@@ -26,9 +26,9 @@ from pybench.case.factors import BOARD_SETTINGS
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.metrics import Amount
 from pybench.catalogue.units import GIGA
-from pybench.measure.cpu_time import own_cpu_s
-from pybench.measure.latency import LatencySummary
 from pybench.measure.quantity import Quantity
+from pybench.measure.timing.cpu_time import own_cpu_s
+from pybench.measure.timing.latency import LatencySummary
 from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, thread_cautions
 from pybench.measurement.result import Measured, Result, Verdict
 

@@ -18,7 +18,7 @@ import pybench_tokenizer
 from numpy.typing import NDArray
 
 from pybench.errors import InputError
-from pybench.measure.clock import monotonic_ns
+from pybench.measure.timing.clock import monotonic_ns
 from pybench.preprocess.corpus import Corpus
 from pybench.preprocess.orchestrator import Counters, Orchestrator
 from pybench.preprocess.packing import RaggedBatch

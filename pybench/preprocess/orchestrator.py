@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.errors import InputError, PybenchError, UnsupportedError, UsageError
-from pybench.measure.clock import NANOSECONDS_PER_SECOND
+from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND
 from pybench.preprocess.ring import Ring
 
 NAME = "pybench-orchestrator"

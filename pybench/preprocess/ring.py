@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pybench.errors import PybenchError, UsageError
-from pybench.measure.clock import NANOSECONDS_PER_SECOND, monotonic_ns
+from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 
 MAGIC = b"PYBRING\0"
 VERSION = 2

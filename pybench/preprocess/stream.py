@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pybench.errors import UsageError
-from pybench.measure.clock import NANOSECONDS_PER_SECOND, monotonic_ns
+from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.preprocess.packing import Batch, Ids, hashed_form
 from pybench.preprocess.ring import FilledSlot
 

@@ -19,8 +19,8 @@ import numpy as np
 from pybench import measure
 from pybench.campaign import layout, storage
 from pybench.errors import InputError
-from pybench.measure.gpu_energy import describe
-from pybench.measure.trace import Times, read_columns, to_ns
+from pybench.measure.energy.gpu import describe
+from pybench.measure.energy.trace import Times, read_columns, to_ns
 
 ANSWER = "answer.json"
 MOST_LOADS = 400  # that a sensor is judged by: more cost time and add nothing
@@ -55,7 +55,7 @@ def _integrate(request: dict[str, Any]) -> dict[str, Any]:
 
 def _judge(trace: measure.Trace, begin_ns: Times, end_ns: Times) -> measure.SensorProfile:
     """What the trace shows of its sensor, its windows taken as loads; the assumed profile where they are none."""
-    from pybench.measure.characterise import characterise
+    from pybench.measure.sensor.characterise import characterise
 
     order = np.argsort(begin_ns, kind="stable")[:MOST_LOADS]
     try:
@@ -75,8 +75,8 @@ def _read_profile(path: str) -> measure.SensorProfile:
 
 
 def _measure(request: dict[str, Any]) -> dict[str, Any]:
-    from pybench.measure.gpu_load import GpuLoad
-    from pybench.measure.sensor_procedure import measure_sensor
+    from pybench.measure.sensor.load import GpuLoad
+    from pybench.measure.sensor.procedure import measure_sensor
 
     try:
         profile = measure_sensor(request["uuid"], GpuLoad, loads=request["loads"], force=request["force"], tell=_tell)

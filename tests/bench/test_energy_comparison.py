@@ -20,9 +20,9 @@ from bench.energy.compare import FUSED, FUSED_SESSION
 from bench.energy.recording import REPORTED, TUNING, Recording, Windows, read_recording
 from bench.energy.reference import Reference, find_reference
 from pybench.errors import InputError
-from pybench.measure.characterise import characterise
-from pybench.measure.sensor_profile import ASSUMED
-from pybench.measure.trace import CounterChannel, PolledChannel, Trace
+from pybench.measure.energy.profile import ASSUMED
+from pybench.measure.energy.trace import CounterChannel, PolledChannel, Trace
+from pybench.measure.sensor.characterise import characterise
 
 SIX_KERNELS = Path(__file__).parents[1] / "measure" / "data" / "h200-six-kernels"
 LAG_S = ASSUMED.counter_delay_s

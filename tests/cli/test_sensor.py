@@ -16,7 +16,8 @@ import pytest
 from pybench.cli import main, sensor
 from pybench.cli.sensor_table import describe_profile
 from pybench.machine import profiles
-from pybench.measure import ASSUMED, sensor_procedure
+from pybench.measure import ASSUMED
+from pybench.measure.sensor import procedure as sensor_procedure
 from tests.measure.replay import UUID, build_replay_library
 from tests.measure.replayed_board import SHORT_LOADS, install, write_board
 from tests.measure.synthetic_sensor import Sensor

@@ -15,7 +15,7 @@ import pytest
 
 from pybench.cli.sensor import METHODS
 from pybench.errors import EXIT_OK, EXIT_USAGE
-from pybench.measure.integration import METHODS as MEASURED_METHODS
+from pybench.measure.energy.integration import METHODS as MEASURED_METHODS
 from tests.measure.recordings import DATA, H200, recording
 
 TRACE = DATA / "h200-windows"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from pybench import measure
-from pybench.measure import sensor_procedure
+from pybench.measure.sensor import procedure as sensor_procedure
 
 GPUS = measure.gpus().gpus
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.skipif(not GPUS, re
 
 
 def test_a_real_board_is_characterised_twice_alike() -> None:
-    from pybench.measure.gpu_load import GpuLoad
+    from pybench.measure.sensor.load import GpuLoad
 
     first, second = (
         sensor_procedure.measure_sensor(GPUS[0].uuid, GpuLoad, seed=seed, loads=loads)

@@ -10,7 +10,8 @@ import pytest
 
 from pybench.errors import InputError
 from pybench.machine import profiles
-from pybench.measure import ASSUMED, sensor_profile
+from pybench.measure import ASSUMED
+from pybench.measure.energy import profile as sensor_profile
 
 MEASURED = replace(ASSUMED, uuid="GPU-1", driver="580.1", name="A board", origin="measured", steps=60).as_json()
 

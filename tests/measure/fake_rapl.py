@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pybench.measure.cpu_energy import CpuEnergy
+from pybench.measure.energy.cpu import CpuEnergy
 
 RANGE_UJ = 262_143_328_850  # of a Xeon, in microjoules
 

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.measure.counter_steps import find_steps
-from pybench.measure.integration import WindowEnergies, integrate
-from pybench.measure.plain_methods import counter_interpolated_j
-from pybench.measure.sensor_profile import ASSUMED, SensorProfile
-from pybench.measure.trace import Trace, read_trace, seconds_since
+from pybench.measure.energy.counter_steps import find_steps
+from pybench.measure.energy.integration import WindowEnergies, integrate
+from pybench.measure.energy.plain_methods import counter_interpolated_j
+from pybench.measure.energy.profile import ASSUMED, SensorProfile
+from pybench.measure.energy.trace import Trace, read_trace, seconds_since
 
 DATA = Path(__file__).parent / "data"
 NAMES = ("h200-windows", "h200-kernels")

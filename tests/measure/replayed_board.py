@@ -2,7 +2,7 @@
 """A board that can be loaded, of two stand-ins: NVML replays a made-up trace, and the load waits for the trace's own.
 
 NVML's stand-in (`replay.py`) plays the folder of PYBENCH_REPLAY_TRACE from the moment it is opened. `GpuLoad` here has
-the interface of `pybench.measure.gpu_load.GpuLoad`, loads nothing, and says when the trace's next load began and ended:
+the interface of `measure.sensor.load.GpuLoad`, loads nothing, and says when the trace's next load began and ended:
 so the whole procedure runs, in real time, on a machine without a GPU.
 
 Run as a script by Python's site module (see `install`) it takes the real load's place in a worker process.
@@ -31,7 +31,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 def write_board(folder: Path, sensor: Sensor, *, long_s: float = 8.0, processes: int = 1, seed: int = 1) -> None:
     """A trace for `measure_sensor(loads=SHORT_LOADS)`: its loads, and rests that are longer by `SPARE_S`."""
-    from pybench.measure.sensor_procedure import plan_pulses
+    from pybench.measure.sensor.procedure import plan_pulses
 
     rng = np.random.default_rng(seed)
     lengths_s = [1.0, *rng.uniform(0.3, 0.6, SHORT_LOADS), long_s]
@@ -125,6 +125,6 @@ def install(folder: Path, trace: Path, library: Path) -> dict[str, str]:
 
 def stand_in() -> None:
     """Puts this load in the place of the real one, in this process."""
-    module = ModuleType("pybench.measure.gpu_load")
+    module = ModuleType("pybench.measure.sensor.load")
     module.GpuLoad = GpuLoad  # type: ignore[attr-defined]
     sys.modules[module.__name__] = module

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.measure.trace import CounterChannel, PolledChannel, SampleChannel, Trace
+from pybench.measure.energy.trace import CounterChannel, PolledChannel, SampleChannel, Trace
 
 Numbers = NDArray[np.float64]
 ORIGIN_NS = 1_000_000_000_000

@@ -153,7 +153,8 @@ def spin() -> None:
 
 @pytest.mark.timing
 def test_busy_neighbours_raise_a_caution(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pybench.measure.cpu_time._children", list)  # to this test they are strangers, not its helpers
+    # To this test they are strangers, not its helpers.
+    monkeypatch.setattr("pybench.measure.timing.cpu_time._children", list)
     with busy_neighbours():
         time.sleep(0.5)
         watch = BusyWatch()

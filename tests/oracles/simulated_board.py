@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.measure.sensor_profile import SensorProfile
-from pybench.measure.trace import CounterChannel, SampleChannel, Trace
+from pybench.measure.energy.profile import SensorProfile
+from pybench.measure.energy.trace import CounterChannel, SampleChannel, Trace
 
 Numbers = NDArray[np.float64]
 

@@ -90,7 +90,7 @@ def test_synthetic_ids_come_from_the_seed_and_cover_the_vocabulary(folder: Path)
 
 
 def test_waiting_is_the_time_inside_next_and_nothing_else(folder: Path) -> None:
-    from pybench.measure.clock import monotonic_ns
+    from pybench.measure.timing.clock import monotonic_ns
 
     with open_batches("rust", TOK32K, resolve_corpus(str(folder)), 1, 4) as stream:
         begin = monotonic_ns()

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from pybench.errors import UsageError
-from pybench.measure.clock import monotonic_ns
+from pybench.measure.timing.clock import monotonic_ns
 from pybench.preprocess.ring import END, READY, ProducerGoneError, Ring, RingError, RingLayout
 
 BATCH, SEQ_LEN = 3, 5

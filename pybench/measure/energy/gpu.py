@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a session says of its GPU board: energy of a window, idle power around it, net and tail energy, and the budget.
+
+Idle power is that of two windows without work, one before and one after; their difference is tested for drift. Net
+energy is the window's less the mean idle power over its length, signed, never clipped. Tail energy is what the board
+spends above the idle power after the window, until the idle window begins: memory and clocks settle, the sensor's own
+lag is removed. The budget says where each joule and each part of its uncertainty comes from, and what the plain methods
+say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import hypot, isfinite, sqrt
+from typing import Any
+
+import numpy as np
+
+from pybench.measure.energy.integration import BOARD_GAIN, FUSED, SCOPE, WindowEnergies, integrate
+from pybench.measure.energy.plain_methods import PLAIN_METHODS
+from pybench.measure.energy.profile import SensorProfile
+from pybench.measure.energy.trace import Trace
+from pybench.measure.quantity import Quantity, unmeasured
+from pybench.measure.timing.windows import Window
+
+METRIC = "gpu_energy_j"
+DRIFT_SIGMAS = 2.0
+DRIFT_RELATIVE = 0.02  # 1: an idle board wanders by 1 % between two windows of a second (H200)
+_STATE = "board_state"
+
+
+@dataclass(frozen=True, slots=True)
+class BoardEnergy:
+    """`quantities` for the metrics, `budget` for energy.json."""
+
+    quantities: list[Quantity]
+    budget: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """Mean power of a window without work; `u_w` without the board's state, which the drift test looks at."""
+
+    power_w: float
+    u_w: float
+    begin_ns: int
+
+
+def board_energy(
+    trace: Trace, window: Window, before: Window | None, after: Window | None, profile: SensorProfile, origin_ns: int
+) -> BoardEnergy:
+    """All of it for one window; `before`, `after`: windows without work around it. Times in the budget are seconds
+    after `origin_ns`."""
+    energies = _integrate(trace, [window], profile)
+    quantity = to_quantity(energies, 0, METRIC, window.name)
+    idles = [None if idle is None else _idle_power(trace, idle, profile) for idle in (before, after)]
+    quantities = [quantity, *_idle_quantities(idles, (before, after))]
+    budget: dict[str, Any] = {
+        "window": window.name,
+        "begin_s": (window.begin_ns - origin_ns) * 1e-9,
+        "end_s": (window.end_ns - origin_ns) * 1e-9,
+        "iterations": window.iterations,
+        **describe(energies, 0),
+        "plain_j": _plain(trace, window, profile),
+        "idle_before_w": idles[0].power_w if idles[0] else None,
+        "idle_after_w": idles[1].power_w if idles[1] else None,
+    }
+    first, last = idles
+    if first is not None and last is not None:
+        net = _net(quantity, window, first, last)
+        tail = _tail(trace, window, last, profile)
+        quantities += [net, tail]
+        budget |= {"net_j": net.value, "u_net_j": net.u_within, "tail_j": tail.value, "u_tail_j": tail.u_within}
+        budget |= {"tail_end_s": (last.begin_ns - origin_ns) * 1e-9}
+    return BoardEnergy(quantities, budget)
+
+
+def describe(energies: WindowEnergies, index: int) -> dict[str, Any]:
+    """One window's energy for JSON: numbers, null where there is none."""
+    return {
+        "method": energies.method,
+        "scope": SCOPE,
+        "energy_j": _known(energies.energy_j[index]),
+        "u_within_j": _known(energies.u_within_j[index]),
+        "u_absolute_j": _known(energies.u_absolute_j[index]),
+        "parts_j": {name: _known(part[index]) for name, part in energies.parts.items()},
+        "valid": bool(energies.valid[index]),
+        "reasons": list(energies.reasons[index]),
+    }
+
+
+def to_quantity(energies: WindowEnergies, index: int, metric: str, window: str) -> Quantity:
+    """One window's energy as a metric."""
+    energy_j, reasons = _known(energies.energy_j[index]), energies.reasons[index]
+    if energy_j is None:
+        return unmeasured(metric, window, method=energies.method, scope=SCOPE, reasons=reasons)
+    within_j, absolute_j = _known(energies.u_within_j[index]), _known(energies.u_absolute_j[index])
+    valid = bool(energies.valid[index])
+    return Quantity(metric, window, energy_j, "J", within_j, absolute_j, energies.method, SCOPE, valid, reasons)
+
+
+def _integrate(trace: Trace, windows: list[Window], profile: SensorProfile, method: str = FUSED) -> WindowEnergies:
+    begins, ends = ([getattr(window, edge) for window in windows] for edge in ("begin_ns", "end_ns"))
+    return integrate(trace, np.array(begins, np.int64), np.array(ends, np.int64), profile, method)
+
+
+def _plain(trace: Trace, window: Window, profile: SensorProfile) -> dict[str, float | None]:
+    return {name: _known(_integrate(trace, [window], profile, name).energy_j[0]) for name in PLAIN_METHODS}
+
+
+def _idle_power(trace: Trace, window: Window, profile: SensorProfile) -> _Idle | None:
+    energies = _integrate(trace, [window], profile)
+    energy_j = _known(energies.energy_j[0])
+    if energy_j is None:
+        return None
+    u_j = sqrt(sum(float(part[0]) ** 2 for name, part in energies.parts.items() if name != _STATE))
+    return _Idle(energy_j / window.duration_s, u_j / window.duration_s, window.begin_ns)
+
+
+def _idle_quantities(idles: list[_Idle | None], windows: tuple[Window | None, ...]) -> list[Quantity]:
+    names = ("gpu_idle_power_before_w", "gpu_idle_power_after_w")
+    return [
+        Quantity(name, window.name, idle.power_w, "W", idle.u_w, _with_gain(idle.u_w, idle.power_w), FUSED, SCOPE, True)
+        for name, idle, window in zip(names, idles, windows, strict=True)
+        if idle is not None and window is not None
+    ]
+
+
+def _net(gross: Quantity, window: Window, before: _Idle, after: _Idle) -> Quantity:
+    """Signed. The idle power in between is taken as somewhere between the two, rectangular."""
+    metric = "gpu_net_energy_j"
+    if gross.value is None or gross.u_within is None:
+        return unmeasured(metric, window.name, method=FUSED, scope=SCOPE, reasons=gross.reasons)
+    difference_w = after.power_w - before.power_w
+    idle_w = (before.power_w + after.power_w) / 2
+    u_idle_w = sqrt((before.u_w**2 + after.u_w**2) / 4 + difference_w**2 / 12)
+    reasons = gross.reasons
+    if abs(difference_w) > DRIFT_SIGMAS * hypot(before.u_w, after.u_w) + DRIFT_RELATIVE * idle_w:
+        reasons += (f"idle_drift: {before.power_w:.4g} W idle before and {after.power_w:.4g} W after",)
+    u_j = hypot(gross.u_within, u_idle_w * window.duration_s)
+    value_j = gross.value - idle_w * window.duration_s
+    gain_j = 0.0 if gross.u_absolute is None else sqrt(max(gross.u_absolute**2 - gross.u_within**2, 0.0))
+    # A gain scales the idle power as well, so of the gross gain's part only the net share stays.
+    absolute_j = hypot(u_j, gain_j * abs(value_j / gross.value) if gross.value else 0.0)
+    return Quantity(metric, window.name, value_j, "J", u_j, absolute_j, FUSED, SCOPE, gross.valid, reasons)
+
+
+def _tail(trace: Trace, window: Window, idle: _Idle, profile: SensorProfile) -> Quantity:
+    metric = "gpu_tail_energy_j"
+    if idle.begin_ns <= window.end_ns:
+        reason = "no_tail: the idle window begins where the window ends"
+        return unmeasured(metric, window.name, method=FUSED, scope=SCOPE, reasons=(reason,))
+    rest = Window("tail", window.end_ns, idle.begin_ns, 0)
+    energies = _integrate(trace, [rest], profile)
+    energy_j = _known(energies.energy_j[0])
+    if energy_j is None:
+        return unmeasured(metric, window.name, method=FUSED, scope=SCOPE, reasons=energies.reasons[0])
+    # What makes a joule doubtful (too short for 5 % of it) is no doubt about a difference near zero: its u says it.
+    u_j = hypot(float(energies.u_within_j[0]), idle.u_w * rest.duration_s)
+    value_j = energy_j - idle.power_w * rest.duration_s
+    return Quantity(metric, window.name, value_j, "J", u_j, _with_gain(u_j, value_j), FUSED, SCOPE, True)
+
+
+def _with_gain(u_within: float, value: float) -> float:
+    """The absolute standard uncertainty of a power or of a difference of energies: a gain scales the difference."""
+    return hypot(u_within, BOARD_GAIN * abs(value) / sqrt(3))
+
+
+def _known(value: Any) -> float | None:
+    number = float(value)
+    return number if isfinite(number) else None

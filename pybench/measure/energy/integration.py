@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The board's energy in any window of a trace, with two standard uncertainties, their parts, and reasons for doubt.
+
+`fused`, the method of pybench: the driver's samples give the shape, with the sensor's delay and lag taken off; the
+energy counter gives the long-run truth (native/energy_integrator.hpp has the model, docs/method/energy.md the
+equations). Each parameter of the sensor that is itself uncertain is moved by its standard uncertainty, both ways, and
+the larger change of the energy is that part. Without samples the counter alone is used, without a counter the samples;
+both are said.
+The plain methods of other tools stay available by name (`plain_methods`).
+
+Two uncertainties: `u_within_j` is what a ratio on one board carries; `u_absolute_j` adds the board's unknown gain.
+It does not average over repetitions and knows nothing of what ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pybench import _native
+from pybench.errors import UsageError
+from pybench.measure.energy.counter_steps import CounterSteps, find_steps
+from pybench.measure.energy.plain_methods import (
+    PLAIN_METHODS,
+    TRAPEZOIDS,
+    WANTED_RELATIVE,
+    counter_difference,
+    counter_interpolated_j,
+    counter_resets,
+    trapezoid_j,
+)
+from pybench.measure.energy.profile import SensorProfile
+from pybench.measure.energy.trace import CounterChannel, Numbers, SampleChannel, Times, Trace, seconds_since
+
+FUSED = "fused"
+METHODS = (FUSED, *PLAIN_METHODS)
+SCOPE = "board"
+
+BOARD_GAIN = 0.05  # 1: bound of a board's gain error, Yang et al.; rectangular, so u = 5 % / sqrt(3)
+COUNTER_NOISE_J = 0.03  # J: counter against samples from tick to tick at constant power, two H200 recordings
+TRANSIENT_S = 0.003  # s: how well a tick's time is known where power changes around it (same recordings)
+GAP_PERIODS = 4.0  # of the sample period: stamps of an H200 lie up to 2.4 periods apart
+DISAGREEING_SIGMAS = 3.0
+DISAGREEING_RELATIVE = 0.01  # 1: samples and counter of an H200 differ by up to 0.4 % in the long run
+STUCK_TICKS = 5.0
+FEWEST_SAMPLES = 3
+TREND_SIGMAS = 2.0
+DRIFTING_RELATIVE = 0.02  # 1: more than a board's own state does; a kernel that runs into the power cap is at 5 %
+SETTLING_S = 2.0  # s: in which the power of a constant load settles after rest (H200, counter: 1.5 to 3 s)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowEnergies:
+    """One entry for each window, in the order asked: float64 [m] J (NaN: not measured), `valid` (False: not to be
+    used), `reasons` (`code: detail` each). `parts`: standard uncertainties in J that add in squares to `u_within_j`."""
+
+    method: str
+    energy_j: Numbers
+    u_within_j: Numbers
+    u_absolute_j: Numbers
+    valid: NDArray[np.bool_]
+    reasons: list[tuple[str, ...]]
+    parts: Mapping[str, Numbers]
+
+
+def integrate(
+    trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile, method: str = FUSED
+) -> WindowEnergies:
+    """The energy of every window [begin, end): int64 [m] ns on the trace's clock, in any order, overlapping or not.
+
+    Raises UsageError for an unknown method or a window that ends before it begins.
+    """
+    begin_ns, end_ns = np.asarray(begin_ns, np.int64), np.asarray(end_ns, np.int64)
+    if method not in METHODS:
+        raise UsageError(f"no method {method!r}", hint=f"choose one of {', '.join(METHODS)}")
+    empty = np.flatnonzero(end_ns <= begin_ns)
+    if len(empty):
+        raise UsageError(f"window {empty[0] + 1} ends before it begins, or has no length")
+    fused = method == FUSED
+    energies = _fused(trace, begin_ns, end_ns, profile) if fused else _plain(trace, begin_ns, end_ns, method)
+    return _with_states(energies, trace, begin_ns, end_ns)
+
+
+def _plain(trace: Trace, begin_ns: Times, end_ns: Times, method: str) -> WindowEnergies:
+    if method == "counter-difference":
+        energy_j, u_j, why, valid = counter_difference(trace.counter, begin_ns, end_ns)
+        return WindowEnergies(method, energy_j, u_j, _absolute(energy_j, u_j), valid, why, {"counter_edges": u_j})
+    by_trapezoid = method in TRAPEZOIDS
+    energy_j = (
+        trapezoid_j(method, trace, begin_ns, end_ns)
+        if by_trapezoid
+        else counter_interpolated_j(trace.counter, begin_ns, end_ns)
+    )
+    known = np.isfinite(energy_j)
+    reasons: list[tuple[str, ...]] = [
+        ("plain_method: the error of this method is not known",)
+        if each
+        else ("not_covered: the channel was not recorded over the whole window",)
+        for each in known
+    ]
+    if not by_trapezoid:
+        reset = counter_resets(trace.counter, begin_ns, end_ns)
+        known &= ~reset
+        for index in np.flatnonzero(reset):
+            reasons[index] += (f"counter_reset: {_TEXTS['counter_reset']}",)
+    unknown = np.full(len(begin_ns), np.nan)
+    return WindowEnergies(method, energy_j, unknown, unknown, known, reasons, {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One pass of the integrator over all windows."""
+
+    energy_j: Numbers
+    samples_j: Numbers
+    interior_variance_j2: Numbers
+    fused_variance_j2: Numbers
+    edge_variance_j2: Numbers
+    drift_w: Numbers
+    drift_variance_w2: Numbers
+    doubts: NDArray[np.uint32]
+
+
+def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile) -> WindowEnergies:
+    given = _look_at(trace, begin_ns, profile)
+    if given is None:
+        return _nothing(len(begin_ns))
+    length_s = seconds_since(0, end_ns - begin_ns)
+    base, sensor_parts = _with_sensor_parts(given, begin_ns, end_ns)
+    parts = {**sensor_parts, **_board_parts(base, length_s, profile)}
+    u_within_j = np.sqrt(sum((part**2 for part in parts.values()), np.zeros(len(begin_ns))))
+    u_within_j[~np.isfinite(base.energy_j)] = np.nan
+    reasons = _doubt(base, parts, length_s, given.profile)
+    if not given.by_samples:
+        reasons = [(*why, "samples_unreadable: the driver gave no power samples, the counter alone is used")
+                   for why in reasons]  # fmt: skip
+    _find_stuck(reasons, trace.counter, begin_ns, end_ns, profile.counter_tick_s)
+    _compare_instant(reasons, trace, begin_ns, end_ns, base.energy_j)
+    valid = np.array([not any(_invalidates(reason) for reason in why) for why in reasons], bool)
+    return WindowEnergies(FUSED, base.energy_j, u_within_j, _absolute(base.energy_j, u_within_j), valid, reasons, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What windows are integrated from: samples (or, without them, power between the counter's ticks), the counter's
+    steps, and the profile that says how late both are. Times in s are since `origin_ns`."""
+
+    samples: SampleChannel
+    steps: CounterSteps
+    origin_ns: int
+    profile: SensorProfile
+    by_samples: bool
+
+
+def _look_at(trace: Trace, begin_ns: Times, profile: SensorProfile) -> _Given | None:
+    """None where neither samples nor the counter show any power."""
+    samples = trace.samples.ordered()
+    by_samples = len(samples.time_ns) >= FEWEST_SAMPLES
+    origin_ns = int(samples.time_ns[0]) if by_samples else int(begin_ns[0]) if len(begin_ns) else 0
+    steps = find_steps(
+        trace.counter, origin_ns, profile.counter_tick_s, profile.counter_tick_jitter_s,
+        tick_is_known=profile.origin != "assumed",
+    )  # fmt: skip
+    if by_samples:
+        return _Given(samples, steps, origin_ns, profile, True)
+    samples = _from_counter(steps, origin_ns)
+    if len(samples.time_ns) < FEWEST_SAMPLES:
+        return None
+    as_late_as_counter = replace(
+        profile, sample_delay_s=profile.counter_delay_s, u_sample_delay_s=profile.u_counter_delay_s,
+        response_s=1e-6, u_response_s=0.0, stamp_jitter_s=profile.counter_tick_s / np.sqrt(12),
+        sample_period_s=profile.counter_tick_s,
+    )  # fmt: skip
+    return _Given(samples, steps, origin_ns, as_late_as_counter, False)
+
+
+def _with_sensor_parts(given: _Given, begin_ns: Times, end_ns: Times) -> tuple[_Run, dict[str, Numbers]]:
+    """The energies, and the parts of their uncertainty in J that come from how the board is read."""
+    # In order of time, neighbours in memory are looked up one after another: three times as fast for many windows.
+    order = np.argsort(begin_ns, kind="stable")
+    back = np.argsort(order, kind="stable")
+    sorted_s = seconds_since(given.origin_ns, begin_ns[order]), seconds_since(given.origin_ns, end_ns[order])
+
+    def run(moved: SensorProfile, with_variances: bool = False) -> _Run:
+        table = _integrate_once(given.samples, given.steps, given.origin_ns, *sorted_s, moved, with_variances)
+        return _Run(**{name: column[back] for name, column in table.items()})
+
+    profile = given.profile
+    base = run(profile, with_variances=True)
+    parts = {"sampling": np.sqrt(base.fused_variance_j2), "edges": np.sqrt(base.edge_variance_j2)}
+    u_counter_s = float(np.hypot(profile.u_counter_delay_s, given.steps.u_phase_s))
+    for part, name, u_s in (
+        ("sensor_delay", "sample_delay_s", profile.u_sample_delay_s),
+        ("sensor_response", "response_s", profile.u_response_s),
+        ("counter_delay", "counter_delay_s", u_counter_s),
+    ):
+        parts[part] = np.zeros(len(begin_ns))
+        for sign in (1, -1) if u_s > 0 else ():
+            moved_s = max(getattr(profile, name) + sign * u_s, 1e-6)
+            change_j = run(replace(profile, **{name: moved_s})).energy_j - base.energy_j
+            parts[part] = np.maximum(parts[part], np.abs(change_j))
+    return base, parts
+
+
+def _board_parts(run: _Run, length_s: Numbers, profile: SensorProfile) -> dict[str, Numbers]:
+    """The parts in J that come from what the board itself does, however well it is read."""
+    # Where power drifts through the window, its mean is not what the work costs later on: the level meant lies
+    # anywhere between the line's two ends. What noise or bursts alone would show is taken off.
+    drifted_w2 = np.maximum(run.drift_w**2 - TREND_SIGMAS**2 * run.drift_variance_w2, 0)
+    return {
+        "board_state": profile.state_ratio * state_share(length_s) * np.abs(np.nan_to_num(run.energy_j)),
+        "drift": np.sqrt(drifted_w2 / 12) * length_s,
+    }
+
+
+def _integrate_once(
+    samples: SampleChannel,
+    steps: CounterSteps,
+    origin_ns: int,
+    begin_s: Numbers,
+    end_s: Numbers,
+    profile: SensorProfile,
+    with_variances: bool,
+) -> dict[str, NDArray[Any]]:
+    model = _native.SensorModel(
+        delay_s=profile.sample_delay_s,
+        response_s=profile.response_s,
+        stamp_jitter_s=profile.stamp_jitter_s,
+        sample_noise_w=profile.sample_noise_w,
+        counter_noise_j=COUNTER_NOISE_J,
+        transient_s=TRANSIENT_S,
+        longest_gap_s=GAP_PERIODS * profile.sample_period_s,
+    )
+    return _native.integrate_energy(
+        seconds_since(origin_ns, samples.time_ns),
+        samples.power_w,
+        steps.time_s - profile.counter_delay_s,
+        steps.u_time_s,
+        steps.energy_j,
+        steps.segment,
+        model,
+        begin_s,
+        end_s,
+        with_variances,
+    )
+
+
+def _from_counter(steps: CounterSteps, origin_ns: int) -> SampleChannel:
+    """Mean power between ticks as if it were sampled: sample k holds from tick k - 1 to tick k, with no lag at all."""
+    length_s = np.diff(steps.time_s)
+    usable = (length_s > 0) & (np.diff(steps.segment) == 0)
+    power_w = np.diff(steps.energy_j)[usable] / length_s[usable]
+    time_ns = origin_ns + np.round(steps.time_s[1:][usable] * 1e9).astype(np.int64)
+    return SampleChannel(time_ns, power_w).ordered()
+
+
+def _doubt(run: _Run, parts: Mapping[str, Numbers], length_s: Numbers, profile: SensorProfile) -> list[tuple[str, ...]]:
+    """Reasons of each window; those of `_INVALID` make its energy unusable."""
+    # How short a window the sensor allows has nothing to do with what the board did in it.
+    u_sensor_j = np.sqrt(sum((part**2 for name, part in parts.items() if name not in _OF_THE_BOARD), 0.0))
+    correction_j = run.energy_j - run.samples_j
+    systematic_j2 = sum((parts[name] ** 2 for name in ("sensor_delay", "sensor_response", "counter_delay")), 0.0)
+    expected_j = np.sqrt(run.interior_variance_j2 + run.fused_variance_j2 + systematic_j2)
+    disagree = np.abs(correction_j) > DISAGREEING_SIGMAS * expected_j + DISAGREEING_RELATIVE * np.abs(run.energy_j)
+
+    def text(code: str, index: Any) -> str:
+        energy_j, samples_j, long_s = run.energy_j[index], run.samples_j[index], length_s[index]
+        if code == "window_too_short":
+            needed_s = long_s * u_sensor_j[index] / (WANTED_RELATIVE * abs(energy_j)) if energy_j else np.inf
+            return f"{long_s:.3g} s, and 5 % standard uncertainty need about {needed_s:.3g} s"
+        if code == "channels_disagree":
+            return (
+                f"samples say {samples_j:.5g} J, with the counter {energy_j:.5g} J, and {expected_j[index]:.2g} J is "
+                "their joint uncertainty"
+            )
+        return _TEXTS[code]
+
+    flags = {
+        "not_covered": run.doubts & _native.DOUBT_NOT_COVERED != 0,
+        "gap": run.doubts & _native.DOUBT_GAP != 0,
+        "counter_reset": run.doubts & _native.DOUBT_COUNTER_RESET != 0,
+        "drifting": parts["drift"] > DRIFTING_RELATIVE * np.abs(run.energy_j),
+        "window_too_short": u_sensor_j > WANTED_RELATIVE * np.abs(run.energy_j),
+        "channels_disagree": disagree,
+        "counter_unreadable": run.doubts & _native.DOUBT_NO_COUNTER != 0,
+    }
+    reasons: list[list[str]] = [[] for _ in length_s]
+    for code, flagged in flags.items():
+        for index in np.flatnonzero(flagged):
+            reasons[index].append(f"{code}: {text(code, index)}")
+    if profile.origin == "assumed":
+        for why in reasons:
+            why.append("sensor_assumed: this board's sensor was not characterised (`pybench sensor`)")
+    return [tuple(why) for why in reasons]
+
+
+_OF_THE_BOARD = ("board_state", "drift")
+_TEXTS = {
+    "drifting": "power drifts through the window: the same work costs another energy later on",
+    "not_covered": "power was not recorded over the window",
+    "gap": "samples of the driver are missing inside the window",
+    "counter_reset": "the energy counter went back inside the window",
+    "counter_unreadable": "no step of the energy counter is near, the samples alone are used",
+}
+_INVALID = frozenset(
+    {"not_covered", "gap", "counter_reset", "window_too_short", "channels_disagree", "counter_stuck",
+     "instant_disagrees", "foreign_process"}
+)  # fmt: skip
+
+
+def _invalidates(reason: str) -> bool:
+    return reason.partition(":")[0] in _INVALID
+
+
+def _find_stuck(
+    reasons: list[tuple[str, ...]], counter: CounterChannel, begin_ns: Times, end_ns: Times, tick_s: float
+) -> None:
+    """Adds a reason where the counter was read again and again inside a window and never moved: no board draws 0 W."""
+    counter = counter.readable()
+    if len(counter.energy_j) < 2:
+        return
+    last = len(counter.energy_j) - 1
+    first_in = np.minimum(np.searchsorted(counter.call_ns, begin_ns), last)
+    last_in = np.maximum(np.searchsorted(counter.return_ns, end_ns, "right") - 1, 0)
+    apart_s = (counter.call_ns[last_in] - counter.return_ns[first_in]) * 1e-9
+    still = counter.energy_j[last_in] == counter.energy_j[first_in]
+    for index in np.flatnonzero(still & (apart_s > STUCK_TICKS * tick_s)):
+        reasons[index] += (f"counter_stuck: the energy counter did not move in {apart_s[index]:.3g} s",)
+
+
+def _compare_instant(
+    reasons: list[tuple[str, ...]], trace: Trace, begin_ns: Times, end_ns: Times, energy_j: Numbers
+) -> None:
+    """Adds a reason where field 186 contradicts: a check of windows that are long against its update period."""
+    instant_j = trapezoid_j("instant-trapezoid", trace, begin_ns, end_ns)
+    known_w = trace.polled.instant_w[np.isfinite(trace.polled.instant_w)]
+    if len(known_w) == 0:
+        return
+    # Two edges, each off by up to three update periods of 0.1 s (seen on an H200), at the largest change of power.
+    edges_j = 0.3 * float(np.ptp(known_w))
+    off = np.abs(instant_j - energy_j) > WANTED_RELATIVE * np.abs(energy_j) + edges_j
+    for index in np.flatnonzero(off):
+        reasons[index] += (f"instant_disagrees: the instantaneous field says {instant_j[index]:.5g} J",)
+
+
+def _with_states(energies: WindowEnergies, trace: Trace, begin_ns: Times, end_ns: Times) -> WindowEnergies:
+    """Adds what the board's state says: lowered clocks (a reason only) and other processes (not our energy)."""
+    seen = trace.states.seen(begin_ns, end_ns)
+    reasons, valid = list(energies.reasons), energies.valid & (seen.most_processes <= 1)
+    for index in np.flatnonzero(seen.throttling):
+        why = ", ".join(seen.throttle_words(index))
+        reasons[index] += (f"throttled: the GPU lowered its clocks for heat or power during the window ({why})",)
+    for index in np.flatnonzero(seen.most_processes > 1):
+        reasons[index] += ("foreign_process: another process held the GPU during the window",)
+    return replace(energies, reasons=reasons, valid=valid)
+
+
+def state_share(length_s: Numbers) -> Numbers:
+    """How much of `SensorProfile.state_ratio` a window of that length carries: 1 for the shortest, 1/2 for the longest.
+
+    Three quarters of the variance are the mean of an exponential settling over the window, one quarter (where the board
+    stood before) stays however long it is.
+    """
+    settling = length_s / SETTLING_S
+    mean = -np.expm1(-settling) / np.maximum(settling, 1e-9)
+    share: Numbers = np.sqrt(0.25 + 0.75 * mean**2)
+    return share
+
+
+def _absolute(energy_j: Numbers, u_within_j: Numbers) -> Numbers:
+    absolute_j: Numbers = np.sqrt(u_within_j**2 + (BOARD_GAIN * energy_j) ** 2 / 3)
+    return absolute_j
+
+
+def _nothing(count: int) -> WindowEnergies:
+    unknown = np.full(count, np.nan)
+    why = ("power_unreadable: neither samples nor enough counter readings were recorded",)
+    return WindowEnergies(FUSED, unknown, unknown, unknown, np.zeros(count, bool), [why] * count, {})
