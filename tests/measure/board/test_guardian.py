@@ -208,7 +208,7 @@ def test_what_was_left_behind_and_cannot_be_restored_stops_a_run_that_would_set_
 def test_a_record_that_cannot_be_read_is_not_guessed_at(boards: Boards) -> None:
     kill_all()
     boards.record().write_text("{}")
-    with pytest.raises(PybenchError, match="is not known"):
+    with pytest.raises(PybenchError, match="are unknown"):
         BoardSettings(UUID, CAP).__enter__()
 
 
