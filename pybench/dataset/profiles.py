@@ -17,9 +17,9 @@ from pybench.kernels.profile import Profile, mean_profile, profile_from_json
 MOST_PROFILES = 5  # of a case that are read: times of kernels are shares, and more runs change them little
 
 
-def read_profile(dataset: Dataset, case_id: str) -> Profile | None:
-    """The mean of the first profiles of a case's `ok` runs. An engine without one is read from what TensorRT's
-    inspector said of it: a profile without times. None: there is neither.
+def read_profile(dataset: Dataset, case_id: str, *, most: int = MOST_PROFILES) -> Profile | None:
+    """The mean of the first profiles of a case's `ok` runs, `most` of them. An engine without one is read from what
+    TensorRT's inspector said of it: a profile without times. None: there is neither.
 
     Raises CorruptError for a file that is none of these.
     """
@@ -29,11 +29,12 @@ def read_profile(dataset: Dataset, case_id: str) -> Profile | None:
         stored = run.read_profile()
         if stored is not None:
             profiles.append(_parsed(stored, run.file(PROFILE)))
-        if len(profiles) == MOST_PROFILES:
+        if len(profiles) == most:
             break
     if profiles:
         return mean_profile(profiles)
-    return next((found for run in runs if (found := _of_engine(dataset, run)) is not None), None)
+    row = dataset.cases[case_id].runtime_row
+    return _of_engine(dataset, runs[0]) if runs and row is not None and row.opens == "engine" else None
 
 
 def why_no_profile(dataset: Dataset, case_id: str) -> str | None:

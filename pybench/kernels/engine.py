@@ -9,6 +9,7 @@ move of `layer1.0.conv1.m.bias` is read by the one layer that is named after `la
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pybench.kernels.engine_layers import NARROW, Layer, read_layers
 from pybench.kernels.profile import Kernel, Profile, Work
@@ -28,11 +29,23 @@ def profile_of_engine(
     layers = read_layers(inspector_json)
     if not layers:
         raise ValueError("the engine tells no layers")
-    times = times_ms or {}
-    constants, readers = _constants(layers), _unlisted(layers)
-    kernels = tuple(_kernel(layer, constants, readers.get(layer.name, ()), times.get(layer.name)) for layer in layers)
+    times = dict(times_ms or {})
     method = TIMED.format(iterations) if times else UNTIMED
-    return Profile(source="tensorrt", method=method, iterations=iterations if times else 0, kernels=kernels)
+    constants, readers = _constants(layers), _unlisted(layers)
+    kernels: dict[str, Kernel] = {}
+    for layer in layers:
+        kernel = _kernel(layer, constants, readers.get(layer.name, ()), times.pop(layer.name, None))
+        name = f"{layer.name} #{len(kernels)}" if layer.name in kernels else layer.name
+        kernels[name] = replace(kernel, name=name)
+    # What the profiler names and the inspector does not is no layer's, and no time is lost.
+    for name, time_ms in times.items():
+        kernels[name] = Kernel(name=name, kernel=name, work="other", time_ms=time_ms)
+    return Profile(
+        source="tensorrt",
+        method=method,
+        iterations=iterations if times_ms else 0,
+        kernels=tuple(kernels.values()),
+    )
 
 
 def _kernel(layer: Layer, constants: frozenset[str], unlisted: Sequence[str], time_ms: float | None) -> Kernel:

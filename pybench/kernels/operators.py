@@ -9,7 +9,7 @@ one counts. Runs before the first one that is to count are left out. Seen with o
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -36,6 +36,7 @@ _INTEGER_CODES = frozenset({"int8", "uint8"})
 class _Events:
     """What the trace says of one node: its facts once, and its time in each run."""
 
+    name: str
     arguments: Mapping[str, Any]
     times_us: list[float] = field(default_factory=list)
 
@@ -53,7 +54,7 @@ def profile_of_runs(trace: Sequence[Mapping[str, Any]], written: Graph, executed
         source="onnxruntime",
         method=METHOD.format(len(runs)),
         iterations=len(runs),
-        kernels=tuple(_kernel(name, found, nodes[name], origin, executed) for name, found in events.items()),
+        kernels=tuple(_kernel(name, found, nodes.get(name), origin, executed) for name, found in events.items()),
         iteration_ms=MS_PER_US * median(end - begin for begin, end in runs),
         qdq_nodes=sum(node.op in QDQ for node in written.nodes),
     )
@@ -75,30 +76,32 @@ def _outer(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _by_node(events: Iterable[Mapping[str, Any]]) -> dict[str, _Events]:
-    """Node -> its events. Nodes without a name are told apart by their number."""
-    found: dict[str, _Events] = {}
+    """Name -> the events of one node, in the order of their first event. Where nodes share a name, all but the first
+    have their number behind it."""
+    found: dict[tuple[str, Any], _Events] = {}
     for event in events:
         name = event["name"].removesuffix(_KERNEL)
-        found.setdefault(name, _Events(event["args"])).times_us.append(event["dur"])
-    return found
+        node = found.setdefault((name, event["args"].get("node_index")), _Events(name, event["args"]))
+        node.times_us.append(event["dur"])
+    named: dict[str, _Events] = {}
+    for (name, number), node in found.items():
+        named[f"{name} #{number}" if name in named else name] = node
+    return named
 
 
-def _placed(events: Mapping[str, _Events], nodes: Sequence[Node]) -> dict[str, int | None]:
-    """Name in the trace -> place in the executed graph. A node without a name is called `Relu_12` in the trace, and
-    the k-th of an operator in the graph is the k-th in the trace, if there are as many."""
-    by_name = {node.name: place for place, node in enumerate(nodes) if node.name}
-    nameless: dict[str, list[int]] = defaultdict(list)
+def _placed(events: Mapping[str, _Events], nodes: Sequence[Node]) -> dict[str, int]:
+    """Name in the trace -> place in the executed graph. A node without a name is called `Relu_12` in the trace. Of
+    several with one name, or with none and one operator, the k-th in the graph is the k-th in the trace, if there are
+    as many."""
+    places: dict[str, list[int]] = defaultdict(list)
     for place, node in enumerate(nodes):
-        if not node.name:
-            nameless[node.op].append(place)
-    left = {name: one.arguments.get("op_name", "") for name, one in events.items() if name not in by_name}
-    counts = Counter(left.values())
-    waiting = {
-        operator: iter(places) for operator, places in nameless.items() if len(places) == counts.get(operator, 0)
-    }
-    return {
-        name: by_name[name] if name in by_name else next(waiting.get(left[name], iter(())), None) for name in events
-    }
+        places[node.name or f"a nameless {node.op}"].append(place)
+    traced: dict[str, list[str]] = defaultdict(list)
+    for name, found in events.items():
+        is_named = found.name in places
+        traced[found.name if is_named else f"a nameless {found.arguments.get('op_name', '')}"].append(name)
+    alike = [(names, places[key]) for key, names in traced.items() if len(names) == len(places[key])]
+    return {name: place for names, there in alike for name, place in zip(names, there, strict=True)}
 
 
 def _kernel(name: str, found: _Events, place: int | None, origin: Sequence[tuple[str, ...]], executed: Graph) -> Kernel:

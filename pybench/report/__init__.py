@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis, analyse
+from pybench.analysis.kernel_times import find_kernel_times
 from pybench.campaign.layout import RUNS
 from pybench.campaign.storage import storage_error, write_bytes, write_text
 from pybench.dataset import Dataset
@@ -25,7 +26,9 @@ from pybench.report.artefact_tables import artefacts_table
 from pybench.report.case_tables import exclusions_table, failures_table, metrics_table, workload_tables
 from pybench.report.contrast_tables import contrast_tables
 from pybench.report.findings import describe
-from pybench.report.joule_tables import budget_table, names_of, overview_table
+from pybench.report.joule_tables import budget_table, overview_table
+from pybench.report.kernel_tables import kernel_tables
+from pybench.report.labels import case_names
 from pybench.report.protocol_section import protocol_sections
 from pybench.report.tables import Table, to_csv, to_latex, to_markdown
 from pybench.report.trust_tables import (
@@ -70,6 +73,7 @@ def write_report(dataset: Dataset, folder: Path | None = None, *, run_link: str 
             environment_table(dataset),
         ],
         pictures=draw_figures(dataset, analysis),
+        kernel_tables=kernel_tables(find_kernel_times(dataset)),
         joule_tables=_joule_tables(analysis, run_link),
         power_pictures=draw_powers(analysis.joules),
         protocols=protocol_sections(analysis),
@@ -87,7 +91,8 @@ def write_report(dataset: Dataset, folder: Path | None = None, *, run_link: str 
 
 
 def _all_tables(contents: Contents) -> Iterator[Table]:
-    yield from (*contents.found_tables, *contents.sure_tables, *contents.joule_tables, *contents.behind_tables)
+    yield from (*contents.found_tables, *contents.sure_tables, *contents.kernel_tables, *contents.joule_tables)
+    yield from contents.behind_tables
     for section in contents.protocols:
         yield from section.tables
 
@@ -110,9 +115,10 @@ def _joule_tables(analysis: Analysis, run_link: str) -> list[Table]:
     findings = analysis.joules
     if not findings:
         return []
+    names = case_names([finding.case for finding in findings])
     budgets = [
         budget_table(number, name, finding)
-        for number, (name, finding) in enumerate(zip(names_of(findings), findings, strict=True), start=1)
+        for number, (name, finding) in enumerate(zip(names, findings, strict=True), start=1)
     ]
     return [overview_table(findings, run_link), *budgets]
 

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pybench.analysis.explanation import Explanation, WorkShare
-from pybench.analysis.kernel_rows import KernelRow, RowSide
+from pybench.analysis.kernel_rows import KernelRow
 from pybench.kernels.engine_layers import NARROW
 from pybench.kernels.profile import Kernel, total_ms
 from pybench.report.explanation import WORK_WORDS
-from pybench.report.numbers import format_fixed
+from pybench.report.numbers import DASH, format_fixed
 from pybench.report.tables import Cell, Column, Table, number_cell, text_cell
 
 NOT_ASSIGNED = "not assigned"
@@ -109,9 +109,11 @@ def _others(rows: Sequence[KernelRow]) -> tuple[tuple[Kernel, ...], tuple[Kernel
 def _row(row: KernelRow, has_times: bool, decimals: int) -> tuple[Cell, ...]:
     excess = row.excess_ms if has_times else None
     times = [side.time_ms if has_times else None for side in row.sides]
-    sides = [cell for side in row.sides for cell in (text_cell(_kernels(side)), text_cell(_around(side.around)))]
+    sides = [
+        cell for side in row.sides for cell in (text_cell(kernels_text(side.own)), text_cell(_around(side.around)))
+    ]
     return (
-        Cell(_nodes(row.nodes), csv=(" ".join(row.nodes),)),
+        Cell(nodes_text(row.nodes), csv=(" ".join(row.nodes),)),
         _time_cell(excess, decimals, signed=True),
         *(_time_cell(time, decimals) for time in times),
         *sides,
@@ -136,8 +138,9 @@ def _counted(number: int) -> str:
     return f"{number} kernel" if number == 1 else f"{number} kernels"
 
 
-def _kernels(side: RowSide) -> str:
-    return ", ".join(_kernel(kernel) for kernel in side.own)
+def kernels_text(kernels: Sequence[Kernel]) -> str:
+    """`QLinearConv in int8, QLinearAdd`."""
+    return ", ".join(_kernel(kernel) for kernel in kernels)
 
 
 def _kernel(kernel: Kernel) -> str:
@@ -167,7 +170,10 @@ def _first(types: Sequence[str | None]) -> str:
     return (types[0] if types else None) or "?"
 
 
-def _nodes(nodes: Sequence[str]) -> str:
+def nodes_text(nodes: Sequence[str]) -> str:
+    """`conv1 and 2 more`; a dash for none."""
+    if not nodes:
+        return DASH
     first = _short(nodes[0])
     return first if len(nodes) == 1 else f"{first} and {len(nodes) - 1} more"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.analysis.joules import JouleFinding, expanded
-from pybench.report.labels import case_text, naming_factors
+from pybench.report.labels import case_names
 from pybench.report.numbers import DASH, decimals_for, format_fixed, format_plain
 from pybench.report.tables import Cell, Column, Table, number_cell, plus_minus_cell, text_cell
 
@@ -51,17 +51,6 @@ _ORIGINS = {
 }
 
 
-def names_of(findings: Sequence[JouleFinding]) -> list[str]:
-    """A short name of each case among the others."""
-    factors = naming_factors([finding.case for finding in findings])
-    several = len({finding.case.workload for finding in findings}) > 1
-    names = [name for name in factors if name != "workload"]
-    texts = [case_text(finding.case, names) for finding in findings]
-    leads = [finding.case.workload_row.label if several else "" for finding in findings]
-    joined = [": ".join(part for part in pair if part) for pair in zip(leads, texts, strict=True)]
-    return [text or finding.case.title() for text, finding in zip(joined, findings, strict=True)]
-
-
 # --- all cases -------------------------------------------------------------------------------------------------------
 
 
@@ -79,7 +68,8 @@ def overview_table(findings: Sequence[JouleFinding], run_link: str) -> Table:
         Column("Idle (W)", ("idle_before_w",), numeric=True),
         Column("Valid", ("valid", "reasons")),
     )
-    rows = [_overview_row(finding, name, run_link) for finding, name in zip(findings, names_of(findings), strict=True)]
+    names = case_names([finding.case for finding in findings])
+    rows = [_overview_row(finding, name, run_link) for finding, name in zip(findings, names, strict=True)]
     notes = (
         "One run of each case: the run with the median energy. ±: half the absolute 95 % interval.",
         "Within-board: half the 95 % interval for ratios on this board.",

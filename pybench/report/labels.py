@@ -51,6 +51,16 @@ def _values(cases: Sequence[Case]) -> dict[str, list[object]]:
     }
 
 
+def case_names(cases: Sequence[Case]) -> list[str]:
+    """A short name of each case among the others."""
+    names = [name for name in naming_factors(cases) if name != "workload"]
+    several = len({case.workload for case in cases}) > 1
+    leads = [case.workload_row.label if several else "" for case in cases]
+    texts = [case_text(case, names) for case in cases]
+    joined = [": ".join(part for part in pair if part) for pair in zip(leads, texts, strict=True)]
+    return [text or case.title() for text, case in zip(joined, cases, strict=True)]
+
+
 def naming_factors(cases: Sequence[Case]) -> tuple[str, ...]:
     """The varying factors that a figure's label needs: those of `_MINOR` are left out as far as no two cases then share
     a name. Tables show them all."""

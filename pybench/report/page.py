@@ -22,6 +22,7 @@ from pybench.case import catalogue_of
 from pybench.dataset import Dataset
 from pybench.report.canvas import Picture, inline
 from pybench.report.findings import Findings
+from pybench.report.kernel_tables import on_page
 from pybench.report.method import paragraphs
 from pybench.report.numbers import DASH, format_duration
 from pybench.report.protocol_section import ProtocolSection
@@ -41,6 +42,7 @@ class Contents:
     sure_tables: Sequence[Table]
     behind_tables: Sequence[Table]
     pictures: Sequence[Picture]
+    kernel_tables: Sequence[Table]
     joule_tables: Sequence[Table]
     power_pictures: Sequence[Picture]
     protocols: Sequence[ProtocolSection]
@@ -71,6 +73,7 @@ def render_page(dataset: Dataset, analysis: Analysis, contents: Contents, run_li
         found_tables=_listed([table for table in contents.found_tables if table.rows]),
         sure_pictures=_drawn(contents.pictures, "order"),
         sure_tables=_listed([table for table in contents.sure_tables if table.rows]),
+        kernel_tables=_listed([on_page(table) for table in contents.kernel_tables if table.rows]),
         joules=_joules(contents),
         protocols=[{"section": one, "tables": _listed(one.tables)} for one in contents.protocols],
         behind_pictures=_drawn([shown for shown in contents.pictures if _kind(shown) not in (*first, "order")]),

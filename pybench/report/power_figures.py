@@ -19,7 +19,7 @@ from pybench.analysis.joules import JouleFinding, expanded
 from pybench.analysis.power import Steps, counter_power, recover_power
 from pybench.dataset.energy import PowerRecording, read_recording
 from pybench.report.canvas import BLACK, BLUE, GREY, ORANGE, VERMILION, WIDTH_INCH, Picture, picture, style
-from pybench.report.joule_tables import names_of
+from pybench.report.labels import case_names
 from pybench.report.numbers import format_plus_minus
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class _Lane:
 def draw_powers(findings: Sequence[JouleFinding]) -> list[Picture]:
     """Figures of the first cases, numbered as their budgets' tables. Raises CorruptError for channels that cannot be
     read."""
-    shown = list(zip(names_of(findings), findings, strict=True))[:_MOST]
+    shown = list(zip(case_names([finding.case for finding in findings]), findings, strict=True))[:_MOST]
     with style():
         return [
             _draw_power(number, name, finding, read_recording(finding.board.directory))

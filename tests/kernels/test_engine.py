@@ -61,6 +61,15 @@ def test_without_times_a_profile_says_so_and_with_them_it_says_how() -> None:
     assert "after every window" in timed.method
 
 
+def test_times_of_what_is_no_layer_are_kept_and_layers_of_one_name_count_once() -> None:
+    layers = [{"Name": "twice", "LayerType": "kgen", "Inputs": [], "Outputs": []}] * 2
+    found = profile_of_engine(json.dumps({"Layers": layers}), times_ms={"twice": 1.0, "other": 0.5}, iterations=20)
+    assert [(kernel.name, kernel.time_ms) for kernel in found.kernels] == [
+        ("twice", 1.0), ("twice #1", None), ("other", 0.5),
+    ]  # fmt: skip
+    assert found.total_ms == 1.5
+
+
 def as_of_11(document: dict[str, Any]) -> dict[str, Any]:
     """The same engine in the form of TensorRT 11: type and format of a tensor in fields of their own."""
     for layer in document["Layers"]:

@@ -53,6 +53,16 @@ def test_nodes_without_names_are_found_by_their_order() -> None:
     assert [kernel.nodes for kernel in found.kernels] == [("node_of_a",), ("node_of_y",)]
 
 
+def test_nodes_of_one_name_are_kept_apart() -> None:
+    written = Graph((Node("Relu", "same", ("x",), ("a",)), Node("Tanh", "same", ("a",), ("y",))), {}, {}, {})
+    trace = [run(0, 100), event("same", 5, 10, "Relu", node_index="3"), event("same", 20, 30, "Tanh", node_index="4")]
+    found = profile_of_runs(trace, written, written, skipped=0)
+    assert [(kernel.name, kernel.kernel, kernel.time_ms) for kernel in found.kernels] == [
+        ("same", "Relu", pytest.approx(0.01)), ("same #4", "Tanh", pytest.approx(0.03)),
+    ]  # fmt: skip
+    assert [kernel.writes for kernel in found.kernels] == [("a",), ("y",)]
+
+
 def test_nodes_without_names_stay_unknown_where_their_number_differs() -> None:
     written = Graph((Node("Relu", "", ("x",), ("a",)), Node("Relu", "", ("a",), ("y",))), {}, {}, {})
     found = profile_of_runs([run(0, 100), event("Relu_4", 5, 10, "Relu")], written, written, skipped=0)

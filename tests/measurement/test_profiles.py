@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles of sessions: onnxruntime's own on a CPU, and an engine that is replayed from what was recorded of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pybench.case import Case
+from pybench.catalogue.workloads import KERNELS
+from pybench.errors import UnsupportedError
+from pybench.kernels.engine_layers import read_layers
+from pybench.kernels.profile import Kernel, Profile
+from pybench.measurement.profiles import add_profile, metrics_of_profile, of_engine
+from pybench.measurement.result import Result
+from pybench.runtimes import onnxruntime, onnxruntime_profile
+from pybench.runtimes.onnxruntime_profile import MOST_RUNS
+from tests.kernels.test_engine import recorded
+from tests.support.making import run, write_classifier
+
+INFER = Case(workload="infer", model="mlp", runtime="onnxruntime", device="cpu", batch=1, threads=1, iterations=3,
+             warmup_iterations=1, idle_window_s=0.0)  # fmt: skip
+
+
+def opened(path: Path) -> onnxruntime.OnnxRuntimeSession:
+    return onnxruntime.open_session(write_classifier(path), precision="fp32", threads=1, device="cpu")
+
+
+PICTURES = {"pictures": np.zeros((2, 1, 8, 8), np.float32)}
+
+
+def test_a_session_tells_the_nodes_of_what_it_was_fed_last(tmp_path: Path) -> None:
+    session = opened(tmp_path / "model.onnx")
+    session.bind(PICTURES, transfers=False)()
+    found = session.profile(1, "fp32")
+    assert found.iterations == MOST_RUNS
+    product = next(kernel for kernel in found.kernels if kernel.work == "multiplying")
+    assert (product.nodes, product.computes_in) == (("product",), "fp32")
+    assert product.time_ms is not None
+    assert product.time_ms > 0
+    assert found.iteration_ms is not None
+    assert found.total_ms <= found.iteration_ms
+
+
+def test_a_session_that_is_fed_batch_by_batch_tells_its_nodes_too(tmp_path: Path) -> None:
+    session = opened(tmp_path / "model.onnx")
+    session.bind_feed()(PICTURES)()
+    assert session.profile(1, "fp32").has_times
+
+
+def test_nothing_of_a_profile_stays_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    session = opened(tmp_path / "model.onnx")
+    session.run(PICTURES)
+    session.profile(1, "fp32")
+    assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_a_file_that_may_not_fit_twice_is_not_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = tmp_path / "meminfo"
+    memory.write_text("MemTotal: 16 kB\nMemAvailable:       1 kB\n")
+    monkeypatch.setattr(onnxruntime_profile, "MEMORY", memory)
+    session = opened(tmp_path / "model.onnx")
+    session.run(PICTURES)
+    with pytest.raises(UnsupportedError, match="1024 bytes of memory are free") as error:
+        session.profile(1, "fp32")
+    result = Result()
+    add_profile(result, lambda: session.profile(1, "fp32"))
+    assert error.value.code == "no_room_for_profile"
+    assert {name: one.reason for name, one in result.metrics.items()} == dict.fromkeys(KERNELS, error.value.code)
+    assert result.labels["profile"].startswith("not made: model.onnx has ")
+
+
+def test_a_run_has_a_profile_and_its_metrics() -> None:
+    result = run(INFER)
+    assert result.profile is not None
+    assert result.labels["profile"] == result.profile.method
+    assert result.metrics["kernels_count"].value == len(result.profile.running)
+    shares = [result.metrics[f"{work}_time_ratio"].value for work in ("multiplying", "moving", "quantising")]
+    assert all(share is not None and 0 <= share <= 1 for share in shares)
+
+
+def test_an_accuracy_has_none() -> None:
+    judged = INFER.with_factors(workload="accuracy", model="digits-cnn", image_limit=4)
+    result = run(judged)
+    assert result.profile is None
+    assert not set(KERNELS) & set(result.metrics)
+
+
+def test_a_profiler_that_fails_costs_no_run(capsys: pytest.CaptureFixture[str]) -> None:
+    def failing() -> Profile:
+        raise RuntimeError("the profiler\nis refused")
+
+    result = Result()
+    add_profile(result, failing)
+    assert result.labels["profile"] == "not made: RuntimeError: the profiler is refused"
+    assert {one.reason for one in result.metrics.values()} == {"no_profile"}
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_shares_of_a_profile_without_times_are_not_told() -> None:
+    kernels = (Kernel(name="a", kernel="k", work="moving"),)
+    metrics = metrics_of_profile(Profile(source="tensorrt", method="m", iterations=0, kernels=kernels))
+    assert metrics["moving_kernels_count"].value == 1.0
+    assert (metrics["moving_time_ratio"].value, metrics["moving_time_ratio"].reason) == (None, "not_told")
+    assert metrics["qdq_nodes_count"].reason == "not_told"
+
+
+class RecordedEngine:
+    """An engine's answers, as an H200 gave them; its times are 0.01 ms a layer that runs."""
+
+    def layer_information(self) -> str:
+        return recorded("int8")
+
+    def layer_times_ms(self) -> dict[str, float]:
+        return {layer.name: 0.01 for layer in read_layers(recorded("int8")) if layer.kind != "nothing"}
+
+
+@pytest.mark.parametrize(("noted", "nodes"), [({"qdq_nodes": 162}, 162), ({}, None)])
+def test_an_engine_tells_its_layers_and_its_making_the_nodes(
+    tmp_path: Path, noted: dict[str, int], nodes: int | None
+) -> None:
+    """An older pybench noted no number of Q/DQ nodes beside an engine."""
+    (tmp_path / "graph.json").write_text(json.dumps({"node_flops": None, "kept": {}, **noted}))
+    case = INFER.with_factors(runtime="tensorrt", precision="int8")
+    metrics = metrics_of_profile(of_engine(RecordedEngine(), case, tmp_path / "model.engine"))
+    assert metrics["kernels_count"].value == 137.0
+    assert metrics["moving_time_ratio"].value == pytest.approx(49 / 137)
+    assert metrics["qdq_nodes_count"].value == nodes
