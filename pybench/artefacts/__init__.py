@@ -18,7 +18,8 @@ from typing import Any
 from pybench.artefacts.order import Order
 from pybench.catalogue.kinds import KINDS
 from pybench.errors import UnsupportedError
-from pybench.measurement.result import Measured, Result
+from pybench.measure.quantity import Quantity
+from pybench.measurement.result import Result
 from pybench.runtimes.memory import memory_errors
 
 
@@ -36,5 +37,5 @@ def make(recipe: Mapping[str, Any], inputs: Mapping[str, Path], files: Mapping[s
         maker = importlib.import_module(KINDS[kind].module)
         result: Result = maker.make(Order(kind, recipe["parameters"], inputs, files), path)
     result.labels = {"device": "cpu", **result.labels, "kind": kind}
-    result.metrics["model_bytes"] = Measured(value=float(path.stat().st_size), method="size of the file")
+    result.metrics["model_bytes"] = Quantity(value=float(path.stat().st_size), method="size of the file")
     return result

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pybench.artefacts.order import Order
 from pybench.case.factors import SYNTHETIC
 from pybench.catalogue.models import MODELS
-from pybench.measurement.result import Measured, Result
+from pybench.measure.quantity import Quantity
+from pybench.measurement.result import Result
 
 if TYPE_CHECKING:
     from torch import nn
@@ -69,5 +70,5 @@ def _save(model: nn.Module, path: Path) -> None:
 
 def _result(order: Order, top1_percent: float, judged: int) -> Result:
     result = Result(labels={"trained_on": f"{order.parameters['trained_on']}, the images that do not judge"})
-    result.metrics["top1_percent"] = Measured(value=top1_percent, samples=judged, method="FP32, held-out images")
+    result.metrics["top1_percent"] = Quantity(value=top1_percent, samples=judged, method="FP32, held-out images")
     return result

@@ -18,9 +18,9 @@ from pybench.artefacts.order import Order
 from pybench.errors import InputError, UnsupportedError
 from pybench.kernels.engine import LAYERS_FILE
 from pybench.kernels.executed import QDQ
+from pybench.measure.quantity import Quantity
 from pybench.measurement.audits import GRAPH_FILE, with_outputs
-from pybench.measurement.recorder import measured
-from pybench.measurement.result import Measured, Result, Verdict
+from pybench.measurement.result import Result, Verdict
 from pybench.onnx_file.graph import read_graph
 from pybench.precision.audit import audit_onnx
 from pybench.precision.engine_audit import audit_engine
@@ -51,8 +51,7 @@ def make(order: Order, path: Path) -> Result:
         built = build_engine(source, path, options)
         window.iterations = 1
     result = _described(built, device, cache)
-    for quantity in session.energy(BUILD):
-        result.metrics[quantity.name] = measured(quantity)
+    result.metrics |= session.energy(BUILD)
     engine, precision = TensorRtSession(path, "enqueue", index), parameters["precision"]
     graph = _graph_facts(source, options, precision)
     graph["outputs"] = judge_outputs(engine.run, order, source, options.batch, options.tokens)
@@ -85,7 +84,7 @@ def _described(built: Built, device: dict[str, Any], cache: Path) -> Result:
         }
     )
     warmth = "empty" if built.cache_sha256 is None else "warm"
-    result.metrics["build_s"] = Measured(value=built.seconds, window=BUILD, method=f"{warmth} timing cache")
+    result.metrics["build_s"] = Quantity(value=built.seconds, window=BUILD, method=f"{warmth} timing cache")
     return result
 
 

@@ -9,7 +9,7 @@
             window.iterations = len(times_ns)
         with session.window("energy") as window:                             # the same work, long enough for energy
             window.iterations = len(measure.time_calls(iterate, iterations=1, minimum_s=2.0))
-    quantities = [*session.energy("energy"), *session.memory()]      # list[Quantity]; energies once the session ended
+    quantities = session.energy("energy") | session.memory()         # dict[str, Quantity]; energies once it ended
     cautions = session.cautions("energy")
     session.write_channels(write)                                    # write(name, {column: array})
 
@@ -17,13 +17,13 @@
     steady = measure.judge_steadiness(times_ns)      # .label: flat | warmup | slowdown | no_steady_state | None
     cautions += [*measure.latency_cautions(latency), *steady.cautions()]
 
-`Quantity(name, window, value, unit, u_within, u_absolute, method, scope, valid, reasons, lower, upper)`
-    One number with where it comes from. `name` is a metric of the catalogue (`gpu_energy_j`, `cpu_energy_j`,
-    `cpu_energy_estimate_j`, `peak_host_bytes`, `peak_device_bytes`). `value` is None where nothing was measured, and
-    `reasons` then says why; it is never 0 for "unknown". `u_within` is the standard uncertainty that a ratio on one
-    board carries, `u_absolute` adds the board's gain. `lower` and `upper` are set only on estimates, whose `value` is
-    None. `valid` is None where nothing could be measured, False where a value exists that must not be used.
-    `quantity.scaled(METRICS["gpu_energy_per_sample_j"], 1 / samples)` gives the same quantity per something.
+`Quantity(value, window, u_standard, u_absolute, interval, samples, method, scope, valid, reasons)`
+    One number with where it comes from, kept under the name of its metric (`gpu_energy_j`, `cpu_energy_j`,
+    `cpu_energy_estimate_j`, `peak_host_bytes`, `peak_device_bytes`), whose row says the unit. `value` is None where
+    nothing was measured, and `reasons` then says why; it is never 0 for "unknown". `u_standard` is the standard
+    uncertainty that a ratio on one board carries, `u_absolute` adds the board's gain. Only estimates have an
+    `interval`, and no value. `valid` is None where nothing could be measured, False where a value exists that must not
+    be used. `quantity.scaled(1 / samples)` gives the same quantity per something.
 
 `Session(device_uuid=None, *, power_interval_s=0.1, nvml_library=None, profile=ASSUMED, root=Path("/"))`
     Starts the sampler threads on entry (C++, without the GIL) and stops them on exit. A missing NVML, device or RAPL is

@@ -1,53 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A measured number with where it comes from and how sure it is. Nothing is ever 0 for "unknown"."""
+"""A number with where it comes from and how sure it is, or why there is none. Nothing is ever 0 for "unknown"."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
-from pybench.catalogue.metrics import METRICS, Metric
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """One metric over one window.
+    """One metric of one run. Whoever has one keeps it under the metric's name, whose row says the unit."""
 
-    `value` None: not measured, and `reasons` says why. `u_within`: standard uncertainty that ratios on one board carry;
-    `u_absolute`: that of the number itself; None: not known. `lower`, `upper`: the bounds of an estimate, which has no
-    value. `valid`: True, False (a value that must not be used), None (nothing measured). `reasons`: `code: detail`.
-    """
-
-    name: str
-    window: str
-    value: float | None
-    unit: str
-    u_within: float | None
-    u_absolute: float | None
-    method: str
-    scope: str
-    valid: bool | None
+    value: float | None = None
+    """None: not measured, and `reasons` says why; or an estimate, which has an `interval`."""
+    window: str | None = None
+    """What it was measured in; None: no window."""
+    u_standard: float | None = None
+    """Standard uncertainty within the run. Of an energy: the one that ratios on one board carry."""
+    u_absolute: float | None = None
+    """That of the number itself, the board's unknown gain included."""
+    interval: tuple[float, float] | None = None
+    """Lower and upper bound of an estimate, which has no value."""
+    samples: int | None = None
+    """How many observations are behind it."""
+    method: str | None = None
+    """How it was found, where several ways exist."""
+    scope: str | None = None
+    """What it is of: `board`, `package`, `process`."""
+    valid: bool | None = None
+    """Of what judges itself: True, or False for a value that must not be used."""
     reasons: tuple[str, ...] = ()
-    lower: float | None = None
-    upper: float | None = None
+    """Why there is no value, or a doubt about it: `code: detail`."""
 
-    def scaled(self, metric: Metric, factor: float) -> Quantity:
-        """The same as another metric, for example per sample with `factor` = 1 / samples. Uncertainties scale too."""
+    def scaled(self, factor: float) -> Quantity:
+        """As another metric, for example per sample with `factor` = 1 / samples. Uncertainties scale, too."""
 
         def times(number: float | None) -> float | None:
             return None if number is None else number * factor
 
+        bounds = None if self.interval is None else (self.interval[0] * factor, self.interval[1] * factor)
         return replace(
             self,
-            name=metric.name,
-            unit=metric.unit,
             value=times(self.value),
-            u_within=times(self.u_within),
+            u_standard=times(self.u_standard),
             u_absolute=times(self.u_absolute),
-            lower=times(self.lower),
-            upper=times(self.upper),
+            interval=bounds,
         )
 
+    def inverse(self, amount: float) -> Quantity:
+        """What `amount` is a unit of this: tokens a joule. The relative uncertainty stays."""
+        if not self.value:
+            why = self.reasons or ("nothing_counted: no energy was counted in the window",)
+            return Quantity(window=self.window, method=self.method, reasons=why)
+        value = amount / self.value
+        within, absolute = (None if u is None else value * u / self.value for u in (self.u_standard, self.u_absolute))
+        return replace(self, value=value, u_standard=within, u_absolute=absolute)
 
-def unmeasured(name: str, window: str, *, method: str, scope: str, reasons: tuple[str, ...]) -> Quantity:
-    """A quantity that is null, with why."""
-    return Quantity(name, window, None, METRICS[name].unit, None, None, method, scope, None, reasons)
+    def as_json(self, unit: str) -> dict[str, Any]:
+        """The stored form (docs/formats/rundir.md)."""
+        lower, upper = self.interval or (None, None)
+        return {
+            "value": self.value,
+            "unit": unit,
+            "window": self.window,
+            "u_standard": self.u_standard,
+            "u_absolute": self.u_absolute,
+            "lower": lower,
+            "upper": upper,
+            "samples": self.samples,
+            "method": self.method,
+            "reason": "; ".join(self.reasons) or None,
+        }

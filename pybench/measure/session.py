@@ -15,14 +15,16 @@ import numpy as np
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import UsageError
 from pybench.measure.build import NATIVE_BUILD_ID
+from pybench.measure.energy.cpu import METRIC as CPU_METRIC
 from pybench.measure.energy.cpu import CpuEnergy, CpuReading
+from pybench.measure.energy.cpu_estimate import METRIC as CPU_ESTIMATE
 from pybench.measure.energy.cpu_estimate import BusyTime, estimate_interval, read_busy_time
 from pybench.measure.energy.gpu import METRIC, BoardEnergy
 from pybench.measure.energy.gpu_sampler import open_sampler
 from pybench.measure.energy.integration import FUSED, SCOPE
 from pybench.measure.energy.profile import ASSUMED, SensorProfile
 from pybench.measure.energy.sampler import Columns, Sampler, Unavailable
-from pybench.measure.quantity import Quantity, unmeasured
+from pybench.measure.quantity import Quantity
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns
 from pybench.measure.timing.memory import read_peak_host_bytes, reset_peak_host
 from pybench.measure.timing.windows import OpenWindow, Window
@@ -124,18 +126,18 @@ class Session:
         with self.window(name):
             sleep_until_ns(monotonic_ns() + round(seconds * NANOSECONDS_PER_SECOND))
 
-    def energy(self, name: str) -> list[Quantity]:
+    def energy(self, name: str) -> dict[str, Quantity]:
         """The energies of the window `name`: GPU (where asked for), CPU, and the estimate where the CPU's is no use.
 
         Known once the session has ended: a GPU's last samples come after its window.
         """
         window = self._closed(name)
         before, after = self._edges[name]
-        quantities = list(self._board_energy(window).quantities) if self._gpu is not None else []
+        quantities = dict(self._board_energy(window).quantities) if self._gpu is not None else {}
         cpu = self._cpu.difference(window, before.cpu, after.cpu)
-        quantities.append(cpu)
+        quantities[CPU_METRIC] = cpu
         if cpu.value is None or not cpu.valid:
-            quantities.append(estimate_interval(window, before.busy, after.busy))
+            quantities[CPU_ESTIMATE] = estimate_interval(window, before.busy, after.busy)
         return quantities
 
     def energy_budget(self, name: str) -> dict[str, Any] | None:
@@ -144,15 +146,16 @@ class Session:
             return None
         return {"sensor": self._profile.as_json(), "windows": [self._board_energy(self._closed(name)).budget]}
 
-    def memory(self) -> list[Quantity]:
+    def memory(self) -> dict[str, Quantity]:
         """Peak memory over all windows: of this process, and of the device where one was asked for."""
         if not self._windows:
             raise UsageError("no window was measured, so there is no peak", hint="open one with session.window(name)")
         windows = "+".join(self._windows)
         scope = "process" if self._peak_was_reset else "process, since its start"
         peak = float(self._peak_host_bytes)
-        host = Quantity("peak_host_bytes", windows, peak, "bytes", None, None, "proc-vmhwm", scope, True)
-        return [host] if self._gpu is None else [host, _device_memory(self._gpu, windows)]
+        host = Quantity(value=peak, window=windows, method="proc-vmhwm", scope=scope, valid=True)
+        device = {} if self._gpu is None else {"peak_device_bytes": _device_memory(self._gpu, windows)}
+        return {"peak_host_bytes": host, **device}
 
     def cautions(self, name: str) -> list[Caution]:
         """Doubts about the window `name` that the samplers saw."""
@@ -212,8 +215,8 @@ class Session:
     def _board_energy(self, window: Window) -> BoardEnergy:
         """Computed once a window."""
         if isinstance(self._gpu, Unavailable):
-            null = unmeasured(METRIC, window.name, method=FUSED, scope=SCOPE, reasons=(self._gpu.reason,))
-            return BoardEnergy([null], {})
+            null = Quantity(window=window.name, method=FUSED, scope=SCOPE, reasons=(self._gpu.reason,))
+            return BoardEnergy({METRIC: null}, {})
         if self._gpu is None or not self._ended:
             raise UsageError("the energy of a GPU is known once the session has ended", hint="ask after the with block")
         if window.name not in self._board:
@@ -230,10 +233,10 @@ class Session:
 def _device_memory(gpu: Sampler | Unavailable, windows: str) -> Quantity:
     method = "nvml-polled"
     if isinstance(gpu, Unavailable):
-        return unmeasured("peak_device_bytes", windows, method=method, scope="device", reasons=(gpu.reason,))
+        return Quantity(window=windows, method=method, scope="device", reasons=(gpu.reason,))
     peak, own = gpu.peak_memory_bytes()
     scope = "process" if own else "device"
     if peak is None:
         reason = "memory_unsupported: NVML gives no memory reading for this device"
-        return unmeasured("peak_device_bytes", windows, method=method, scope=scope, reasons=(reason,))
-    return Quantity("peak_device_bytes", windows, float(peak), "bytes", None, None, method, scope, True)
+        return Quantity(window=windows, method=method, scope=scope, reasons=(reason,))
+    return Quantity(value=float(peak), window=windows, method=method, scope=scope, valid=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,13 +97,12 @@ def judge_timing(iteration_s: float) -> Verdict:
     return Verdict(True) if iteration_s >= SHORTEST_ITERATION_S else Verdict(False, ("below_clock_resolution",))
 
 
-def judge_energy(quantities: Iterable[Quantity], on_gpu: bool) -> Verdict:
+def judge_energy(quantities: Mapping[str, Quantity], on_gpu: bool) -> Verdict:
     """The verdict of the energy that the case is about: the GPU's where it ran on one, else the CPU's."""
-    name = "gpu_energy_j" if on_gpu else "cpu_energy_j"
-    for quantity in quantities:
-        if quantity.name == name:
-            return Verdict(quantity.valid, tuple(reason.partition(":")[0] for reason in quantity.reasons))
-    return Verdict(None, ("not_asked",))
+    quantity = quantities.get("gpu_energy_j" if on_gpu else "cpu_energy_j")
+    if quantity is None:
+        return Verdict(None, ("not_asked",))
+    return Verdict(quantity.valid, tuple(reason.partition(":")[0] for reason in quantity.reasons))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,10 @@ import numpy.typing as npt
 from pybench import preprocess
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
+from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.recorder import TIMING, Amounts, Recorder
-from pybench.measurement.result import Measured, Request, Result
+from pybench.measurement.result import Request, Result
 from pybench.preprocess import Corpus, SlotStream
 from pybench.runtimes.session import Wait
 
@@ -189,7 +190,7 @@ def record_fed(
         cautions = feed.cautions()
         recorder.replay_for_energy(iterate)
     result = recorder.result(amounts)
-    result.metrics["wait_share_ratio"] = Measured(
+    result.metrics["wait_share_ratio"] = Quantity(
         value=min(waited_s / recorder.timed_s, 1.0), window=TIMING, method="time until a batch was there to be taken"
     )
     result.cautions += cautions

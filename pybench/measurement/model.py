@@ -20,10 +20,11 @@ from pybench.catalogue.refusals import refuse_file
 from pybench.catalogue.runtimes import RUNTIMES, Runtime
 from pybench.errors import InputError, UnsupportedError
 from pybench.kernels.profile import Profile
+from pybench.measure.quantity import Quantity
 from pybench.measurement import audits, profiles
 from pybench.measurement.doubts import allowed_threads, calibration_cautions, output_cautions
 from pybench.measurement.profiles import add_profile
-from pybench.measurement.result import Measured, Request, Result, Verdict
+from pybench.measurement.result import Request, Result, Verdict
 from pybench.precision.audit import Audit
 from pybench.runtimes.providers import is_whole
 from pybench.runtimes.session import Session, TensorSpec, module_spec
@@ -88,10 +89,10 @@ def conclude(result: Result, opened: Opened, case: Case) -> Result:
     found = audits.proven(opened.audit)
     row = case.runtime_row
     method = None if row is None else row.size_is
-    result.metrics["model_bytes"] = Measured(value=float(opened.session.model_bytes), method=method)
+    result.metrics["model_bytes"] = Quantity(value=float(opened.session.model_bytes), method=method)
     if opened.session.compile_s is not None:
         how = None if row is None else row.compile_is
-        result.metrics["compile_s"] = Measured(value=opened.session.compile_s, method=how)
+        result.metrics["compile_s"] = Quantity(value=opened.session.compile_s, method=how)
     result.labels |= {key: value for key, value in opened.session.labels.items() if key != "device_uuid"}
     result.labels["device"] = opened.session.device
     result.labels["threads"] = allowed_threads(case)

@@ -21,9 +21,10 @@ from pybench.errors import UnsupportedError
 from pybench.kernels.engine import profile_of_engine
 from pybench.kernels.launches import profile_of_launches
 from pybench.kernels.profile import Profile, time_ratio, work_of
+from pybench.measure.quantity import Quantity
 from pybench.measurement.audits import graph_of
 from pybench.measurement.doubts import allowed_threads
-from pybench.measurement.result import Measured, Result
+from pybench.measurement.result import Result
 
 NO_PROFILE = "no_profile"
 NOT_TOLD = "not_told"
@@ -73,7 +74,7 @@ def add_profile(result: Result, make: Callable[[], Profile]) -> None:
         result.metrics |= metrics_of_profile(profile)
 
 
-def metrics_of_profile(profile: Profile) -> dict[str, Measured]:
+def metrics_of_profile(profile: Profile) -> dict[str, Quantity]:
     """The metrics of `KERNELS`."""
     counts = {
         "kernels_count": len(profile.running),
@@ -86,11 +87,11 @@ def metrics_of_profile(profile: Profile) -> dict[str, Measured]:
         "quantising_time_ratio": time_ratio(profile, "quantising"),
     }
     return {
-        name: Measured(reason=NOT_TOLD) if value is None else Measured(value=float(value), method=profile.method)
+        name: Quantity(reasons=(NOT_TOLD,)) if value is None else Quantity(value=float(value), method=profile.method)
         for name, value in (counts | ratios).items()
     }
 
 
 def _put_reason(result: Result, code: str, text: str) -> None:
     result.labels[LABEL] = f"not made: {text}"
-    result.metrics |= {name: Measured(reason=code) for name in KERNELS}
+    result.metrics |= {name: Quantity(reasons=(code,)) for name in KERNELS}

@@ -30,7 +30,7 @@ from pybench.measure.quantity import Quantity
 from pybench.measure.timing.cpu_time import own_cpu_s
 from pybench.measure.timing.latency import LatencySummary
 from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, thread_cautions
-from pybench.measurement.result import Measured, Result, Verdict
+from pybench.measurement.result import Result, Verdict
 
 TIMING, ALONE, ENERGY = "timing", "timing_depth1", "energy"
 # trtexec warns from here on (samples/common/sampleReporting.cpp): the host then decides how fast the GPU is fed.
@@ -65,7 +65,7 @@ class Recorder:
         self._arrivals = measure.Arrivals(case.arrivals, case.arrival_rate_per_s, seed)  # type: ignore[arg-type]
         self._session = measure.Session(device_uuid, profile=(sensors or {}).get(device_uuid or "", measure.ASSUMED))
         self._cautions: list[Caution] = []
-        self._energies: list[Quantity] = []
+        self._energies: dict[str, Quantity] = {}
         self._energy_window = TIMING
         self._cores = 0.0  # in use, on average over the timing window
 
@@ -129,9 +129,9 @@ class Recorder:
         result = Result()
         result.metrics |= self._latency_metrics(latency) | self._throughputs(amounts)
         result.metrics |= self._energy_metrics(amounts)
-        result.metrics |= {quantity.name: measured(quantity) for quantity in self._session.memory()}
+        result.metrics |= self._session.memory()
         how = "processor time of the worker, its sampler included, and of what it has started"
-        result.metrics["cpu_cores_ratio"] = Measured(value=self._cores, window=TIMING, method=how)
+        result.metrics["cpu_cores_ratio"] = Quantity(value=self._cores, window=TIMING, method=how)
         result.windows = {
             window.name: {"begin_ns": window.begin_ns, "end_ns": window.end_ns, "iterations": window.iterations}
             for window in self._session.windows
@@ -155,16 +155,16 @@ class Recorder:
         self._session.write_channels(result.tables.__setitem__)
         return result
 
-    def _latency_metrics(self, latency: LatencySummary) -> dict[str, Measured]:
+    def _latency_metrics(self, latency: LatencySummary) -> dict[str, Quantity]:
         values = {"mean": latency.mean_s, "p50": latency.p50_s, "p95": latency.p95_s, "p99": latency.p99_s}
         count, method = len(self.times), self.times.definition
         metrics = {
-            f"latency_{name}_ms": Measured(value=s * 1e3, window=TIMING, samples=count, method=method)
+            f"latency_{name}_ms": Quantity(value=s * 1e3, window=TIMING, samples=count, method=method)
             for name, s in values.items()
         }
         if self.times.enqueue_ns is not None:
             enqueue_s = measure.summarise_latency(self.times.enqueue_ns).p50_s
-            metrics["enqueue_p50_ms"] = Measured(value=enqueue_s * 1e3, window=TIMING, samples=count)
+            metrics["enqueue_p50_ms"] = Quantity(value=enqueue_s * 1e3, window=TIMING, samples=count)
         return metrics
 
     def _describe_alone(self, alone: measure.Times, result: Result) -> None:
@@ -172,7 +172,7 @@ class Recorder:
         latency = measure.summarise_latency(alone.host_ns)
         steady = measure.judge_steadiness(alone.host_ns)
         for name, seconds in (("p50", latency.p50_s), ("p99", latency.p99_s)):
-            result.metrics[f"latency_depth1_{name}_ms"] = Measured(
+            result.metrics[f"latency_depth1_{name}_ms"] = Quantity(
                 value=seconds * 1e3,
                 window=ALONE,
                 samples=len(alone),
@@ -182,36 +182,33 @@ class Recorder:
         result.cautions += steady.cautions("latency_depth1_p50_ms")
         result.tables["iterations_depth1"] = alone.columns()
 
-    def _throughputs(self, amounts: Amounts) -> dict[str, Measured]:
+    def _throughputs(self, amounts: Amounts) -> dict[str, Quantity]:
         count = len(self.times)
         rates = {"throughput_samples_per_s": amounts.samples, "throughput_tokens_per_s": amounts.tokens}
         metrics = {
-            name: Measured(value=each * count / self.timed_s, window=TIMING, samples=count)
+            name: Quantity(value=each * count / self.timed_s, window=TIMING, samples=count)
             for name, each in rates.items()
             if each
         }
         if amounts.copied_bytes:
             copying_s = float((self.times.end_ns - self.times.begin_ns).sum()) * 1e-9
             moved = amounts.copied_bytes * count
-            metrics["bandwidth_gb_per_s"] = Measured(value=moved / GIGA / copying_s, window=TIMING, samples=count)
+            metrics["bandwidth_gb_per_s"] = Quantity(value=moved / GIGA / copying_s, window=TIMING, samples=count)
         return metrics
 
-    def _energy_metrics(self, amounts: Amounts) -> dict[str, Measured]:
+    def _energy_metrics(self, amounts: Amounts) -> dict[str, Quantity]:
         window = next(window for window in self._session.windows if window.name == self._energy_window)
         done: dict[Amount, float] = {
             "sample": amounts.samples * window.iterations,
             "token": amounts.tokens * window.iterations,
             "gb": amounts.copied_bytes * window.iterations / GIGA,
         }
-        metrics = {}
-        for quantity in self._energies:
-            metrics[quantity.name] = measured(quantity)
-            for metric in self.case.catalogue.metrics.values():
-                count = done[metric.per] if metric.per is not None and metric.of == quantity.name else 0
-                if count and metric.is_inverse:
-                    metrics[metric.name] = _amount_per_joule(quantity, count)
-                elif count:
-                    metrics[metric.name] = measured(quantity.scaled(metric, 1 / count))
+        metrics = dict(self._energies)
+        for metric in self.case.catalogue.metrics.values():
+            count = done[metric.per] if metric.per is not None and metric.of in self._energies else 0
+            if count and metric.of is not None:
+                energy = self._energies[metric.of]
+                metrics[metric.name] = energy.inverse(count) if metric.is_inverse else energy.scaled(1 / count)
         return metrics
 
 
@@ -244,30 +241,3 @@ def pace_cautions(times: measure.Times, latency: LatencySummary) -> list[Caution
             detail = f"launches took {enqueue_s * 1e3:.3g} ms, the GPU {latency.p50_s * 1e3:.3g} ms (medians)"
             cautions.append(Caution(CautionCode.HOST_BOUND, detail, "throughput_samples_per_s"))
     return cautions
-
-
-def measured(quantity: Quantity) -> Measured:
-    """A quantity as it is stored."""
-    estimated = quantity.lower is not None and quantity.upper is not None
-    return Measured(
-        value=quantity.value,
-        window=quantity.window,
-        u_standard=quantity.u_within,
-        u_absolute=quantity.u_absolute,
-        interval=(quantity.lower, quantity.upper) if estimated else None,  # type: ignore[arg-type]
-        method=quantity.method,
-        reason="; ".join(quantity.reasons) or None,
-    )
-
-
-def _amount_per_joule(quantity: Quantity, amount: float) -> Measured:
-    """Tokens per second and watt are tokens per joule. The relative uncertainty is that of the energy."""
-    if not quantity.value:
-        reason = "; ".join(quantity.reasons) or "no energy was counted in the window"
-        return Measured(window=quantity.window, method=quantity.method, reason=reason)
-    value = amount / quantity.value
-    within, absolute = (
-        None if u_j is None else value * u_j / quantity.value for u_j in (quantity.u_within, quantity.u_absolute)
-    )
-    return Measured(value=value, window=quantity.window, u_standard=within, u_absolute=absolute, method=quantity.method,
-                    reason="; ".join(quantity.reasons) or None)  # fmt: skip

@@ -17,46 +17,12 @@ import numpy as np
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution
 from pybench.kernels.profile import Profile
+from pybench.measure.quantity import Quantity
 
 if TYPE_CHECKING:
     from pybench.measure import SensorProfile
 
 Validity = Literal["timing", "energy", "precision", "accuracy"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """One metric of one run. `value` None needs a `reason`; an estimate has no value but an `interval` (lower, upper).
-
-    `u_standard`: standard uncertainty of the value within this run, in the metric's unit, or None where it has none;
-    for energies it is the one that ratios on one board carry. `u_absolute`: that of the number itself, the board's
-    unknown gain included.
-    `samples`: how many observations are behind it. `method`: how it was found, where several ways exist.
-    """
-
-    value: float | None = None
-    window: str | None = None
-    u_standard: float | None = None
-    u_absolute: float | None = None
-    interval: tuple[float, float] | None = None
-    samples: int | None = None
-    method: str | None = None
-    reason: str | None = None
-
-    def as_json(self, unit: str) -> dict[str, Any]:
-        lower, upper = self.interval or (None, None)
-        return {
-            "value": self.value,
-            "unit": unit,
-            "window": self.window,
-            "u_standard": self.u_standard,
-            "u_absolute": self.u_absolute,
-            "lower": lower,
-            "upper": upper,
-            "samples": self.samples,
-            "method": self.method,
-            "reason": self.reason,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +48,7 @@ class Result:
     `power_drains`, `energy_counter`, `clocks`, `gpu_processes`) -> column -> array, equal lengths.
     """
 
-    metrics: dict[str, Measured] = field(default_factory=dict)
+    metrics: dict[str, Quantity] = field(default_factory=dict)
     windows: dict[str, dict[str, Any]] = field(default_factory=dict)
     labels: dict[str, Any] = field(default_factory=dict)
     measuring: dict[str, Any] = field(default_factory=dict)

@@ -19,9 +19,10 @@ from pybench.case.factors import is_built_in
 from pybench.case.images import images_of
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import InputError
+from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import allowed_threads, calibration_cautions, images_identity, thread_cautions
 from pybench.measurement.model import Opened, conclude, open_model
-from pybench.measurement.result import Measured, Request, Result, Verdict
+from pybench.measurement.result import Request, Result, Verdict
 from pybench.models.images import Images, Shape, open_images
 from pybench.onnx_file.inputs import image_shape as shape_of_images
 from pybench.runtimes.session import refused
@@ -108,10 +109,10 @@ def _check_scores(scores: npt.NDArray[Any], batch: int, images: Images, opened: 
     return classes
 
 
-def _share(hits: npt.NDArray[np.bool_]) -> Measured:
+def _share(hits: npt.NDArray[np.bool_]) -> Quantity:
     share, count = float(hits.mean()), len(hits)
     deviation = (share * (1 - share) / count) ** 0.5
-    return Measured(
+    return Quantity(
         value=100 * share, u_standard=100 * deviation, samples=count, method="share of images; binomial deviation"
     )
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from pybench.catalogue.cautions import CautionCode
 from pybench.catalogue.units import MEGA
+from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import allowed_threads, judge_timing
 from pybench.measurement.feed import PERIOD, TokenFeed, feeding, record_fed
 from pybench.measurement.model import conclude, open_model
 from pybench.measurement.recorder import TIMING, Amounts
-from pybench.measurement.result import Measured, Request, Result
+from pybench.measurement.result import Request, Result
 
 
 def run(request: Request) -> Result:
@@ -42,9 +43,10 @@ def run(request: Request) -> Result:
     return result
 
 
-def _text_rate(text_bytes: int, timed_s: float) -> Measured:
+def _text_rate(text_bytes: int, timed_s: float) -> Quantity:
     if not text_bytes:
-        return Measured(window=TIMING, reason="no document ended in the window: too few iterations, or synthetic ids")
-    return Measured(
+        why = "no document ended in the window: too few iterations, or synthetic ids"
+        return Quantity(window=TIMING, reasons=(why,))
+    return Quantity(
         value=text_bytes / MEGA / timed_s, window=TIMING, method="bytes of documents that ended in the window"
     )

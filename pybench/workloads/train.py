@@ -18,11 +18,12 @@ from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.refusals import refuse_training
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
+from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.feed import PERIOD, TokenFeed, ahead, record_fed
 from pybench.measurement.model import check_sequence
 from pybench.measurement.recorder import TIMING, Amounts
-from pybench.measurement.result import Measured, Request, Result, Verdict
+from pybench.measurement.result import Request, Result, Verdict
 from pybench.models.building import build
 from pybench.models.tinylm import TinyLm
 from pybench.precision.audit import audit_parameters
@@ -95,7 +96,7 @@ class Trainer:
         result.metrics["loss_last_nats"] = _loss(self.losses[begin + count - 1])
         parameters = list(self.model.parameters())
         size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
-        result.metrics["model_bytes"] = Measured(
+        result.metrics["model_bytes"] = Quantity(
             value=float(size), method="parameters in memory, without gradients and AdamW's moments"
         )
         dtypes = (str(parameter.dtype).removeprefix("torch.") for parameter in parameters)
@@ -110,8 +111,8 @@ class Trainer:
         }
 
 
-def _loss(loss: Tensor) -> Measured:
+def _loss(loss: Tensor) -> Quantity:
     value = float(loss)
     if math.isfinite(value):
-        return Measured(value=value, window=TIMING)
-    return Measured(window=TIMING, reason=f"not_finite: the loss is {value}")
+        return Quantity(value=value, window=TIMING)
+    return Quantity(window=TIMING, reasons=(f"not_finite: the loss is {value}",))

@@ -20,7 +20,7 @@ from pybench.case import Case
 from pybench.dataset import load
 from pybench.dataset.coverage import measure
 from pybench.errors import CorruptError
-from pybench.measurement.result import Measured
+from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Verdict as Validity
 from pybench.report.findings import describe
 from tests.support.campaigns import (
@@ -348,7 +348,7 @@ def test_criteria_of_another_version_are_corrupt_not_a_traceback(tmp_path: Path)
 
 def test_a_metric_that_this_version_does_not_know_is_left_to_the_frame(tmp_path: Path) -> None:
     builder = _pair(tmp_path, blocks=1)
-    run = builder.run(INFER, 1, {"latency_mean_ms": Measured(value=2.0)})
+    run = builder.run(INFER, 1, {"latency_mean_ms": Quantity(value=2.0)})
     stored = json.loads(run.file("summary.json").read_text())
     stored["metrics"]["beauty"] = {"value": 1.0, "unit": "1"}
     run.file("summary.json").write_text(json.dumps(stored))

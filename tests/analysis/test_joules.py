@@ -13,7 +13,7 @@ from pybench.analysis.estimate import NORMAL_95
 from pybench.analysis.joules import JouleFinding
 from pybench.case import Case
 from pybench.dataset import load
-from pybench.measurement.result import Measured
+from pybench.measure.quantity import Quantity
 from tests.support.campaigns import CampaignBuilder
 from tests.support.energies import ON_A_BOARD, energy_metrics, energy_window, store_energy
 
@@ -84,7 +84,7 @@ def test_runs_that_are_not_ok_stand_for_nobody(tmp_path: Path) -> None:
     assert analyse(load(builder.path)).joules == ()
 
 
-def absolute_half(folder: Path, values: list[Measured | float]) -> float | None:
+def absolute_half(folder: Path, values: list[Quantity | float]) -> float | None:
     builder = CampaignBuilder(folder / "c", [INFER], repetitions=len(values))
     for block, value in enumerate(values, start=1):
         builder.run(INFER, block, {"gpu_energy_j": value})
@@ -92,7 +92,7 @@ def absolute_half(folder: Path, values: list[Measured | float]) -> float | None:
 
 
 def test_the_absolute_interval_joins_the_spread_of_runs_with_what_they_have_in_common(tmp_path: Path) -> None:
-    values = [Measured(value=value, u_absolute=10.0) for value in (600.0, 606.0, 612.0)]
+    values = [Quantity(value=value, u_absolute=10.0) for value in (600.0, 606.0, 612.0)]
     half = absolute_half(tmp_path, [*values])
     # Student's t with two degrees of freedom: 4.3027 times 6 / sqrt(3), on nearly equal values the same in logarithms.
     spread = 4.3027 * 6 / math.sqrt(3)
@@ -100,8 +100,8 @@ def test_the_absolute_interval_joins_the_spread_of_runs_with_what_they_have_in_c
 
 
 def test_one_run_has_an_absolute_interval_of_its_own(tmp_path: Path) -> None:
-    assert absolute_half(tmp_path, [Measured(value=600.0, u_absolute=10.0)]) == pytest.approx(NORMAL_95 * 10.0)
+    assert absolute_half(tmp_path, [Quantity(value=600.0, u_absolute=10.0)]) == pytest.approx(NORMAL_95 * 10.0)
 
 
 def test_a_mean_of_which_one_value_lacks_its_uncertainty_has_no_absolute_interval(tmp_path: Path) -> None:
-    assert absolute_half(tmp_path, [Measured(value=600.0, u_absolute=10.0), 601.0]) is None
+    assert absolute_half(tmp_path, [Quantity(value=600.0, u_absolute=10.0), 601.0]) is None

@@ -19,7 +19,8 @@ from pybench.case.factors import FACTORS
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
-from pybench.measurement.result import Measured, Verdict
+from pybench.measure.quantity import Quantity
+from pybench.measurement.result import Verdict
 from tests.support.campaigns import IMAGES, CampaignBuilder, build_typical, finish_again, predictions_csv, unguard
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
@@ -51,7 +52,7 @@ def test_a_failed_run_keeps_a_row_without_a_metric(tmp_path: Path) -> None:
 
 def test_a_missing_number_is_null_with_its_reason_and_an_estimate_only_bounds(tmp_path: Path) -> None:
     builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
-    energy = {"cpu_energy_j": Measured(reason="no_rapl"), "cpu_energy_estimate_j": Measured(interval=(1.0, 4.0))}
+    energy = {"cpu_energy_j": Quantity(reasons=("no_rapl",)), "cpu_energy_estimate_j": Quantity(interval=(1.0, 4.0))}
     builder.run(INFER, 1, energy)
     rows = load(builder.path).frame.select("metric", "value", "lower", "upper", "reason").rows()
     assert rows == [("cpu_energy_j", None, None, None, "no_rapl"), ("cpu_energy_estimate_j", None, 1.0, 4.0, None)]
@@ -208,7 +209,7 @@ def test_iterations_that_are_missing_or_cut_are_corrupt(tmp_path: Path, damage: 
 def test_predictions_that_are_missing_or_cut_are_corrupt(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     case = INFER.with_factors(workload="accuracy")
     builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
-    top1 = Measured(value=90.0, samples=IMAGES)
+    top1 = Quantity(value=90.0, samples=IMAGES)
     run = builder.run(case, 1, {"top1_percent": top1}, predictions=predictions_csv("fp32"))
     damage(run.file(PREDICTIONS))
     unguard(run.path)

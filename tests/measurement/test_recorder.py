@@ -18,7 +18,7 @@ from pybench.catalogue.metrics import METRICS
 from pybench.measure import ASSUMED, GraphReplayer
 from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing
-from pybench.measurement.recorder import Amounts, measured, record
+from pybench.measurement.recorder import Amounts, record
 from pybench.measurement.result import Result
 from tests.measure.replay import TRACE, UUID, build_replay_library
 from tests.measure.simulated_cuda import GRAPH, SimulatedDriver
@@ -38,7 +38,7 @@ def test_every_metric_is_of_the_closed_list_and_names_a_window() -> None:
     assert windows == {"timing", "energy"}
     for metric in result.metrics.values():
         assert metric.window in windows | {"timing+energy"}
-        assert metric.value is not None or metric.reason is not None
+        assert metric.value is not None or metric.reasons
 
 
 def test_the_numbers_follow_from_the_times() -> None:
@@ -71,7 +71,7 @@ def test_energy_that_cannot_be_measured_is_null_with_a_reason_and_estimated_unde
     assert result.valid["energy"].reasons
     for name in ("cpu_energy_j", "cpu_energy_per_sample_j", "cpu_energy_per_token_j", "cpu_tokens_per_s_per_w"):
         assert result.metrics[name].value is None
-        assert result.metrics[name].reason
+        assert result.metrics[name].reasons
     estimate = result.metrics["cpu_energy_estimate_j"]
     assert estimate.value is None
     assert estimate.interval is not None
@@ -85,19 +85,21 @@ def test_a_gpu_that_nobody_can_ask_leaves_its_energy_null() -> None:
     result = record(NOOP.with_factors(iterations=3), lambda: rest(1), Amounts(tokens=8), "GPU-0000")
     assert result.valid["energy"].value is None
     assert result.metrics["gpu_energy_per_token_j"].value is None
-    assert result.metrics["gpu_energy_per_token_j"].reason
+    assert result.metrics["gpu_energy_per_token_j"].reasons
 
 
 def test_a_measured_joule_gives_its_kin() -> None:
-    quantity = Quantity("gpu_energy_j", "energy", 50.0, "J", 0.5, 2.0, "counter", "board", True)
-    stored = measured(quantity.scaled(METRICS["gpu_energy_per_sample_j"], 1 / 100))
-    assert (stored.value, stored.u_standard, stored.interval) == (0.5, pytest.approx(0.005), None)
-    assert stored.as_json("J")["u_absolute"] == pytest.approx(0.02)
-    assert judge_energy([quantity], on_gpu=True).value is True
-    wrong = Quantity("gpu_energy_j", "energy", 50.0, "J", 0.5, 2.0, "counter", "board", False, ("channels: differ",))
-    verdict = judge_energy([wrong], on_gpu=True)
+    quantity = Quantity(value=50.0, window="energy", u_standard=0.5, u_absolute=2.0, method="counter", valid=True)
+    each = quantity.scaled(1 / 100)
+    assert (each.value, each.u_standard, each.interval) == (0.5, pytest.approx(0.005), None)
+    assert each.as_json("J")["u_absolute"] == pytest.approx(0.02)
+    samples = quantity.inverse(100)
+    assert (samples.value, samples.u_standard) == (2.0, pytest.approx(0.02))
+    assert judge_energy({"gpu_energy_j": quantity}, on_gpu=True).value is True
+    wrong = replace(quantity, valid=False, reasons=("channels: differ",))
+    verdict = judge_energy({"gpu_energy_j": wrong}, on_gpu=True)
     assert (verdict.value, verdict.reasons) == (False, ("channels",))
-    assert judge_energy([quantity], on_gpu=False).value is None
+    assert judge_energy({"gpu_energy_j": quantity}, on_gpu=False).value is None
 
 
 def test_iterations_that_the_clock_cannot_resolve_are_no_valid_timing() -> None:

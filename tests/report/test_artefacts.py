@@ -15,7 +15,7 @@ from pybench.campaign.storage import write_json
 from pybench.catalogue.metrics import METRICS
 from pybench.dataset import load
 from pybench.errors import CorruptError
-from pybench.measurement.result import Measured
+from pybench.measure.quantity import Quantity
 from pybench.report.artefact_tables import artefacts_table
 from pybench.report.tables import Table, to_csv
 from tests.support.campaigns import CampaignBuilder, typical_cases
@@ -41,7 +41,7 @@ def write_made(
     making.path.mkdir(parents=True)
     write_json(making.file(RECIPE), {"schema_version": SCHEMA_VERSION, "recipe": recipe.as_json()})
     if outcome == "ok":
-        stored = {name: Measured(value=value).as_json(METRICS[name].unit) for name, value in metrics.items()}
+        stored = {name: Quantity(value=value).as_json(METRICS[name].unit) for name, value in metrics.items()}
         summary = {"schema_version": SCHEMA_VERSION, "metrics": stored, "windows": {}, "labels": labels}
         write_json(making.file(SUMMARY), summary)
     making.complete(

@@ -38,7 +38,8 @@ from pybench.campaign.storage import write_json, write_text
 from pybench.case import Case, case_to_json, contrasts
 from pybench.catalogue.cautions import Caution
 from pybench.kernels.profile import Profile, profile_to_json
-from pybench.measurement.result import Measured, Verdict
+from pybench.measure.quantity import Quantity
+from pybench.measurement.result import Verdict
 
 TIMED = 100  # iterations of every timing window
 ITERATIONS_CSV = "\n".join(["begin_ns,end_ns", *(f"{i * 10**7},{(i + 1) * 10**7}" for i in range(TIMED))]) + "\n"
@@ -98,7 +99,7 @@ class CampaignBuilder:
         self,
         case: Case,
         block: int,
-        metrics: Mapping[str, float | Measured] | None = None,
+        metrics: Mapping[str, float | Quantity] | None = None,
         *,
         outcome: str = "ok",
         reason: str | None = None,
@@ -125,7 +126,7 @@ class CampaignBuilder:
         self,
         case: Case,
         block: int,
-        metrics: Mapping[str, float | Measured] | None,
+        metrics: Mapping[str, float | Quantity] | None,
         outcome: str,
         reason: str | None,
         detail: str | None,
@@ -169,13 +170,13 @@ class CampaignBuilder:
         self,
         case: Case,
         directory: RunDirectory,
-        metrics: Mapping[str, float | Measured],
+        metrics: Mapping[str, float | Quantity],
         labels: Mapping[str, Any],
         environment: Mapping[str, Any],
     ) -> None:
         rows = case.catalogue.metrics
         measured = {
-            name: value if isinstance(value, Measured) else Measured(value=value, window="timing")
+            name: value if isinstance(value, Quantity) else Quantity(value=value, window="timing")
             for name, value in metrics.items()
         }
         write_json(
@@ -315,19 +316,19 @@ def _typical_run(builder: CampaignBuilder, case: Case, block: int, noise: float)
         builder.run(case, block, metrics, labels={"ids_sha256": f"{block:064d}"})
 
 
-def infer_metrics(case: Case, noise: float) -> dict[str, float | Measured]:
+def infer_metrics(case: Case, noise: float) -> dict[str, float | Quantity]:
     ratio = TRUE_LATENCY_RATIO[case.precision] if case.batch > 1 else 1.0
     latency = 0.5 * case.batch * ratio * (1.4 if case.runtime == "torch" else 1.0) * noise
     return {
-        "latency_mean_ms": Measured(value=latency, window="timing", u_standard=latency * 0.002, samples=100),
+        "latency_mean_ms": Quantity(value=latency, window="timing", u_standard=latency * 0.002, samples=100),
         "latency_p50_ms": latency * 0.98,
         "latency_p95_ms": latency * 1.1,
         "latency_p99_ms": latency * 1.3,
         "throughput_samples_per_s": case.batch * 1e3 / latency,
         "peak_host_bytes": 180e6 * (1 + 0.01 * noise),
         "model_bytes": model_bytes(case),
-        "cpu_energy_per_sample_j": Measured(window="timing", reason="no_rapl"),
-        "cpu_energy_per_sample_estimate_j": Measured(window="timing", interval=(0.01 * latency, 0.06 * latency)),
+        "cpu_energy_per_sample_j": Quantity(window="timing", reasons=("no_rapl",)),
+        "cpu_energy_per_sample_estimate_j": Quantity(window="timing", interval=(0.01 * latency, 0.06 * latency)),
     }
 
 

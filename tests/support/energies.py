@@ -8,7 +8,7 @@ from typing import Any
 from pybench.campaign.directory import RunDirectory
 from pybench.campaign.layout import ENERGY, ENERGY_COUNTER, POWER_POLLED, POWER_SAMPLES
 from pybench.campaign.storage import write_json, write_text
-from pybench.measurement.result import Measured
+from pybench.measure.quantity import Quantity
 from tests.support.campaigns import ENVIRONMENT_CONTENT, finish_again
 
 ON_A_BOARD = {**ENVIRONMENT_CONTENT, "measuring": {"begin_ns": 0}}
@@ -51,13 +51,13 @@ def energy_window(energy_j: float | None = 600.0, **changes: Any) -> dict[str, A
     }
 
 
-def energy_metrics(energy_j: float = 600.0) -> dict[str, Measured]:
+def energy_metrics(energy_j: float = 600.0) -> dict[str, Quantity]:
     """What summary.json says of the same window."""
     return {
-        "gpu_energy_j": Measured(value=energy_j, window="timing", u_standard=5.0, u_absolute=13.0),
-        "gpu_net_energy_j": Measured(value=energy_j - 101, window="timing", u_standard=6.0, u_absolute=12.0),
-        "gpu_tail_energy_j": Measured(value=-1.0, window="timing", u_standard=2.0, u_absolute=2.5),
-        "gpu_idle_power_before_w": Measured(value=100.0, window="idle_before", u_standard=0.5, u_absolute=3.0),
+        "gpu_energy_j": Quantity(value=energy_j, window="timing", u_standard=5.0, u_absolute=13.0),
+        "gpu_net_energy_j": Quantity(value=energy_j - 101, window="timing", u_standard=6.0, u_absolute=12.0),
+        "gpu_tail_energy_j": Quantity(value=-1.0, window="timing", u_standard=2.0, u_absolute=2.5),
+        "gpu_idle_power_before_w": Quantity(value=100.0, window="idle_before", u_standard=0.5, u_absolute=3.0),
     }
 
 

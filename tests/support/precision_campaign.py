@@ -17,7 +17,8 @@ from scipy import stats
 
 from pybench.case import Case, runs_of
 from pybench.dataset import Dataset
-from pybench.measurement.result import Measured, Verdict
+from pybench.measure.quantity import Quantity
+from pybench.measurement.result import Verdict
 from tests.support.campaigns import CampaignBuilder
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8+fp16")
@@ -80,7 +81,7 @@ def _time(builder: CampaignBuilder, case: Case, block: int, noise: float, other:
             "latency_p95_ms": latency * 1.05,
             "latency_p99_ms": latency * 1.1,
             "throughput_samples_per_s": case.batch * 1e3 / latency,
-            "gpu_energy_per_sample_j": Measured(value=energy, window="energy", method="fused"),
+            "gpu_energy_per_sample_j": Quantity(value=energy, window="energy", method="fused"),
             "peak_device_bytes": 600e6 + 1e6 * case.batch,
             "model_bytes": ENGINE_BYTES[case.precision],
         },

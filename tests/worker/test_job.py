@@ -16,10 +16,11 @@ from pybench.catalogue.metrics import Metric
 from pybench.catalogue.workloads import Workload
 
 ACME = """
-from pybench.measurement.result import Measured, Result
+from pybench.measure.quantity import Quantity
+from pybench.measurement.result import Result
 
 def run(request):
-    return Result(metrics={"acme_echoes_per_s": Measured(value=float(request.case.batch), window="timing")})
+    return Result(metrics={"acme_echoes_per_s": Quantity(value=float(request.case.batch), window="timing")})
 """
 DO = """
 import sys, time

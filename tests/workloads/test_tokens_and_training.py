@@ -86,7 +86,7 @@ def test_a_corpus_that_is_read_again_raises_a_caution(corpus: Path) -> None:
 
 def test_text_of_no_finished_document_has_no_rate() -> None:
     assert tokenize._text_rate(0, 1.0).value is None
-    assert tokenize._text_rate(0, 1.0).reason
+    assert tokenize._text_rate(0, 1.0).reasons
     assert tokenize._text_rate(3_000_000, 2.0).value == 1.5
 
 

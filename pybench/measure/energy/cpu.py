@@ -21,7 +21,7 @@ from typing import Any
 from pybench import _native
 from pybench.errors import UnsupportedError
 from pybench.measure.energy.rapl import Domain, OpenPerfEvent, find_perf_domains, find_powercap_domains
-from pybench.measure.quantity import Quantity, unmeasured
+from pybench.measure.quantity import Quantity
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.measure.timing.windows import Window
 
@@ -80,7 +80,7 @@ class CpuEnergy:
     def difference(self, window: Window, begin: CpuReading, end: CpuReading) -> Quantity:
         """The energy between two readings at the window's edges, in J; null when any of the domains was not read."""
         if not self.domains:
-            return unmeasured(METRIC, window.name, method="unavailable", scope="package", reasons=tuple(self.reasons))
+            return Quantity(window=window.name, method="unavailable", scope="package", reasons=tuple(self.reasons))
         scope = "package+dram" if any(domain.kind == "dram" for domain in self.domains) else "package"
         method = f"rapl-{self.domains[0].source}"
         energy_j = 0.0
@@ -88,7 +88,7 @@ class CpuEnergy:
             first_j, last_j = begin.totals_j.get(domain.name), end.totals_j.get(domain.name)
             if first_j is None or last_j is None:
                 reason = f"read_failed: {domain.name} could not be read at an edge of the window"
-                return unmeasured(METRIC, window.name, method=method, scope=scope, reasons=(reason,))
+                return Quantity(window=window.name, method=method, scope=scope, reasons=(reason,))
             energy_j += last_j - first_j
         troubles = [domain.accumulator.trouble for domain in self.domains if domain.accumulator.trouble]
         if self.virtualised:
@@ -98,8 +98,9 @@ class CpuEnergy:
         # Each edge falls anywhere in one update: rectangular, both edges.
         within_j = energy_j / window.duration_s * UPDATE_S / sqrt(6)
         return Quantity(
-            METRIC, window.name, energy_j, "J", within_j, None, method, scope, not troubles, tuple(troubles)
-        )
+            value=energy_j, window=window.name, u_standard=within_j, method=method, scope=scope,
+            valid=not troubles, reasons=tuple(troubles),
+        )  # fmt: skip
 
     def _poll(self) -> None:
         while not self._stopping.wait(WRAP_POLL_S):

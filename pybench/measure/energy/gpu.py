@@ -10,7 +10,7 @@ say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot, isfinite, sqrt
 from typing import Any
 
@@ -20,7 +20,7 @@ from pybench.measure.energy.integration import BOARD_GAIN, FUSED, SCOPE, WindowE
 from pybench.measure.energy.plain_methods import PLAIN_METHODS
 from pybench.measure.energy.profile import SensorProfile
 from pybench.measure.energy.trace import Trace
-from pybench.measure.quantity import Quantity, unmeasured
+from pybench.measure.quantity import Quantity
 from pybench.measure.timing.windows import Window
 
 METRIC = "gpu_energy_j"
@@ -31,9 +31,9 @@ _STATE = "board_state"
 
 @dataclass(frozen=True, slots=True)
 class BoardEnergy:
-    """`quantities` for the metrics, `budget` for energy.json."""
+    """`quantities` by the name of their metric, `budget` for energy.json."""
 
-    quantities: list[Quantity]
+    quantities: dict[str, Quantity]
     budget: dict[str, Any]
 
 
@@ -52,9 +52,9 @@ def board_energy(
     """All of it for one window; `before`, `after`: windows without work around it. Times in the budget are seconds
     after `origin_ns`."""
     energies = _integrate(trace, [window], profile)
-    quantity = to_quantity(energies, 0, METRIC, window.name)
+    quantity = to_quantity(energies, 0, window.name)
     idles = [None if idle is None else _idle_power(trace, idle, profile) for idle in (before, after)]
-    quantities = [quantity, *_idle_quantities(idles, (before, after))]
+    quantities = {METRIC: quantity, **_idle_quantities(idles, (before, after))}
     budget: dict[str, Any] = {
         "window": window.name,
         "begin_s": (window.begin_ns - origin_ns) * 1e-9,
@@ -69,8 +69,8 @@ def board_energy(
     if first is not None and last is not None:
         net = _net(quantity, window, first, last)
         tail = _tail(trace, window, last, profile)
-        quantities += [net, tail]
-        budget |= {"net_j": net.value, "u_net_j": net.u_within, "tail_j": tail.value, "u_tail_j": tail.u_within}
+        quantities |= {"gpu_net_energy_j": net, "gpu_tail_energy_j": tail}
+        budget |= {"net_j": net.value, "u_net_j": net.u_standard, "tail_j": tail.value, "u_tail_j": tail.u_standard}
         budget |= {"tail_end_s": (last.begin_ns - origin_ns) * 1e-9}
     return BoardEnergy(quantities, budget)
 
@@ -89,14 +89,21 @@ def describe(energies: WindowEnergies, index: int) -> dict[str, Any]:
     }
 
 
-def to_quantity(energies: WindowEnergies, index: int, metric: str, window: str) -> Quantity:
+def to_quantity(energies: WindowEnergies, index: int, window: str) -> Quantity:
     """One window's energy as a metric."""
     energy_j, reasons = _known(energies.energy_j[index]), energies.reasons[index]
     if energy_j is None:
-        return unmeasured(metric, window, method=energies.method, scope=SCOPE, reasons=reasons)
-    within_j, absolute_j = _known(energies.u_within_j[index]), _known(energies.u_absolute_j[index])
-    valid = bool(energies.valid[index])
-    return Quantity(metric, window, energy_j, "J", within_j, absolute_j, energies.method, SCOPE, valid, reasons)
+        return Quantity(window=window, method=energies.method, scope=SCOPE, reasons=reasons)
+    return Quantity(
+        value=energy_j,
+        window=window,
+        u_standard=_known(energies.u_within_j[index]),
+        u_absolute=_known(energies.u_absolute_j[index]),
+        method=energies.method,
+        scope=SCOPE,
+        valid=bool(energies.valid[index]),
+        reasons=reasons,
+    )
 
 
 def _integrate(trace: Trace, windows: list[Window], profile: SensorProfile, method: str = FUSED) -> WindowEnergies:
@@ -117,48 +124,59 @@ def _idle_power(trace: Trace, window: Window, profile: SensorProfile) -> _Idle |
     return _Idle(energy_j / window.duration_s, u_j / window.duration_s, window.begin_ns)
 
 
-def _idle_quantities(idles: list[_Idle | None], windows: tuple[Window | None, ...]) -> list[Quantity]:
+def _idle_quantities(idles: list[_Idle | None], windows: tuple[Window | None, ...]) -> dict[str, Quantity]:
     names = ("gpu_idle_power_before_w", "gpu_idle_power_after_w")
-    return [
-        Quantity(name, window.name, idle.power_w, "W", idle.u_w, _with_gain(idle.u_w, idle.power_w), FUSED, SCOPE, True)
+    return {
+        name: _fused(idle.power_w, idle.u_w, _with_gain(idle.u_w, idle.power_w), window)
         for name, idle, window in zip(names, idles, windows, strict=True)
         if idle is not None and window is not None
-    ]
+    }
+
+
+def _fused(value: float, u_standard: float, u_absolute: float, window: Window) -> Quantity:
+    """A valid number of the fused channels, in J or W."""
+    return Quantity(
+        value=value,
+        window=window.name,
+        u_standard=u_standard,
+        u_absolute=u_absolute,
+        method=FUSED,
+        scope=SCOPE,
+        valid=True,
+    )
 
 
 def _net(gross: Quantity, window: Window, before: _Idle, after: _Idle) -> Quantity:
     """Signed. The idle power in between is taken as somewhere between the two, rectangular."""
-    metric = "gpu_net_energy_j"
-    if gross.value is None or gross.u_within is None:
-        return unmeasured(metric, window.name, method=FUSED, scope=SCOPE, reasons=gross.reasons)
+    if gross.value is None or gross.u_standard is None:
+        return Quantity(window=window.name, method=FUSED, scope=SCOPE, reasons=gross.reasons)
     difference_w = after.power_w - before.power_w
     idle_w = (before.power_w + after.power_w) / 2
     u_idle_w = sqrt((before.u_w**2 + after.u_w**2) / 4 + difference_w**2 / 12)
     reasons = gross.reasons
     if abs(difference_w) > DRIFT_SIGMAS * hypot(before.u_w, after.u_w) + DRIFT_RELATIVE * idle_w:
         reasons += (f"idle_drift: {before.power_w:.4g} W idle before and {after.power_w:.4g} W after",)
-    u_j = hypot(gross.u_within, u_idle_w * window.duration_s)
+    u_j = hypot(gross.u_standard, u_idle_w * window.duration_s)
     value_j = gross.value - idle_w * window.duration_s
-    gain_j = 0.0 if gross.u_absolute is None else sqrt(max(gross.u_absolute**2 - gross.u_within**2, 0.0))
+    gain_j = 0.0 if gross.u_absolute is None else sqrt(max(gross.u_absolute**2 - gross.u_standard**2, 0.0))
     # A gain scales the idle power as well, so of the gross gain's part only the net share stays.
     absolute_j = hypot(u_j, gain_j * abs(value_j / gross.value) if gross.value else 0.0)
-    return Quantity(metric, window.name, value_j, "J", u_j, absolute_j, FUSED, SCOPE, gross.valid, reasons)
+    return replace(_fused(value_j, u_j, absolute_j, window), valid=gross.valid, reasons=reasons)
 
 
 def _tail(trace: Trace, window: Window, idle: _Idle, profile: SensorProfile) -> Quantity:
-    metric = "gpu_tail_energy_j"
     if idle.begin_ns <= window.end_ns:
         reason = "no_tail: the idle window begins where the window ends"
-        return unmeasured(metric, window.name, method=FUSED, scope=SCOPE, reasons=(reason,))
+        return Quantity(window=window.name, method=FUSED, scope=SCOPE, reasons=(reason,))
     rest = Window("tail", window.end_ns, idle.begin_ns, 0)
     energies = _integrate(trace, [rest], profile)
     energy_j = _known(energies.energy_j[0])
     if energy_j is None:
-        return unmeasured(metric, window.name, method=FUSED, scope=SCOPE, reasons=energies.reasons[0])
+        return Quantity(window=window.name, method=FUSED, scope=SCOPE, reasons=energies.reasons[0])
     # What makes a joule doubtful (too short for 5 % of it) is no doubt about a difference near zero: its u says it.
     u_j = hypot(float(energies.u_within_j[0]), idle.u_w * rest.duration_s)
     value_j = energy_j - idle.power_w * rest.duration_s
-    return Quantity(metric, window.name, value_j, "J", u_j, _with_gain(u_j, value_j), FUSED, SCOPE, True)
+    return _fused(value_j, u_j, _with_gain(u_j, value_j), window)
 
 
 def _with_gain(u_within: float, value: float) -> float:

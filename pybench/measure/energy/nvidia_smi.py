@@ -35,7 +35,7 @@ from pybench.measure.energy.plain_methods import WANTED_RELATIVE, trapezoid_j
 from pybench.measure.energy.profile import SensorProfile
 from pybench.measure.energy.sampler import Columns, Unavailable
 from pybench.measure.energy.trace import PolledChannel, StateChannel, Trace
-from pybench.measure.quantity import Quantity, unmeasured
+from pybench.measure.quantity import Quantity
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.measure.timing.windows import Window
 
@@ -214,7 +214,7 @@ class NvidiaSmiSampler:
             "method": self.method,
             "scope": SCOPE,
             "energy_j": quantity.value,
-            "u_within_j": quantity.u_within,
+            "u_within_j": quantity.u_standard,
             "u_absolute_j": quantity.u_absolute,
             "parts_j": parts,
             "valid": bool(quantity.valid),
@@ -223,7 +223,7 @@ class NvidiaSmiSampler:
             "idle_before_w": None,
             "idle_after_w": None,
         }
-        return BoardEnergy([quantity], budget)
+        return BoardEnergy({METRIC: quantity}, budget)
 
     def channels(self, origin_ns: int) -> Mapping[str, Columns]:
         times_ns, rows = self._table()
@@ -313,7 +313,7 @@ class NvidiaSmiSampler:
         energy_j = float(trapezoid_j("instant-trapezoid", channel, *edges)[0])
         if not np.isfinite(energy_j):
             reason = "not_covered: nvidia-smi told no power before, or none after the window"
-            return unmeasured(METRIC, window.name, method=self.method, scope=SCOPE, reasons=(reason,)), {}
+            return Quantity(window=window.name, method=self.method, scope=SCOPE, reasons=(reason,)), {}
         delay_s = self._interval_s + UPDATE_S + PIPE_S + (0.0 if self._power == "power.draw.instant" else AVERAGING_S)
         margin_ns = round((delay_s + self._interval_s) * NANOSECONDS_PER_SECOND)
         near = (times_ns >= window.begin_ns - margin_ns) & (times_ns <= window.end_ns + margin_ns)
@@ -323,10 +323,10 @@ class NvidiaSmiSampler:
         reasons = _doubts(np.diff(times_ns[near]) * 1e-9, self._interval_s)
         if within_j > WANTED_RELATIVE * abs(energy_j):
             reasons += (f"window_too_short: standard uncertainty {within_j:.3g} J of {energy_j:.3g} J",)
-        valid = not reasons
         quantity = Quantity(
-            METRIC, window.name, energy_j, "J", within_j, absolute_j, self.method, SCOPE, valid, reasons
-        )
+            value=energy_j, window=window.name, u_standard=within_j, u_absolute=absolute_j, method=self.method,
+            scope=SCOPE, valid=not reasons, reasons=reasons,
+        )  # fmt: skip
         return quantity, parts
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from pybench.catalogue.metrics import METRICS
 from pybench.errors import UnsupportedError
 from pybench.measure import Window, cpu_energy_source
 from pybench.measure.energy.cpu import CpuEnergy, CpuReading, detect_container, detect_virtual_machine
@@ -39,7 +38,7 @@ def test_a_package_alone_is_its_difference(machine: Machine) -> None:
     assert quantity.value == pytest.approx(500)
     assert (quantity.method, quantity.scope, quantity.valid) == ("rapl-powercap", "package", True)
     # 50 W for one update of 1 ms, rectangular at both edges
-    assert quantity.u_within == pytest.approx(50 * 1e-3 / 6**0.5)
+    assert quantity.u_standard == pytest.approx(50 * 1e-3 / 6**0.5)
     assert quantity.u_absolute is None
 
 
@@ -245,10 +244,10 @@ def test_the_source_is_named_or_its_absence_explained(machine: Machine) -> None:
 def test_the_estimate_is_an_interval_of_busy_time_and_has_no_value() -> None:
     quantity = estimate_interval(WINDOW, BusyTime(100.0, 0.04), BusyTime(110.0, 0.04))
     assert quantity.value is None
-    assert (quantity.lower, quantity.upper) == (pytest.approx(0.996), pytest.approx(301.2))
-    assert (quantity.name, quantity.method, quantity.valid) == ("cpu_energy_estimate_j", "estimated-busy-time", None)
-    per_sample = quantity.scaled(METRICS["cpu_energy_per_sample_estimate_j"], 1 / 100)
-    assert (per_sample.lower, per_sample.upper) == (pytest.approx(0.00996), pytest.approx(3.012))
+    assert quantity.interval == (pytest.approx(0.996), pytest.approx(301.2))
+    assert (quantity.method, quantity.valid) == ("estimated-busy-time", None)
+    per_sample = quantity.scaled(1 / 100)
+    assert per_sample.interval == (pytest.approx(0.00996), pytest.approx(3.012))
 
 
 def test_idle_time_is_not_busy_time(tmp_path: Path) -> None:
@@ -261,7 +260,7 @@ def test_idle_time_is_not_busy_time(tmp_path: Path) -> None:
 
 def test_an_unreadable_proc_gives_no_estimate(tmp_path: Path) -> None:
     quantity = estimate_interval(WINDOW, read_busy_time(tmp_path), read_busy_time(tmp_path))
-    assert (quantity.value, quantity.lower, quantity.upper) == (None, None, None)
+    assert (quantity.value, quantity.interval) == (None, None)
     assert quantity.reasons[0].startswith("busy_time_unreadable")
 
 

@@ -33,22 +33,22 @@ LOADED = trace_of({0: 100.0, 3: 600.0, 5: 160.0, 5.2: 100.0})  # memory and cloc
 
 
 def named(result: BoardEnergy, name: str) -> Quantity:
-    return next(quantity for quantity in result.quantities if quantity.name == name)
+    return result.quantities[name]
 
 
 def test_gross_net_tail_and_idle_of_a_load_between_two_rests() -> None:
     result = board_energy(LOADED, WINDOW, BEFORE, AFTER, H200, 0)
-    assert {quantity.name for quantity in result.quantities} == {
+    assert set(result.quantities) == {
         "gpu_energy_j", "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w"
     }  # fmt: skip
     assert named(result, "gpu_energy_j").value == pytest.approx(1200, rel=1e-3)
     assert named(result, "gpu_net_energy_j").value == pytest.approx(1000, rel=2e-3)
     assert named(result, "gpu_tail_energy_j").value == pytest.approx(12, abs=1.5)  # 60 W for 0.2 s
     assert named(result, "gpu_idle_power_before_w").value == pytest.approx(100, rel=2e-3)
-    for quantity in result.quantities:
-        assert quantity.unit == METRICS[quantity.name].unit
-        assert quantity.u_within is not None
-        assert quantity.u_within > 0
+    for name, quantity in result.quantities.items():
+        assert METRICS[name].unit in ("J", "W")
+        assert quantity.u_standard is not None
+        assert quantity.u_standard > 0
         assert quantity.valid is True
 
 
@@ -56,19 +56,26 @@ def test_the_uncertainty_of_net_energy_holds_both_its_terms_and_of_the_gain_only
     result = board_energy(LOADED, WINDOW, BEFORE, AFTER, H200, 0)
     gross, net = named(result, "gpu_energy_j"), named(result, "gpu_net_energy_j")
     before, after = named(result, "gpu_idle_power_before_w"), named(result, "gpu_idle_power_after_w")
-    assert None not in (gross.u_within, gross.u_absolute, before.u_within, after.u_within, before.value, after.value)
+    assert None not in (
+        gross.u_standard,
+        gross.u_absolute,
+        before.u_standard,
+        after.u_standard,
+        before.value,
+        after.value,
+    )
     apart_w = before.value - after.value  # type: ignore[operator]
-    idle_w = sqrt((before.u_within**2 + after.u_within**2) / 4 + apart_w**2 / 12)  # type: ignore[operator]
-    assert net.u_within == pytest.approx(hypot(gross.u_within, 2 * idle_w), rel=1e-6)  # type: ignore[arg-type]
+    idle_w = sqrt((before.u_standard**2 + after.u_standard**2) / 4 + apart_w**2 / 12)  # type: ignore[operator]
+    assert net.u_standard == pytest.approx(hypot(gross.u_standard, 2 * idle_w), rel=1e-6)  # type: ignore[arg-type]
     gain_j = 0.05 / sqrt(3) * net.value  # type: ignore[operator]
-    assert net.u_absolute == pytest.approx(hypot(net.u_within, gain_j), rel=1e-3)  # type: ignore[arg-type]
+    assert net.u_absolute == pytest.approx(hypot(net.u_standard, gain_j), rel=1e-3)  # type: ignore[arg-type]
 
 
 def test_the_budget_adds_up_to_the_number_it_explains() -> None:
     result = board_energy(LOADED, WINDOW, BEFORE, AFTER, H200, origin_ns=SECOND)
     budget, gross = result.budget, named(result, "gpu_energy_j")
     assert budget["energy_j"] == gross.value
-    assert sqrt(sum(part**2 for part in budget["parts_j"].values())) == pytest.approx(gross.u_within)
+    assert sqrt(sum(part**2 for part in budget["parts_j"].values())) == pytest.approx(gross.u_standard)
     assert (budget["begin_s"], budget["end_s"]) == (pytest.approx(2.0), pytest.approx(4.0))
     assert budget["net_j"] == named(result, "gpu_net_energy_j").value
     assert budget["tail_end_s"] == pytest.approx(4.5)
@@ -78,11 +85,11 @@ def test_the_budget_adds_up_to_the_number_it_explains() -> None:
 
 def test_without_rest_there_is_no_net_energy_and_it_is_not_gross() -> None:
     result = board_energy(LOADED, WINDOW, None, None, H200, 0)
-    assert [quantity.name for quantity in result.quantities] == ["gpu_energy_j"]
+    assert list(result.quantities) == ["gpu_energy_j"]
     assert result.budget["idle_before_w"] is None
     assert "net_j" not in result.budget
     one = board_energy(LOADED, WINDOW, BEFORE, None, H200, 0)
-    assert [quantity.name for quantity in one.quantities] == ["gpu_energy_j", "gpu_idle_power_before_w"]
+    assert list(one.quantities) == ["gpu_energy_j", "gpu_idle_power_before_w"]
 
 
 def test_steady_rest_has_no_drift_and_a_warmer_one_has() -> None:
@@ -92,9 +99,9 @@ def test_steady_rest_has_no_drift_and_a_warmer_one_has() -> None:
     net = named(board_energy(warmer, WINDOW, BEFORE, AFTER, H200, 0), "gpu_net_energy_j")
     assert [reason.partition(":")[0] for reason in net.reasons] == ["idle_drift"]
     assert net.value == pytest.approx(1200 - 212, rel=3e-3)
-    assert net.u_within is not None
-    assert steady.u_within is not None
-    assert net.u_within > steady.u_within
+    assert net.u_standard is not None
+    assert steady.u_standard is not None
+    assert net.u_standard > steady.u_standard
 
 
 def test_work_that_draws_less_than_rest_has_negative_net_energy() -> None:
@@ -114,13 +121,13 @@ def test_a_window_that_was_not_recorded_is_null_throughout() -> None:
     result = board_energy(LOADED, late, BEFORE, AFTER, H200, 0)
     for name in ("gpu_energy_j", "gpu_net_energy_j"):
         quantity = named(result, name)
-        assert (quantity.value, quantity.u_within, quantity.valid) == (None, None, None)
+        assert (quantity.value, quantity.u_standard, quantity.valid) == (None, None, None)
         assert quantity.reasons[0].startswith("not_covered")
     assert result.budget["energy_j"] is None
 
 
 def test_a_board_that_tells_nothing_is_null_with_a_reason() -> None:
     result = board_energy(Trace(), WINDOW, BEFORE, AFTER, H200, 0)
-    (energy,) = result.quantities
+    energy = result.quantities["gpu_energy_j"]
     assert (energy.value, energy.valid) == (None, None)
     assert energy.reasons[0].startswith("power_unreadable")

@@ -116,7 +116,7 @@ def test_a_session_without_nvml_measures_through_nvidia_smi_and_says_so(
         wait_for(lambda: session.facts()["gpu"]["nvidia_smi_lines"])
         with session.window("energy"):
             time.sleep(1.0)
-    energy = next(each for each in session.energy("energy") if each.name == "gpu_energy_j")
+    energy = session.energy("energy")["gpu_energy_j"]
     assert energy.value == pytest.approx(100.25 * session.windows[0].duration_s, rel=0.02)
     assert (energy.method, energy.valid) == ("nvidia-smi-instant", True)
     codes = [caution.code for caution in session.cautions("energy")]
@@ -131,7 +131,7 @@ def test_a_session_without_nvml_measures_through_nvidia_smi_and_says_so(
     assert set(written) == {"power_polled", "clocks"}
     assert np.all(np.isnan(written["power_polled"]["power_average_w"]))
     assert written["clocks"]["memory_used_bytes"][0] == 2048 << 20
-    peak = next(each for each in session.memory() if each.name == "peak_device_bytes")
+    peak = session.memory()["peak_device_bytes"]
     assert (peak.value, peak.scope) == (2048 << 20, "device")
 
 
@@ -145,13 +145,13 @@ def test_power_that_changes_widens_the_uncertainty_until_the_window_is_invalid(
         sign.touch()
 
     gpu, window = sampled(1.0, step)
-    [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities
+    [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities.values()
     assert energy.value is not None
-    assert energy.u_within is not None
+    assert energy.u_standard is not None
     true_j = 100.25 * window.duration_s + 400 * (window.end_ns - stepped_ns[0]) * 1e-9
-    assert abs(energy.value - true_j) < 2 * energy.u_within
+    assert abs(energy.value - true_j) < 2 * energy.u_standard
     # 400 W, late by 0.3 s at most: sqrt(2 / 3) * 0.3 s * 400 W
-    assert energy.u_within == pytest.approx(math.sqrt(2 / 3) * 0.3 * 400, rel=0.1)
+    assert energy.u_standard == pytest.approx(math.sqrt(2 / 3) * 0.3 * 400, rel=0.1)
     assert energy.valid is False
     assert energy.reasons[0].startswith("window_too_short: ")
 
@@ -160,7 +160,7 @@ def test_fields_that_an_older_nvidia_smi_lacks_are_left_out(tmp_path: Path, monk
     install(tmp_path, monkeypatch, more='"clocks_throttle_reasons.active": "0x0000000000000020",')
     gpu, window = sampled(0.5)
     assert gpu.method == "nvidia-smi-draw"
-    [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities
+    [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities.values()
     assert energy.value == pytest.approx(301.5 * window.duration_s, rel=1e-6)
     seen = gpu.states().seen(np.array([window.begin_ns]), np.array([window.end_ns]))
     assert (seen.throttle_words(0), seen.most_processes.tolist()) == (["software thermal slowdown"], [0])
@@ -199,7 +199,7 @@ def test_lines_that_come_in_bursts_make_the_energy_invalid(tmp_path: Path, monke
     burst = f"for _ in range(4): print({row}, flush=True)"
     install(tmp_path, monkeypatch, between=burst)
     gpu, window = sampled(0.8)
-    [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities
+    [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities.values()
     assert energy.valid is False
     assert any(reason.startswith("lines_in_bursts: ") for reason in energy.reasons)
 
@@ -214,7 +214,7 @@ def test_a_child_that_dies_leaves_the_window_uncovered_and_its_status_in_the_fac
         wait_for(lambda: gpu._lines.ended)
 
     gpu, window = sampled(0.4, die)
-    [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities
+    [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities.values()
     assert energy.value is None
     assert energy.reasons[0].startswith("not_covered: ")
     assert gpu.facts()["nvidia_smi_exit_status"] == 9
@@ -223,7 +223,7 @@ def test_a_child_that_dies_leaves_the_window_uncovered_and_its_status_in_the_fac
 def test_malformed_lines_are_counted_and_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch, between='print("Unable to determine the device handle", flush=True)')
     gpu, window = sampled(0.5, lambda gpu: wait_for(lambda: gpu.facts()["nvidia_smi_malformed_lines"] >= 3))
-    [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities
+    [energy] = gpu.energy(window, None, None, ASSUMED, 0).quantities.values()
     assert energy.value == pytest.approx(100.25 * window.duration_s, rel=1e-6)
 
 
