@@ -29,8 +29,7 @@ from typing import Any
 import numpy as np
 
 from pybench import measure
-from pybench.measure.energy.gpu_sampler import GpuSampler, open_gpu
-from pybench.measure.energy.sampler import Unavailable
+from pybench.measure.energy.gpu_sampler import GpuSampler, Unavailable, open_gpu
 from pybench.measure.session import TRACK_S
 
 POWER_INTERVAL_S = 0.1  # Session's own

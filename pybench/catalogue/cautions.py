@@ -85,10 +85,10 @@ class CautionCode(Enum):
         "the system clock was set during the window, and the driver stamps power samples by this clock",
         "let the clock be slewed and not set while campaigns run (chrony without makestep)",
     )
-    ENERGY_FROM_NVIDIA_SMI = (
+    ENERGY_FROM_NVIDIA_SMI = (  # of stored results only: today such a run has no GPU energy
         "energy_from_nvidia_smi",
-        "NVML was not available, so GPU power was polled from nvidia-smi, without energy counter and driver samples",
-        "set PYBENCH_NVML_LIBRARY to the path of libnvidia-ml.so.1, or measure windows of many seconds",
+        "NVML was not available to an older pybench, which polled GPU power from nvidia-smi, without energy counter",
+        "set PYBENCH_NVML_LIBRARY to the path of libnvidia-ml.so.1, and run again",
     )
     SETTING_NOT_HELD = (
         "setting_not_held",

@@ -44,6 +44,7 @@ def diagnose(facts: Facts) -> list[Finding]:
     ]
 
 
+_NVML = "needs an NVIDIA driver; PYBENCH_NVML_LIBRARY can name its libnvidia-ml.so.1"
 _DRIVER = "on a machine with an NVIDIA GPU, install its driver (580 or later for CUDA 13)"
 
 
@@ -90,7 +91,10 @@ def _gpu_energy(facts: Facts) -> Finding:
     if fact["available"] and fact["devices"]:
         return _measured_boards([device["uuid"] for device in fact["devices"]], fact["driver"])
     return Finding(
-        "GPU energy", "no", fact.get("why", "NVML finds no GPU"), "needs an NVIDIA driver (libnvidia-ml.so.1)"
+        "GPU energy",
+        "no",
+        fact.get("why", "NVML finds no GPU"),
+        _NVML,
     )
 
 

@@ -20,10 +20,9 @@ from pybench.measure.energy.cpu import CpuEnergy, CpuReading
 from pybench.measure.energy.cpu_estimate import METRIC as CPU_ESTIMATE
 from pybench.measure.energy.cpu_estimate import BusyTime, estimate_interval, read_busy_time
 from pybench.measure.energy.gpu import METRIC, BoardEnergy
-from pybench.measure.energy.gpu_sampler import open_sampler
+from pybench.measure.energy.gpu_sampler import Columns, GpuSampler, Unavailable, open_gpu
 from pybench.measure.energy.integration import FUSED, SCOPE
 from pybench.measure.energy.profile import ASSUMED, SensorProfile
-from pybench.measure.energy.sampler import Columns, Sampler, Unavailable
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns
 from pybench.measure.timing.memory import read_peak_host_bytes, reset_peak_host
@@ -61,9 +60,9 @@ class Session:
         self._profile = profile
         self._board: dict[str, BoardEnergy] = {}
         self._ended = False
-        self._gpu: Sampler | Unavailable | None = None
+        self._gpu: GpuSampler | Unavailable | None = None
         if device_uuid is not None:
-            self._gpu = open_sampler(device_uuid, power_interval_s, nvml_library)
+            self._gpu = open_gpu(device_uuid, power_interval_s, nvml_library)
         self._cpu = CpuEnergy(root)
         self._anchor: ClockAnchor = anchor_clock()
         self._peak_was_reset: bool | None = None
@@ -230,7 +229,7 @@ class Session:
         return _Edge(self._cpu.read(), read_busy_time(self._root))
 
 
-def _device_memory(gpu: Sampler | Unavailable, windows: str) -> Quantity:
+def _device_memory(gpu: GpuSampler | Unavailable, windows: str) -> Quantity:
     method = "nvml-polled"
     if isinstance(gpu, Unavailable):
         return Quantity(window=windows, method=method, scope="device", reasons=(gpu.reason,))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -167,3 +168,32 @@ def test_a_window_adds_little_time_of_its_own() -> None:
 def test_an_impossible_interval_is_refused(interval_s: float) -> None:
     with pytest.raises(UsageError):
         Session(power_interval_s=interval_s)
+
+
+def test_a_board_that_tells_no_power_has_no_energy_and_its_other_readings(
+    replay_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "memory.csv").write_text("t_us,used_bytes,process_count\n0,1000,1\n1000000,1000,1\n")
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(tmp_path))
+    with Session(UUID, power_interval_s=0.05, nvml_library=str(replay_library)) as session, session.window("energy"):
+        time.sleep(0.3)
+    energy = session.energy("energy")["gpu_energy_j"]
+    assert (energy.value, energy.valid) == (None, None)
+    assert energy.reasons
+    assert session.memory()["peak_device_bytes"].value == 1000
+
+
+def test_without_nvml_no_program_is_asked_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nvidia-smi opens NVML itself: where it can, this process can, too, by PYBENCH_NVML_LIBRARY."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("PYBENCH_NVML_LIBRARY", "libabsent-nvml.so")
+    assert measure.gpus().gpus == ()
+    with Session(UUID) as session, session.window("energy"):
+        pass
+    energy = session.energy("energy")["gpu_energy_j"]
+    assert energy.value is None
+    assert energy.reasons[0].startswith("nvml_unavailable: libabsent-nvml.so")
+    assert not (tmp_path / "asked").exists()

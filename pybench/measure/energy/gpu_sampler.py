@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One GPU while it is measured: found by UUID, sampled by the C++ threads, its channels in SI units.
 
-A GPU that cannot be measured is no error: `open_gpu` then gives an `Unavailable` with the reason. Where NVML does not
-answer but `nvidia-smi` does, `open_sampler` reads that instead, and everything from it says so. It sets nothing.
+A GPU that cannot be measured is no error: `open_gpu` then gives an `Unavailable` with the reason. It sets nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +16,8 @@ from numpy.typing import NDArray
 from pybench import _native
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.measure.board import nvml
-from pybench.measure.energy import nvidia_smi
 from pybench.measure.energy.gpu import METRIC, BoardEnergy, board_energy
 from pybench.measure.energy.profile import SensorProfile
-from pybench.measure.energy.sampler import Columns, Sampler, Unavailable
 from pybench.measure.energy.trace import CounterChannel, PolledChannel, SampleChannel, StateChannel, Trace
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND
 from pybench.measure.timing.windows import Window
@@ -36,6 +33,16 @@ NVML_UNAVAILABLE = "nvml_unavailable"
 # The polled fields, in the order of kPowerFields of native/power_fields.hpp: of the GPU, its memory, its module.
 POLLED_FIELDS = ("instant", "average", "memory_instant", "memory_average", "module_instant", "module_average")
 _MILLI = 1e-3
+
+
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """Why something cannot be measured here: a `code: detail` text."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +66,8 @@ def gpus(library: str | None = None) -> Gpus:
     """What NVML knows, in its own order. `library`: a path in place of the driver's own."""
     opened = nvml.open_nvml(library)
     if opened.reason is not None:
-        listed = nvidia_smi.list_gpus()
-        if isinstance(listed, Unavailable) or not listed:
-            return Gpus(None, (), f"{NVML_UNAVAILABLE}: {opened.reason}")
-        return Gpus(listed[0].driver, tuple(Gpu(gpu.uuid, gpu.name) for gpu in listed), None)
+        return Gpus(None, (), f"{NVML_UNAVAILABLE}: {opened.reason}")
     return Gpus(opened.driver, tuple(Gpu(board.uuid, board.name) for board in opened.boards), None)
-
-
-def open_sampler(uuid: str, interval_s: float, library: str | None) -> Sampler | Unavailable:
-    """What samples the GPU with this UUID: NVML, or, where that cannot be opened or tells no power, nvidia-smi."""
-    gpu = open_gpu(uuid, interval_s, library)
-    if isinstance(gpu, GpuSampler) and gpu.tells_power():
-        return gpu
-    if isinstance(gpu, Unavailable) and not gpu.reason.startswith(NVML_UNAVAILABLE):
-        return gpu  # NVML works, and nvidia-smi asks NVML
-    instead = nvidia_smi.open_nvidia_smi(uuid, interval_s)
-    if not isinstance(instead, Unavailable):
-        return instead
-    return Unavailable(f"{gpu.reason}; {instead.reason}") if isinstance(gpu, Unavailable) else gpu
 
 
 def open_gpu(
@@ -98,7 +89,10 @@ def open_gpu(
 
 
 class GpuSampler:
-    """Samples one device through NVML, in C++ threads. Keeps `sampler.Sampler`."""
+    """Samples one device through NVML, in C++ threads, between `start` and `stop`.
+
+    What was read can be asked for at any time.
+    """
 
     def __init__(
         self, library: _native.NvmlLibrary, device: _native.NvmlDevice, interval_s: float, counter_interval_s: float
@@ -120,12 +114,6 @@ class GpuSampler:
     def driver_version(self) -> str | None:
         return str(self._library.driver_version) or None
 
-    def tells_power(self) -> bool:
-        """Whether NVML tells power or energy of this device at all."""
-        fields = (_native.FIELD_POWER_INSTANT, _native.FIELD_POWER_AVERAGE)
-        told = any(self._device.power_mw(field).code == 0 for field in fields)
-        return told or self._device.energy_counter().energy_mj.code == 0
-
     def other_processes(self) -> list[int]:
         """Ids of the processes that compute on the board now, but for this one; none where NVML does not tell.
 
@@ -139,6 +127,7 @@ class GpuSampler:
         self._sampler.start()
 
     def stop(self) -> None:
+        """Ends sampling, with a last reading of everything. Does nothing where it was never started."""
         self._sampler.stop()
 
     def facts(self) -> dict[str, Any]:
@@ -195,9 +184,11 @@ class GpuSampler:
     def energy(
         self, window: Window, before: Window | None, after: Window | None, profile: SensorProfile, origin_ns: int
     ) -> BoardEnergy:
+        """The board's energy in a window; `before`, `after`: windows without work around it."""
         return board_energy(self.trace(), window, before, after, profile, origin_ns)
 
     def cautions(self, begin_ns: int, end_ns: int, profile: SensorProfile) -> list[Caution]:
+        """Doubts about the energy between two times that come from how it was sampled."""
         cautions = []
         if profile.origin == "assumed":
             cautions.append(Caution(CautionCode.SENSOR_ASSUMED, self.uuid, METRIC))
@@ -228,6 +219,7 @@ class GpuSampler:
         )
 
     def states(self) -> StateChannel:
+        """The board's state over time: what lowered its clocks, and how many processes held it."""
         states = self._sampler.states()
         return StateChannel(states["time_ns"], states["throttle_reasons"], states["process_count"])
 

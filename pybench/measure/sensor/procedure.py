@@ -17,9 +17,8 @@ from typing import Protocol
 import numpy as np
 
 from pybench.errors import InputError, UnsupportedError, UsageError
-from pybench.measure.energy.gpu_sampler import GpuSampler, open_gpu
+from pybench.measure.energy.gpu_sampler import GpuSampler, Unavailable, open_gpu
 from pybench.measure.energy.profile import SensorProfile
-from pybench.measure.energy.sampler import Unavailable
 from pybench.measure.sensor.characterise import Board, characterise
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns, sleep_until_ns
 
