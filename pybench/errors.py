@@ -6,6 +6,7 @@
     │   ├── MalformedError           2   a file is malformed: all of its problems, each with file, line and column
     │   │   ├── PlanError            2   a plan
     │   │   └── SiteError            2   a site file, which describes a cluster
+    │   ├── PluginError              2   an installed package adds rows that cannot be used
     │   └── InputError               2   a file of the user's (model, tokenizer, corpus, images) is missing or malformed
     ├── ClusterError                 1   the batch system refused, or does not answer
     ├── UnknownNameError             1   the catalogue has no row of that name
@@ -87,6 +88,14 @@ class SiteError(MalformedError):
 
 class InputError(UsageError):
     """A file of the user's is missing, unreadable, malformed, truncated or too large."""
+
+
+class PluginError(UsageError):
+    """An installed package adds rows to the catalogue that cannot be used. `distribution`: its name."""
+
+    def __init__(self, distribution: str, what: str, *, hint: str) -> None:
+        super().__init__(f"the installed package {distribution} {what}", hint=hint)
+        self.distribution = distribution
 
 
 class ClusterError(PybenchError):

@@ -52,7 +52,7 @@ def _workloads() -> list[str]:
 
 def _section(group: FactorGroup) -> list[str]:
     factors = [factor for factor in (*FACTORS.values(), *PSEUDO_FACTORS.values()) if factor.group == group]
-    takers = [f"`{name}`" for name in WORKLOADS if name in factors[0].workloads]
+    takers = [f"`{name}`" for name in WORKLOADS if name in factors[0].workloads()]
     who = "every workload" if len(takers) == len(WORKLOADS) else ", ".join(takers)
     return [
         f"## {_TITLES[group]}",

@@ -25,7 +25,7 @@ def make(order: Order, path: Path) -> Result:
         _write(path, {"calibration": None, "amax": {}})
         return Result(labels={"calibration": "in the file"})
     require_fp32(source)
-    samples = CalibrationSamples.of_file(source, parameters, order.files)
+    samples = CalibrationSamples.of_file(source, order, parameters)
     ranges = find_ranges(open_network(source), samples, parameters["calibration"])
     calibration = samples.record(ranges.method, ranges.sha256)
     _write(path, {"rule": USUAL.calibrations[ranges.method], "calibration": calibration, "amax": ranges.amax})

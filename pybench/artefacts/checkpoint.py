@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.artefacts.order import Order
 from pybench.case.factors import SYNTHETIC
-from pybench.catalogue.models import MODELS
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Result
 
@@ -29,7 +28,7 @@ def _on_digits(order: Order, path: Path) -> Result:
 
     parameters = order.parameters
     torch.set_num_threads(1)  # the order of sums must not depend on the machine's number of CPUs
-    model = train_digits(build(parameters["model"], seed=parameters["seed"]), read_digits("train"), parameters["seed"])
+    model = train_digits(build(order.model, seed=parameters["seed"]), read_digits("train"), parameters["seed"])
     judges = read_digits("validation")
     with torch.inference_mode():
         hits = model(torch.from_numpy(judges.load_all())).argmax(1).numpy() == judges.labels
@@ -47,12 +46,12 @@ def _on_synthetic(order: Order, path: Path) -> Result:
     from pybench.runtimes.torch import allow_tf32
 
     parameters = order.parameters
-    name, seed = parameters["model"], parameters["seed"]
-    device = training_device(name)
-    channels, height, width = MODELS[name].shape
+    row, seed = order.model, parameters["seed"]
+    device = training_device(row)
+    channels, height, width = row.shape
     allow_tf32(False)  # training multiplies in bfloat16; the verdict says FP32
-    model = build(name, seed=seed, outputs=CLASSES)
-    seen = train(model, (channels, height, width), course_of(name, parameters["images"]), seed, device)
+    model = build(row, seed=seed, outputs=CLASSES)
+    seen = train(model, (channels, height, width), course_of(row, parameters["images"]), seed, device)
     top1_percent = judge(model, (channels, height, width), device)
     _save(model, path)
     result = _result(order, top1_percent, VALIDATION_IMAGES)

@@ -26,7 +26,7 @@ def make(order: Order, path: Path) -> Result:
     done = convert(network, floating_type(precision), parameters["keep_fp32"])
     network.save(path, {KEPT_KEY: json.dumps(done.kept, sort_keys=True)})
     found = audit_onnx(path, precision)
-    samples = CalibrationSamples.of_file(source, {**parameters, "calibration_images": COMPARED_SAMPLES}, order.files)
+    samples = CalibrationSamples.of_file(source, order, {**parameters, "calibration_images": COMPARED_SAMPLES})
     labels = {
         "opset": network.opset,
         "kept": done.kept,

@@ -60,10 +60,10 @@ def _feed(order: Order, origin: Path, batch: int, tokens: int) -> tuple[Arrays, 
     specs = onnxruntime.open_session(origin, precision="fp32", threads=1, device="cpu").inputs
     is_free = all(spec.shape and spec.shape[0] is None for spec in specs)
     samples = min(batch, SAMPLES) if is_free else batch
-    images = CalibrationSamples(specs, {**parameters, "calibration_images": samples}, order.files)
+    images = CalibrationSamples(specs, {**parameters, "calibration_images": samples}, order.files, order.models)
     if images.source != "random":
         return images[0], images.source
-    return random_arrays(specs, parameters["model"], samples, tokens, SEED), images.source
+    return random_arrays(specs, parameters["model"], samples, tokens, SEED, order.models), images.source
 
 
 def _judged(reference: npt.NDArray[Any], expected: npt.NDArray[Any], engine: npt.NDArray[Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from pybench.artefacts.order import Order
-from pybench.catalogue.models import MODELS
 from pybench.measurement.result import Result, Verdict
 from pybench.precision.audit import audit_onnx
 
@@ -16,9 +15,9 @@ def make(order: Order, path: Path) -> Result:
     from pybench.models.export import OPSET, export_onnx
 
     parameters, checkpoint = order.parameters, order.source("checkpoint")
-    model = build(parameters["model"], seed=parameters["seed"], checkpoint=checkpoint)
+    model = build(order.model, seed=parameters["seed"], checkpoint=checkpoint)
     weights = "checkpoint" if checkpoint is not None else f"random, seed {parameters['seed']}"
-    export_onnx(model, MODELS[parameters["model"]], path, {"pybench.weights": weights})
+    export_onnx(model, order.model, path, {"pybench.weights": weights})
     found = audit_onnx(path, "fp32")
     result = Result(labels={"weights": weights, "opset": OPSET, "precision_realised": found.realised})
     result.valid["precision"] = Verdict(found.valid, found.reasons)

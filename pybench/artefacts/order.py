@@ -4,20 +4,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pybench.catalogue.models import MODELS, Model
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """`kind` and `parameters`: of the recipe; `inputs`: role -> file of the artefact that it builds on; `files`:
-    factor -> the user's file."""
+    factor -> the user's file; `models`: the rows that its model may be one of."""
 
     kind: str
     parameters: Mapping[str, Any]
     inputs: Mapping[str, Path]
     files: Mapping[str, Path]
+    models: Mapping[str, Model] = field(default_factory=lambda: MODELS)
+
+    @property
+    def model(self) -> Model:
+        """The row of its model. Raises KeyError for a file of the user's."""
+        return self.models[self.parameters["model"]]
 
     def source(self, role: str, factor: str | None = None) -> Path | None:
         """The file in a role, else the user's own in its place; None: there is neither."""

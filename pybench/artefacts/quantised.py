@@ -36,7 +36,7 @@ def make(order: Order, path: Path) -> Result:
     if audit_onnx(source, "fp32").facts["quantize_linear_nodes"]:
         return _keep_quantised(source, path, precision)
     require_fp32(source)
-    samples = CalibrationSamples.of_file(source, {"calibration_images": COMPARED_SAMPLES, **parameters}, order.files)
+    samples = CalibrationSamples.of_file(source, order, {"calibration_images": COMPARED_SAMPLES, **parameters})
     _refuse(quantiser, str(quantised_type(precision)), parameters.get("calibration"))
     calibration, labels = named_code(quantiser.make)(order, source, path, samples)
     labels = {"calibration": calibration, "quantiser": quantiser.name, "scheme": parameters["scheme"], **labels}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.artefacts.order import Order
 from pybench.case.factors import SYNTHETIC
-from pybench.catalogue.models import MODELS
+from pybench.catalogue.models import Model
 
 if TYPE_CHECKING:
     from torch import nn
@@ -27,11 +27,11 @@ def train_with_rounding(order: Order, path: Path) -> dict[str, Any]:
     from pybench.precision.fake_quantisation import freeze, prepare
 
     parameters = order.parameters
-    name = parameters["model"]
-    model = prepare(build(name, checkpoint=order.needed("checkpoint")))
+    row = order.model
+    model = prepare(build(row, checkpoint=order.needed("checkpoint")))
     train = _on_synthetic if parameters["images"] == SYNTHETIC else _on_digits
-    images = train(model, name, parameters["seed"])
-    export_onnx(freeze(model.cpu()), MODELS[name], path, {"pybench.weights": "checkpoint, trained on with rounding"})
+    images = train(model, row, parameters["seed"])
+    export_onnx(freeze(model.cpu()), row, path, {"pybench.weights": "checkpoint, trained on with rounding"})
     return {
         "method": "moving average of largest magnitudes, while training with rounding",
         "samples": images,
@@ -42,7 +42,7 @@ def train_with_rounding(order: Order, path: Path) -> dict[str, Any]:
     }
 
 
-def _on_digits(model: nn.Module, name: str, seed: int) -> int:
+def _on_digits(model: nn.Module, row: Model, seed: int) -> int:
     import torch
 
     from pybench.models.images.digits import read_digits
@@ -54,12 +54,12 @@ def _on_digits(model: nn.Module, name: str, seed: int) -> int:
     return DIGITS_EPOCHS * len(images.labels)
 
 
-def _on_synthetic(model: nn.Module, name: str, seed: int) -> int:
+def _on_synthetic(model: nn.Module, row: Model, seed: int) -> int:
     from pybench.models.training.synthetic import course_with_rounding, train, training_device
     from pybench.runtimes.torch import allow_tf32
 
-    row, device = MODELS[name], training_device(name)
+    device = training_device(row)
     allow_tf32(True)  # codes of 7 bits lose nothing in it
     channels, height, width = row.shape
-    course = course_with_rounding(name, row.images_to_train or 0)
+    course = course_with_rounding(row, row.images_to_train or 0)
     return train(model, (channels, height, width), course, seed, device)

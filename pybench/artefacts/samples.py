@@ -9,7 +9,9 @@ from typing import Any, overload
 
 import numpy as np
 
+from pybench.artefacts.order import Order
 from pybench.case.factors import is_built_in
+from pybench.catalogue.models import Model
 from pybench.errors import InputError
 from pybench.measurement.doubts import images_identity
 from pybench.measurement.inputs import Arrays, random_arrays
@@ -27,10 +29,17 @@ class CalibrationSamples(Sequence[Arrays]):
     has no data); `held_out`: whether none of them judges accuracy; `total`: samples in all; `batch`: of one run, the
     last of which may be smaller, unless the model has its batch fixed."""
 
-    def __init__(self, specs: tuple[TensorSpec, ...], parameters: Mapping[str, Any], files: Mapping[str, Path]) -> None:
+    def __init__(
+        self,
+        specs: tuple[TensorSpec, ...],
+        parameters: Mapping[str, Any],
+        files: Mapping[str, Path],
+        models: Mapping[str, Model],
+    ) -> None:
         self._specs = specs
         self._identity = images_identity(parameters["images"], parameters.get("images_sha256"))
         self._model: str = parameters["model"]
+        self._models = models
         wanted: int = parameters["calibration_images"]
         fixed = specs[0].shape[0] if specs[0].shape else None
         self.batch = fixed or min(CALIBRATION_BATCH, wanted)
@@ -49,12 +58,12 @@ class CalibrationSamples(Sequence[Arrays]):
             )
 
     @classmethod
-    def of_file(cls, source: Path, parameters: Mapping[str, Any], files: Mapping[str, Path]) -> CalibrationSamples:
-        """The samples that an FP32 ONNX file's inputs ask for."""
+    def of_file(cls, source: Path, order: Order, parameters: Mapping[str, Any]) -> CalibrationSamples:
+        """The samples that an FP32 ONNX file's inputs ask for. `parameters`: of the order, completed."""
         from pybench.runtimes import onnxruntime
 
         session = onnxruntime.open_session(source, precision="fp32", threads=1, device="cpu")
-        return cls(session.inputs, parameters, files)
+        return cls(session.inputs, parameters, order.files, order.models)
 
     def record(self, method: str, sha256: str) -> dict[str, Any]:
         """How ranges were found on these samples, as files and labels carry it. `sha256`: of the samples as fed."""
@@ -93,7 +102,7 @@ class CalibrationSamples(Sequence[Arrays]):
     def _random(self, index: int, batch: int) -> Arrays:
         sizes = [spec.shape[1] for spec in self._specs if len(spec.shape) == 2]
         tokens = next((size for size in sizes if size is not None), CALIBRATION_TOKENS)
-        return random_arrays(self._specs, self._model, batch, tokens, seed=index)
+        return random_arrays(self._specs, self._model, batch, tokens, index, self._models)
 
 
 def _calibration_images(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
-from pybench.case.factors import SYNTHETIC, is_built_in
+from pybench.case.factors import SYNTHETIC
 from pybench.case.images import images_of, usual_images_of
 from pybench.case.quantising import quantiser_of, scheme_of
 from pybench.catalogue.kinds import KINDS
@@ -126,7 +126,7 @@ def _checkpoint_of(case: Case) -> Recipe | None:
     if row is None or case.checkpoint not in (None, SYNTHETIC) or (trained_on := usual_images_of(case)) is None:
         return None
     images = (("images", row.images_to_train),) if trained_on == SYNTHETIC else ()
-    parameters = (("model", row.name), ("trained_on", trained_on), ("seed", 0), *images)
+    parameters = (("model", row.name), ("trained_on", trained_on), ("seed", 0), *images, *_code(case))
     return Recipe("checkpoint", parameters)
 
 
@@ -154,7 +154,7 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
 
 def _onnx_of(case: Case) -> Recipe | None:
     """The ONNX file in the case's precision; None: a user's own, as it is."""
-    exported = _exported(case) if is_built_in("model", case.model) else _shaped(case)
+    exported = _shaped(case) if case.names_file("model") else _exported(case)
     if quantised_type(case.precision) is not None:
         return _quantised(case, exported)
     if floating_type(case.precision) == "fp32":
@@ -219,6 +219,13 @@ def _on(exported: Recipe | None) -> tuple[tuple[str, Recipe], ...]:
     return () if exported is None else (("onnx", exported),)
 
 
+def _code(case: Case) -> tuple[tuple[str, Any], ...]:
+    """The digest of the package that adds the model: what is made of a model depends on its code. For pybench's own
+    models `RECIPE_VERSION` says as much."""
+    plugin = None if case.model_row is None else case.model_row.plugin
+    return () if plugin is None else (("plugin_sha256", plugin.sha256),)
+
+
 def _own(case: Case, *names: str) -> tuple[tuple[str, str], ...]:
     """Those of the named factors whose value is a file of the user's."""
     sources = dict(case.sources)
@@ -227,6 +234,7 @@ def _own(case: Case, *names: str) -> tuple[tuple[str, str], ...]:
 
 def _exported(case: Case) -> Recipe:
     checkpoint = _checkpoint_of(case)
-    parameters = (("model", case.model), ("checkpoint_sha256", dict(case.sources).get("checkpoint")), ("seed", 0))
+    parameters = (("model", case.model), ("checkpoint_sha256", dict(case.sources).get("checkpoint")),
+                  ("seed", 0), *_code(case))  # fmt: skip
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
     return Recipe("onnx", parameters, needs, _own(case, "checkpoint"))

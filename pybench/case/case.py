@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from pybench.case.factors import FACTORS, Factors
+from pybench.case.factors import FACTORS, Factors, factors_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row
 from pybench.catalogue.models import Model
+from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.runtimes import Runtime
 from pybench.catalogue.stored import row_from_json, row_to_json
 from pybench.catalogue.workloads import Workload
@@ -71,6 +72,11 @@ class Case(Factors):
         """64 hexadecimal digits."""
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()
 
+    def names_file(self, name: str) -> bool:
+        """Whether a factor's value is a file of the user's, and neither built in nor added by a package."""
+        factor, value = factors_of(self.catalogue)[name], getattr(self, name)
+        return factor.kind == "file" and value is not None and value not in factor.choices
+
     @property
     def workload_row(self) -> Workload:
         """What is known of the case's workload. Raises UnknownNameError for one that the catalogue does not have."""
@@ -86,6 +92,10 @@ class Case(Factors):
         """What is known of the case's runtime; None: nothing executes a model. Raises UnknownNameError for one that the
         catalogue does not have."""
         return None if self.runtime is None else self.catalogue.runtimes[self.runtime]
+
+    def plugins(self) -> tuple[Plugin, ...]:
+        """The packages outside pybench that add rows of the case, each once."""
+        return tuple(dict.fromkeys(row.plugin for row in _added_rows(self) if row.plugin is not None))
 
     def title(self, names: tuple[str, ...] | None = None) -> str:
         """A line for people: the given factors, or all chosen ones but the protocol's, as `value` or `name=value`."""
@@ -134,12 +144,17 @@ def case_from_json(stored: Mapping[str, Any]) -> Case:
     unknown = set(values) - set(FACTORS)
     if unknown:
         raise ValueError(f"unknown factors: {', '.join(sorted(unknown))}")
-    rows = stored.get(ROWS)
-    catalogue = _read_catalogue(json.dumps(rows)) if rows else BUILT_IN
+    rows = stored.get(ROWS) or ()
+    catalogue = catalogue_of_rows(rows)
     case = Case(**values, sources=tuple(sorted(stored.get("sources", {}).items())), catalogue=catalogue)
     if "case_id" in stored and stored["case_id"] != case.id:
         raise ValueError(f"case_id {stored['case_id'][:12]} does not fit its factors ({case.id[:12]})")
     return case
+
+
+def catalogue_of_rows(stored: Sequence[Mapping[str, Any]]) -> Catalogue:
+    """Pybench's own rows with stored ones. Raises ValueError where one is malformed."""
+    return _read_catalogue(json.dumps(stored)) if stored else BUILT_IN
 
 
 def _added_rows(case: Case) -> list[Row]:

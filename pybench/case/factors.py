@@ -8,11 +8,13 @@ list as data. Plans, run directories, tables and the JSON Schema come from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pybench.case import idle
 from pybench.case.idle import Idle, outside_its_runtimes
+from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.models import MODELS
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS
@@ -28,6 +30,7 @@ ARRIVALS = ("closed", "fixed", "poisson")
 LAUNCHES = ("graph", "enqueue")
 
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
+RowKind = Literal["workloads", "runtimes", "models"]
 TextForm = Literal["word", "pattern", "cpus", "device", "sizes"]
 
 
@@ -42,6 +45,7 @@ class Factor:
     absent: what null stands for, where it is a value
     group: it means something for the workloads that take this group; elsewhere setting it is a plan error
     choices: the values of a `choice`, and the built-in names of a `file`
+    rows: of which kind of rows its choices are the names; packages can then add values
     minimum, maximum: of a number
     form: of a `text`: any word, a regular expression, CPUs as taskset writes them, a device, or sizes of dimensions
     hint: what helps to choose a value, where the range alone does not
@@ -57,6 +61,7 @@ class Factor:
     meaning: str
     group: FactorGroup = "run"
     choices: tuple[str, ...] = ()
+    rows: RowKind | None = None
     minimum: float | None = None
     maximum: float | None = None
     form: TextForm = "word"
@@ -66,10 +71,9 @@ class Factor:
     idle: Idle | None = None
     follows: tuple[str, ...] = ()
 
-    @property
-    def workloads(self) -> frozenset[str]:
+    def workloads(self, catalogue: Catalogue = BUILT_IN) -> tuple[str, ...]:
         """Names of the workloads that it means something for."""
-        return frozenset(name for name, workload in WORKLOADS.items() if workload.uses(self.group))
+        return tuple(name for name, workload in catalogue.workloads.items() if workload.uses(self.group))
 
 
 def factor(kind: FactorKind, default: Any, meaning: str, group: FactorGroup = "run", **facts: Any) -> Any:
@@ -101,13 +105,16 @@ def board_setting(meaning: str, unit: str) -> Any:
 class Factors:
     """One value of each factor. The order is that of tables."""
 
-    workload: str = field(metadata={"kind": "choice", "meaning": "what is measured", "choices": tuple(WORKLOADS)})
+    workload: str = field(
+        metadata={"kind": "choice", "meaning": "what is measured", "choices": tuple(WORKLOADS), "rows": "workloads"}
+    )
     model: str | None = factor(
         "file",
         None,
         "a built-in model, or the path of your own ONNX file",
         "model",
         choices=tuple(MODELS),
+        rows="models",
         absent="no model",
     )
     shapes: str | None = factor(
@@ -128,7 +135,13 @@ class Factors:
         idle=idle.NOT_COMPUTED,
     )
     runtime: str | None = factor(
-        "choice", None, "what executes the model", "model", choices=tuple(RUNTIMES), idle=idle.NOT_EXECUTED
+        "choice",
+        None,
+        "what executes the model",
+        "model",
+        choices=tuple(RUNTIMES),
+        rows="runtimes",
+        idle=idle.NOT_EXECUTED,
     )
     precision: str = factor(
         "choice",
@@ -356,6 +369,17 @@ FACTORS: Mapping[str, Factor] = {
     one.name: Factor(name=one.name, default=None if one.default is MISSING else one.default, **one.metadata)
     for one in fields(Factors)
 }
+
+
+@lru_cache(maxsize=8)
+def factors_of(catalogue: Catalogue) -> Mapping[str, Factor]:
+    """`FACTORS` with the values that the rows of a catalogue add."""
+    if catalogue is BUILT_IN:
+        return FACTORS
+    return {
+        name: one if one.rows is None else replace(one, choices=tuple(getattr(catalogue, one.rows)))
+        for name, one in FACTORS.items()
+    }
 
 
 def factors_in(*groups: FactorGroup) -> tuple[str, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from pybench.case.case import Case
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, Scheme
-from pybench.catalogue.runtimes import RUNTIMES
+from pybench.catalogue.runtimes import Runtime
 
 
 def quantiser_of(case: Case) -> Quantiser:
     """What puts int8 or fp8 into the case's graph."""
-    return QUANTISERS[case.quantiser or default_quantiser(case.runtime, case.provider)]
+    return QUANTISERS[case.quantiser or default_quantiser(case.runtime_row, case.provider)]
 
 
 def scheme_of(case: Case) -> Scheme:
@@ -19,12 +19,11 @@ def scheme_of(case: Case) -> Scheme:
     return row.ranges if row is not None and row.ranges in quantiser_of(case).schemes else "symmetric"
 
 
-def default_quantiser(runtime: str | None, provider: str | None) -> str:
+def default_quantiser(row: Runtime | None, provider: str | None) -> str:
     """A runtime's own quantiser is for its own kernels. The usual one is for the others, and for a backend that takes
     symmetric ranges only where the own one makes others."""
-    if runtime is None:
+    if row is None:
         return USUAL.name
-    row = RUNTIMES[runtime]
     backend = row.backend(provider, has_gpu=False)
     symmetric = backend is not None and backend.symmetric_ranges and row.ranges != "symmetric"
     return USUAL.name if symmetric else row.quantiser

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.rows import Rows
 
 Better = Literal["lower", "higher", "none"]
@@ -41,6 +42,7 @@ class Metric:
     is_counted: counted, not sampled: values that are equal in all runs are exact
     is_interval: only ever an interval without a value: an estimate, which is never added to a measured number
     hit_column: the column of predictions that it is the share of true values of; then images are its unit, not runs
+    plugin: the package that adds it; None: pybench
     """
 
     name: str
@@ -57,6 +59,7 @@ class Metric:
     is_counted: bool = False
     is_interval: bool = False
     hit_column: str | None = None
+    plugin: Plugin | None = None
 
     @property
     def mean(self) -> Literal["geometric", "arithmetic"]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.rows import Rows
 
 ModelKind = Literal["image", "language", "encoder", "volume", "vector"]
@@ -34,6 +35,7 @@ class Model:
     training_batch: images of one training step
     training_rate: highest learning rate in training, for 256 images a step
     trains_on_cpu: whether training without a GPU takes minutes; the others would take days
+    plugin: the package that adds it; None: pybench
     """
 
     name: str
@@ -52,6 +54,7 @@ class Model:
     training_batch: int = 256
     training_rate: float = 0.4
     trains_on_cpu: bool = False
+    plugin: Plugin | None = None
 
     @property
     def takes_ids(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.rows import Rows
 
@@ -73,6 +74,7 @@ class Runtime:
     `takes_tensors`: whether it is fed with tensors that lie on its device already.
     `quantiser`: what makes the int8 of its kernels, unless a case says otherwise. `ranges`: of what that one makes.
     `size_is`, `compile_is`: what the metrics `model_bytes` and `compile_s` are. None: a run spends no `compile_s`.
+    `plugin`: the package that adds it; None: pybench.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Runtime:
     ranges: Literal["symmetric", "asymmetric"] = "symmetric"
     size_is: str = "parameters and buffers in memory"
     compile_is: str | None = None
+    plugin: Plugin | None = None
 
     def backend(self, provider: str | None, has_gpu: bool) -> Backend | None:
         """The backend that a case runs on: the one it names, else the first for a GPU where there is one, else the

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pybench.catalogue.models import Model, ModelKind
+from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.rows import Rows
 
 # Factors that mean something for the same workloads.
@@ -48,6 +49,7 @@ class Workload:
     headline: the metric that it is judged by where a plan does not say
     shown: columns of its table in a report, as far as any case has them
     most_runs: how many runs of one case there are at most; None: one for each repetition
+    plugin: the package that adds it; None: pybench
     """
 
     name: str
@@ -75,6 +77,7 @@ class Workload:
     headline: str | None = None
     shown: tuple[str, ...] = ()
     most_runs: int | None = None
+    plugin: Plugin | None = None
 
     def accepts(self, model: Model | None) -> bool:
         """Whether it takes a built-in model, or with None a file of the user's."""

@@ -11,6 +11,7 @@ from pybench.campaign.recipe import packages_of
 from pybench.case import Case
 from pybench.case.factors import BOARD_SETTINGS
 from pybench.catalogue.packages import PACKAGES
+from pybench.catalogue.plugins import FACT
 from pybench.errors import PybenchError, UnknownNameError
 from pybench.launcher import HERE, Launcher
 from pybench.machine.asking import ask_worker
@@ -28,7 +29,7 @@ def ask(names: Sequence[str], launcher: Launcher = HERE) -> Facts:
     another pybench than this one, as one in an image may be. UnknownNameError for what is not in `EVERYTHING`."""
     if not names:
         return {}
-    unknown = next((name for name in names if name not in EVERYTHING), None)
+    unknown = next((name for name in names if name not in EVERYTHING and not name.startswith(FACT)), None)
     if unknown is not None:
         raise UnknownNameError("fact of a machine", unknown, EVERYTHING)
     report = ask_worker(launcher, ["--probe", ",".join(names)], ", ".join(names), timeout_s=PROBE_TIMEOUT_S)
@@ -47,10 +48,14 @@ def ask(names: Sequence[str], launcher: Launcher = HERE) -> Facts:
 
 
 def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
-    """The facts that `unsupported` asks for these cases, in the order of `EVERYTHING`; no others are asked for, and
-    nothing else is imported to find them. Raises UnknownNameError for a fact that a row needs and nobody can tell."""
-    names = {"machine"}
+    """The facts that `unsupported` asks for these cases, in the order of `EVERYTHING`, then those of plug-ins.
+
+    No others are asked for, and nothing else is imported to find them. Raises UnknownNameError for a fact that a row
+    needs and nobody can tell.
+    """
+    names, plugins = {"machine"}, dict[str, None]()
     for case in cases:
+        plugins.update(dict.fromkeys(plugin.fact for plugin in case.plugins()))
         names.update(packages_of(case))
         names |= set() if case.runtime_row is None else {case.runtime_row.gpu_fact}
         is_set = any(getattr(case, name) is not None for name in BOARD_SETTINGS)
@@ -59,4 +64,4 @@ def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
     unknown = names.difference(EVERYTHING)
     if unknown:
         raise UnknownNameError("fact of a machine", min(unknown), EVERYTHING)
-    return tuple(name for name in EVERYTHING if name in names)
+    return (*(name for name in EVERYTHING if name in names), *plugins)

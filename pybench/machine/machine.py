@@ -14,7 +14,7 @@ from pybench.machine.estimate import Estimate, estimate
 from pybench.machine.facts import Facts, ask, needed_facts
 from pybench.machine.profiles import Profile
 from pybench.machine.sensor import Board, boards_of, measure_profile
-from pybench.machine.support import Reason, gpus_of, platform_of, unsupported
+from pybench.machine.support import Reason, gpus_of, platform_of, refuse_changed, unsupported
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,11 @@ class Machine:
 
     @classmethod
     def ask(cls, cases: Sequence[Case], launcher: Launcher = HERE) -> Self:
-        """Asks a worker for the facts that these cases need. Raises what `pybench.machine.facts.ask` raises."""
-        return cls(ask(needed_facts(cases), launcher), launcher)
+        """Asks a worker for the facts that these cases need. Raises what `pybench.machine.facts.ask` raises, and
+        UsageError where a package that adds rows of a case has changed."""
+        facts = ask(needed_facts(cases), launcher)
+        refuse_changed(cases, facts)
+        return cls(facts, launcher)
 
     def unsupported(self, case: Case) -> Reason | None:
         """None when the case can run here, else a short stable code and a sentence with what to do."""

@@ -7,13 +7,15 @@ obstacle first, so that the reason is the one to remove first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pybench.campaign.recipe import packages_of
 from pybench.case import Case
-from pybench.case.factors import BOARD_SETTINGS, SYNTHETIC, is_built_in
+from pybench.case.factors import BOARD_SETTINGS, SYNTHETIC
 from pybench.case.quantising import quantiser_of, scheme_of
 from pybench.catalogue.packages import PACKAGES
+from pybench.catalogue.plugins import refuse_other
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.quantisers import quantisers_to
 from pybench.catalogue.refusals import (
@@ -32,7 +34,7 @@ Reason = tuple[str, str]
 
 def unsupported(case: Case, facts: Facts) -> Reason | None:
     """None when the case can run here, else a short stable code and a sentence with what to do."""
-    for rule in (_packages, _runtime, _training, _provider, _device, _precision, _transfer, _settings):
+    for rule in (_plugins, _packages, _runtime, _training, _provider, _device, _precision, _transfer, _settings):
         try:
             reason = rule(case, facts)
         except UnsupportedError as error:
@@ -59,6 +61,28 @@ def platform_of(case: Case, facts: Facts) -> str | None:
     return f"TensorRT {facts[row.needs[0]]['version']} on {gpus[0]['name']}"
 
 
+def refuse_changed(cases: Iterable[Case], facts: Facts) -> None:
+    """Raises UsageError where a package that adds rows is installed here, and is not the one that the plan was made
+    with: its runs would be other runs of the same cases."""
+    for plugin in dict.fromkeys(plugin for case in cases for plugin in case.plugins()):
+        fact = facts[plugin.fact]
+        if fact["available"] and fact["sha256"] != plugin.sha256:
+            refuse_other(plugin, fact["version"], fact["sha256"])
+
+
+def _plugins(case: Case, facts: Facts) -> Reason | None:
+    """Whether the packages are installed that add rows of the case."""
+    for plugin in case.plugins():
+        fact = facts[plugin.fact]
+        if not fact["available"]:
+            called = f"{plugin.distribution} {plugin.version}"
+            return (
+                "no_plugin",
+                f"{called}, which adds what the case names, cannot be used here ({fact['why']}); install it",
+            )
+    return None
+
+
 def _packages(case: Case, facts: Facts) -> Reason | None:
     """Whether everything is installed that runs the case and makes what it opens."""
     missing = next((name for name in packages_of(case) if not facts[name]["available"]), None)
@@ -71,7 +95,7 @@ def _runtime(case: Case, facts: Facts) -> Reason | None:
     row = case.runtime_row
     if row is not None and case.workload_row.trains:
         refuse_training(row)
-    if row is not None and case.model and not is_built_in("model", case.model):
+    if row is not None and case.names_file("model"):
         refuse_file(row)
     return None
 

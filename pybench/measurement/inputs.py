@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pybench.catalogue.models import MODELS
+from pybench.catalogue.models import MODELS, Model
 from pybench.runtimes.session import TensorSpec, resolved
 
 # Ids, masks and token types of a user's model are all valid below this; its vocabulary is not known.
@@ -18,14 +18,21 @@ INTEGERS_BELOW = 2
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def random_arrays(specs: Sequence[TensorSpec], model: str, batch: int, tokens: int, seed: int) -> Arrays:
+def random_arrays(
+    specs: Sequence[TensorSpec],
+    model: str,
+    batch: int,
+    tokens: int,
+    seed: int,
+    models: Mapping[str, Model] = MODELS,
+) -> Arrays:
     """Standard normal floats and uniform integers, an array for each input; equal seeds give equal arrays.
 
-    `model`: a built-in name, whose ids are known, or how messages call a user's file. Raises InputError where a shape
-    contradicts `batch` or `tokens`.
+    `model`: a name of one of `models`, whose ids are known, or how messages call a user's file. Raises InputError where
+    a shape contradicts `batch` or `tokens`.
     """
     generator = np.random.default_rng(seed)
-    known = MODELS.get(model)
+    known = models.get(model)
     below = known.vocabulary if known is not None and known.vocabulary is not None else INTEGERS_BELOW
     arrays: Arrays = {}
     shapes = resolved(specs, batch, tokens, model)

@@ -15,9 +15,9 @@ from typing import Any
 from pybench.case import Case
 from pybench.case.yields import is_profiled
 from pybench.catalogue.cautions import Caution, CautionCode
-from pybench.catalogue.models import MODELS, Model
+from pybench.catalogue.models import Model
 from pybench.catalogue.refusals import refuse_file
-from pybench.catalogue.runtimes import RUNTIMES, Runtime
+from pybench.catalogue.runtimes import Runtime
 from pybench.errors import InputError, UnsupportedError
 from pybench.kernels.profile import Profile
 from pybench.measure.quantity import Quantity
@@ -62,9 +62,9 @@ def open_model(request: Request, *, vocabulary: int = 0, deterministic: bool = F
     """Opens the model of the case. `vocabulary`: ids that a built-in language model has to embed at least."""
     case, row = request.case, request.case.runtime_row
     if case.model is None:
-        raise InputError(f"{case.workload} needs a model", hint=f"built in: {', '.join(MODELS)}")
+        raise InputError(f"{case.workload} needs a model", hint=f"built in: {', '.join(case.catalogue.models)}")
     if row is None:
-        raise UnsupportedError("no runtime", code="no_runtime", hint=f"there are {', '.join(RUNTIMES)}")
+        raise UnsupportedError("no runtime", code="no_runtime", hint=f"there are {', '.join(case.catalogue.runtimes)}")
     check_sequence(case)
     door = _DOORS[row.opens](request, row, vocabulary)
     threads = allowed_threads(case)
@@ -176,7 +176,7 @@ def _through_module(request: Request, row: Runtime, vocabulary: int) -> Door:
     def module() -> Any:
         from pybench.models.building import build
 
-        return build(model.name, checkpoint=checkpoint, outputs=outputs)
+        return build(model, checkpoint=checkpoint, outputs=outputs)
 
     shape = (None, None) if model.takes_ids else (None, *model.shape)
     return Door(module, module_spec(model.input, shape, model.takes_ids), model.name)

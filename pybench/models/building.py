@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A built-in model by name: seeded random weights, or those of a checkpoint.
+"""A torch model by name or row: seeded random weights, or those of a checkpoint.
 
 Does not decide the precision or the device: runtimes do.
 """
@@ -17,29 +17,36 @@ from pybench.errors import InputError, UsageError
 from pybench.models.checkpoint import State, difference, read_state
 
 
-def build(name: str, *, seed: int = 0, checkpoint: Path | None = None, outputs: int | None = None) -> nn.Module:
+def build(
+    model: Model | str, *, seed: int = 0, checkpoint: Path | None = None, outputs: int | None = None
+) -> nn.Module:
     """The model in evaluation mode, FP32, on the CPU. The global random state is left as it was.
 
+    `model`: its row, or the name of a built-in one.
     `outputs`: classes of a classifier, or ids that a language model embeds; None: as the catalogue says. A checkpoint
     decides a classifier's number of classes. Raises UsageError for a name that is not built in, InputError for a
     checkpoint that is not one or does not fit.
     """
-    if name not in MODELS:
-        raise UsageError(f"`{name}` is not a built-in model", hint=f"built in: {', '.join(MODELS)}")
-    row = MODELS[name]
+    row = _built_in(model) if isinstance(model, str) else model
     state = None if checkpoint is None else read_state(checkpoint, row)
     if state is not None and not row.takes_text:
         outputs = _classes(state, row)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model: nn.Module = named_code(row.build)(outputs or row.outputs)
-        _draw_statistics(model)
+        module: nn.Module = named_code(row.build)(outputs or row.outputs)
+        _draw_statistics(module)
     if state is not None:
         try:
-            model.load_state_dict(state)
+            module.load_state_dict(state)
         except RuntimeError as error:
-            raise InputError(f"{checkpoint} does not fit {name}: {difference(model, state)}") from error
-    return model.eval()
+            raise InputError(f"{checkpoint} does not fit {row.name}: {difference(module, state)}") from error
+    return module.eval()
+
+
+def _built_in(name: str) -> Model:
+    if name not in MODELS:
+        raise UsageError(f"`{name}` is not a built-in model", hint=f"built in: {', '.join(MODELS)}")
+    return MODELS[name]
 
 
 def parameter_count(model: nn.Module) -> int:

@@ -18,9 +18,11 @@ from typing import Any
 from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.case import Case, case_to_json, contrasts
 from pybench.case.contrasts import Contrast
-from pybench.case.factors import FACTORS, is_built_in
+from pybench.case.factors import FACTORS, factors_of
+from pybench.catalogue.catalogue import Catalogue
+from pybench.catalogue.installed import installed_catalogue
 from pybench.catalogue.protocols import with_house
-from pybench.document import Node, read_document
+from pybench.document import read_document
 from pybench.errors import PlanError, Problem
 from pybench.plan.cases import CaseBuilder
 from pybench.plan.cells import MOST_CELLS, cells_of, defaults_of
@@ -54,22 +56,28 @@ class Plan:
     files: Mapping[str, UserFile]
 
 
-def load_plan(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Plan:
-    """Reads and judges a plan. Raises PlanError with every problem, each with its file, line and column."""
+def load_plan(path: str | os.PathLike[str], overrides: Sequence[str] = (), catalogue: Catalogue | None = None) -> Plan:
+    """Reads and judges a plan. `catalogue`: the rows that it may name, by default those of all installed packages.
+
+    Raises PlanError with every problem, each with its file, line and column; PluginError for an installed package whose
+    rows cannot be used.
+    """
     path = Path(path)
+    catalogue = installed_catalogue() if catalogue is None else catalogue
     document = read_document(path)
     root, override_problems = apply_overrides(document.root, overrides, str(path))
-    shaped = read_shape(root)
+    shaped = read_shape(root, factors_of(catalogue))
     problems = [*document.problems, *override_problems, *shaped.problems]
-    files = UserFiles(path.parent)
+    files = UserFiles(path.parent, factors_of(catalogue))
     cases: tuple[Case, ...] = ()
     contrasts: tuple[Contrast, ...] = ()
     if shaped.plan is not None:
-        cases, case_problems = _cases_of(shaped.plan, root, files, shaped.damaged, sound=not problems)
+        builder = CaseBuilder(root, defaults_of(shaped.plan), files, catalogue)
+        cases, case_problems = _cases_of(shaped.plan, builder, shaped.damaged, sound=not problems)
         problems += case_problems
     if shaped.plan is not None and not problems:
         contrasts = contrasts_of(shaped.plan)
-        problems += check_contrasts(contrasts, cases, root)
+        problems += check_contrasts(contrasts, cases, root, catalogue)
         problems += check_protocols(shaped.plan.protocol, contrasts, cases, root)
     if problems or shaped.plan is None:
         raise PlanError(str(path), list(dict.fromkeys(problems)))
@@ -115,16 +123,14 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
 
 
 def _cases_of(
-    plan: PlanShape, root: Node, files: UserFiles, damaged: frozenset[int], sound: bool
+    plan: PlanShape, builder: CaseBuilder, damaged: frozenset[int], sound: bool
 ) -> tuple[tuple[Case, ...], list[Problem]]:
     """The cases of every entry, and what is wrong with them. `sound`: nothing was wrong with the plan so far."""
-    defaults = defaults_of(plan)
-    builder = CaseBuilder(root, defaults, files)
     found: list[Case] = []
     problems: list[Problem] = []
     room = MOST_CELLS
     for index, entry in enumerate(plan.matrix):
-        entry_cells = cells_of(entry, index, defaults, root, room)
+        entry_cells = cells_of(entry, index, builder.defaults, builder.root, room)
         room -= len(entry_cells.cells)
         if index not in damaged:
             problems += entry_cells.problems
@@ -142,5 +148,4 @@ def _files_of(cases: Sequence[Case], files: UserFiles) -> dict[str, UserFile]:
 def _user_values(case: Case) -> dict[str, str]:
     """Value -> factor of every factor of a case that names a file of the user's."""
     names = [name for name, factor in FACTORS.items() if factor.kind == "file"]
-    values = {name: getattr(case, name) for name in names}
-    return {value: name for name, value in values.items() if value is not None and not is_built_in(name, value)}
+    return {getattr(case, name): name for name in names if case.names_file(name)}

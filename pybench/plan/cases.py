@@ -12,18 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pybench.case import Case
-from pybench.case.factors import (
-    FACTORS,
-    SYNTHETIC,
-    idle_factors,
-    is_built_in,
-)
+from pybench.case.factors import FACTORS, SYNTHETIC, factors_of, idle_factors
 from pybench.case.quantising import default_quantiser
-from pybench.catalogue.catalogue import BUILT_IN
-from pybench.catalogue.models import MODELS
+from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
-from pybench.catalogue.workloads import WORKLOADS, FactorGroup, Workload
+from pybench.catalogue.workloads import FactorGroup, Workload
 from pybench.document import Node
 from pybench.errors import Problem
 from pybench.plan.cells import Cell, Path, Setting
@@ -38,7 +32,6 @@ _OF_TEXT: tuple[FactorGroup, ...] = ("text", "feeding")
 _OF_IMAGES: tuple[FactorGroup, ...] = ("images",)
 _OF_FILES: tuple[FactorGroup, ...] = ("file",)
 _KINDS = {"language": "a language model", "image": "an image model"}
-_TRAINABLE_MODELS = ", ".join(name for name, model in MODELS.items() if model.images_to_train is not None)
 
 
 @dataclass(slots=True)
@@ -48,6 +41,7 @@ class CaseBuilder:
     root: Node
     defaults: Cell
     files: UserFiles
+    catalogue: Catalogue = BUILT_IN
     problems: list[Problem] = field(default_factory=list)
     used_defaults: set[str] = field(default_factory=set)
 
@@ -78,7 +72,9 @@ class CaseBuilder:
     def unused_defaults(self) -> list[Problem]:
         """Defaults that no entry took."""
         return [
-            self.root.key_place(setting.path).problem(f"`{name}` applies to no entry of the matrix", _where(name))
+            self.root.key_place(setting.path).problem(
+                f"`{name}` applies to no entry of the matrix", _where(name, self.catalogue)
+            )
             for name, setting in self.defaults.items()
             if name not in self.used_defaults
         ]
@@ -90,7 +86,8 @@ class CaseBuilder:
         for name in ("workload", "model", *self.defaults):
             if name not in self.defaults or (name == "batch" and "batch_tokens" in cell):
                 continue
-            if name in cell or _misplaced(name, _value(settings, "workload"), _value(settings, "model")) is None:
+            workload, model = _value(settings, "workload"), _value(settings, "model")
+            if name in cell or _misplaced(name, workload, model, self.catalogue) is None:
                 self.used_defaults.add(name)
                 settings.setdefault(name, self.defaults[name])
         return settings
@@ -101,16 +98,16 @@ class CaseBuilder:
         workload, model = _value(settings, "workload"), _value(settings, "model")
         place: Path = ("matrix", entry)
         for name in settings:
-            if _misplaced(name, workload, model) is None:
+            if _misplaced(name, workload, model, self.catalogue) is None:
                 self._digest(name, settings)
         if workload is None:
             if not damaged:
-                self._say(place, "`workload` is missing", f"one of {', '.join(FACTORS['workload'].choices)}")
+                self._say(place, "`workload` is missing", f"one of {', '.join(self.catalogue.workloads)}")
             return False
         for name, setting in cell.items():
-            wrong = _misplaced(name, workload, model)
+            wrong = _misplaced(name, workload, model, self.catalogue)
             if wrong is not None:
-                self._say(setting.path, wrong, _where(name), at_key=True)
+                self._say(setting.path, wrong, _where(name, self.catalogue), at_key=True)
         self._check_model(settings, workload, model)
         if not damaged:
             self._check_arrivals(settings, workload)
@@ -122,20 +119,20 @@ class CaseBuilder:
                 "remove one of them",
                 at_key=True,
             )
-        missing = _missing(settings, workload, model)
+        missing = _missing(settings, workload, model, self.catalogue)
         for name, hint in () if damaged else missing:
             self._say(place, f"`{name}` is missing: workload {workload} needs it", hint)
         return len(self.problems) == before and not missing
 
     def _check_model(self, settings: dict[str, Setting], workload: str, model: str | None) -> None:
-        measured = WORKLOADS[workload]
+        measured = self.catalogue.workloads[workload]
         if model is None or not measured.uses("model"):
             return
-        row = MODELS.get(model)
+        row = self.catalogue.models.get(model)
         if not measured.accepts(row):
             kinds = " or ".join(_KINDS.get(kind, f"a model of kind {kind}") for kind in measured.kinds)
             what = f"workload {workload} takes {kinds}, not {model}"
-            self._say(settings["model"].path, what, f"one of {_models_of(measured)}")
+            self._say(settings["model"].path, what, f"one of {_models_of(measured, self.catalogue)}")
         longest = None if row is None else row.longest_sequence
         if longest is not None and (_value(settings, "seq_len") or 0) > longest:
             self._say(settings["seq_len"].path, f"{model} takes sequences of up to {longest} tokens")
@@ -145,12 +142,12 @@ class CaseBuilder:
                 settings["checkpoint"].path, "`checkpoint` is for built-in models; an ONNX file contains its weights"
             )
         elif checkpoint == SYNTHETIC and row is not None and row.images_to_train is None:
-            hint = f"those that are: {_TRAINABLE_MODELS}"
+            hint = f"those that are: {_trainable_models(self.catalogue)}"
             self._say(settings["checkpoint"].path, f"{model} is not trained on {SYNTHETIC}", hint)
 
     def _check_arrivals(self, settings: dict[str, Setting], workload: str) -> None:
         arrivals = _value(settings, "arrivals")
-        if not WORKLOADS[workload].uses("serving") or arrivals == FACTORS["arrivals"].default:
+        if not self.catalogue.workloads[workload].uses("serving") or arrivals == FACTORS["arrivals"].default:
             return
         if _value(settings, "arrival_rate_per_s") is None:
             hint = "as in `arrival_rate_per_s: 100`: iterations a second"
@@ -159,9 +156,10 @@ class CaseBuilder:
     def _check_quantiser(self, settings: dict[str, Setting], workload: str) -> None:
         """Whether the quantiser, named or taken by default, knows the calibration and the type."""
         claimed = quantised_type(_value(settings, "precision"))
-        if not WORKLOADS[workload].uses("quantising") or claimed is None:
+        if not self.catalogue.workloads[workload].uses("quantising") or claimed is None:
             return
-        default = default_quantiser(_value(settings, "runtime"), _value(settings, "provider"))
+        runtime = self.catalogue.runtimes.get(_value(settings, "runtime") or "")
+        default = default_quantiser(runtime, _value(settings, "provider"))
         row = QUANTISERS[_value(settings, "quantiser") or default]
         calibration = _value(settings, "calibration")
         path = next(settings[name].path for name in ("quantiser", "calibration", "precision") if name in settings)
@@ -180,10 +178,11 @@ class CaseBuilder:
     def _check_training(self, settings: dict[str, Setting], path: Path, quantiser: Quantiser) -> None:
         """Whether a quantiser that trains has what it would train the model on."""
         model, checkpoint = _value(settings, "model"), _value(settings, "checkpoint")
-        row = MODELS.get(model)
+        row = self.catalogue.models.get(model or "")
         has_data = checkpoint is None and row is not None and row.trained_on is not None
         if model is not None and checkpoint != SYNTHETIC and not has_data:
-            hint = f"use `checkpoint: {SYNTHETIC}` with one of {_TRAINABLE_MODELS}, or export your own model from torch"
+            models = _trainable_models(self.catalogue)
+            hint = f"use `checkpoint: {SYNTHETIC}` with one of {models}, or export your own model from torch"
             what = f"the quantiser {quantiser.name} trains the weights, and there is no training data for {model}"
             self._say(path, what, hint)
 
@@ -195,18 +194,19 @@ class CaseBuilder:
             if batch is None:
                 return None
             values["batch"] = batch
-        row = WORKLOADS[values["workload"]]
+        row = self.catalogue.workloads[values["workload"]]
         if values.get("runtime") is None and values.get("model") is not None:
             values["runtime"] = row.runtime
         if row.judges is not None and values.get("images") is None:
             trained = values.get("checkpoint") == SYNTHETIC
-            values["images"] = SYNTHETIC if trained else MODELS[values["model"]].trained_on
+            values["images"] = SYNTHETIC if trained else self.catalogue.models[values["model"]].trained_on
         digests = {name: self._digest(name, settings) for name in values}
-        return Case(**values, sources=tuple(sorted((name, digest) for name, digest in digests.items() if digest)))
+        sources = tuple(sorted((name, digest) for name, digest in digests.items() if digest))
+        return Case(**values, sources=sources, catalogue=self.catalogue)
 
     def _feeds(self, case: Case, settings: dict[str, Setting]) -> bool:
         """Whether the user's ONNX file, if the case has one, takes what the case feeds; says what does not fit."""
-        if case.model is None or is_built_in("model", case.model):
+        if case.model is None or not case.names_file("model"):
             return True
         model = self.files.model(case.model)
         misfit = misfit_of(model, case, of_images=case.workload_row.kinds == ("image",))
@@ -233,7 +233,7 @@ class CaseBuilder:
         if setting is None or setting.value is None or _SETTABLE[name].kind != "file":
             return None
         value = str(setting.value)
-        if is_built_in(name, value):
+        if value in factors_of(self.catalogue)[name].choices:
             return None
         try:
             return self.files.find(name, value).sha256
@@ -248,19 +248,21 @@ class CaseBuilder:
 
 def applies(name: str, case: Case) -> bool:
     """Whether a factor changes anything about a case."""
-    return _misplaced(name, case.workload, case.model) is None and name not in idle_factors(case)
+    return _misplaced(name, case.workload, case.model, case.catalogue) is None and name not in idle_factors(case)
 
 
-def _missing(settings: dict[str, Setting], workload: str, model: str | None) -> list[tuple[str, str]]:
+def _missing(
+    settings: dict[str, Setting], workload: str, model: str | None, catalogue: Catalogue
+) -> list[tuple[str, str]]:
     """Factors that a workload needs and that have no default, each with what to give."""
-    measured = WORKLOADS[workload]
+    measured = catalogue.workloads[workload]
     if not measured.uses("model"):
         return []
     found = []
     if model is None and measured.model == "required":
-        found.append(("model", f"one of {_models_of(measured)}"))
+        found.append(("model", f"one of {_models_of(measured, catalogue)}"))
     if _value(settings, "runtime") is None and measured.runtime is None:
-        found.append(("runtime", f"one of {', '.join(FACTORS['runtime'].choices)}"))
+        found.append(("runtime", f"one of {', '.join(catalogue.runtimes)}"))
     if measured.model == "optional" and model is None and _value(settings, "path") == "none":
         found.append(
             (
@@ -268,7 +270,7 @@ def _missing(settings: dict[str, Setting], workload: str, model: str | None) -> 
                 f"one of {', '.join(FACTORS['path'].choices[1:])}; without one and without a model nothing is done",
             )
         )
-    row = MODELS.get(model or "")
+    row = catalogue.models.get(model or "")
     judges = measured.judges is not None and model is not None and measured.accepts(row)  # others: a misfit
     trained = _value(settings, "checkpoint") == SYNTHETIC or (row is not None and row.trained_on is not None)
     given = trained or _value(settings, "images") is not None
@@ -277,16 +279,16 @@ def _missing(settings: dict[str, Setting], workload: str, model: str | None) -> 
     return found
 
 
-def _misplaced(name: str, workload: str | None, model: str | None) -> str | None:
+def _misplaced(name: str, workload: str | None, model: str | None, catalogue: Catalogue) -> str | None:
     """Why a factor means nothing for a workload and a model, or None."""
     group = _SETTABLE[name].group
-    if workload is not None and not WORKLOADS[workload].uses(group):
+    if workload is not None and not catalogue.workloads[workload].uses(group):
         return f"`{name}` has no meaning for workload {workload}"
     if model is None:
         return None
-    row = MODELS.get(model)
+    row = catalogue.models.get(model)
     if group in _OF_FILES and row is not None:
-        return f"`{name}` means nothing for {model}: its inputs have fixed sizes"
+        return f"`{name}` has no meaning for {model}: its inputs have fixed sizes"
     if group in _OF_TOKENS and row is not None and not row.takes_ids:
         return f"`{name}` has no meaning for {model}, which takes no tokens"
     if group in _OF_TEXT and row is None:
@@ -298,16 +300,20 @@ def _misplaced(name: str, workload: str | None, model: str | None) -> str | None
     return None
 
 
-def _where(name: str) -> str:
+def _where(name: str, catalogue: Catalogue) -> str:
     factor = _SETTABLE[name]
     of = " of language models" if factor.group in _OF_TOKENS else ""
     of = " of image models" if factor.group in _OF_IMAGES else of
-    return f"it applies to {', '.join(word for word in WORKLOADS if word in factor.workloads)}{of}"
+    return f"it applies to {', '.join(factor.workloads(catalogue))}{of}"
 
 
-def _models_of(workload: Workload) -> str:
+def _models_of(workload: Workload, catalogue: Catalogue) -> str:
     """The models that a workload takes, for a hint."""
-    return ", ".join(BUILT_IN.models_of(workload)) + (", or your own ONNX file" if workload.takes_files else "")
+    return ", ".join(catalogue.models_of(workload)) + (", or your own ONNX file" if workload.takes_files else "")
+
+
+def _trainable_models(catalogue: Catalogue) -> str:
+    return ", ".join(name for name, model in catalogue.models.items() if model.images_to_train is not None)
 
 
 def _multiples(tokens: int, seq_len: int) -> str:

@@ -10,7 +10,7 @@ from pybench.case import Case, contrasts
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import pairs
 from pybench.case.yields import metrics_of
-from pybench.catalogue.catalogue import BUILT_IN
+from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.catalogue.workloads import ABOVE_IDLE
 from pybench.document import Node
@@ -25,9 +25,11 @@ def contrasts_of(plan: PlanShape) -> tuple[Contrast, ...]:
     return contrasts.parse([_declared(entry) for entry in plan.criteria])
 
 
-def check_contrasts(contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node) -> list[Problem]:
-    """Everything that is wrong with comparisons among these cases."""
-    return [problem for i, contrast in enumerate(contrasts) for problem in _check(contrast, i, cases, root)]
+def check_contrasts(
+    contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node, catalogue: Catalogue = BUILT_IN
+) -> list[Problem]:
+    """Everything that is wrong with comparisons among these cases. `catalogue`: what hints may name."""
+    return [problem for i, contrast in enumerate(contrasts) for problem in _check(contrast, i, cases, root, catalogue)]
 
 
 def check_protocols(
@@ -53,7 +55,7 @@ def _has_pairs(cases: Sequence[Case], contrast: Contrast) -> bool:
         return False
 
 
-def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node) -> list[Problem]:
+def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node, catalogue: Catalogue) -> list[Problem]:
     place = root.at(("criteria", index, "baseline")).place
     absent = [
         root.at(("criteria", index, "baseline", factor)).place.problem(
@@ -76,7 +78,8 @@ def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node) ->
     yielded = frozenset[str]().union(*(metrics_of(pair.case) for pair in found))
     return [
         root.key_place(("criteria", index, "accept", criterion.name)).problem(
-            f"`{criterion.name}` needs {criterion.metric}, which no compared case yields", _who_yields(criterion.metric)
+            f"`{criterion.name}` needs {criterion.metric}, which no compared case yields",
+            _who_yields(criterion.metric, catalogue),
         )
         for criterion in contrast.accept
         if criterion.metric not in yielded
@@ -88,11 +91,11 @@ def _there(factor: str, cases: Sequence[Case]) -> str:
     return f"the plan has {', '.join(values[:8])}"
 
 
-def _who_yields(metric: str) -> str:
+def _who_yields(metric: str, catalogue: Catalogue = BUILT_IN) -> str:
     usual = [
-        Case(workload=name, model=model)
-        for name, row in BUILT_IN.workloads.items()
-        for model in (None, *BUILT_IN.models_of(row))
+        Case(workload=name, model=model, catalogue=catalogue)
+        for name, row in catalogue.workloads.items()
+        for model in (None, *catalogue.models_of(row))
     ]
     those = [case for case in usual if metric in metrics_of(case)]
     needs_ids = any(case.workload_row.model == "required" for case in those) and all(

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from pybench.campaign.storage import sha256_of
-from pybench.case.factors import FACTORS
+from pybench.case.factors import FACTORS, Factor
 from pybench.onnx_file.facts import weight_files
 from pybench.onnx_file.faults import Fault, opened
 from pybench.onnx_file.graph import Model
-from pybench.plan.values import nearest
+from pybench.plan.values import nearest, nearest_row
 
 WHOLE_BYTES = 1_000_000_000  # reading this much takes seconds; a plan is loaded often
 MOST_FILES = 2_000_000
@@ -59,8 +59,9 @@ class FileProblem(Exception):
 class UserFiles:
     """The files of one plan, each looked at once. Paths are relative to the plan's folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, factors: Mapping[str, Factor] = FACTORS) -> None:
         self._folder = folder
+        self._factors = factors
         self._seen: dict[tuple[str, str], UserFile | FileProblem] = {}
         self._models: dict[str, Model] = {}
 
@@ -69,7 +70,7 @@ class UserFiles:
         key = (factor, value)
         if key not in self._seen:
             try:
-                self._seen[key] = found = _inspect(factor, value, self._folder)
+                self._seen[key] = found = _inspect(self._factors[factor], value, self._folder)
                 if factor == "model":
                     self._models[value] = model = _model_in(value, found.path)
                     self._seen[key] = found = _with_weights(found, weight_files(model))
@@ -97,17 +98,12 @@ def _model_in(value: str, path: Path) -> Model:
     return found
 
 
-def _inspect(factor: str, value: str, folder: Path) -> UserFile:
-    path = (folder / value).absolute()
+def _inspect(kind: Factor, value: str, folder: Path) -> UserFile:
+    path, factor = (folder / value).absolute(), kind.name
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
-        built_in = FACTORS[factor].choices
-        what = f"`{factor}`: no such file: {value}"
-        if built_in:
-            what += f"; built-in: {', '.join(built_in)}"
-        hint = nearest(value, built_in) or f"paths are relative to the plan's folder, {folder}"
-        raise FileProblem(what, hint) from error
+        raise _absent(kind, value, folder) from error
     if stat.S_ISDIR(mode):
         if factor not in _FOLDERS:
             raise FileProblem(f"`{factor}`: {value} is a folder", "give the file in it")
@@ -120,6 +116,16 @@ def _inspect(factor: str, value: str, folder: Path) -> UserFile:
     if size == 0:
         raise FileProblem(f"`{factor}`: {value} is empty")
     return UserFile(path, sha256_of(path), size, "content")
+
+
+def _absent(kind: Factor, value: str, folder: Path) -> FileProblem:
+    """What is said of a value that is neither a name nor a file. A bare word may be a name that a package adds."""
+    relative = f"paths are relative to the plan's folder, {folder}"
+    if kind.rows is not None and not Path(value).suffix and Path(value).name == value:
+        what = f"`{kind.name}`: no {kind.name} and no file is called {value}; built-in: {', '.join(kind.choices)}"
+        return FileProblem(what, f"{nearest_row(kind, value)}; {relative}")
+    names = f"; built-in: {', '.join(kind.choices)}" if kind.choices else ""
+    return FileProblem(f"`{kind.name}`: no such file: {value}{names}", nearest(value, kind.choices) or relative)
 
 
 def _folder_digest(factor: str, value: str, folder: Path) -> UserFile:

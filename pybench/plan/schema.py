@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pybench.case.factors import FACTORS, Factor
+from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.criteria import CRITERIA
 from pybench.catalogue.protocols import PROTOCOLS
-from pybench.catalogue.workloads import WORKLOADS
 from pybench.plan import shape
 from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, describe, may_be_null
 
@@ -58,7 +58,8 @@ def plan_schema_text() -> str:
 
 def said(factor: Factor) -> str:
     """A factor's meaning, where it applies and its default, for people."""
-    where = "" if len(factor.workloads) == len(WORKLOADS) else f" (for {', '.join(sorted(factor.workloads))})"
+    of = factor.workloads()
+    where = "" if len(of) == len(BUILT_IN.workloads) else f" (for {', '.join(sorted(of))})"
     default = "" if factor.default is None else f"; default {describe(factor.default)}"
     absent = f"; null: {factor.absent}" if factor.absent else ""
     return f"{factor.meaning}{where}{default}{absent}"

@@ -44,6 +44,15 @@ def nearest(name: object, names: Iterable[str]) -> str | None:
     return f"did you mean `{known[found[0]]}`?" if found else None
 
 
+def nearest_row(factor: Factor, value: object) -> str | None:
+    """The hint for a name that nothing has: the nearest one; where packages can add names, that one may be missing."""
+    near = nearest(value, factor.choices)
+    if factor.rows is None or not isinstance(value, str):
+        return near
+    install = f"install the package that adds {value} to pybench"
+    return f"{near} Or {install}" if near else install
+
+
 def check_value(factor: Factor, value: Any) -> Value:
     """The canonical form of a value; raises ValueProblem naming the valid range."""
     if value is None and may_be_null(factor):
@@ -86,7 +95,7 @@ def _choice(factor: Factor, value: Any) -> str:
     if isinstance(value, str) and value in factor.choices:
         return value
     what = f"`{factor.name}` takes one of {', '.join(factor.choices)}; not {describe(value)}"
-    raise ValueProblem(what, nearest(value, factor.choices))
+    raise ValueProblem(what, nearest_row(factor, value))
 
 
 def _integer(factor: Factor, value: Any) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,7 +21,8 @@ from pybench.campaign.claims import Claimant, claim, is_alive, this_process, tou
 from pybench.campaign.directory import CampaignDirectory, RunDirectory, not_a_campaign
 from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan, read_resolved_plan
-from pybench.case import Case, case_to_json, runs_of
+from pybench.case import Case, case_to_json, catalogue_of, runs_of
+from pybench.catalogue.plugins import Plugin, refuse_change
 from pybench.launcher import Access
 from pybench.machine import Machine
 from pybench.runner.interruption import Interruption
@@ -92,7 +93,8 @@ def open_for_running(
 ) -> tuple[list[Case], list[Case]]:
     """Creates the directory or continues it with a plan that may have changed.
 
-    Returns the cases that the plan adds and those it orphans (their runs stay and no longer count).
+    Returns the cases that the plan adds and those it orphans (their runs stay and no longer count). Raises UsageError
+    where a package that adds rows has changed since the campaign began: its runs are others of the same cases.
     """
     plan = parse_resolved_plan(content)
     storage.make_folder(campaign.path, exist_ok=True)
@@ -101,6 +103,7 @@ def open_for_running(
     former = read_resolved_plan(campaign).cases if campaign.plan_resolved.exists() else None
     if holds_files and former is None:
         raise not_a_campaign(campaign)
+    refuse_change(_plugins(former or ()), _plugins(plan.cases))
     storage.write_json(campaign.plan_resolved, content)
     storage.write_text(campaign.plan, plan_text)
     storage.make_folder(campaign.artefacts, exist_ok=True)
@@ -108,6 +111,10 @@ def open_for_running(
         return [], []
     old, new = {case.id for case in former}, {case.id for case in plan.cases}
     return [case for case in plan.cases if case.id not in old], [case for case in former if case.id not in new]
+
+
+def _plugins(cases: Iterable[Case]) -> list[Plugin]:
+    return list(dict.fromkeys(plugin for case in cases for plugin in case.plugins()))
 
 
 def run_campaign(
@@ -360,6 +367,7 @@ def _maker(
         plan.files,
         listener.preparing,
         machine.launcher,
+        catalogue_of(plan.cases).added(),
     )
 
 

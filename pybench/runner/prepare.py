@@ -18,6 +18,10 @@ from pybench.campaign import layout, storage
 from pybench.campaign.claims import Claimant, claim, is_dead, touch
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.campaign.recipe import Recipe
+from pybench.case.case import ROWS
+from pybench.catalogue.catalogue import Row
+from pybench.catalogue.models import Model
+from pybench.catalogue.stored import row_to_json
 from pybench.errors import CorruptError
 from pybench.launcher import HERE, Access, Launcher
 from pybench.runner.interruption import Interruption
@@ -29,7 +33,8 @@ WAIT_S = 0.5  # between two looks at an artefact that another runner is making
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """What making needs to know. `files`: value of a `file` factor -> absolute path of the user's file."""
+    """What making needs to know. `files`: value of a `file` factor -> absolute path of the user's file; `rows`: those
+    of the campaign that are not pybench's own."""
 
     campaign: CampaignDirectory
     claimant: Claimant
@@ -39,6 +44,7 @@ class Maker:
     files: Mapping[str, str]
     announce: Callable[[Recipe], None]
     launcher: Launcher = HERE
+    rows: tuple[Row, ...] = ()
 
 
 def prepare(recipes: Iterable[Recipe], maker: Maker) -> dict[str, Outcome]:
@@ -133,8 +139,10 @@ def _publish(attempt: RunDirectory, folder: Path, outcome: Outcome) -> Outcome:
 
 def _request(recipe: Recipe, inputs: Mapping[str, Path], maker: Maker) -> dict[str, object]:
     """The content of recipe.json; paths of inputs are relative to the campaign's folder."""
+    rows = [row for row in maker.rows if isinstance(row, Model) and row.name == dict(recipe.parameters).get("model")]
     return {
         "schema_version": layout.SCHEMA_VERSION,
+        **({ROWS: [row_to_json(row) for row in rows]} if rows else {}),
         "recipe": recipe.as_json(),
         "inputs": {role: str(path.relative_to(maker.campaign.path)) for role, path in inputs.items()},
         "files": {factor: maker.files[value] for factor, value in recipe.files},

@@ -7,7 +7,7 @@ import os
 import platform
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from pybench import __version__
 from pybench.campaign import layout
 from pybench.catalogue.packages import PACKAGES
+from pybench.catalogue.plugins import Plugin
 from pybench.worker import affinity
 
 # Module -> the distributions that it may come from, where these have other names than the module.
@@ -32,8 +33,9 @@ IMAGE_DIGEST = "PYBENCH_IMAGE_DIGEST"  # set by whoever starts a container, as i
 CONTAINER_ENGINE = "PYBENCH_CONTAINER_ENGINE"
 
 
-def collect(device: str | None, measuring: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of environment.json. `device`: what the case ran on; `measuring`: what measured it, and found."""
+def collect(device: str | None, measuring: Mapping[str, Any], plugins: Iterable[Plugin] = ()) -> dict[str, Any]:
+    """The content of environment.json. `device`: what the case ran on; `measuring`: what measured it, and found;
+    `plugins`: the packages that add rows of the case."""
     from pybench import measure
 
     return {
@@ -49,7 +51,7 @@ def collect(device: str | None, measuring: Mapping[str, Any]) -> dict[str, Any]:
         "python": platform.python_version(),
         "pybench": __version__,
         "native_build_id": measure.NATIVE_BUILD_ID,
-        "packages": loaded_packages(),
+        "packages": {**loaded_packages(plugins), **{each.distribution: _told(each) for each in plugins}},
         "device": device,
         "measuring": dict(measuring),
         "image_digest": os.environ.get(IMAGE_DIGEST),
@@ -65,15 +67,21 @@ def cpu_model() -> str | None:
     return None
 
 
-def loaded_packages() -> dict[str, str]:
-    """Versions of what this process has imported, by distribution; what it has not imported did not take part."""
+def loaded_packages(plugins: Iterable[Plugin] = ()) -> dict[str, str]:
+    """Versions of what this process has imported, by distribution; what it has not imported did not take part.
+    `plugins` are told by `_told`."""
     found: dict[str, str] = {}
-    for module in sorted({*LOADED, *_top_level_modules()} & sys.modules.keys()):
+    for module in sorted({*LOADED, *_top_level_modules()} & sys.modules.keys() - {each.package for each in plugins}):
         distributions = LOADED.get(module, (module,))
         versions = {name: version for name in distributions if (version := _installed(name)) is not None}
         own = getattr(sys.modules[module], "__version__", None)
         found |= versions or ({module: str(own)} if own is not None else {})
     return found
+
+
+def _told(plugin: Plugin) -> str:
+    """The version with the digest of the code: who writes a package changes it more often than its version."""
+    return f"{plugin.version} (code {plugin.sha256[:12]})"
 
 
 def _top_level_modules() -> set[str]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybench.campaign import layout, storage
 from pybench.campaign.directory import CampaignDirectory, read_json
 from pybench.case import Case, case_from_json
-from pybench.catalogue.catalogue import BUILT_IN
+from pybench.case.case import ROWS, catalogue_of_rows
+from pybench.catalogue.catalogue import Catalogue
+from pybench.catalogue.plugins import Plugin, refuse_other, sha256_of_package
 from pybench.errors import UnsupportedError
 from pybench.worker import affinity
 
@@ -27,13 +29,18 @@ def do(folder: Path, campaign: Path, *, spawned_ns: int, started_ns: int) -> dic
     is_run = (folder / layout.CASE).exists()
     stored = read_json(folder / layout.CASE) if is_run else {}
     case = case_from_json(stored["case"]) if is_run else None
-    result = _make(folder, campaign, clock) if case is None else _run(case, stored, campaign, clock)
-    catalogue = BUILT_IN if case is None else case.catalogue
+    order = {} if is_run else read_json(folder / layout.RECIPE)
+    catalogue = catalogue_of_rows(order.get(ROWS, ())) if case is None else case.catalogue
+    plugins = tuple(dict.fromkeys(row.plugin for row in catalogue.added() if row.plugin is not None))
+    _check_unchanged(plugins)
+    result = _make(order, catalogue, folder, campaign, clock) if case is None else _run(case, stored, campaign, clock)
     clock.mark("workload")
     from pybench.worker import environment, storing
 
     storing.store(result, folder, catalogue.metrics)
-    storage.write_json(folder / layout.ENVIRONMENT, environment.collect(result.labels.get("device"), result.measuring))
+    storage.write_json(
+        folder / layout.ENVIRONMENT, environment.collect(result.labels.get("device"), result.measuring, plugins)
+    )
     clock.mark("writing")
     return {
         "outcome": "ok",
@@ -70,14 +77,21 @@ def _sensors(campaign: Path) -> dict[str, SensorProfile]:
     return {profile.uuid: profile for profile in profiles if profile.uuid is not None}
 
 
-def _make(folder: Path, campaign: Path, clock: _Parts) -> Result:
-    stored = read_json(folder / layout.RECIPE)
+def _make(stored: Mapping[str, Any], catalogue: Catalogue, folder: Path, campaign: Path, clock: _Parts) -> Result:
     from pybench import artefacts
 
     clock.mark("imports")
     inputs = {role: campaign / path for role, path in stored["inputs"].items()}
     files = {factor: Path(path) for factor, path in stored["files"].items()}
-    return artefacts.make(stored["recipe"], inputs, files, folder)
+    return artefacts.make(stored["recipe"], inputs, files, folder, catalogue.models)
+
+
+def _check_unchanged(plugins: Iterable[Plugin]) -> None:
+    """Raises UsageError where a package that adds rows is no longer the one that the campaign began with."""
+    for plugin in plugins:
+        found = sha256_of_package(plugin.package)
+        if found != plugin.sha256:
+            refuse_other(plugin, "changed", found)
 
 
 def _set_up(case: Case) -> None:

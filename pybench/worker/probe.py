@@ -18,16 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from pybench.catalogue.packages import PACKAGES, Package
+from pybench.catalogue.plugins import FACT, sha256_of_package
 from pybench.errors import PybenchError, UnsupportedError
 from pybench.worker import affinity, environment
 
 
 def probe(names: Sequence[str]) -> dict[str, Any]:
-    """Facts by name: those of `_PROBES`.
+    """Facts by name: those of `_PROBES`, and of packages that add rows (`Plugin.fact`).
 
     Each is a dictionary with `available` and, where it is not, `why`.
     """
-    return {name: _asked(_PROBES[name]) for name in names}
+    return {name: _asked(partial(_plugin, name) if name.startswith(FACT) else _PROBES[name]) for name in names}
 
 
 def _asked(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -105,6 +106,12 @@ def _onnxruntime() -> dict[str, Any]:
 def _package(row: Package) -> dict[str, Any]:
     importlib.import_module(row.module or row.name)
     return {"version": metadata.version(row.distributions[0])}
+
+
+def _plugin(fact: str) -> dict[str, Any]:
+    """A package that adds rows. It is not imported: which of its modules a case needs, its rows say."""
+    distribution, _, package = fact.removeprefix(FACT).partition(":")
+    return {"version": metadata.version(distribution), "sha256": sha256_of_package(package)}
 
 
 def _compiler() -> dict[str, Any]:

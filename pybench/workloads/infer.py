@@ -21,7 +21,9 @@ def run(request: Request) -> Result:
     if row is not None and row.takes_text and (case.path != "none" or case.fed):
         return _run_fed(request)
     opened = open_model(request)
-    inputs = random_arrays(opened.session.inputs, opened.name, case.batch, case.seq_len, request.seed)
+    inputs = random_arrays(
+        opened.session.inputs, opened.name, case.batch, case.seq_len, request.seed, case.catalogue.models
+    )
     work = opened.session.bind_replay(inputs, transfers=case.transfers)
     done = amounts(opened, case.batch, case.seq_len)
     result = record(case, work, done, opened.session.device_uuid, seed=request.seed, sensors=request.sensors)

@@ -37,7 +37,7 @@ WEIGHT_DECAY = 0.1
 
 def run(request: Request) -> Result:
     case = request.case
-    refuse_training(RUNTIMES[case.runtime or runtime.NAME])
+    refuse_training(case.runtime_row or RUNTIMES[runtime.NAME])
     row = case.model_row
     if row is None or not row.takes_text:
         known = " or ".join(case.catalogue.models_of(case.workload_row))
@@ -64,7 +64,7 @@ class Trainer:
         case = request.case
         self.case, self.kind = case, kind
         checkpoint = request.files.get("checkpoint")
-        model = build(case.model or "", seed=request.seed, checkpoint=checkpoint, outputs=vocabulary)
+        model = build(case.model_row or case.model or "", seed=request.seed, checkpoint=checkpoint, outputs=vocabulary)
         assert isinstance(model, TinyLm)  # for the type checker: `run` has refused all others
         self.model = model.train().to(kind)
         self.optimiser = torch.optim.AdamW(

@@ -56,10 +56,11 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("6:12", "unknown key `warmup` (did you mean `warmup_iterations`?)"),
         ("6:35", "`iterations` takes an integer from 1 to 9007199254740992; not 100.0 (write 100)"),
         ("6:48", "`pinned` takes true or false; not 'on' (in YAML 1.2 `on` is text: write true)"),
-        ("9:12", "`model`: no such file: resnet5O; built-in: resnet50, vgg16"),
+        ("9:12", "`model`: no model and no file is called resnet5O; built-in: resnet50, vgg16"),
         (
             "10:14",
-            f"`runtime` takes one of {', '.join(RUNTIMES)}; not 'onnxrt' (did you mean `onnxruntime`?)",
+            f"`runtime` takes one of {', '.join(RUNTIMES)}; not 'onnxrt' (did you mean `onnxruntime`? "
+            "Or install the package that adds onnxrt to pybench)",
         ),
         ("11:5", "unknown key `prescision` (did you mean `precision`?)"),
         ("12:16", "`batch` takes an integer from 1"),

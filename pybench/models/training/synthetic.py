@@ -20,7 +20,7 @@ import torch.nn.functional as functional
 from torch import Tensor, nn
 
 from pybench.case.factors import SYNTHETIC
-from pybench.catalogue.models import MODELS
+from pybench.catalogue.models import Model
 from pybench.errors import UnsupportedError
 from pybench.models.images.normalisation import IMAGENET_DEVIATION, IMAGENET_MEAN
 from pybench.models.images.rendering import render
@@ -55,25 +55,24 @@ class Course:
         return max(seen / self.images, elapsed_s / self.limit_s if self.limit_s else 0.0)
 
 
-def course_of(model: str, images: int) -> Course:
-    """What a built-in model is trained with."""
-    row = MODELS[model]
+def course_of(row: Model, images: int) -> Course:
+    """What a model is trained with."""
     return Course(images, batch=row.training_batch, rate=row.training_rate)
 
 
-def course_with_rounding(model: str, images: int) -> Course:
+def course_with_rounding(row: Model, images: int) -> Course:
     """What trained weights are trained on with, so that they get used to INT8: a tenth of the images at a twentieth of
     the rate, without autocast, whose eight bits of mantissa are another rounding."""
-    course = course_of(model, images // 10)
+    course = course_of(row, images // 10)
     return replace(course, rate=course.rate / 20, autocast=False)
 
 
-def training_device(model: str) -> torch.device:
+def training_device(row: Model) -> torch.device:
     """The first GPU, else the CPU. Raises UnsupportedError (`no_gpu`) for a model that a CPU would take days for."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device.type == "cpu" and not MODELS[model].trains_on_cpu:
+    if device.type == "cpu" and not row.trains_on_cpu:
         raise UnsupportedError(
-            f"training {model} on {SYNTHETIC} needs a GPU", code="no_gpu", hint="give `checkpoint` a file of weights"
+            f"training {row.name} on {SYNTHETIC} needs a GPU", code="no_gpu", hint="give `checkpoint` a file of weights"
         )
     return device
 

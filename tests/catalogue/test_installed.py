@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of installed packages: found through entry points; what cannot be used is one error with a hint."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pybench.catalogue.catalogue import BUILT_IN
+from pybench.catalogue.installed import installed_catalogue
+from pybench.catalogue.plugins import sha256_of_package
+from pybench.errors import PluginError
+
+MODEL = """
+from pybench.catalogue.models import Model
+ROWS = (Model(name="%s", kind="vector", build="x:y", input="vectors", shape=(4,), outputs=2, head="a",
+              multiply_adds=8.0),)
+"""
+WORKLOAD = """
+from pybench.catalogue.workloads import Workload
+ROWS = (Workload(name="echo", label="Echo", meaning="echoes", module="acme.echo", takes=("run",), model="none",
+                 yields=("echoes_per_s",)),)
+"""
+
+
+class Site:
+    """A folder of installed packages."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def install(self, name: str, rows: str, distribution: str | None = None, target: str = "rows:ROWS") -> None:
+        package = self.folder / name
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+        (package / "rows.py").write_text(rows)
+        described = self.folder / f"{name}-1.2.dist-info"
+        described.mkdir()
+        (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution or name}\nVersion: 1.2\n")
+        (described / "entry_points.txt").write_text(f"[pybench.catalogue]\n{name} = {name}.{target}\n")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield Site(tmp_path)
+    for name in set(sys.modules) - before:
+        if name.startswith("acme"):
+            del sys.modules[name]
+
+
+def test_without_packages_the_catalogue_is_pybenchs_own() -> None:
+    assert installed_catalogue() is BUILT_IN
+
+
+def test_rows_of_several_packages_are_found_with_what_they_came_from(site: Site) -> None:
+    site.install("acme_b", MODEL % "b-model", distribution="acme-b")
+    site.install("acme_a", MODEL % "a-model")
+    added = installed_catalogue().added()
+    assert [row.name for row in added] == ["a-model", "b-model"], "in the order of the packages' names"
+    plugin = added[1].plugin
+    assert plugin is not None
+    assert (plugin.name, plugin.distribution, plugin.version, plugin.package) == ("acme_b", "acme-b", "1.2", "acme_b")
+    assert plugin.sha256 == sha256_of_package("acme_b")
+
+
+def test_the_digest_is_of_the_code_and_of_nothing_that_python_writes(site: Site) -> None:
+    site.install("acme_c", MODEL % "c-model")
+    before = sha256_of_package("acme_c")
+    cache = site.folder / "acme_c" / "__pycache__"
+    cache.mkdir(exist_ok=True)
+    (cache / "rows.cpython-311.pyc").write_bytes(b"compiled")
+    assert sha256_of_package("acme_c") == before
+    (site.folder / "acme_c" / "weights.bin").write_bytes(b"\0")
+    assert sha256_of_package("acme_c") != before
+    with pytest.raises(ModuleNotFoundError):
+        sha256_of_package("acme_absent")
+
+
+@pytest.mark.parametrize(
+    ("rows", "target", "said", "hint"),
+    [
+        (
+            "import acme_nowhere",
+            "rows:ROWS",
+            "cannot be imported: ModuleNotFoundError: No module named",
+            "uninstall it",
+        ),
+        ("1 / 0", "rows:ROWS", "cannot be imported: ZeroDivisionError: division by zero", "uninstall it"),
+        ("", "rows:ROWS", "cannot be imported: AttributeError", "uninstall it"),
+        ("ROWS = (1, 2)", "rows:ROWS", "does not name rows", "a tuple of Workload, Runtime, Model and Metric"),
+        (MODEL % "mlp", "rows:ROWS", "adds the model mlp, which pybench has", "rename its row, as in acme_x-mlp"),
+        (WORKLOAD, "rows:ROWS", "adds the workload echo, which yields echoes_per_s", "add a Metric row"),
+    ],
+)
+def test_what_cannot_be_used_is_one_error_with_a_hint(site: Site, rows: str, target: str, said: str, hint: str) -> None:
+    site.install("acme_x", rows, distribution="acme-x", target=target)
+    with pytest.raises(PluginError) as caught:
+        installed_catalogue()
+    assert caught.value.message.startswith(f"the installed package acme-x {said}")
+    assert hint in str(caught.value.hint)
+    assert caught.value.exit_code == 2
+
+
+def test_a_name_that_two_packages_add_names_both(site: Site) -> None:
+    site.install("acme_e", MODEL % "same")
+    site.install("acme_f", MODEL % "same")
+    with pytest.raises(PluginError, match="the installed package acme_f adds the model same, which acme_e has"):
+        installed_catalogue()
+
+
+def test_rows_that_import_a_framework_are_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.install("acme_g", f"import onnxruntime\n{MODEL % 'g-model'}")
+    monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
+    with pytest.raises(PluginError, match=r"imports .*onnxruntime with its rows"):
+        installed_catalogue()

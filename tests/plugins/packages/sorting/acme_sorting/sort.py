@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+
+from pybench.measure.quantity import Quantity
+from pybench.measurement.recorder import Amounts, record
+from pybench.measurement.result import Request, Result
+
+NUMBERS = 10_000
+
+
+def run(request: Request) -> Result:
+    case = request.case
+    numbers = np.random.default_rng(request.seed).random(NUMBERS)
+    result = record(case, lambda: np.sort(numbers), Amounts(), None)
+    mean_s = (result.metrics["latency_mean_ms"].value or 0.0) * 1e-3
+    result.metrics["sorted_numbers_per_s"] = Quantity(value=len(numbers) / mean_s, method="numbers over mean latency")
+    result.labels["device"] = "cpu"
+    return result
