@@ -112,4 +112,4 @@ def test_a_size_that_cannot_be_is_a_problem(tmp_path: Path, problems: Problems, 
 
 def test_shapes_are_for_files(problems: Problems) -> None:
     found = "\n".join(problems(shaped('{x: {"0": 4}}', "mobilenet-v2")))
-    assert "`shapes` means nothing for mobilenet-v2: its inputs have fixed sizes" in found
+    assert "`shapes` has no meaning for mobilenet-v2: its inputs have fixed sizes" in found

@@ -59,8 +59,10 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("9:12", "`model`: no model and no file is called resnet5O; built-in: resnet50, vgg16"),
         (
             "10:14",
-            f"`runtime` takes one of {', '.join(RUNTIMES)}; not 'onnxrt' (did you mean `onnxruntime`? "
-            "Or install the package that adds onnxrt to pybench)",
+            (
+                f"`runtime` takes one of {', '.join(RUNTIMES)}; not 'onnxrt' (did you mean `onnxruntime`? "
+                "Or install the package that adds onnxrt to pybench)"
+            ),
         ),
         ("11:5", "unknown key `prescision` (did you mean `precision`?)"),
         ("12:16", "`batch` takes an integer from 1"),

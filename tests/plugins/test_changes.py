@@ -10,6 +10,8 @@ import pytest
 
 from tests.plugins.installation import Installation
 
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
 PLAN = """\
 schema_version: 1
 name: wide
