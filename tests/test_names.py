@@ -2,7 +2,8 @@
 """One row per thing: outside the catalogue and a thing's own module, code asks rows and compares no names.
 
 A comparison of a case's workload, runtime, model or provider with a literal, or a table with two such names, shows that
-a row lacks a property. What remains is listed here, each with its reason.
+a row lacks a property. What remains is listed here, each with its reason. And one word for one thing: no class name is
+given twice.
 """
 
 from __future__ import annotations
@@ -117,3 +118,30 @@ def test_the_search_sees_what_it_looks_for() -> None:
         "workload in ('train', 'infer')",
     ]
     assert [ast.unparse(node) for node in tables(tree)] == ["{'torch': 1, 'tensorrt': 2}", "('train', 'infer')"]
+
+
+def classes(trees: dict[str, ast.AST]) -> dict[str, list[str]]:
+    """Name of a class -> the files that define one of this name."""
+    found: dict[str, list[str]] = {}
+    for file, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(file)
+    return found
+
+
+def test_a_class_name_is_given_once() -> None:
+    trees: dict[str, ast.AST] = {
+        str(path.relative_to(PACKAGE)): ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")
+    }
+    found = classes(trees)
+    assert len(found) > 300
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}
+
+
+def test_a_class_name_that_is_given_twice_is_seen() -> None:
+    trees: dict[str, ast.AST] = {
+        "a.py": ast.parse("class One: pass\nclass Other: pass"),
+        "b.py": ast.parse("def f():\n    class One: pass"),
+    }
+    assert classes(trees) == {"One": ["a.py", "b.py"], "Other": ["a.py"]}

@@ -36,7 +36,7 @@ from pybench.errors import PybenchError
 from pybench.measure.energy.integration import integrate
 from pybench.measure.energy.profile import SensorProfile, profile_from_json
 from pybench.measure.energy.trace import Numbers, Trace
-from pybench.measure.sensor.characterise import Board, characterise
+from pybench.measure.sensor.characterise import RecordedBoard, characterise
 
 LENGTHS_S = (0.2, 0.5, 1.0, 5.0)
 BOUNDS = {0.2: 0.02, 0.5: 0.01, 1.0: 0.01, 5.0: 0.005}  # median |error| that fused must keep to
@@ -93,7 +93,9 @@ def judge_all(recordings: list[Recording], half: str, profile: SensorProfile | N
     parts = []
     for board in dict.fromkeys(recording.board for recording in recordings):
         mine = [recording for recording in recordings if recording.board == board]
-        of_board = profile or characterise(mine[0].trace, mine[0].edges_ns(mine[0].windows.of_half(TUNING)), Board())
+        of_board = profile or characterise(
+            mine[0].trace, mine[0].edges_ns(mine[0].windows.of_half(TUNING)), RecordedBoard()
+        )
         reference = find_reference(mine, of_board, list(LENGTHS_S))
         parts += [judge(recording, half, of_board, reference) for recording in mine]
     return join(parts)

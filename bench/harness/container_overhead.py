@@ -21,7 +21,7 @@ from pybench import runner
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case import Case, case_to_json
-from pybench.launcher import HERE, Launcher, open_container
+from pybench.launcher import LOCAL, Launcher, open_container
 from pybench.machine import Machine
 
 CASE = Case(workload="noop")
@@ -52,7 +52,7 @@ def main() -> None:
     begin = time.monotonic()
     container = open_container(asked.image, asked.engine, print)
     print(f"looked into and taken in within {time.monotonic() - begin:.1f} s by {container.engine_version}")
-    launchers: dict[str, Launcher] = {"plain": HERE, "container": container}
+    launchers: dict[str, Launcher] = {"plain": LOCAL, "container": container}
     parts: dict[str, dict[str, list[float]]] = {name: {} for name in launchers}
     with tempfile.TemporaryDirectory() as folder:
         for number in range(asked.runs):

@@ -23,7 +23,7 @@ from pybench.catalogue.models import MODELS
 from pybench.models.building import build
 from pybench.models.images.rendering import render
 from pybench.models.images.synthetic import CLASSES, DIFFICULTY, VALIDATION_IMAGES, ceiling, draw_scenes
-from pybench.models.training.synthetic import Course, Step, judge, train
+from pybench.models.training.synthetic import TrainingSettings, TrainingStep, judge, train
 from pybench.runtimes.torch import allow_tf32
 
 WITHOUT_BOUND = 1 << 40  # images: the time ends the training
@@ -41,7 +41,7 @@ def main() -> int:
     differing = _differing_bytes(shape, device)
     _say(f"{differing} of {TWINS} images differ between numpy and {device}")
     _say(f"{_drawn_per_s(shape, device, given.batch):.0f} images/s drawn alone")
-    course = Course(
+    course = TrainingSettings(
         given.images or WITHOUT_BOUND, given.batch, given.rate, limit_s=60 * given.minutes or None,
         difficulty=given.difficulty,
     )  # fmt: skip
@@ -90,7 +90,7 @@ class _Talk:
     def __init__(self) -> None:
         self._next_s = 0.0
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: TrainingStep) -> None:
         if step.elapsed_s >= self._next_s:
             _say(f"{step.elapsed_s:6.0f} s {step.images:9d} images, loss {float(step.loss):.3f}")
             self._next_s = step.elapsed_s + SAID_EVERY_S

@@ -38,7 +38,7 @@ from pybench.catalogue.paths import PATHS
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.measurement.feed import TokenFeed, feeding
 from pybench.measurement.model import open_model
-from pybench.measurement.result import Request
+from pybench.measurement.result import RunRequest
 
 ORDER = (0, 1, 1, 0, 1, 0, 0, 1)  # which of the two, turn by turn
 WARM_UP_S = 1.0
@@ -127,7 +127,7 @@ def open_sides(
         case = Case(workload="infer", model=model, runtime=options.runtime, path=path, fed=path == "none",
                     batch=options.batch, seq_len=options.seq_len, corpus_limit_bytes=options.corpus_limit_bytes,
                     threads=options.threads, device=options.device)  # fmt: skip
-        request = Request(case, block=1, attempt=1, seed=1, artefacts={}, files={})
+        request = RunRequest(case, block=1, attempt=1, seed=1, artefacts={}, files={})
         feed = stack.enter_context(TokenFeed(request))
         opened = opened or open_model(request, vocabulary=feed.vocabulary)
         sides[index] = Side(feed, feeding(feed, opened, case))

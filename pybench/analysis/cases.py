@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.analysis.estimate import EXACT, NORMAL_95, Estimate, Sample
-from pybench.analysis.images import Images
+from pybench.analysis.images import ImagePredictions
 from pybench.analysis.intervals import estimate_geometric_mean, estimate_mean
-from pybench.analysis.measurements import Cell, Measurements
+from pybench.analysis.measurements import Measurements, MetricValues
 from pybench.case import Case
 from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
@@ -104,7 +104,7 @@ class CaseFinding:
         }
 
 
-def describe_cases(dataset: Dataset, measurements: Measurements, images: Images) -> tuple[CaseFinding, ...]:
+def describe_cases(dataset: Dataset, measurements: Measurements, images: ImagePredictions) -> tuple[CaseFinding, ...]:
     """Every case of the plan, in its order, runs or none."""
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in dataset.runs.iter_rows(named=True):
@@ -122,7 +122,7 @@ def _describe_case(
     case: Case,
     rows: list[dict[str, Any]],
     measurements: Measurements,
-    images: Images,
+    images: ImagePredictions,
     cautions: Mapping[tuple[str, str | None], int],
 ) -> CaseFinding:
     metrics = {}
@@ -144,7 +144,7 @@ def _why_failed(row: Mapping[str, Any]) -> str:
     return ": ".join(part for part in (row["reason"] or row["outcome"], row["detail"]) if part)
 
 
-def _describe_metric(metric: Metric, cell: Cell, share: Estimate | None) -> MetricFinding:
+def _describe_metric(metric: Metric, cell: MetricValues, share: Estimate | None) -> MetricFinding:
     values = list(cell.values.values())
     estimate = share if share is not None and values else _estimate(metric, values)
     bounds = None
@@ -164,7 +164,7 @@ def _describe_metric(metric: Metric, cell: Cell, share: Estimate | None) -> Metr
     )
 
 
-def _absolute_95(estimate: Estimate | None, cell: Cell) -> float | None:
+def _absolute_95(estimate: Estimate | None, cell: MetricValues) -> float | None:
     """Nothing of a run's absolute uncertainty is taken to average out: it and the spread of repetitions add in squares.
 
     The part of it that does average out is then counted twice; it is small against the board's gain.

@@ -17,7 +17,7 @@ from typing import Any
 
 from pybench.analysis.comparability import SoftwareDifference, board_models, differences_between
 from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate, Sample
-from pybench.analysis.images import Images, collect_images
+from pybench.analysis.images import ImagePredictions, collect_images
 from pybench.analysis.intervals import estimate_difference
 from pybench.analysis.measurements import Measurements, collect
 from pybench.case import Case, catalogue_of
@@ -111,7 +111,7 @@ class _Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ComparedMetric:
     estimate: Estimate | None
     change: Change
     why: str | None
@@ -120,7 +120,7 @@ class _Found:
 @dataclass(frozen=True, slots=True)
 class _Side:
     measurements: Measurements
-    images: Images
+    images: ImagePredictions
 
 
 def judged_metrics(metrics: Mapping[str, Metric]) -> tuple[Metric, ...]:
@@ -201,21 +201,23 @@ def _find(
     after: _Side,
     values: tuple[list[float], list[float]],
     limits: _Limits,
-) -> _Found:
+) -> _ComparedMetric:
     first, second = values
     for side, side_values, name in ((before, first, "before"), (after, second, "after")):
         if not side_values:
-            return _Found(None, Change.NOT_COMPARED, f"{name}: {side.measurements.why_empty(case.id, metric.name)}")
+            return _ComparedMetric(
+                None, Change.NOT_COMPARED, f"{name}: {side.measurements.why_empty(case.id, metric.name)}"
+            )
     if metric.hit_column is not None:
         estimate, why = _accuracy_difference(case, metric, before.images, after.images, values)
-        return _Found(estimate, _judge_difference(estimate, metric, limits.percentage_points), why)
+        return _ComparedMetric(estimate, _judge_difference(estimate, metric, limits.percentage_points), why)
     if metric.scale == "difference":
         estimate = estimate_difference(Sample.of(first), Sample.of(second))
-        return _Found(estimate, Change.NOT_COMPARED, "not judged, because this metric has no tolerance")
+        return _ComparedMetric(estimate, Change.NOT_COMPARED, "not judged, because this metric has no tolerance")
     if min(*first, *second) <= 0:
-        return _Found(None, Change.NOT_COMPARED, "a value is not positive, so there is no ratio")
+        return _ComparedMetric(None, Change.NOT_COMPARED, "a value is not positive, so there is no ratio")
     ratio = estimate_difference(Sample.of(first).log(), Sample.of(second).log()).exp()
-    return _Found(_exact_or(ratio, metric), _judge_ratio(_exact_or(ratio, metric), metric, limits.ratio), None)
+    return _ComparedMetric(_exact_or(ratio, metric), _judge_ratio(_exact_or(ratio, metric), metric, limits.ratio), None)
 
 
 def _mean(values: list[float], metric: Metric) -> float | None:
@@ -234,11 +236,15 @@ def _exact_or(estimate: Estimate, metric: Metric) -> Estimate:
 
 
 def _accuracy_difference(
-    case: Case, metric: Metric, before: Images, after: Images, values: tuple[list[float], list[float]]
+    case: Case,
+    metric: Metric,
+    before: ImagePredictions,
+    after: ImagePredictions,
+    values: tuple[list[float], list[float]],
 ) -> tuple[Estimate, str | None]:
     """After minus before in percentage points: by image where both have predictions, else over runs."""
     if case.id in before.frames and case.id in after.frames:
-        joined = Images({"before": before.frames[case.id], "after": after.frames[case.id]}, {})
+        joined = ImagePredictions({"before": before.frames[case.id], "after": after.frames[case.id]}, {})
         effect = joined.compare("after", "before", metric)
         if effect is not None:
             return effect.estimate, None

@@ -14,7 +14,7 @@ from typing import Any
 
 from pybench.analysis.comparability import Comparability, PairComparability, compare_all
 from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate
-from pybench.analysis.images import ImageEffect, Images
+from pybench.analysis.images import ImageEffect, ImagePredictions
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.paired import Effect, Pairing, compare_paired, holm
 from pybench.case import Case, catalogue_of
@@ -100,7 +100,7 @@ class ContrastFinding:
 
 
 def compare_contrasts(
-    dataset: Dataset, measurements: Measurements, images: Images, contrasts: Sequence[Contrast]
+    dataset: Dataset, measurements: Measurements, images: ImagePredictions, contrasts: Sequence[Contrast]
 ) -> tuple[ContrastFinding, ...]:
     """Every pair of every contrast, with p values adjusted over all that was declared."""
     comparability = compare_all(dataset, contrasts)
@@ -122,7 +122,7 @@ def _compare_pair(
     pair: Pair,
     contrast: Contrast,
     measurements: Measurements,
-    images: Images,
+    images: ImagePredictions,
     told: Sequence[Mapping[str, frozenset[str]]],
     comparability: PairComparability,
 ) -> PairFinding:
@@ -145,7 +145,7 @@ def _compare_metric(
     metric: Metric,
     pair: Pair,
     measurements: Measurements,
-    images: Images,
+    images: ImagePredictions,
     comparability: PairComparability,
     *,
     declared: bool,

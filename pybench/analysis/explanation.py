@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from pybench.analysis.kernel_rows import KernelRow, Rows, rows_of
+from pybench.analysis.kernel_rows import KernelRow, KernelRows, rows_of
 from pybench.analysis.measurements import Measurements, collect
 from pybench.case import Case
 from pybench.case.factors import FACTORS
@@ -61,7 +61,7 @@ class Explanation:
     """`sides`: the slower case first, by latency, else by profile; without times in the order that was asked for."""
 
     sides: tuple[ExplainedCase, ExplainedCase]
-    rows: Rows
+    rows: KernelRows
     shares: tuple[WorkShare, ...]
 
     @property

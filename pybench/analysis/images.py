@@ -35,7 +35,7 @@ class ImageEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class Images:
+class ImagePredictions:
     """`frames`: case id -> one row an image (image_id, label, top1, top1_hit, top5_hit). `varying`: cases whose
     repetitions predict differently, with the number of distinct predictions."""
 
@@ -80,7 +80,7 @@ class Images:
         )
 
 
-def collect_images(dataset: Dataset, measurements: Measurements) -> Images:
+def collect_images(dataset: Dataset, measurements: Measurements) -> ImagePredictions:
     """Predictions of every case that has an accuracy which counts."""
     frames = {}
     varying = {}
@@ -96,7 +96,7 @@ def collect_images(dataset: Dataset, measurements: Measurements) -> Images:
         )
         if len(counted) > 1:
             varying[case_id] = len(counted)
-    return Images(frames, varying)
+    return ImagePredictions(frames, varying)
 
 
 def _count(candidate: pl.Series, baseline: pl.Series) -> ImagePairs:

@@ -18,7 +18,7 @@ import polars as pl
 from pybench.analysis.estimate import NORMAL_95
 from pybench.case import Case
 from pybench.dataset import Dataset
-from pybench.dataset.energy import BoardEnergy, EnergyWindow
+from pybench.dataset.energy import EnergyWindow, RunEnergy
 
 GAIN = "board_gain"
 NET, TAIL = "gpu_net_energy_j", "gpu_tail_energy_j"
@@ -40,7 +40,7 @@ class JouleFinding:
     case: Case
     block: int
     of_runs: int
-    board: BoardEnergy
+    board: RunEnergy
     window: EnergyWindow
     u_net_absolute_j: float | None
     u_tail_absolute_j: float | None
@@ -90,7 +90,7 @@ def find_joules(dataset: Dataset) -> tuple[JouleFinding, ...]:
     """One finding for each case of the plan that has an `ok` run with a budget, in the plan's order."""
     ran = set(dataset.runs.filter(pl.col("outcome") == "ok").select("case_id", "block").iter_rows())
     absolute = _absolute_uncertainties(dataset)
-    budgets: dict[str, dict[int, BoardEnergy]] = {}
+    budgets: dict[str, dict[int, RunEnergy]] = {}
     for (case_id, block), board in dataset.energies.items():
         if (case_id, block) in ran:
             budgets.setdefault(case_id, {})[block] = board
@@ -104,7 +104,7 @@ def find_joules(dataset: Dataset) -> tuple[JouleFinding, ...]:
     return tuple(found)
 
 
-def _median_block(boards: Mapping[int, BoardEnergy]) -> int:
+def _median_block(boards: Mapping[int, RunEnergy]) -> int:
     """Of valid runs if there are any, else of those with an energy, else the first; of an even number the lower
     middle."""
     for wanted in (_is_valid, _is_known):

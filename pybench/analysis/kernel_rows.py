@@ -48,7 +48,7 @@ class KernelRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class KernelRows:
     """`rows`: the costliest for the first side first; without times in the order of execution. `unassigned`: kernels
     of each side that are in no row."""
 
@@ -56,7 +56,7 @@ class Rows:
     unassigned: tuple[tuple[Kernel, ...], tuple[Kernel, ...]]
 
 
-def rows_of(sides: tuple[Profile, Profile]) -> Rows:
+def rows_of(sides: tuple[Profile, Profile]) -> KernelRows:
     """Pairs the kernels of two profiles by the nodes that they compute."""
     keys = [_keys(profile.kernels) for profile in sides]
     row_of_node, nodes_of_row = _joined([nodes for side in keys for nodes in side.values()])
@@ -71,7 +71,7 @@ def rows_of(sides: tuple[Profile, Profile]) -> Rows:
         tuple(kernel for kernel in profile.running if kernel.name not in side.own and kernel.name not in side.around)
         for profile, side in zip(sides, placed, strict=True)
     ]
-    return Rows(tuple(rows), (unassigned[0], unassigned[1]))
+    return KernelRows(tuple(rows), (unassigned[0], unassigned[1]))
 
 
 def _keys(kernels: Iterable[Kernel]) -> dict[str, tuple[str, ...]]:

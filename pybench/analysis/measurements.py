@@ -3,7 +3,7 @@
 
 A value counts when its run is `ok`, the validity that its metric rests on is not false, and neither is the run's
 precision (a number of another precision than the case names is no number of that case). Null validity ("not asked")
-keeps the value. What does not count stays in `Cell.excluded` and `Cell.missing`, each with its reason.
+keeps the value. What does not count stays in `MetricValues.excluded` and `MetricValues.missing`, each with its reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNSTATED = "unstated"  # a false validity or a missing value whose run gives no 
 
 
 @dataclass(slots=True)
-class Cell:
+class MetricValues:
     """One metric of one case. `values`: block -> value that counts; `excluded`: block -> reason of an invalid value;
     `missing`: block -> reason why there is none; `bounds`: block -> (lower, upper) of an estimate without a value;
     `u_absolute`: block -> absolute standard uncertainty of a value that counts, where it has one."""
@@ -52,17 +52,17 @@ class Measurements:
     metrics: rows by name, in the order of tables
     """
 
-    cells: Mapping[tuple[str, str], Cell]
+    cells: Mapping[tuple[str, str], MetricValues]
     failures: Mapping[str, str]
     unknown: Mapping[str, int]
     metrics: Mapping[str, Metric] = field(default_factory=lambda: METRICS)
 
-    def of_case(self, case_id: str) -> dict[str, Cell]:
+    def of_case(self, case_id: str) -> dict[str, MetricValues]:
         return {name: self.cells[case_id, name] for name in self.metrics if (case_id, name) in self.cells}
 
-    def cell(self, case_id: str, metric: str) -> Cell:
+    def cell(self, case_id: str, metric: str) -> MetricValues:
         """An empty cell where no run of the case has the metric."""
-        return self.cells.get((case_id, metric), Cell())
+        return self.cells.get((case_id, metric), MetricValues())
 
     def why_empty(self, case_id: str, metric: str) -> str:
         """What stands where the number would: why no run of the case has a value that counts."""
@@ -76,19 +76,21 @@ def collect(dataset: Dataset) -> Measurements:
     valid = [f"valid_{name}" for name in VALIDITIES]
     rows = dataset.metric_rows("case_id", "block", "outcome", *valid)
     stored = rows.filter(rows["outcome"] == "ok", rows["metric"].is_not_null())
-    cells: dict[tuple[str, str], Cell] = {}
+    cells: dict[tuple[str, str], MetricValues] = {}
     unknown: Counter[str] = Counter()
     for row in stored.select(*names, *valid).iter_rows(named=True):
         metric = dataset.cases[row["case_id"]].catalogue.metrics.get(row["metric"])
         if metric is None:
             unknown[row["metric"]] += 1
             continue
-        cell = cells.setdefault((row["case_id"], metric.name), Cell())
+        cell = cells.setdefault((row["case_id"], metric.name), MetricValues())
         _add(cell, metric, row, reasons)
     return Measurements(cells, _failures(dataset), unknown, catalogue_of(dataset.cases.values()).metrics)
 
 
-def _add(cell: Cell, metric: Metric, row: Mapping[str, Any], reasons: Mapping[tuple[str, int, str], str]) -> None:
+def _add(
+    cell: MetricValues, metric: Metric, row: Mapping[str, Any], reasons: Mapping[tuple[str, int, str], str]
+) -> None:
     block = row["block"]
     rests_on = ("precision", metric.rests_on)
     broken = [name for name in rests_on if name is not None and row[f"valid_{name}"] is False]

@@ -19,7 +19,7 @@ from typing import Any
 
 from pybench.analysis.comparability import Comparability, PairComparability, compare_all, compare_software
 from pybench.analysis.estimate import Estimate, Sample
-from pybench.analysis.images import Images
+from pybench.analysis.images import ImagePredictions
 from pybench.analysis.intervals import bootstrap_mean, student_mean
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.paired import ALPHA, Effect, compare_paired, holm
@@ -62,7 +62,7 @@ class SampleFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Duel:
+class TestedPair:
     """`first` against `second`, which is the baseline or stands before it in the plan. `test` takes the samples as
     independent, `p_adjusted` is Holm's; `paired` is the house's ratio (or difference) within blocks. `p_tukey`: where
     ANOVA was done."""
@@ -97,20 +97,20 @@ class Scenario:
 
     metric: Metric
     samples: tuple[SampleFinding, ...]
-    duels: tuple[Duel, ...]
+    tested_pairs: tuple[TestedPair, ...]
     variances: Variances | None
 
     def as_json(self) -> dict[str, Any]:
         return {
             "metric": self.metric.name,
             "samples": [sample.as_json() for sample in self.samples],
-            "pairs": [duel.as_json() for duel in self.duels],
+            "pairs": [pair.as_json() for pair in self.tested_pairs],
             "anova": None if self.variances is None else self.variances.as_json(),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ProtocolSetting:
     """`cases`: the baseline, then every case that is compared with it, in the plan's order."""
 
     contrast: Contrast
@@ -124,15 +124,15 @@ class ProtocolFinding:
 
     protocol: Protocol
     contrasts: tuple[Contrast, ...]
-    settings: tuple[Setting, ...]
+    settings: tuple[ProtocolSetting, ...]
     trade_offs: tuple[tuple[TradeOff, ...], ...]
 
     @property
-    def duels(self) -> tuple[Duel, ...]:
-        return tuple(duel for _, duel in _duels(self.settings))
+    def tested_pairs(self) -> tuple[TestedPair, ...]:
+        return tuple(pair for _, pair in _tested_pairs(self.settings))
 
     @property
-    def distinct_duels(self) -> tuple[Duel, ...]:
+    def distinct_pairs(self) -> tuple[TestedPair, ...]:
         """One a metric and pair of cases: contrasts that overlap hold the same pair more than once."""
         return tuple(_distinct(self.settings).values())
 
@@ -174,7 +174,7 @@ def carry_out(
     protocol: Protocol,
     dataset: Dataset,
     measurements: Measurements,
-    images: Images,
+    images: ImagePredictions,
     contrasts: Sequence[Contrast],
     verdicts: Sequence[Sequence[CaseVerdict]],
 ) -> ProtocolFinding:
@@ -183,7 +183,7 @@ def carry_out(
     own = () if contrasts or protocol.baseline is None else (Contrast(baseline=protocol.baseline),)
     compared = (*contrasts, *own)
     settings = [
-        Setting(contrast, members, tuple(_scenarios(protocol, members, measurements, dataset)))
+        ProtocolSetting(contrast, members, tuple(_scenarios(protocol, members, measurements, dataset)))
         for contrast in compared
         for members in _members(dataset.plan.cases, contrast)
     ]
@@ -230,7 +230,7 @@ def _scenarios(
         )
         complete = protocol.checks_normality and are_alike and all(values.values())
         variances = analyse_variance([Sample.of(values[case].values()) for case in members]) if complete else None
-        duels = tuple(
+        tested_pairs = tuple(
             _fight(
                 protocol,
                 metric,
@@ -241,7 +241,7 @@ def _scenarios(
             )
             for (later, earlier), comparability in software.items()
         )
-        yield Scenario(metric, samples, duels, variances)
+        yield Scenario(metric, samples, tested_pairs, variances)
 
 
 def _describe(protocol: Protocol, case: Case, values: Mapping[int, float], why_empty: str, seed: int) -> SampleFinding:
@@ -259,16 +259,16 @@ def _fight(
     values: Mapping[Case, Mapping[int, float]],
     p_tukey: float | None,
     comparability: PairComparability,
-) -> Duel:
+) -> TestedPair:
     first, second = (side.case for side in sides)
     for side in sides:
         if side.estimate is None:
-            return Duel(first, second, None, None, None, None, side.why_none)
+            return TestedPair(first, second, None, None, None, None, side.why_none)
     if comparability.status is Comparability.NOT_COMPARABLE:
-        return Duel(first, second, None, None, None, None, comparability.why())
+        return TestedPair(first, second, None, None, None, None, comparability.why())
     kept = {case: comparability.kept(values[case]) for case in (first, second)}
     if not all(kept.values()):
-        return Duel(first, second, None, None, None, None, comparability.why())
+        return TestedPair(first, second, None, None, None, None, comparability.why())
     one, other = (Sample.of(kept[case].values()) for case in (first, second))
     if protocol.checks_normality:
         test = compare_adaptively(one, other, (judge_normality(one), judge_normality(other)))
@@ -276,40 +276,42 @@ def _fight(
         test = compare_ranks(one, other, "the protocol's test throughout")
     positive = all(value > 0 for case in (first, second) for value in kept[case].values())
     paired = compare_paired(kept[first], kept[second], metric.scale) if positive or metric.scale != "ratio" else None
-    return Duel(first, second, test, None, p_tukey, paired, None)
+    return TestedPair(first, second, test, None, p_tukey, paired, None)
 
 
 def _tukey(variances: Variances | None, later: int, earlier: int) -> float | None:
     return None if variances is None or variances.tukey is None else variances.tukey[later][earlier]
 
 
-_DuelKey = tuple[str, frozenset[Case]]  # metric, and the two cases in either order
+_PairKey = tuple[str, frozenset[Case]]  # metric, and the two cases in either order
 
 
-def _adjusted(settings: Sequence[Setting]) -> tuple[Setting, ...]:
+def _adjusted(settings: Sequence[ProtocolSetting]) -> tuple[ProtocolSetting, ...]:
     """Holm over every metric and pair, each once; a pair that several settings hold has one adjusted p in all."""
     distinct = _distinct(settings)
-    p_values = holm([duel.test.p_value if duel.test else None for duel in distinct.values()])
+    p_values = holm([pair.test.p_value if pair.test else None for pair in distinct.values()])
     adjusted = dict(zip(distinct, p_values, strict=True))
 
     def with_adjusted(scenario: Scenario) -> Scenario:
-        duels = (replace(duel, p_adjusted=adjusted[_key(scenario.metric.name, duel)]) for duel in scenario.duels)
-        return replace(scenario, duels=tuple(duels))
+        tested_pairs = (
+            replace(pair, p_adjusted=adjusted[_key(scenario.metric.name, pair)]) for pair in scenario.tested_pairs
+        )
+        return replace(scenario, tested_pairs=tuple(tested_pairs))
 
     return tuple(replace(setting, scenarios=tuple(map(with_adjusted, setting.scenarios))) for setting in settings)
 
 
-def _distinct(settings: Sequence[Setting]) -> dict[_DuelKey, Duel]:
-    found: dict[_DuelKey, Duel] = {}
-    for metric, duel in _duels(settings):
-        found.setdefault(_key(metric, duel), duel)
+def _distinct(settings: Sequence[ProtocolSetting]) -> dict[_PairKey, TestedPair]:
+    found: dict[_PairKey, TestedPair] = {}
+    for metric, pair in _tested_pairs(settings):
+        found.setdefault(_key(metric, pair), pair)
     return found
 
 
-def _key(metric: str, duel: Duel) -> _DuelKey:
-    return metric, frozenset((duel.first, duel.second))
+def _key(metric: str, pair: TestedPair) -> _PairKey:
+    return metric, frozenset((pair.first, pair.second))
 
 
-def _duels(settings: Sequence[Setting]) -> Iterator[tuple[str, Duel]]:
-    """(metric, duel) of every scenario."""
-    return ((one.metric.name, duel) for setting in settings for one in setting.scenarios for duel in one.duels)
+def _tested_pairs(settings: Sequence[ProtocolSetting]) -> Iterator[tuple[str, TestedPair]]:
+    """(metric, pair) of every scenario."""
+    return ((one.metric.name, pair) for setting in settings for one in setting.scenarios for pair in one.tested_pairs)

@@ -16,7 +16,7 @@ from typing import Any
 
 from pybench.analysis.comparability import Comparability, PairComparability
 from pybench.analysis.estimate import Estimate, Sample
-from pybench.analysis.images import Images
+from pybench.analysis.images import ImagePredictions
 from pybench.analysis.intervals import student_mean
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.verdicts import CaseVerdict, Verdict
@@ -36,7 +36,7 @@ ENERGY = "gpu_energy_per_sample_j"
 PERCENT = 100.0
 
 
-class Standing(StrEnum):
+class TradeOffVerdict(StrEnum):
     BASELINE = "baseline"
     ADVANTAGEOUS = "advantageous"
     NOT_ADVANTAGEOUS = "not advantageous"
@@ -63,7 +63,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class BoundedValue:
     """One criterion by the point estimates: `value` is what the threshold bounds; `is_own`: the plan does not set it,
     the protocol does."""
 
@@ -89,22 +89,22 @@ class TradeOff:
     speedup: Figure
     energy_reduction_percent: Figure
     top1_delta_pp: Figure
-    bounded: tuple[Bounded, ...]
+    bounded: tuple[BoundedValue, ...]
     own_verdict: Verdict | None
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> TradeOffVerdict:
         """One bound broken is enough against it; a bound that cannot be judged leaves it open."""
         if self.case == self.baseline:
-            return Standing.BASELINE
+            return TradeOffVerdict.BASELINE
         kept = [one.holds for one in self.bounded]
         if False in kept:
-            return Standing.NOT_ADVANTAGEOUS
-        return Standing.NOT_JUDGED if None in kept or not kept else Standing.ADVANTAGEOUS
+            return TradeOffVerdict.NOT_ADVANTAGEOUS
+        return TradeOffVerdict.NOT_JUDGED if None in kept or not kept else TradeOffVerdict.ADVANTAGEOUS
 
     @property
     def why_not_judged(self) -> str | None:
-        if self.standing is not Standing.NOT_JUDGED:
+        if self.standing is not TradeOffVerdict.NOT_JUDGED:
             return None
         reasons = [f"{one.criterion.name}: {one.why_none}" for one in self.bounded if one.holds is None]
         return "; ".join(reasons) or "no criterion applies"
@@ -139,7 +139,7 @@ def weigh(
     protocol: Protocol,
     cases: Sequence[Case],
     measurements: Measurements,
-    images: Images,
+    images: ImagePredictions,
     contrast: Contrast,
     verdicts: Sequence[CaseVerdict],
     comparability: Mapping[Pair, PairComparability],
@@ -184,7 +184,7 @@ class _Scales:
     """Reads numbers of cases and sets them against each other."""
 
     measurements: Measurements
-    images: Images
+    images: ImagePredictions
     comparability: Mapping[Pair, PairComparability]
 
     def row(
@@ -272,14 +272,14 @@ class _Scales:
             return Figure(None, "a ratio to zero")
         return Figure(Estimate(value, None, None, min(s.estimate.n for s in sides if s.estimate), _POINT), None)
 
-    def _bounded(self, criterion: Criterion, is_own: bool, pair: Pair, accuracy: Pair | None) -> Bounded:
+    def _bounded(self, criterion: Criterion, is_own: bool, pair: Pair, accuracy: Pair | None) -> BoundedValue:
         if criterion.metric in metrics_of(pair.case):
             found = self._ratio(pair, criterion.metric, criterion.compare)
         elif accuracy is not None and criterion.metric in ACCURACY:
             found = self.accuracy_delta(accuracy, criterion.metric)
         else:
             found = Figure(None, _NO_ACCURACY)
-        return Bounded(criterion, None if found.estimate is None else found.estimate.value, is_own, found.why_none)
+        return BoundedValue(criterion, None if found.estimate is None else found.estimate.value, is_own, found.why_none)
 
 
 _NO_ACCURACY = "the plan has no accuracy case of this model, runtime and precision"

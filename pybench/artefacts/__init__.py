@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pybench.artefacts.order import Order
+from pybench.artefacts.request import MakeRequest
 from pybench.catalogue.kinds import KINDS
 from pybench.catalogue.models import MODELS, Model
 from pybench.errors import UnsupportedError
@@ -42,7 +42,7 @@ def make(
         raise UnsupportedError(f"no artefact of the kind {kind}", code="no_such_artefact")
     with memory_errors():
         maker = importlib.import_module(KINDS[kind].module)
-        result: Result = maker.make(Order(kind, recipe["parameters"], inputs, files, models), path)
+        result: Result = maker.make(MakeRequest(kind, recipe["parameters"], inputs, files, models), path)
     result.labels = {"device": "cpu", **result.labels, "kind": kind}
     result.metrics["model_bytes"] = Quantity(value=float(path.stat().st_size), method="size of the file")
     return result

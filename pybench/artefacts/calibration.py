@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pybench.artefacts.order import Order
+from pybench.artefacts.request import MakeRequest
 from pybench.artefacts.samples import CalibrationSamples
 from pybench.catalogue.quantisers import USUAL
 from pybench.measurement.result import Result
@@ -15,7 +15,7 @@ from pybench.precision.audit import audit_onnx, require_fp32
 SCHEMA_VERSION = 1
 
 
-def make(order: Order, path: Path) -> Result:
+def make(order: MakeRequest, path: Path) -> Result:
     """Writes {schema_version, rule, calibration, amax}; a file that is quantised already has no ranges to find."""
     from pybench.precision.calibration import find_ranges
     from pybench.precision.network import open_network

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench.artefacts.order import Order
+from pybench.artefacts.request import MakeRequest
 from pybench.case.factors import SYNTHETIC
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Result
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-def make(order: Order, path: Path) -> Result:
+def make(order: MakeRequest, path: Path) -> Result:
     return _on_synthetic(order, path) if order.parameters["trained_on"] == SYNTHETIC else _on_digits(order, path)
 
 
-def _on_digits(order: Order, path: Path) -> Result:
+def _on_digits(order: MakeRequest, path: Path) -> Result:
     import torch
 
     from pybench.models.building import build
@@ -36,7 +36,7 @@ def _on_digits(order: Order, path: Path) -> Result:
     return _result(order, 100 * float(hits.mean()), len(hits))
 
 
-def _on_synthetic(order: Order, path: Path) -> Result:
+def _on_synthetic(order: MakeRequest, path: Path) -> Result:
     """On the first GPU; what a GPU trains is not bit-reproducible, so its file is what a campaign keeps."""
     import torch
 
@@ -67,7 +67,7 @@ def _save(model: nn.Module, path: Path) -> None:
     torch.save({name: value.detach().cpu().contiguous() for name, value in state.items()}, path)
 
 
-def _result(order: Order, top1_percent: float, judged: int) -> Result:
+def _result(order: MakeRequest, top1_percent: float, judged: int) -> Result:
     result = Result(labels={"trained_on": f"{order.parameters['trained_on']}, the images that do not judge"})
     result.metrics["top1_percent"] = Quantity(value=top1_percent, samples=judged, method="FP32, held-out images")
     return result

@@ -7,15 +7,15 @@ import json
 from pathlib import Path
 
 from pybench.artefacts.agreement import judge_agreement
-from pybench.artefacts.order import Order
+from pybench.artefacts.request import MakeRequest
 from pybench.artefacts.samples import COMPARED_SAMPLES, CalibrationSamples
 from pybench.catalogue.precisions import floating_type
-from pybench.measurement.result import Result, Verdict
+from pybench.measurement.result import Result, Validity
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
 
 
-def make(order: Order, path: Path) -> Result:
+def make(order: MakeRequest, path: Path) -> Result:
     from pybench.precision.conversion import convert
     from pybench.precision.network import open_network
 
@@ -38,5 +38,5 @@ def make(order: Order, path: Path) -> Result:
     }
     result = Result(labels=labels)
     judge_agreement(result, source, path, precision, samples)
-    result.valid["precision"] = Verdict(found.valid, found.reasons)
+    result.valid["precision"] = Validity(found.valid, found.reasons)
     return result

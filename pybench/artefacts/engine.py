@@ -14,27 +14,27 @@ from typing import Any
 
 from pybench import measure
 from pybench.artefacts.engine_outputs import judge_outputs
-from pybench.artefacts.order import Order
+from pybench.artefacts.request import MakeRequest
 from pybench.errors import InputError, UnsupportedError
 from pybench.kernels.engine import LAYERS_FILE
 from pybench.kernels.executed import QDQ
 from pybench.measure.quantity import Quantity
 from pybench.measurement.audits import GRAPH_FILE, with_outputs
-from pybench.measurement.result import Result, Verdict
+from pybench.measurement.result import Result, Validity
 from pybench.onnx_file.graph import read_graph
 from pybench.precision.audit import audit_onnx
 from pybench.precision.engine_audit import audit_engine
 from pybench.precision.flops import count_flops
 from pybench.precision.notes import read_notes
 from pybench.runtimes import cuda
-from pybench.runtimes.tensorrt.building import BuildOptions, Built, build_engine, timing_cache_file
+from pybench.runtimes.tensorrt.building import BuildOptions, BuiltEngine, build_engine, timing_cache_file
 from pybench.runtimes.tensorrt.session import TensorRtSession
 
 BUILD = "build"  # the window
 
 
-def make(order: Order, path: Path) -> Result:
-    parameters, source = order.parameters, order.needed("onnx", "model")
+def make(request: MakeRequest, path: Path) -> Result:
+    parameters, source = request.parameters, request.needed("onnx", "model")
     index, device = _device_for(parameters["platform"])
     cuda.Context(index)  # TensorRT builds for the GPU whose context is current
     cache = timing_cache_file(parameters["platform"], parameters["build"])
@@ -47,14 +47,14 @@ def make(order: Order, path: Path) -> Result:
         aux_streams=parameters["aux_streams"],
         timing_cache=cache,
     )
-    with measure.Session(device["uuid"]) as session, session.window(BUILD) as window:
+    with measure.MeasuringSession(device["uuid"]) as session, session.window(BUILD) as window:
         built = build_engine(source, path, options)
         window.iterations = 1
     result = _described(built, device, cache)
     result.metrics |= session.energy(BUILD)
     engine, precision = TensorRtSession(path, "enqueue", index), parameters["precision"]
     graph = _graph_facts(source, options, precision)
-    graph["outputs"] = judge_outputs(engine.run, order, source, options.batch, options.tokens)
+    graph["outputs"] = judge_outputs(engine.run, request, source, options.batch, options.tokens)
     (path.parent / GRAPH_FILE).write_text(json.dumps(graph, indent=1))
     _inspect(engine, path, graph, precision, result)
     return result
@@ -71,7 +71,7 @@ def _device_for(platform: str) -> tuple[int, dict[str, Any]]:
     raise UnsupportedError(f"there is no GPU here for {platform}", code="no_gpu", hint="build where the runs will be")
 
 
-def _described(built: Built, device: dict[str, Any], cache: Path) -> Result:
+def _described(built: BuiltEngine, device: dict[str, Any], cache: Path) -> Result:
     result = Result(
         labels={
             "device": device["uuid"],
@@ -116,4 +116,4 @@ def _inspect(session: TensorRtSession, path: Path, graph: dict[str, Any], precis
     )
     result.labels |= {"precision_realised": found.realised, "precision_facts": found.facts}
     result.labels |= {name: session.labels[name] for name in ("runtime_version", "aux_streams", "scratch_bytes")}
-    result.valid["precision"] = Verdict(found.valid, found.reasons)
+    result.valid["precision"] = Validity(found.valid, found.reasons)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pybench.artefacts.order import Order
+from pybench.artefacts.request import MakeRequest
 from pybench.artefacts.samples import CalibrationSamples
 from pybench.errors import InputError, UnsupportedError
 from pybench.measurement.inputs import Arrays, random_arrays
@@ -34,7 +34,7 @@ ALLOWED_MORE = 1e-2
 Run = Callable[[Arrays], list[npt.NDArray[Any]]]
 
 
-def judge_outputs(run: Run, order: Order, graph: Path, batch: int, tokens: int) -> dict[str, Any]:
+def judge_outputs(run: Run, order: MakeRequest, graph: Path, batch: int, tokens: int) -> dict[str, Any]:
     """`agree` (None, with a `reason`, where the graph cannot be run on a CPU), and the errors that say why.
 
     `run`: the engine; `order`: of its making; `graph`: the file that it was built of.
@@ -52,7 +52,7 @@ def judge_outputs(run: Run, order: Order, graph: Path, batch: int, tokens: int) 
     return _judged(reference, expected, engine) | {"method": method, "samples": samples, "inputs": source}
 
 
-def _feed(order: Order, origin: Path, batch: int, tokens: int) -> tuple[Arrays, str]:
+def _feed(order: MakeRequest, origin: Path, batch: int, tokens: int) -> tuple[Arrays, str]:
     """Inputs of a few samples, or of the whole batch where the file has it fixed; and where they come from."""
     from pybench.runtimes import onnxruntime
 

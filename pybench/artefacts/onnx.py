@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pybench.artefacts.order import Order
-from pybench.measurement.result import Result, Verdict
+from pybench.artefacts.request import MakeRequest
+from pybench.measurement.result import Result, Validity
 from pybench.precision.audit import audit_onnx
 
 
-def make(order: Order, path: Path) -> Result:
+def make(order: MakeRequest, path: Path) -> Result:
     from pybench.models.building import build
     from pybench.models.export import OPSET, export_onnx
 
@@ -20,5 +20,5 @@ def make(order: Order, path: Path) -> Result:
     export_onnx(model, order.model, path, {"pybench.weights": weights})
     found = audit_onnx(path, "fp32")
     result = Result(labels={"weights": weights, "opset": OPSET, "precision_realised": found.realised})
-    result.valid["precision"] = Verdict(found.valid, found.reasons)
+    result.valid["precision"] = Validity(found.valid, found.reasons)
     return result

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.artefacts.agreement import judge_agreement
-from pybench.artefacts.order import Order
+from pybench.artefacts.request import MakeRequest
 from pybench.artefacts.samples import COMPARED_SAMPLES, CalibrationSamples
 from pybench.catalogue.cautions import Caution
 from pybench.catalogue.code import named_code
@@ -24,12 +24,12 @@ from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, Quantiser, quantisers_to
 from pybench.errors import UnsupportedError
 from pybench.measurement.doubts import CALIBRATION_KEY, calibration_cautions
-from pybench.measurement.result import Result, Verdict
+from pybench.measurement.result import Result, Validity
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
 
 
-def make(order: Order, path: Path) -> Result:
+def make(order: MakeRequest, path: Path) -> Result:
     """Writes the quantised file."""
     parameters, source = order.parameters, order.needed("onnx", "model")
     precision, quantiser = parameters["precision"], QUANTISERS[parameters["quantiser"]]
@@ -60,7 +60,7 @@ def _refuse(quantiser: Quantiser, kind: str, calibration: str | None) -> None:
 
 
 def by_pybench(
-    order: Order, source: Path, path: Path, samples: CalibrationSamples
+    order: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.precision.network import open_network
     from pybench.precision.placement import Quantisation
@@ -76,7 +76,7 @@ def by_pybench(
 
 
 def by_onnxruntime(
-    order: Order, source: Path, path: Path, samples: CalibrationSamples
+    order: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.precision import int8
     from pybench.precision.calibration import digest
@@ -97,7 +97,7 @@ def by_onnxruntime(
 
 
 def by_modelopt(
-    order: Order, source: Path, path: Path, samples: CalibrationSamples
+    order: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.precision import modelopt
     from pybench.precision.calibration import digest
@@ -114,7 +114,7 @@ def by_modelopt(
 
 
 def by_training(
-    order: Order, source: Path, path: Path, samples: CalibrationSamples
+    order: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.artefacts.rounding import train_with_rounding
     from pybench.precision.conversion import convert
@@ -144,6 +144,6 @@ def _keep_quantised(source: Path, path: Path, precision: str) -> Result:
 def _audited(result: Result, path: Path, precision: str, cautions: Sequence[Caution]) -> Result:
     found = audit_onnx(path, precision)
     result.labels |= {"precision_realised": found.realised, "precision_facts": found.facts}
-    result.valid["precision"] = Verdict(found.valid, found.reasons)
+    result.valid["precision"] = Validity(found.valid, found.reasons)
     result.cautions += cautions
     return result

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench.artefacts.order import Order
+from pybench.artefacts.request import MakeRequest
 from pybench.case.factors import SYNTHETIC
 from pybench.catalogue.models import Model
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DIGITS_EPOCHS, DIGITS_RATE = 3, 1e-3
 
 
-def train_with_rounding(order: Order, path: Path) -> dict[str, Any]:
+def train_with_rounding(order: MakeRequest, path: Path) -> dict[str, Any]:
     """Writes the Q/DQ file, in FP32 around; returns how its ranges were found, as files and labels carry it."""
     from pybench.models.building import build
     from pybench.models.export import export_onnx

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from pybench.artefacts.order import Order
+from pybench.artefacts.request import MakeRequest
 from pybench.case.factors import is_built_in
 from pybench.catalogue.models import Model
 from pybench.errors import InputError
@@ -58,7 +58,7 @@ class CalibrationSamples(Sequence[Arrays]):
             )
 
     @classmethod
-    def of_file(cls, source: Path, order: Order, parameters: Mapping[str, Any]) -> CalibrationSamples:
+    def of_file(cls, source: Path, order: MakeRequest, parameters: Mapping[str, Any]) -> CalibrationSamples:
         """The samples that an FP32 ONNX file's inputs ask for. `parameters`: of the order, completed."""
         from pybench.runtimes import onnxruntime
 

@@ -14,7 +14,7 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from pybench.artefacts.order import Order
+from pybench.artefacts.request import MakeRequest
 from pybench.errors import InputError
 from pybench.measurement.result import Result
 from pybench.onnx_file.graph import read_model
@@ -24,9 +24,9 @@ INLINE_BYTES = 2**31 - 2**24  # of weights that still fit into one message of pr
 WEIGHTS_FILE = "weights.bin"
 
 
-def make(order: Order, path: Path) -> Result:
+def make(request: MakeRequest, path: Path) -> Result:
     """Writes the file. Raises InputError for a size that the file does not leave free."""
-    source, sizes = order.needed("onnx", "model"), parse_sizes(order.parameters["shapes"])
+    source, sizes = request.needed("onnx", "model"), parse_sizes(request.parameters["shapes"])
     declared = read_model(source).graph.fed
     try:
         stated = {value.name: value.shape or () for value in with_sizes(declared, sizes)}

@@ -25,7 +25,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class SpeedWithAccuracy:
     """A speed with the accuracies of the same model, runtime and precision; `speed` is None where only those are."""
 
     speed: Pair | None
@@ -55,7 +55,7 @@ def pairs(cases: Sequence[Case], contrast: Contrast) -> tuple[Pair, ...]:
     return tuple(found)
 
 
-def joined(found: Sequence[Pair]) -> tuple[Joined, ...]:
+def joined(found: Sequence[Pair]) -> tuple[SpeedWithAccuracy, ...]:
     """The pairs of one contrast: those of a workload joined with those of the workload that judges its outputs, on
     (model, runtime, precision) of case and baseline.
 
@@ -69,8 +69,8 @@ def joined(found: Sequence[Pair]) -> tuple[Joined, ...]:
             accuracies.setdefault(_join_key(pair), []).append(pair)
     speeds = [(_join_key(pair), pair) for pair in found if _is_judged(pair.case)]
     taken = {key for key, _ in speeds}
-    alone = [Joined(None, tuple(members)) for key, members in accuracies.items() if key not in taken]
-    return tuple(Joined(pair, tuple(accuracies.get(key, ()))) for key, pair in speeds) + tuple(alone)
+    alone = [SpeedWithAccuracy(None, tuple(members)) for key, members in accuracies.items() if key not in taken]
+    return tuple(SpeedWithAccuracy(pair, tuple(accuracies.get(key, ()))) for key, pair in speeds) + tuple(alone)
 
 
 def partner_of(case: Case) -> Workload | None:

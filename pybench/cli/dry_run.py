@@ -15,7 +15,7 @@ from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case
 from pybench.cli.show import counted, duration_text
-from pybench.machine import Estimate, Machine
+from pybench.machine import CampaignEstimate, Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Preview:
     blocks: int
     runs: int
     done: int
-    guess: Estimate
+    guess: CampaignEstimate
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -13,7 +13,7 @@ from pybench.cli.show import print_json
 from pybench.errors import UsageError
 
 if TYPE_CHECKING:
-    from pybench.publication import Fetched
+    from pybench.publication import FetchResult
 
 
 def fetch(
@@ -44,11 +44,11 @@ def fetch(
 
     Nothing of it is executed, and nothing is written before all of it is checked. The last line printed is its folder.
     """
-    from pybench.publication import Access, Demands, Limits, parse
+    from pybench.publication import FetchChecks, Limits, RegistryAccess, parse
     from pybench.publication import fetch as bring
 
-    demands = Demands(_digest(expect), key, Limits(bytes=int(max_gb * 1e9)))
-    fetched = bring(parse(reference), out, Access(plain_http, timeout), demands)
+    checks = FetchChecks(_digest(expect), key, Limits(bytes=int(max_gb * 1e9)))
+    fetched = bring(parse(reference), out, RegistryAccess(plain_http, timeout), checks)
     if as_json:
         print_json(_fetched_json(fetched))
         return
@@ -67,7 +67,7 @@ def _digest(text: str | None) -> str | None:
     return plain or None
 
 
-def _fetched_json(fetched: Fetched) -> dict[str, Any]:
+def _fetched_json(fetched: FetchResult) -> dict[str, Any]:
     return {
         "directory": str(fetched.folder),
         "contents": f"sha256:{fetched.contents_sha256}",

@@ -15,7 +15,7 @@ from pybench.cli.show import print_json, say
 from pybench.errors import CoverageError, UsageError
 
 if TYPE_CHECKING:
-    from pybench.publication import Access, Artefact, Package, RegistryReference, Wishes
+    from pybench.publication import OciArtefact, PackedPublication, PublishOptions, RegistryAccess, RegistryReference
 
 
 _MOST_SHOWN = 10
@@ -68,30 +68,37 @@ def publish(
     Writes an OCI artefact, a zip, or both. The report is made again from what is published. Host names, home folders
     and paths of your files are replaced. The same campaign gives the same digests.
     """
-    from pybench.publication import About, Access, Rules, Wishes, parse_registry, unpacked
+    from pybench.publication import (
+        PublicationMetadata,
+        PublishOptions,
+        RedactionRules,
+        RegistryAccess,
+        parse_registry,
+        unpacked,
+    )
 
     if not (to or archive or oci or dry_run):
         raise UsageError(
             "no destination given", hint="give --to HOST/NAME:TAG, --archive FILE.zip, --oci DIR or --dry-run"
         )
     reference = parse_registry(to, needs_tag=True) if to else None
-    wishes = Wishes(
-        About(title, license_name, tuple(author or ())),
-        Rules(keep_host_names, keep_paths, tuple(redact or ())),
+    options = PublishOptions(
+        PublicationMetadata(title, license_name, tuple(author or ())),
+        RedactionRules(keep_host_names, keep_paths, tuple(redact or ())),
         with_artefacts,
         None if dry_run else sign,
     )
     with tempfile.TemporaryDirectory(prefix="pybench-publish-") as folder, unpacked(source) as directory:
         coverage = _coverage(directory, allow_gaps=incomplete)
-        package = _stage(directory, Path(folder), wishes, coverage)
+        package = _stage(directory, Path(folder), options, coverage)
         _tell_author(package)
         done: dict[str, Any] = {"name": package.facts.name, "contents": f"sha256:{package.contents_sha256}"}
         done |= {"files": len(package.digests), "bytes": package.bytes, "signed": sign is not None}
-        done |= {"incomplete": package.circumstances.is_incomplete}
+        done |= {"incomplete": package.provenance.is_incomplete}
         if dry_run:
             done["names"] = sorted(package.digests)
         else:
-            done |= _deliver(package, Path(folder), reference, Access(plain_http, timeout), archive, oci)
+            done |= _deliver(package, Path(folder), reference, RegistryAccess(plain_http, timeout), archive, oci)
     print_json(done) if as_json else _print_published(done)
 
 
@@ -110,21 +117,21 @@ def _coverage(directory: Path, *, allow_gaps: bool) -> dict[str, Any]:
     return coverage.as_json()
 
 
-def _stage(directory: Path, work: Path, wishes: Wishes, coverage: dict[str, Any]) -> Package:
+def _stage(directory: Path, work: Path, options: PublishOptions, coverage: dict[str, Any]) -> PackedPublication:
     from pybench.dataset import load
     from pybench.publication import stage
     from pybench.report import write_report
 
     staged = work / "staged"
     storage.make_folder(staged)
-    return stage(directory, staged, wishes, coverage, lambda folder: write_report(load(folder)))
+    return stage(directory, staged, options, coverage, lambda folder: write_report(load(folder)))
 
 
 def _deliver(
-    package: Package,
+    package: PackedPublication,
     work: Path,
     reference: RegistryReference | None,
-    access: Access,
+    access: RegistryAccess,
     archive: Path | None,
     oci: Path | None,
 ) -> dict[str, Any]:
@@ -138,7 +145,7 @@ def _deliver(
         done["archive"]["bytes"] = archive.stat().st_size
     if oci or reference:
         storage.make_folder(work / "blobs")
-        artefact: Artefact = assemble(package, work / "blobs")
+        artefact: OciArtefact = assemble(package, work / "blobs")
         done["artefact"] = {"digest": artefact.digest, "bytes": artefact.bytes}
         if oci:
             write_layout(artefact, oci)
@@ -149,9 +156,9 @@ def _deliver(
     return done
 
 
-def _tell_author(package: Package) -> None:
+def _tell_author(package: PackedPublication) -> None:
     """What was replaced, what is left out, and what looks personal and is still there."""
-    for one in package.circumstances.redactions:
+    for one in package.provenance.redactions:
         say(f"replaced by {one['replacement']}: a {one['kind']}, {one['times']} times")
     left_out = package.selection.artefacts_left_out
     if left_out:
@@ -161,10 +168,10 @@ def _tell_author(package: Package) -> None:
         say(f"not published, because pybench did not write it: {name}")
     if len(package.selection.foreign) > _MOST_SHOWN:
         say(f"also not published: {len(package.selection.foreign) - _MOST_SHOWN} more such files")
-    for found in package.remains[:_MOST_SHOWN]:
+    for found in package.leftovers[:_MOST_SHOWN]:
         say(f"check before you publish: {found.kind}, {found.text!r} in {found.name} ({found.times} times)")
-    if len(package.remains) > _MOST_SHOWN:
-        say(f"check also: {len(package.remains) - _MOST_SHOWN} more that look personal")
+    if len(package.leftovers) > _MOST_SHOWN:
+        say(f"check also: {len(package.leftovers) - _MOST_SHOWN} more that look personal")
 
 
 def _print_published(done: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ from pybench.cli.source import Source, open_source, read_source, selected_cases
 from pybench.errors import UsageError
 
 if TYPE_CHECKING:
-    from pybench.cluster.script import Work
+    from pybench.cluster.script import SubmissionWork
     from pybench.cluster.site import KubernetesSite, SlurmSite
 
 
@@ -145,11 +145,11 @@ class _Request:
     def plan(self) -> ResolvedPlan:
         return self.source.plan
 
-    def work(self, folder: Path, count: int) -> Work:
+    def work(self, folder: Path, count: int) -> SubmissionWork:
         """Jobs start elsewhere: their paths are absolute."""
-        from pybench.cluster.script import Work
+        from pybench.cluster.script import SubmissionWork
 
-        return Work(self.campaign.path.absolute(), self.plan.name, folder.absolute(), count, self.arguments)
+        return SubmissionWork(self.campaign.path.absolute(), self.plan.name, folder.absolute(), count, self.arguments)
 
 
 def _submit_to_slurm(request: _Request, site: SlurmSite) -> None:

@@ -36,7 +36,7 @@ FORGOTTEN = "job_forgotten"
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class ClosedAttempt:
     """An attempt that was open and is complete now."""
 
     attempt: RunDirectory
@@ -44,7 +44,7 @@ class Closed:
     outcome: Outcome
 
 
-def close_ended(campaign: CampaignDirectory, plan: ResolvedPlan) -> list[Closed]:
+def close_ended(campaign: CampaignDirectory, plan: ResolvedPlan) -> list[ClosedAttempt]:
     """Closes every open attempt whose Slurm job is over. ClusterError where Slurm does not answer."""
     left = open_attempts(campaign, plan)
     cluster = cluster_name() if left else None
@@ -58,7 +58,7 @@ def close_ended(campaign: CampaignDirectory, plan: ResolvedPlan) -> list[Closed]
         outcome = outcome_of(job, now.get(job.id), past.get(job.id, ()), heartbeat_age_s(attempt.claim))
         if outcome is not None and not attempt.is_complete:
             _close(attempt, outcome, plan)
-            closed.append(Closed(attempt, job.id, outcome))
+            closed.append(ClosedAttempt(attempt, job.id, outcome))
     return closed
 
 

@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 
 from pybench import __version__
-from pybench.cluster.site import Image, SlurmSite
+from pybench.cluster.site import SiteImage, SlurmSite
 from pybench.errors import EXIT_CHECKPOINTED
 
 LOGS = "logs"
@@ -23,7 +23,7 @@ LONGEST_STOP_S = 60  # between the second request to stop and the end of the tim
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class SubmissionWork:
     """What a submission does. `folder`: the submission's own, with its logs; `arguments`: of every `pybench run`."""
 
     campaign: Path
@@ -69,7 +69,7 @@ def ranges(numbers: Sequence[int]) -> str:
     return ",".join("-".join(str(end) for end in part) for part in parts)
 
 
-def shards_script(work: Work, chunk: Chunk, site: SlurmSite) -> str:
+def shards_script(work: SubmissionWork, chunk: Chunk, site: SlurmSite) -> str:
     """Each task runs the blocks of one shard, all of them on its node."""
     throttle = f"%{site.job.throttle}" if site.job.throttle else ""
     shard = "$SLURM_ARRAY_TASK_ID" if not chunk.offset else f"$((SLURM_ARRAY_TASK_ID + {chunk.offset}))"
@@ -84,7 +84,7 @@ def shards_script(work: Work, chunk: Chunk, site: SlurmSite) -> str:
     return _script(directives, f"{what} of {work.name}", task)
 
 
-def artefacts_script(work: Work, site: SlurmSite) -> str:
+def artefacts_script(work: SubmissionWork, site: SlurmSite) -> str:
     """Makes what the shards need, once, so that no shard waits for another that makes it."""
     directives = [
         ("job-name", f"pb-{work.name}-artefacts"),
@@ -94,7 +94,7 @@ def artefacts_script(work: Work, site: SlurmSite) -> str:
     return _script(directives, f"what the runs of {work.name} need", _task(site, "--artefacts-only", work))
 
 
-def check_script(work: Work, site: SlurmSite) -> str:
+def check_script(work: SubmissionWork, site: SlurmSite) -> str:
     """Closes what jobs left open, checks, reports; ends as the check did."""
     check = site.check
     directives = [
@@ -181,7 +181,7 @@ def _opening(site: SlurmSite) -> list[str]:
     ]
 
 
-def _task(site: SlurmSite, arguments: str, work: Work) -> list[str]:
+def _task(site: SlurmSite, arguments: str, work: SubmissionWork) -> list[str]:
     """One `pybench run` that is told to checkpoint and queued again, with scratch and the image it asks for."""
     command = f"{command_of(site)} run {shlex.quote(str(work.campaign))} {arguments}"
     command += "".join(f" {shlex.quote(argument)}" for argument in work.arguments)
@@ -204,7 +204,7 @@ def _task(site: SlurmSite, arguments: str, work: Work) -> list[str]:
     ]
 
 
-def _image(image: Image, is_staged: bool) -> list[str]:
+def _image(image: SiteImage, is_staged: bool) -> list[str]:
     """Nothing runs in an image whose bytes are not those that were submitted."""
     lines = [f"image={shlex.quote(image.path)}"]
     if is_staged:

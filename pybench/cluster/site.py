@@ -38,7 +38,7 @@ _ANY_NAME = Form(re.compile(r"[^\x00-\x1f]+"), "one line of text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class SiteImage:
     """A file (SIF or archive) that `pybench run --container` takes, and the sha256 of its bytes."""
 
     path: str = text(_WORD)
@@ -99,7 +99,7 @@ class SlurmSite:
     pybench: str | None = text(_WORD, None)
     prelude: str = text(default="")
     environment: Mapping[str, str] = variables(_VARIABLE, _WORD)
-    image: Image | None = table(Image, None)
+    image: SiteImage | None = table(SiteImage, None)
     scratch: Scratch = table(Scratch, Scratch())
 
 

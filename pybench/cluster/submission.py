@@ -24,8 +24,8 @@ from pybench.campaign.directory import CampaignDirectory, read_json
 from pybench.campaign.recipe import recipes_of
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.cluster import slurm
-from pybench.cluster.script import LOGS, Chunk, Work, artefacts_script, check_script, chunks_of, shards_script
-from pybench.cluster.site import Image, SlurmSite
+from pybench.cluster.script import LOGS, Chunk, SubmissionWork, artefacts_script, check_script, chunks_of, shards_script
+from pybench.cluster.site import SiteImage, SlurmSite
 from pybench.errors import CorruptError, InputError, UsageError
 from pybench.runner import Options, Shard, pending_runs
 
@@ -112,7 +112,7 @@ def live_shards(former: Sequence[Submission], count: int) -> set[int]:
     return found
 
 
-def scripts_of(work: Work, site: SlurmSite, shards: Sequence[int], plan: ResolvedPlan) -> list[Script]:
+def scripts_of(work: SubmissionWork, site: SlurmSite, shards: Sequence[int], plan: ResolvedPlan) -> list[Script]:
     """In the order in which they are submitted."""
     found = []
     if len(shards) > 1 and any(recipes_of(case) for case in plan.cases):
@@ -122,7 +122,7 @@ def scripts_of(work: Work, site: SlurmSite, shards: Sequence[int], plan: Resolve
     return [*found, Script("check.sbatch", CHECK, check_script(work, site))]
 
 
-def check_image(image: Image) -> None:
+def check_image(image: SiteImage) -> None:
     """Refuses an image whose bytes are not the site file's, before anything waits in a queue for it."""
     try:
         found = storage.sha256_of(Path(image.path))
@@ -154,7 +154,7 @@ def write_scripts(folder: Path, scripts: Sequence[Script], site_text: str) -> No
         raise
 
 
-def submit(number: int, work: Work, scripts: Sequence[Script], in_turn: bool) -> Submission:
+def submit(number: int, work: SubmissionWork, scripts: Sequence[Script], in_turn: bool) -> Submission:
     """Hands the written scripts to Slurm and records each job as it is accepted. All or nothing.
 
     `in_turn`: whether an array waits for the one before, because a throttle counts by array.
@@ -229,7 +229,7 @@ def _predecessors(script: Script, jobs: Sequence[SubmittedJob], in_turn: bool) -
     return arrays[-1:] if arrays and in_turn else [job.id for job in jobs if job.role == ARTEFACTS]
 
 
-def _to_json(work: Work, jobs: Sequence[SubmittedJob]) -> dict[str, Any]:
+def _to_json(work: SubmissionWork, jobs: Sequence[SubmittedJob]) -> dict[str, Any]:
     return {
         "schema_version": layout.SCHEMA_VERSION,
         "scheduler": SLURM,

@@ -26,7 +26,7 @@ from pybench.campaign.layout import ITERATIONS, MAKING, PREDICTIONS, VALIDITIES
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
-from pybench.dataset.energy import BoardEnergy, read_board_energy
+from pybench.dataset.energy import RunEnergy, read_board_energy
 from pybench.dataset.predictions import read_predictions
 from pybench.dataset.software import Software, read_software
 from pybench.errors import CorruptError
@@ -99,7 +99,7 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
-class Artefact:
+class ArtefactRecord:
     """The making of one artefact: what was asked for (`kind`, `parameters`), how it went, what was found.
 
     `metrics`: as stored, by name; `labels`: facts that are no numbers; `precision`: the verdict's value.
@@ -143,11 +143,11 @@ class Dataset:
     predictions: pl.DataFrame
     prediction_runs: Mapping[str, Mapping[str, tuple[int, ...]]]
     labels: Mapping[tuple[str, int], Mapping[str, Any]]
-    energies: Mapping[tuple[str, int], BoardEnergy]
+    energies: Mapping[tuple[str, int], RunEnergy]
     environments: tuple[Environment, ...]
     software: Mapping[str, Mapping[int, Software]]
     """Case id -> block -> what that `ok` run ran with."""
-    artefacts: tuple[Artefact, ...]
+    artefacts: tuple[ArtefactRecord, ...]
     unfinished: frozenset[tuple[str, int]]
     orphans: Mapping[str, int]
     beyond: int
@@ -177,7 +177,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _LoadedRun:
     """One complete run as read."""
 
     directory: RunDirectory
@@ -186,7 +186,7 @@ class _Run:
     summary: Mapping[str, Any]
     environment: Mapping[str, Any]
     guarded: bool
-    energy: BoardEnergy | None = None
+    energy: RunEnergy | None = None
 
 
 def _beside(heads: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
@@ -209,10 +209,10 @@ class _Tables:
         self.rows: list[list[Any]] = []
         self.cautions: list[list[Any]] = []
         self.labels: dict[tuple[str, int], Mapping[str, Any]] = {}
-        self.energies: dict[tuple[str, int], BoardEnergy] = {}
+        self.energies: dict[tuple[str, int], RunEnergy] = {}
         self.software: dict[str, dict[int, Software]] = {}
 
-    def add(self, run: _Run) -> None:
+    def add(self, run: _LoadedRun) -> None:
         key = _key(run)
         number = len(self.rows)
         for name, metric in run.summary["metrics"].items() or [(None, {})]:
@@ -304,11 +304,11 @@ def load(directory: str | PathLike[str], *, hash_all: bool = False) -> Dataset:
 
 def _read_finished(
     campaign: CampaignDirectory, plan: ResolvedPlan, hashed: HashedRuns, tables: _Tables, *, hash_all: bool
-) -> tuple[list[RunDirectory], list[Artefact]]:
+) -> tuple[list[RunDirectory], list[ArtefactRecord]]:
     """The runs that count and the makings, each checked before it is read; with `hash_all` the other finished attempts
     are checked, too. What the plan asks for is put into the tables."""
     runs: list[RunDirectory] = []
-    artefacts: list[Artefact] = []
+    artefacts: list[ArtefactRecord] = []
     broken: list[str] = []
     known = {case.id: KnownCase(case, case_to_json(case)) for case in plan.cases}
     finished = list(campaign.finished())
@@ -336,8 +336,8 @@ def _read_finished(
     return runs, artefacts
 
 
-def _read_run(directory: RunDirectory, guarded: bool, known: Mapping[str, KnownCase]) -> _Run:
-    run = _Run(
+def _read_run(directory: RunDirectory, guarded: bool, known: Mapping[str, KnownCase]) -> _LoadedRun:
+    run = _LoadedRun(
         directory,
         directory.read_case(known),
         directory.read_run(),
@@ -350,9 +350,9 @@ def _read_run(directory: RunDirectory, guarded: bool, known: Mapping[str, KnownC
     return replace(run, energy=read_board_energy(directory, run.summary["windows"], run.environment))
 
 
-def _read_artefact(making: RunDirectory, guarded: bool) -> Artefact:
+def _read_artefact(making: RunDirectory, guarded: bool) -> ArtefactRecord:
     recipe, run, summary = making.read_recipe(), making.read_run(), making.read_summary()
-    return Artefact(
+    return ArtefactRecord(
         digest=making.case_id,
         kind=str(recipe.get("kind")),
         parameters=recipe.get("parameters", {}),
@@ -366,7 +366,7 @@ def _read_artefact(making: RunDirectory, guarded: bool) -> Artefact:
     )
 
 
-def _check_run(run: _Run) -> None:
+def _check_run(run: _LoadedRun) -> None:
     """Whether stored values have the shape that the tables rely on; raises `CorruptError`."""
     place = run.directory.path
     stored = (run.run["case_id"], run.run["block"])
@@ -390,7 +390,7 @@ def _check_run(run: _Run) -> None:
             raise CorruptError(f"{place}: validity {name} is malformed in run.json")
 
 
-def _check_tables(run: _Run) -> None:
+def _check_tables(run: _LoadedRun) -> None:
     """Whether the tables of an `ok` run hold what its summary counts; raises `CorruptError`. A file cut at the end of a
     line would otherwise pass for a shorter measurement."""
     if run.run["outcome"] != "ok":
@@ -416,24 +416,24 @@ def _is_number_or_none(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _key(run: _Run) -> tuple[str, int]:
+def _key(run: _LoadedRun) -> tuple[str, int]:
     return run.directory.case_id, run.directory.block
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _run_head(run: _Run) -> list[Any]:
+def _run_head(run: _LoadedRun) -> list[Any]:
     valid = [_verdict(run, name).get("value") for name in VALIDITIES]
     return [run.directory.case_id, run.directory.block, run.directory.attempt, run.run["outcome"], *valid]
 
 
-def _verdict(run: _Run, name: str) -> Mapping[str, Any]:
+def _verdict(run: _LoadedRun, name: str) -> Mapping[str, Any]:
     stored: Mapping[str, Any] = run.run["valid"].get(name, {})
     return stored
 
 
-def _run_row(run: _Run, campaign: CampaignDirectory) -> list[Any]:
+def _run_row(run: _LoadedRun, campaign: CampaignDirectory) -> list[Any]:
     return [
         *_run_head(run),
         *(list(_verdict(run, name).get("reasons", ())) for name in VALIDITIES),
@@ -449,6 +449,6 @@ def _text_or_none(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _caution_rows(run: _Run) -> list[list[Any]]:
+def _caution_rows(run: _LoadedRun) -> list[list[Any]]:
     names = ("code", "detail", "metric", "advice")
     return [[*_key(run), *(caution.get(name) for name in names)] for caution in run.run.get("cautions", ())]

@@ -63,7 +63,7 @@ class EnergyWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class BoardEnergy:
+class RunEnergy:
     """energy.json of one run. `sensor`: the profile as stored; `spans`: every window of the run, name -> (begin, end)
     in seconds after the session's begin."""
 
@@ -88,7 +88,7 @@ class PowerRecording:
 
 def read_board_energy(
     directory: RunDirectory, windows: Mapping[str, Mapping[str, Any]], environment: Mapping[str, Any]
-) -> BoardEnergy | None:
+) -> RunEnergy | None:
     """energy.json with what summary.json and environment.json say of the same run; None for a run without a sampled
     GPU. Raises CorruptError for a file that is not as docs/formats/rundir.md says."""
     content = directory.read_energy()
@@ -103,7 +103,7 @@ def read_board_energy(
     if not isinstance(stored, list) or not stored or not all(isinstance(window, dict) for window in stored):
         raise CorruptError(f"{file}: `windows` must be a list of at least one object")
     parsed = tuple(_parse_window(window, f"{file}: window {number}") for number, window in enumerate(stored, start=1))
-    return BoardEnergy(directory, sensor, parsed, _spans(directory, windows, environment))
+    return RunEnergy(directory, sensor, parsed, _spans(directory, windows, environment))
 
 
 def read_recording(directory: RunDirectory) -> PowerRecording:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pybench.kernels.engine_layers import NARROW, Layer, read_layers
+from pybench.kernels.engine_layers import NARROW, EngineLayer, read_layers
 from pybench.kernels.profile import Kernel, Profile, Work
 
 LAYERS_FILE = "layers.json"  # beside an engine: the inspector's JSON
@@ -48,7 +48,7 @@ def profile_of_engine(
     )
 
 
-def _kernel(layer: Layer, constants: frozenset[str], unlisted: Sequence[str], time_ms: float | None) -> Kernel:
+def _kernel(layer: EngineLayer, constants: frozenset[str], unlisted: Sequence[str], time_ms: float | None) -> Kernel:
     return Kernel(
         name=layer.name,
         kernel=layer.tactic or layer.type,
@@ -64,13 +64,13 @@ def _kernel(layer: Layer, constants: frozenset[str], unlisted: Sequence[str], ti
     )
 
 
-def _work(layer: Layer) -> Work:
+def _work(layer: EngineLayer) -> Work:
     """A move between a narrow type and another quantises."""
     narrow = [bool(NARROW & set(types)) for types in (layer.inputs, layer.outputs)]
     return "quantising" if layer.kind == "moving" and narrow[0] != narrow[1] else layer.kind
 
 
-def _constants(layers: Iterable[Layer]) -> frozenset[str]:
+def _constants(layers: Iterable[EngineLayer]) -> frozenset[str]:
     """Tensors that are known before an execution: constants, and what is moved of nothing but these."""
     found: set[str] = set()
     for layer in layers:
@@ -81,7 +81,7 @@ def _constants(layers: Iterable[Layer]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _unlisted(layers: Sequence[Layer]) -> dict[str, list[str]]:
+def _unlisted(layers: Sequence[EngineLayer]) -> dict[str, list[str]]:
     """Layer -> tensors that it reads by its name, though the inspector does not list them."""
     read = {name for layer in layers for name in layer.reads}
     owners: dict[str, list[str]] = {}

@@ -72,7 +72,7 @@ NARROW = frozenset({"int8", "fp8", "fp4", "int4"})
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class EngineLayer:
     """One layer of an engine. `inputs`, `outputs`: element types; None: the inspector does not say. `nodes`: names of
     the ONNX nodes that it came from. `multiplies`, `accumulates`: None where it does not multiply, or nothing tells.
     `reads`, `writes`: names of tensors."""
@@ -91,7 +91,7 @@ class Layer:
     writes: tuple[str, ...] = ()
 
 
-def read_layers(inspector_json: str) -> list[Layer]:
+def read_layers(inspector_json: str) -> list[EngineLayer]:
     """The layers in the order of execution; empty when the text has none with details. Raises ValueError for text
     that is not JSON."""
     document = json.loads(inspector_json)
@@ -99,11 +99,11 @@ def read_layers(inspector_json: str) -> list[Layer]:
     return [_layer(entry) for entry in entries if isinstance(entry, dict) and "LayerType" in entry]
 
 
-def launched_layer(name: str, kernel: str) -> Layer:
+def launched_layer(name: str, kernel: str) -> EngineLayer:
     """A layer of which no more is known than its kernel's name, as a profiler records it."""
     kind = _kind("", kernel, set())
     multiplies, accumulates = kernel_types(kernel) if kind == "multiplying" else (None, None)
-    return Layer(name, "", kernel, (), (), (), kind, multiplies, accumulates, None)
+    return EngineLayer(name, "", kernel, (), (), (), kind, multiplies, accumulates, None)
 
 
 def element_type(text: str) -> str | None:
@@ -141,7 +141,7 @@ def _loose_type(tactic: str) -> str | None:
     return None if letter[2] else "fp32"  # with a shape of tensor cores, `s` is the accumulator's
 
 
-def _layer(entry: Mapping[str, Any]) -> Layer:
+def _layer(entry: Mapping[str, Any]) -> EngineLayer:
     kind_name, tactic = str(entry["LayerType"]), str(entry.get("TacticName", ""))
     inputs, outputs = (tuple(_tensor_type(each) for each in entry.get(key, [])) for key in ("Inputs", "Outputs"))
     largest = _largest(entry.get("Inputs", []))
@@ -149,7 +149,7 @@ def _layer(entry: Mapping[str, Any]) -> Layer:
     multiplies, accumulates = kernel_types(tactic) if kind == "multiplying" else (None, None)
     if kind == "multiplying" and multiplies is None:
         multiplies = FLOATING if largest == "fp32" else largest
-    return Layer(
+    return EngineLayer(
         str(entry.get("Name", "")), kind_name, tactic, inputs, outputs, _nodes(str(entry.get("Metadata", ""))),
         kind, multiplies, accumulates, largest, _names(entry.get("Inputs", [])), _names(entry.get("Outputs", [])),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from pybench.onnx_file.graph import Graph, Node, node_name
+from pybench.onnx_file.graph import OnnxGraph, OnnxNode, node_name
 from pybench.onnx_file.products import DEQUANTISE, QUANTISE
 
 QDQ = frozenset({QUANTISE, DEQUANTISE, "DynamicQuantizeLinear"})
@@ -32,7 +32,7 @@ _FAMILY = re.compile("Conv|MatMul|Gemm|MaxPool|AveragePool|Attention")
 _VARIANT = re.compile("^(QLinear|Nhwc|Fused|DynamicQuantize)")
 
 
-def origins(written: Graph, executed: Graph) -> list[tuple[str, ...]]:
+def origins(written: OnnxGraph, executed: OnnxGraph) -> list[tuple[str, ...]]:
     """For each node of the executed graph the names of the nodes of the file that it computes, in the file's order."""
     trail = _Trail(written)
     anchors = [trail.anchor(node) for node in executed.nodes]
@@ -52,7 +52,7 @@ def origins(written: Graph, executed: Graph) -> list[tuple[str, ...]]:
 class _Trail:
     """The nodes of the file by their places in it."""
 
-    def __init__(self, written: Graph) -> None:
+    def __init__(self, written: OnnxGraph) -> None:
         self._nodes = written.nodes
         self._by_name = {node.name: place for place, node in enumerate(written.nodes) if node.name}
         self._by_output = {output: place for place, node in enumerate(written.nodes) for output in node.outputs}
@@ -61,7 +61,7 @@ class _Trail:
         node = self._nodes[place]
         return node_name(node.name, node.outputs[0] if node.outputs else "")
 
-    def anchor(self, executed: Node) -> int | None:
+    def anchor(self, executed: OnnxNode) -> int | None:
         """A node of the file that the executed one computes; None: it is new, or its name has no trace."""
         stem = _stem(executed.name)
         for place in (self._by_name.get(stem), self._by_output.get(stem), *map(self._by_output.get, executed.outputs)):
@@ -70,7 +70,7 @@ class _Trail:
                 return place
         return None
 
-    def region(self, executed: Node, anchor: int, taken: frozenset[int]) -> list[int]:
+    def region(self, executed: OnnxNode, anchor: int, taken: frozenset[int]) -> list[int]:
         """The anchor and what is upstream of it, up to the operator that is executed, or to what the kernel reads."""
         wanted = _family(executed.op)
         if _family(self._nodes[anchor].op) == wanted:

@@ -17,7 +17,7 @@ from typing import Any
 
 from pybench.kernels.executed import MOVING, QDQ, origins
 from pybench.kernels.profile import Kernel, Profile, Work
-from pybench.onnx_file.graph import Graph, Node
+from pybench.onnx_file.graph import OnnxGraph, OnnxNode
 
 METHOD = "median of {} runs of a session of its own with onnxruntime's profiler, after every window"
 MS_PER_US = 1e-3
@@ -41,7 +41,9 @@ class _Events:
     times_us: list[float] = field(default_factory=list)
 
 
-def profile_of_runs(trace: Sequence[Mapping[str, Any]], written: Graph, executed: Graph, *, skipped: int) -> Profile:
+def profile_of_runs(
+    trace: Sequence[Mapping[str, Any]], written: OnnxGraph, executed: OnnxGraph, *, skipped: int
+) -> Profile:
     """The profile of a trace. `skipped`: how many runs at its begin do not count. Raises ValueError for a trace in
     which no run counts."""
     runs = sorted((event["ts"], event["ts"] + event["dur"]) for event in trace if event.get("name") == _RUN)[skipped:]
@@ -89,7 +91,7 @@ def _by_node(events: Iterable[Mapping[str, Any]]) -> dict[str, _Events]:
     return named
 
 
-def _placed(events: Mapping[str, _Events], nodes: Sequence[Node]) -> dict[str, int]:
+def _placed(events: Mapping[str, _Events], nodes: Sequence[OnnxNode]) -> dict[str, int]:
     """Name in the trace -> place in the executed graph. A node without a name is called `Relu_12` in the trace. Of
     several with one name, or with none and one operator, the k-th in the graph is the k-th in the trace, if there are
     as many."""
@@ -104,7 +106,9 @@ def _placed(events: Mapping[str, _Events], nodes: Sequence[Node]) -> dict[str, i
     return {name: place for names, there in alike for name, place in zip(names, there, strict=True)}
 
 
-def _kernel(name: str, found: _Events, place: int | None, origin: Sequence[tuple[str, ...]], executed: Graph) -> Kernel:
+def _kernel(
+    name: str, found: _Events, place: int | None, origin: Sequence[tuple[str, ...]], executed: OnnxGraph
+) -> Kernel:
     arguments = found.arguments
     operator = str(arguments.get("op_name", ""))
     inputs, outputs = (_types(arguments.get(key, ())) for key in ("input_type_shape", "output_type_shape"))

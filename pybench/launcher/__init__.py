@@ -7,7 +7,7 @@ GPUs that `gpus` names.
 """
 
 from pybench.launcher.container import Container, open_container
-from pybench.launcher.here import HERE, Here
-from pybench.launcher.launch import Access, Launched, Launcher
+from pybench.launcher.launch import FileAccess, Launched, Launcher
+from pybench.launcher.local import LOCAL, LocalLauncher
 
-__all__ = ["HERE", "Access", "Container", "Here", "Launched", "Launcher", "open_container"]
+__all__ = ["LOCAL", "Container", "FileAccess", "Launched", "Launcher", "LocalLauncher", "open_container"]

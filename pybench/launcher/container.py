@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pybench.errors import UsageError
-from pybench.launcher.engines import ANSWER_S, Engine, Mount, Request, choose_engine
+from pybench.launcher.engines import ANSWER_S, ContainerRequest, Engine, Mount, choose_engine
 from pybench.launcher.gpus import PASSED_ON, wanted_gpus
 from pybench.launcher.images import Image, look_into
-from pybench.launcher.launch import Access, Exit, Launched, Output, signal_name, worker_words
+from pybench.launcher.launch import Exit, FileAccess, Launched, Output, signal_name, worker_words
 
 # What the worker stores of where it ran (pybench.worker.environment), and where boards are locked (board_claim).
 IMAGE_DIGEST, ENGINE_VERSION, BOARD_STATE = "PYBENCH_IMAGE_DIGEST", "PYBENCH_CONTAINER_ENGINE", "PYBENCH_BOARD_STATE"
@@ -55,7 +55,7 @@ class Container:
     stamp: tuple[int, ...] | None
 
     def start(
-        self, arguments: Sequence[str], access: Access, stdout: Output, stderr: Output, *, own_session: bool
+        self, arguments: Sequence[str], access: FileAccess, stdout: Output, stderr: Output, *, own_session: bool
     ) -> Launched:
         """Raises UsageError where the image's file has changed since it was looked into."""
         if _stamp(self.image) != self.stamp:
@@ -87,7 +87,7 @@ class Container:
             raise
         return _Contained(process, report, lifeline, own_session, self.engine, request)
 
-    def _request(self, arguments: Sequence[str], access: Access, scratch: Path) -> Request:
+    def _request(self, arguments: Sequence[str], access: FileAccess, scratch: Path) -> ContainerRequest:
         gpus = wanted_gpus(os.environ)
         boards = Path(os.environ.get(BOARD_STATE) or DEFAULT_BOARD_STATE)  # as pybench.measure.board.claim reads it
         reads = [Mount(path, False) for given in access.reads for path in _with_companions(given)]
@@ -96,7 +96,7 @@ class Container:
         variables = {name: os.environ[name] for name in (*PASSED_ON, BOARD_STATE) if name in os.environ}
         variables |= {IMAGE_DIGEST: self.image.digest, ENGINE_VERSION: self.engine_version}
         words = [*_cpus(), "python", *worker_words(scratch / "report", scratch / "lifeline", arguments)]
-        return Request(scratch.name, scratch, [*reads, *writes], variables, gpus, words)
+        return ContainerRequest(scratch.name, scratch, [*reads, *writes], variables, gpus, words)
 
 
 class _Contained(Launched):
@@ -107,7 +107,7 @@ class _Contained(Launched):
         lifeline: int,
         own_session: bool,
         engine: Engine,
-        request: Request,
+        request: ContainerRequest,
     ) -> None:
         super().__init__(process, report, lifeline, own_session)
         self.own_memory_counter = engine.own_memory_counter

@@ -37,7 +37,7 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ContainerRequest:
     """One container: its name, what it may see, and the command line in it. `scratch`: a folder of its own here."""
 
     name: str
@@ -61,7 +61,7 @@ class Engine(ABC):
         """Takes an image in, once, however often it is asked; returns what `run` calls it. PybenchError on failure."""
 
     @abstractmethod
-    def run(self, reference: str, request: Request) -> list[str]:
+    def run(self, reference: str, request: ContainerRequest) -> list[str]:
         """The command line that runs a container until it ends, and removes it."""
 
     def kill(self, name: str) -> list[str] | None:
@@ -120,7 +120,7 @@ class _OciEngine(Engine):
     holds = frozenset[Kind]({"archive", "layout", "registry"})
     failures = frozenset({125, 126, 127})  # the engine's own; tini, or by tini the worker's program, cannot be started
 
-    def run(self, reference: str, request: Request) -> list[str]:
+    def run(self, reference: str, request: ContainerRequest) -> list[str]:
         user, group = self.user()
         shared_memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2  # as Linux has it by itself
         options = [
@@ -140,7 +140,7 @@ class _OciEngine(Engine):
                 *request.words]  # fmt: skip
 
     @abstractmethod
-    def _more(self, request: Request) -> list[str]:
+    def _more(self, request: ContainerRequest) -> list[str]:
         """Options that only this engine has."""
 
     def _is_held(self, name: str) -> bool:
@@ -193,7 +193,7 @@ class Podman(_OciEngine):
             words += ["--cgroup-manager", "cgroupfs", "--events-backend", "file"]
         return words
 
-    def _more(self, request: Request) -> list[str]:
+    def _more(self, request: ContainerRequest) -> list[str]:
         words = ["--read-only-tmpfs=false", "--http-proxy=false", *_limits()]
         if os.getuid() != 0:
             words += ["--userns", "keep-id"]
@@ -231,7 +231,7 @@ class Docker(_OciEngine):
         if loaded.returncode != 0:
             raise self._error(f"docker cannot load {image.location}", loaded)
 
-    def _more(self, request: Request) -> list[str]:
+    def _more(self, request: ContainerRequest) -> list[str]:
         return ["--gpus", f'"device={",".join(request.gpus)}"'] if request.gpus else []
 
 
@@ -250,7 +250,7 @@ class Apptainer(Engine):
             raise UsageError(f"{self.name} would run as root", hint="run it as an ordinary user, or use podman")
         return f"docker://{image.location}" if image.kind == "registry" else image.location
 
-    def run(self, reference: str, request: Request) -> list[str]:
+    def run(self, reference: str, request: ContainerRequest) -> list[str]:
         (request.scratch / "work").mkdir(exist_ok=True)
         options = ["--containall", "--no-home", "--cleanenv", "--pwd", "/tmp",
                    # /tmp in memory would be limited to 64 MiB, whatever the machine has

@@ -24,7 +24,7 @@ Output = int | IO[bytes] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class FileAccess:
     """What of the file system a worker needs: folders that it writes, files and folders that it reads."""
 
     writes: tuple[Path, ...] = ()
@@ -35,7 +35,7 @@ class Launcher(Protocol):
     """What starts workers."""
 
     def start(
-        self, arguments: Sequence[str], access: Access, stdout: Output, stderr: Output, *, own_session: bool
+        self, arguments: Sequence[str], access: FileAccess, stdout: Output, stderr: Output, *, own_session: bool
     ) -> Launched:
         """Starts `python -m pybench.worker ARGUMENTS`. OSError where that cannot be.
 

@@ -8,14 +8,14 @@ an ONNX file.
 """
 
 from pybench.machine.diagnosis import diagnose
-from pybench.machine.estimate import Estimate
+from pybench.machine.estimate import CampaignEstimate
 from pybench.machine.facts import EVERYTHING, ask
 from pybench.machine.machine import Machine
 from pybench.machine.opening import Opening, ask_runtimes, count_flops
 
 __all__ = [
     "EVERYTHING",
-    "Estimate",
+    "CampaignEstimate",
     "Machine",
     "Opening",
     "ask",

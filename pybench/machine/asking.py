@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pybench.errors import InputError, PybenchError, UnsupportedError
-from pybench.launcher import Access, Launcher
+from pybench.launcher import FileAccess, Launcher
 
-NOTHING = Access()
+NOTHING = FileAccess()
 RUNNABLE = "an image needs tini and a Python with this pybench on its PATH: `make container` makes one"
 
 
@@ -21,7 +21,7 @@ def ask_worker(
     what: str,
     *,
     timeout_s: float,
-    access: Access = NOTHING,
+    access: FileAccess = NOTHING,
     talk: bool = False,
 ) -> dict[str, Any]:
     """The report of `python -m pybench.worker <question>`. `what`: the question in words, for errors; `talk`: the

@@ -27,7 +27,7 @@ RUN_BYTES = 12_000  # everything else of a run
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CampaignEstimate:
     """Seconds and bytes of all runs together; `measured`: how many cases have a time of their own behind them."""
 
     seconds: float
@@ -37,13 +37,13 @@ class Estimate:
 
 def estimate(
     cases: Sequence[Case], repetitions: int, artefacts: Sequence[Recipe], facts: Facts, known_s: Mapping[str, float]
-) -> Estimate:
+) -> CampaignEstimate:
     """`known_s`: case id -> mean seconds of its runs so far; `artefacts`: those that are still to be made."""
     runs = [(case, runs_of(case, repetitions)) for case in cases]
     seconds = sum(known_s.get(case.id, nominal_s(case, facts)) * count for case, count in runs)
     seconds += sum(BUILDING_S.get(recipe.kind, ARTEFACT_S) for recipe in artefacts)
     size = sum((RUN_BYTES + ITERATION_BYTES * case.iterations) * count for case, count in runs)
-    return Estimate(seconds, size, sum(case.id in known_s for case in cases))
+    return CampaignEstimate(seconds, size, sum(case.id in known_s for case in cases))
 
 
 def nominal_s(case: Case, facts: Facts) -> float:

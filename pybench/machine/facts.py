@@ -13,7 +13,7 @@ from pybench.case.factors import BOARD_SETTINGS
 from pybench.catalogue.packages import PACKAGES
 from pybench.catalogue.plugins import FACT
 from pybench.errors import PybenchError, UnknownNameError
-from pybench.launcher import HERE, Launcher
+from pybench.launcher import LOCAL, Launcher
 from pybench.machine.asking import ask_worker
 
 # What a worker can be asked for: what this machine has, and each package. `cuda` comes before frameworks, which may
@@ -24,7 +24,7 @@ PROBE_TIMEOUT_S = 180.0  # a cold import of torch from a network file system tak
 Facts = Mapping[str, Mapping[str, Any]]
 
 
-def ask(names: Sequence[str], launcher: Launcher = HERE) -> Facts:
+def ask(names: Sequence[str], launcher: Launcher = LOCAL) -> Facts:
     """Asks a worker for facts by name (see `pybench.worker.probe`). `PybenchError` when it cannot answer, or is of
     another pybench than this one, as one in an image may be. UnknownNameError for what is not in `EVERYTHING`."""
     if not names:

@@ -9,8 +9,8 @@ from typing import Self
 
 from pybench.campaign.recipe import Recipe, recipes_of
 from pybench.case import Case
-from pybench.launcher import HERE, Launcher
-from pybench.machine.estimate import Estimate, estimate
+from pybench.launcher import LOCAL, Launcher
+from pybench.machine.estimate import CampaignEstimate, estimate
 from pybench.machine.facts import Facts, ask, needed_facts
 from pybench.machine.profiles import Profile
 from pybench.machine.sensor import Board, boards_of, measure_profile
@@ -23,11 +23,11 @@ class Machine:
 
     facts: Facts
     """What a worker told about the machine and the packages that the cases need."""
-    launcher: Launcher = HERE
+    launcher: Launcher = LOCAL
     """What starts workers."""
 
     @classmethod
-    def ask(cls, cases: Sequence[Case], launcher: Launcher = HERE) -> Self:
+    def ask(cls, cases: Sequence[Case], launcher: Launcher = LOCAL) -> Self:
         """Asks a worker for the facts that these cases need. Raises what `pybench.machine.facts.ask` raises, and
         UsageError where a package that adds rows of a case has changed."""
         facts = ask(needed_facts(cases), launcher)
@@ -56,6 +56,6 @@ class Machine:
 
     def estimate(
         self, cases: Sequence[Case], repetitions: int, artefacts: Sequence[Recipe], known_s: Mapping[str, float]
-    ) -> Estimate:
+    ) -> CampaignEstimate:
         """How long these cases take and how much they write (see `pybench.machine.estimate`)."""
         return estimate(cases, repetitions, artefacts, self.facts, known_s)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pybench.case import Case, case_to_json
 from pybench.catalogue.runtimes import RUNTIMES, opening
 from pybench.errors import PybenchError
-from pybench.launcher import HERE, Access
+from pybench.launcher import LOCAL, FileAccess
 from pybench.machine.asking import ask_worker
 from pybench.machine.facts import ask, needed_facts
 from pybench.machine.support import unsupported
@@ -98,4 +98,6 @@ def _said(case: Case, says: Says, why: str, hint: str | None = None) -> Opening:
 
 
 def _ask(question: Mapping[str, Any], what: str) -> dict[str, Any]:
-    return ask_worker(HERE, ["--opening", json.dumps(question)], what, timeout_s=OPENING_TIMEOUT_S, access=Access())
+    return ask_worker(
+        LOCAL, ["--opening", json.dumps(question)], what, timeout_s=OPENING_TIMEOUT_S, access=FileAccess()
+    )

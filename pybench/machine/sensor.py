@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.errors import UnsupportedError, UsageError
-from pybench.launcher import HERE, Access, Launcher
+from pybench.launcher import LOCAL, FileAccess, Launcher
 from pybench.machine.asking import ask_worker
 from pybench.machine.facts import ask
 from pybench.machine.profiles import Profile
@@ -32,7 +32,7 @@ class Board:
     driver: str | None
 
 
-def boards(launcher: Launcher = HERE) -> list[Board]:
+def boards(launcher: Launcher = LOCAL) -> list[Board]:
     """The GPUs of this machine in NVML's order. Raises UnsupportedError (`no_gpu`) where there is none."""
     fact = ask(("gpu",), launcher)["gpu"]
     if not fact["available"] or not fact["devices"]:
@@ -60,7 +60,7 @@ def chosen_boards(device: str | None) -> list[Board]:
     return fitting
 
 
-def boards_of(uuids: Set[str], launcher: Launcher = HERE) -> list[Board]:
+def boards_of(uuids: Set[str], launcher: Launcher = LOCAL) -> list[Board]:
     """The boards with these UUIDs, as far as NVML knows them; for no UUID nobody is asked."""
     if not uuids:
         return []
@@ -71,7 +71,7 @@ def boards_of(uuids: Set[str], launcher: Launcher = HERE) -> list[Board]:
 
 
 def measure_profile(
-    board: Board, *, loads: int = SHORT_LOADS, force: bool = False, launcher: Launcher = HERE
+    board: Board, *, loads: int = SHORT_LOADS, force: bool = False, launcher: Launcher = LOCAL
 ) -> Profile:
     """Measures a board's sensor, about a minute; its progress goes to stderr. Not stored.
 
@@ -101,13 +101,13 @@ def integrate_trace(trace: Path, windows: Path, method: str, profile: Path | Non
 
 
 def ask_sensor(
-    request: dict[str, Any], what: str, *, timeout_s: float, talk: bool = False, launcher: Launcher = HERE
+    request: dict[str, Any], what: str, *, timeout_s: float, talk: bool = False, launcher: Launcher = LOCAL
 ) -> dict[str, Any]:
     """The answer of `pybench.worker.sensor` to one request. `talk`: the worker tells its progress on our stderr."""
     with tempfile.TemporaryDirectory(prefix="pybench-sensor-") as folder:
         file = Path(folder) / "request.json"
         file.write_text(json.dumps(request))
-        access = Access(writes=(file.parent,))
+        access = FileAccess(writes=(file.parent,))
         ask_worker(launcher, ["--sensor", str(file)], what, timeout_s=timeout_s, access=access, talk=talk)
         answer: dict[str, Any] = json.loads((file.parent / "answer.json").read_bytes())
     return answer

@@ -3,7 +3,7 @@
 
     from pybench import measure
 
-    with measure.Session(device_uuid, power_interval_s=0.1) as session:     # device_uuid None: no GPU is asked about
+    with measure.MeasuringSession(device_uuid, power_interval_s=0.1) as session:  # device_uuid None: no GPU
         with session.window("timing") as window:
             times_ns = measure.time_calls(iterate, iterations=1000)          # int64 [n, 2]: begin, end of each call
             window.iterations = len(times_ns)
@@ -25,7 +25,7 @@
     `interval`, and no value. `valid` is None where nothing could be measured, False where a value exists that must not
     be used. `quantity.scaled(1 / samples)` gives the same quantity per something.
 
-`Session(device_uuid=None, *, power_interval_s=0.1, nvml_library=None, profile=ASSUMED, root=Path("/"))`
+`MeasuringSession(device_uuid=None, *, power_interval_s=0.1, nvml_library=None, profile=ASSUMED, root=Path("/"))`
     Starts the sampler threads on entry (C++, without the GIL) and stops them on exit. A missing NVML, device or RAPL is
     no error: quantities are null with a reason, and `session.facts()` says what was found (for environment.json).
     `session.window(name)` gives a context manager; names are unique in a session; what it reads at its edges (some tens
@@ -80,7 +80,7 @@ from pybench.measure.energy.profile import ASSUMED, SensorProfile, profile_from_
 from pybench.measure.energy.trace import Trace, read_trace
 from pybench.measure.quantity import Quantity
 from pybench.measure.sensor.load import GpuLoad
-from pybench.measure.session import IDLE_AFTER, IDLE_BEFORE, Session
+from pybench.measure.session import IDLE_AFTER, IDLE_BEFORE, MeasuringSession
 from pybench.measure.timing.clock import anchor_clock, monotonic_ns, sleep_until_ns, time_calls
 from pybench.measure.timing.cuda import visible_gpus
 from pybench.measure.timing.latency import latency_cautions, summarise_latency
@@ -112,10 +112,10 @@ __all__ = [
     "Gpu",
     "GpuLoad",
     "GraphReplayer",
+    "MeasuringSession",
     "Quantity",
     "Replayer",
     "SensorProfile",
-    "Session",
     "Times",
     "Trace",
     "Window",

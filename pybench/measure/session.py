@@ -42,7 +42,7 @@ class _Edge:
     busy: BusyTime | None
 
 
-class Session:
+class MeasuringSession:
     """Measures one process while it runs. A context manager; one at a time in a process."""
 
     def __init__(

@@ -19,7 +19,7 @@ from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.cpu_time import own_cpu_s
-from pybench.measurement.result import Verdict
+from pybench.measurement.result import Validity
 
 # Share of the allowed CPUs' time that other processes may take before it shows in the numbers.
 BUSY_SHARE = 0.1
@@ -92,17 +92,17 @@ def images_identity(name: str | None, sha256: str | None) -> str | None:
     return sha256 or name
 
 
-def judge_timing(iteration_s: float) -> Verdict:
+def judge_timing(iteration_s: float) -> Validity:
     """Whether iterations of that length, the median's unless it says nothing, are long enough for the clock."""
-    return Verdict(True) if iteration_s >= SHORTEST_ITERATION_S else Verdict(False, ("below_clock_resolution",))
+    return Validity(True) if iteration_s >= SHORTEST_ITERATION_S else Validity(False, ("below_clock_resolution",))
 
 
-def judge_energy(quantities: Mapping[str, Quantity], on_gpu: bool) -> Verdict:
+def judge_energy(quantities: Mapping[str, Quantity], on_gpu: bool) -> Validity:
     """The verdict of the energy that the case is about: the GPU's where it ran on one, else the CPU's."""
     quantity = quantities.get("gpu_energy_j" if on_gpu else "cpu_energy_j")
     if quantity is None:
-        return Verdict(None, ("not_asked",))
-    return Verdict(quantity.valid, tuple(reason.partition(":")[0] for reason in quantity.reasons))
+        return Validity(None, ("not_asked",))
+    return Validity(quantity.valid, tuple(reason.partition(":")[0] for reason in quantity.reasons))
 
 
 @dataclass(frozen=True, slots=True)

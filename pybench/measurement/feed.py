@@ -27,12 +27,12 @@ from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.recorder import TIMING, Amounts, Recorder
-from pybench.measurement.result import Request, Result
+from pybench.measurement.result import Result, RunRequest
 from pybench.preprocess import Corpus, SlotStream
 from pybench.runtimes.session import Wait
 
 if TYPE_CHECKING:
-    from pybench.measurement.model import Opened
+    from pybench.measurement.model import OpenedModel
     from pybench.preprocess.tensors import TensorBatches
 
 # Ids that the hash covers, in whole batches: about 450 kB of text, a second of the slowest path.
@@ -47,7 +47,7 @@ Ids = npt.NDArray[Any]
 class TokenFeed:
     """An endless stream of int64 [batch, seq_len]: arrays, or after `bring_to` tensors on that device."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: RunRequest) -> None:
         case = request.case
         self.tokenizer = preprocess.find_tokenizer(str(request.files.get("tokenizer", case.tokenizer)))
         self.vocabulary = preprocess.vocabulary_size(self.tokenizer)
@@ -140,7 +140,7 @@ class TokenFeed:
         }
 
 
-def feeding(feed: TokenFeed, opened: Opened, case: Case) -> Callable[[], None]:
+def feeding(feed: TokenFeed, opened: OpenedModel, case: Case) -> Callable[[], None]:
     """Iterations of an opened model; where its session can, batches are brought to its device ahead of it."""
     session = opened.session
     if case.runtime_row is not None and case.runtime_row.takes_tensors:
@@ -166,7 +166,7 @@ def ahead(feed: TokenFeed, launch: Callable[[Any], Wait]) -> Callable[[], None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
+class FedMeasurement:
     """A measurement that was fed. `text_bytes`: of documents that ended in the timing window, of `timed_s`."""
 
     result: Result
@@ -175,8 +175,8 @@ class Fed:
 
 
 def record_fed(
-    request: Request, feed: TokenFeed, iterate: Callable[[], object], amounts: Amounts, device_uuid: str | None
-) -> Fed:
+    request: RunRequest, feed: TokenFeed, iterate: Callable[[], object], amounts: Amounts, device_uuid: str | None
+) -> FedMeasurement:
     """All steps of a measurement whose iterations take batches of `feed`; adds how long they waited, and doubts.
 
     With a batch in hand, an iteration takes the batch after its own: as many are taken in a window as are run in it,
@@ -194,10 +194,10 @@ def record_fed(
         value=min(waited_s / recorder.timed_s, 1.0), window=TIMING, method="time until a batch was there to be taken"
     )
     result.cautions += cautions
-    return Fed(result, text_bytes, recorder.timed_s)
+    return FedMeasurement(result, text_bytes, recorder.timed_s)
 
 
-def _corpus(request: Request) -> Corpus:
+def _corpus(request: RunRequest) -> Corpus:
     case = request.case
     if case.path == "none":
         return Corpus("none", (), 0, "")

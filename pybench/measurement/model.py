@@ -24,14 +24,14 @@ from pybench.measure.quantity import Quantity
 from pybench.measurement import audits, profiles
 from pybench.measurement.doubts import allowed_threads, calibration_cautions, output_cautions
 from pybench.measurement.profiles import add_profile
-from pybench.measurement.result import Request, Result, Verdict
+from pybench.measurement.result import Result, RunRequest, Validity
 from pybench.precision.audit import Audit
 from pybench.runtimes.providers import is_whole
 from pybench.runtimes.session import Session, TensorSpec, module_spec
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedModel:
     """`name`: for messages. `row`: of a built-in model; None for a user's file. `language`: whether its first input is
     token ids. `metadata`: short texts that an ONNX file carries."""
 
@@ -45,7 +45,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class ModelSource:
     """What a runtime is given to open.
 
     `given`: an ONNX file, an engine, or a call that builds a module; `spec`: the module's input, None for a file, which
@@ -58,7 +58,7 @@ class Door:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-def open_model(request: Request, *, vocabulary: int = 0, deterministic: bool = False) -> Opened:
+def open_model(request: RunRequest, *, vocabulary: int = 0, deterministic: bool = False) -> OpenedModel:
     """Opens the model of the case. `vocabulary`: ids that a built-in language model has to embed at least."""
     case, row = request.case, request.case.runtime_row
     if case.model is None:
@@ -81,10 +81,10 @@ def open_model(request: Request, *, vocabulary: int = 0, deterministic: bool = F
         return profiles.profile_of(row)(session, case, door.given)
 
     metadata = {**session.metadata, **door.metadata}
-    return Opened(session, door.name, case.model_row, language, audit, profile, metadata)
+    return OpenedModel(session, door.name, case.model_row, language, audit, profile, metadata)
 
 
-def conclude(result: Result, opened: Opened, case: Case) -> Result:
+def conclude(result: Result, opened: OpenedModel, case: Case) -> Result:
     """Adds to a result what the opened model says: size, labels, the audit's verdict, doubts."""
     found = audits.proven(opened.audit)
     row = case.runtime_row
@@ -98,7 +98,7 @@ def conclude(result: Result, opened: Opened, case: Case) -> Result:
     result.labels["threads"] = allowed_threads(case)
     result.labels["precision_realised"] = found.realised
     result.labels["precision_facts"] = found.facts
-    result.valid["precision"] = Verdict(found.valid, found.reasons)
+    result.valid["precision"] = Validity(found.valid, found.reasons)
     result.cautions += weight_cautions(case) + partition_cautions(opened.session.labels)
     result.cautions += output_cautions(opened.metadata)
     if case.workload_row.judges is None:  # a judge knows what it judges on
@@ -145,7 +145,7 @@ def _check_vocabulary(case: Case, vocabulary: int) -> None:
         )
 
 
-def _through_onnx(request: Request, row: Runtime, vocabulary: int) -> Door:
+def _through_onnx(request: RunRequest, row: Runtime, vocabulary: int) -> ModelSource:
     case = request.case
     _check_vocabulary(case, vocabulary)
     path = request.artefacts.get("model") or request.files.get("model")
@@ -153,18 +153,18 @@ def _through_onnx(request: Request, row: Runtime, vocabulary: int) -> Door:
         raise InputError(f"no ONNX file was prepared for {case.model}")
     if not path.is_file():
         raise InputError(f"{path} does not exist")
-    return Door(path, None, str(path) if case.model_row is None else case.model_row.name)
+    return ModelSource(path, None, str(path) if case.model_row is None else case.model_row.name)
 
 
-def _through_engine(request: Request, row: Runtime, vocabulary: int) -> Door:
+def _through_engine(request: RunRequest, row: Runtime, vocabulary: int) -> ModelSource:
     """An engine, and what its making noted of the graph."""
     case, path = request.case, request.artefacts["engine"]
     _check_vocabulary(case, vocabulary)
     graph = audits.graph_of(path)
-    return Door(path, None, str(case.model), graph["metadata"])
+    return ModelSource(path, None, str(case.model), graph["metadata"])
 
 
-def _through_module(request: Request, row: Runtime, vocabulary: int) -> Door:
+def _through_module(request: RunRequest, row: Runtime, vocabulary: int) -> ModelSource:
     """A call that builds the module, so that a runtime can refuse a case before that."""
     model = request.case.model_row
     if model is None:
@@ -179,7 +179,7 @@ def _through_module(request: Request, row: Runtime, vocabulary: int) -> Door:
         return build(model, checkpoint=checkpoint, outputs=outputs)
 
     shape = (None, None) if model.takes_ids else (None, *model.shape)
-    return Door(module, module_spec(model.input, shape, model.takes_ids), model.name)
+    return ModelSource(module, module_spec(model.input, shape, model.takes_ids), model.name)
 
 
 _DOORS = {"onnx": _through_onnx, "engine": _through_engine, "module": _through_module}  # by `Runtime.opens`

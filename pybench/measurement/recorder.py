@@ -30,7 +30,7 @@ from pybench.measure.quantity import Quantity
 from pybench.measure.timing.cpu_time import own_cpu_s
 from pybench.measure.timing.latency import LatencySummary
 from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, thread_cautions
-from pybench.measurement.result import Result, Verdict
+from pybench.measurement.result import Result, Validity
 
 TIMING, ALONE, ENERGY = "timing", "timing_depth1", "energy"
 # trtexec warns from here on (samples/common/sampleReporting.cpp): the host then decides how fast the GPU is fed.
@@ -63,7 +63,9 @@ class Recorder:
         self.times: measure.Times = measure.NO_TIMES
         self.alone: measure.Times | None = None
         self._arrivals = measure.Arrivals(case.arrivals, case.arrival_rate_per_s, seed)  # type: ignore[arg-type]
-        self._session = measure.Session(device_uuid, profile=(sensors or {}).get(device_uuid or "", measure.ASSUMED))
+        self._session = measure.MeasuringSession(
+            device_uuid, profile=(sensors or {}).get(device_uuid or "", measure.ASSUMED)
+        )
         self._cautions: list[Caution] = []
         self._energies: dict[str, Quantity] = {}
         self._energy_window = TIMING
@@ -142,8 +144,8 @@ class Recorder:
         result.valid = {
             "timing": judge_timing(latency.p50_s),
             "energy": judge_energy(self._energies, self.on_gpu),
-            "precision": Verdict(None),
-            "accuracy": Verdict(None),
+            "precision": Validity(None),
+            "accuracy": Validity(None),
         }
         result.cautions = [
             *measure.latency_cautions(latency), *steady.cautions(), *pace_cautions(self.times, latency),

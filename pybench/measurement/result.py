@@ -22,11 +22,11 @@ from pybench.measure.quantity import Quantity
 if TYPE_CHECKING:
     from pybench.measure import SensorProfile
 
-Validity = Literal["timing", "energy", "precision", "accuracy"]
+ValidityKind = Literal["timing", "energy", "precision", "accuracy"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Validity:
     """One of a run's validities: True, False (with reason codes) or None (not asked, not applicable)."""
 
     value: bool | None
@@ -54,13 +54,13 @@ class Result:
     measuring: dict[str, Any] = field(default_factory=dict)
     energy_budget: dict[str, Any] | None = None
     profile: Profile | None = None
-    valid: dict[Validity, Verdict] = field(default_factory=dict)
+    valid: dict[ValidityKind, Validity] = field(default_factory=dict)
     cautions: list[Caution] = field(default_factory=list)
     tables: dict[str, Mapping[str, np.ndarray[Any, Any]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """What the runner asks of one worker. `artefacts`: role -> file; `files`: factor -> the user's file, absolute;
     `seed`: of this run (block and case), for data order and synthetic input; `sensors`: GPU's UUID -> what is known of
     its power sensor."""

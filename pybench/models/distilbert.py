@@ -37,7 +37,7 @@ class Embeddings(nn.Module):
         return out
 
 
-class Attention(nn.Module):
+class SelfAttention(nn.Module):
     """Each token attends to all of its sequence; [N, T, D] -> [N, T, D]."""
 
     def __init__(self) -> None:
@@ -72,12 +72,12 @@ class FeedForward(nn.Module):
         return out
 
 
-class Layer(nn.Module):
+class EncoderLayer(nn.Module):
     """Attention, then the feed-forward network, each beside a shortcut and normalised after it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.attention = Attention()
+        self.attention = SelfAttention()
         self.sa_layer_norm = nn.LayerNorm(WIDTH, EPSILON)
         self.ffn = FeedForward()
         self.output_layer_norm = nn.LayerNorm(WIDTH, EPSILON)
@@ -93,7 +93,7 @@ class Transformer(nn.Module):
 
     def __init__(self, layers: int) -> None:
         super().__init__()
-        self.layer = nn.ModuleList(Layer() for _ in range(layers))
+        self.layer = nn.ModuleList(EncoderLayer() for _ in range(layers))
 
     def forward(self, x: Tensor) -> Tensor:
         for layer in self.layer:
@@ -101,7 +101,7 @@ class Transformer(nn.Module):
         return x
 
 
-class Encoder(nn.Module):
+class TransformerEncoder(nn.Module):
     """ids [N, T] -> [N, T, D]."""
 
     def __init__(self, layers: int) -> None:
@@ -119,7 +119,7 @@ class DistilBert(nn.Module):
 
     def __init__(self, classes: int = 2, layers: int = LAYERS) -> None:
         super().__init__()
-        self.distilbert = Encoder(layers)
+        self.distilbert = TransformerEncoder(layers)
         self.pre_classifier = nn.Linear(WIDTH, WIDTH)
         self.classifier = nn.Linear(WIDTH, classes)
         for module in self.modules():  # as in BERT

@@ -34,7 +34,7 @@ class Size:
 SMALL, LARGE = Size(256, 4, 4), Size(512, 8, 8)
 
 
-class Attention(nn.Module):
+class CausalAttention(nn.Module):
     """Causal self-attention; [N, T, D] -> [N, T, D]."""
 
     def __init__(self, size: Size) -> None:
@@ -59,7 +59,7 @@ class Block(nn.Module):
     def __init__(self, size: Size) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(size.width)
-        self.attention = Attention(size)
+        self.attention = CausalAttention(size)
         self.norm2 = nn.LayerNorm(size.width)
         self.widen = nn.Linear(size.width, 4 * size.width, bias=False)
         self.narrow = nn.Linear(4 * size.width, size.width, bias=False)

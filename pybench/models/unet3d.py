@@ -16,7 +16,7 @@ WIDTH = 32  # channels of the first convolution
 LEVELS = 3  # halvings
 
 
-class Pair(nn.Module):
+class ConvolutionPair(nn.Module):
     """Two convolutions with batch norm; [N, inputs, D, H, W] -> [N, outputs, D, H, W]."""
 
     def __init__(self, inputs: int, between: int, outputs: int) -> None:
@@ -40,7 +40,7 @@ class Unet3d(nn.Module):
         super().__init__()
         widths = [width * 2**level for level in range(LEVELS + 2)]  # 32, 64, 128, 256, 512
         self.down = nn.ModuleList(
-            Pair(channels if level == 0 else widths[level], widths[level], widths[level + 1])
+            ConvolutionPair(channels if level == 0 else widths[level], widths[level], widths[level + 1])
             for level in range(LEVELS + 1)
         )
         self.pool = nn.MaxPool3d(2)
@@ -49,7 +49,7 @@ class Unet3d(nn.Module):
             for level in reversed(range(LEVELS))
         )
         self.up = nn.ModuleList(
-            Pair(widths[level + 2] + widths[level + 1], widths[level + 1], widths[level + 1])
+            ConvolutionPair(widths[level + 2] + widths[level + 1], widths[level + 1], widths[level + 1])
             for level in reversed(range(LEVELS))
         )
         self.head = nn.Conv3d(widths[1], classes, 1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench.onnx_file.graph import Graph, Model, Node, Value
+from pybench.onnx_file.graph import OnnxGraph, OnnxModel, OnnxNode, Value
 from pybench.onnx_file.products import floating_types, is_quantised
 
 ONNX_DOMAIN = "ai.onnx"
@@ -69,7 +69,7 @@ class FileFacts:
         }
 
 
-def facts_of(path: Path, model: Model) -> FileFacts:
+def facts_of(path: Path, model: OnnxModel) -> FileFacts:
     """The facts of a file that was read and has no fault (`faults.opened`)."""
     graph = model.graph
     nodes = list(_nodes(graph))
@@ -96,7 +96,7 @@ def facts_of(path: Path, model: Model) -> FileFacts:
     )
 
 
-def weight_files(model: Model) -> list[str]:
+def weight_files(model: OnnxModel) -> list[str]:
     """The files in which weights lie that are not in the model's own, sorted; relative to its folder."""
     graphs = (model.graph, *_bodies(model.graph))
     return sorted({beside.location for graph in graphs for beside in (graph.beside or {}).values()})
@@ -121,24 +121,24 @@ def _value_json(value: Value) -> dict[str, Any]:
     }
 
 
-def _nodes(graph: Graph) -> Iterator[Node]:
+def _nodes(graph: OnnxGraph) -> Iterator[OnnxNode]:
     """Those of the main graph and of every body in it."""
     for each in (graph, *_bodies(graph)):
         yield from each.nodes
 
 
-def _bodies(graph: Graph) -> Iterator[Graph]:
+def _bodies(graph: OnnxGraph) -> Iterator[OnnxGraph]:
     for node in graph.nodes:
         for body in node.bodies:
             yield body
             yield from _bodies(body)
 
 
-def _operator(node: Node) -> str:
+def _operator(node: OnnxNode) -> str:
     return f"{node.domain}.{node.op}" if node.domain else node.op
 
 
-def _is_custom(node: Node, model: Model) -> bool:
+def _is_custom(node: OnnxNode, model: OnnxModel) -> bool:
     return node.domain not in STANDARD_DOMAINS and (node.domain, node.op) not in model.functions
 
 

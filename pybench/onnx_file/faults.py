@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pybench.errors import InputError
-from pybench.onnx_file.graph import Beside, Graph, Model, Node, node_name, read_model
+from pybench.onnx_file.graph import ExternalData, OnnxGraph, OnnxModel, OnnxNode, node_name, read_model
 
 LARGEST_BYTES = 2**31 - 1  # of a message of protobuf: onnxruntime and TensorRT read no larger file
 EXPORT_AGAIN = "export the model again, and check it with onnx.checker.check_model"
@@ -34,7 +34,7 @@ class Fault:
     hint: str
 
 
-def read_sound(path: Path) -> Model:
+def read_sound(path: Path) -> OnnxModel:
     """The model in a file. Raises InputError, with the path, for a file that is not there or that nothing can run."""
     if path.is_dir():
         raise InputError(f"{path} is a folder", hint="give the ONNX file in it")
@@ -52,7 +52,7 @@ def read_sound(path: Path) -> Model:
     return found
 
 
-def opened(path: Path) -> Model | Fault:
+def opened(path: Path) -> OnnxModel | Fault:
     """The model in a file, or what keeps every runtime from running it."""
     with open(path, "rb") as file:
         beginning = file.read(32)
@@ -73,7 +73,7 @@ def _reason(error: InputError) -> str:
     return f"it is not an ONNX file ({error.__cause__})"
 
 
-def _faults(model: Model, folder: Path) -> Iterator[Fault]:
+def _faults(model: OnnxModel, folder: Path) -> Iterator[Fault]:
     graph = model.graph
     if not model.opsets:
         yield Fault("it names no operator set (opset_import)", EXPORT_AGAIN)
@@ -85,7 +85,7 @@ def _faults(model: Model, folder: Path) -> Iterator[Fault]:
         yield from _beside(name, where, folder)
 
 
-def _domains(model: Model) -> Iterator[Fault]:
+def _domains(model: OnnxModel) -> Iterator[Fault]:
     """Operators of a domain that the file does not import. A local function needs no import."""
     for node in model.graph.nodes:
         if node.domain not in model.opsets and (node.domain, node.op) not in model.functions:
@@ -93,7 +93,7 @@ def _domains(model: Model) -> Iterator[Fault]:
             yield Fault(what, EXPORT_AGAIN)
 
 
-def _names(graph: Graph) -> Iterator[Fault]:
+def _names(graph: OnnxGraph) -> Iterator[Fault]:
     """Each tensor has one origin: an input or the output of one node; and outputs have one."""
     inputs = [value.name for value in graph.inputs]
     if twice := _first_twice(inputs):
@@ -120,7 +120,7 @@ def _first_twice(names: list[str]) -> str | None:
     return None
 
 
-def _reads(graph: Graph, around: Set[str]) -> Iterator[Fault]:
+def _reads(graph: OnnxGraph, around: Set[str]) -> Iterator[Fault]:
     """Nodes that read what nothing writes. `around`: what a body sees of the graphs that it is inside."""
     known = {*around, *graph.weights, *(value.name for value in graph.inputs)}
     known.update(name for node in graph.nodes for name in node.outputs)
@@ -132,7 +132,7 @@ def _reads(graph: Graph, around: Set[str]) -> Iterator[Fault]:
             yield from _reads(body, known)
 
 
-def _cycles(graph: Graph) -> Iterator[Fault]:
+def _cycles(graph: OnnxGraph) -> Iterator[Fault]:
     """Nodes of the main graph that wait for each other; the order in the file may be any (Kahn 1962)."""
     writer = {name: index for index, node in enumerate(graph.nodes) for name in node.outputs if name}
     waiting = [{writer[name] for name in _all_reads(node) if name in writer} for node in graph.nodes]
@@ -151,7 +151,7 @@ def _cycles(graph: Graph) -> Iterator[Fault]:
         yield Fault(f"{_called(stuck)} waits for its own result: the graph has a cycle", EXPORT_AGAIN)
 
 
-def _all_reads(node: Node) -> Iterator[str]:
+def _all_reads(node: OnnxNode) -> Iterator[str]:
     yield from node.inputs
     for body in node.bodies:
         for inner in body.nodes:
@@ -159,7 +159,7 @@ def _all_reads(node: Node) -> Iterator[str]:
         yield from (value.name for value in body.outputs)
 
 
-def _beside(name: str, where: Beside, folder: Path) -> Iterator[Fault]:
+def _beside(name: str, where: ExternalData, folder: Path) -> Iterator[Fault]:
     """A weight in another file, which has to lie in the model's folder, or below it, and to be long enough."""
     location = PurePosixPath(where.location)
     path = folder / location
@@ -175,6 +175,6 @@ def _beside(name: str, where: Beside, folder: Path) -> Iterator[Fault]:
         yield Fault(what, hint)
 
 
-def _called(node: Node) -> str:
+def _called(node: OnnxNode) -> str:
     name = node_name(node.name, node.outputs[0] if node.outputs else "")
     return f"the node {name} ({node.op})"

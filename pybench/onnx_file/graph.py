@@ -58,7 +58,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class OnnxNode:
     """One operator of the graph, with the names of what it reads and writes. `to`: the type that a Cast writes;
     `bodies`: the graphs inside it."""
 
@@ -68,11 +68,11 @@ class Node:
     outputs: tuple[str, ...]
     to: str = ""
     domain: str = ""
-    bodies: tuple[Graph, ...] = ()
+    bodies: tuple[OnnxGraph, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class ExternalData:
     """Where a weight lies that is not in the file: `location` is relative to it, numbers are bytes."""
 
     location: str
@@ -81,17 +81,17 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class OnnxGraph:
     """`weights`: name -> (type, elements) of every initialiser; `types`: type of every other tensor that the file
     states one of; `properties`: what the file says of itself; `beside`: weights that lie in other files."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[OnnxNode, ...]
     weights: dict[str, tuple[str, int]]
     types: dict[str, str]
     properties: dict[str, str]
     inputs: tuple[Value, ...] = ()
     outputs: tuple[Value, ...] = ()
-    beside: dict[str, Beside] | None = None
+    beside: dict[str, ExternalData] | None = None
 
     @property
     def fed(self) -> tuple[Value, ...]:
@@ -100,23 +100,23 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class OnnxModel:
     """A whole file. `opsets`: domain -> version, ONNX's own as ""; `functions`: (domain, name) of the local ones;
     `producer`: the exporter and its version, or empty."""
 
     ir_version: int
     opsets: dict[str, int]
     functions: frozenset[tuple[str, str]]
-    graph: Graph
+    graph: OnnxGraph
     producer: str = ""
 
 
-def read_model(path: Path) -> Model:
+def read_model(path: Path) -> OnnxModel:
     """An ONNX file. Raises InputError when the file is not one."""
     return _read(path, _model)
 
 
-def read_graph(path: Path) -> Graph:
+def read_graph(path: Path) -> OnnxGraph:
     """The main graph of an ONNX file. Raises InputError when the file is not one."""
     return read_model(path).graph
 
@@ -138,7 +138,7 @@ def _read(path: Path, parse: Callable[[Buffer], T]) -> T:
         raise InputError(f"{path} is not an ONNX file ({error})") from error
 
 
-def _model(whole: Buffer) -> Model:
+def _model(whole: Buffer) -> OnnxModel:
     ir_version, opsets, functions, graphs = 0, {}, set(), []
     for number, _, value in fields(whole):
         if number == _MODEL_IR and isinstance(value, int):
@@ -158,7 +158,7 @@ def _model(whole: Buffer) -> Model:
     graph = _graph(graphs[-1], _properties(whole), DEEPEST_GRAPHS)
     texts = _texts(whole, (_MODEL_PRODUCER, _MODEL_PRODUCER_VERSION))
     producer = " ".join(filter(None, (texts.get(_MODEL_PRODUCER), texts.get(_MODEL_PRODUCER_VERSION))))
-    return Model(ir_version, opsets, frozenset(functions), graph, producer)
+    return OnnxModel(ir_version, opsets, frozenset(functions), graph, producer)
 
 
 def _opset(content: Buffer) -> tuple[str, int]:
@@ -189,13 +189,13 @@ def _entry(content: Buffer) -> tuple[str, str]:
     return texts.get(_ENTRY_KEY, ""), texts.get(_ENTRY_VALUE, "")
 
 
-def _graph(content: Buffer, properties: dict[str, str], depth: int) -> Graph:
+def _graph(content: Buffer, properties: dict[str, str], depth: int) -> OnnxGraph:
     if depth == 0:
         raise ValueError(f"graphs inside graphs, more than {DEEPEST_GRAPHS} deep")
-    nodes: list[Node] = []
+    nodes: list[OnnxNode] = []
     weights: dict[str, tuple[str, int]] = {}
     values: dict[int, list[Value]] = {_GRAPH_INPUT: [], _GRAPH_OUTPUT: [], _GRAPH_BETWEEN: []}
-    beside: dict[str, Beside] = {}
+    beside: dict[str, ExternalData] = {}
     for part, inner in messages(content):
         if part == _GRAPH_NODE:
             nodes.append(_node(inner, depth))
@@ -210,7 +210,7 @@ def _graph(content: Buffer, properties: dict[str, str], depth: int) -> Graph:
     stated = [value for kind in values.values() for value in kind]
     types = {value.name: value.element for value in stated if value.element}
     inputs, outputs = tuple(values[_GRAPH_INPUT]), tuple(values[_GRAPH_OUTPUT])
-    return Graph(tuple(nodes), weights, types, properties, inputs, outputs, beside)
+    return OnnxGraph(tuple(nodes), weights, types, properties, inputs, outputs, beside)
 
 
 def _value(content: Buffer) -> Value:
@@ -247,7 +247,7 @@ def _size(content: Buffer) -> int | str | None:
     return None
 
 
-def _node(content: Buffer, depth: int) -> Node:
+def _node(content: Buffer, depth: int) -> OnnxNode:
     texts: dict[int, list[str]] = {
         _NODE_INPUT: [], _NODE_OUTPUT: [], _NODE_NAME: [""], _NODE_OP: [""], _NODE_DOMAIN: [""]
     }  # fmt: skip
@@ -258,7 +258,7 @@ def _node(content: Buffer, depth: int) -> Node:
         elif number == _NODE_ATTRIBUTE:
             attributes.append(value)
     op = texts[_NODE_OP][-1]
-    return Node(
+    return OnnxNode(
         op,
         texts[_NODE_NAME][-1],
         tuple(texts[_NODE_INPUT]),
@@ -269,7 +269,7 @@ def _node(content: Buffer, depth: int) -> Node:
     )
 
 
-def _bodies(attribute: Buffer, depth: int) -> list[Graph]:
+def _bodies(attribute: Buffer, depth: int) -> list[OnnxGraph]:
     return [
         _graph(content, {}, depth - 1)
         for number, content in messages(attribute)
@@ -291,7 +291,7 @@ def _sparse_values(content: Buffer) -> Buffer:
     return next((values for number, values in messages(content) if number == _SPARSE_VALUES), memoryview(b""))
 
 
-def _weight(content: Buffer) -> tuple[str, str, int, Beside | None]:
+def _weight(content: Buffer) -> tuple[str, str, int, ExternalData | None]:
     name, kind, elements = "", "undefined", 1
     beside: dict[str, str] = {}
     for number, wire, value in fields(content):
@@ -308,6 +308,8 @@ def _weight(content: Buffer) -> tuple[str, str, int, Beside | None]:
     return name, kind, elements, _beside(beside) if beside else None
 
 
-def _beside(entries: dict[str, str]) -> Beside:
+def _beside(entries: dict[str, str]) -> ExternalData:
     length = entries.get("length")
-    return Beside(entries.get("location", ""), int(entries.get("offset", "0")), None if length is None else int(length))
+    return ExternalData(
+        entries.get("location", ""), int(entries.get("offset", "0")), None if length is None else int(length)
+    )

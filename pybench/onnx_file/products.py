@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from pybench.onnx_file.graph import Graph, Node, node_name
+from pybench.onnx_file.graph import OnnxGraph, OnnxNode, node_name
 
 QUANTISE, DEQUANTISE = "QuantizeLinear", "DequantizeLinear"
 MULTIPLYING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "FusedConv", "FusedGemm", "FusedMatMul"})
@@ -16,7 +16,7 @@ NOT_FP32 = "multiplies in {}, and lower precisions are made of FP32"
 _WORDS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 
 
-def multiplied(graph: Graph, operators: Set[str] = MULTIPLYING) -> dict[str, tuple[str, str]]:
+def multiplied(graph: OnnxGraph, operators: Set[str] = MULTIPLYING) -> dict[str, tuple[str, str]]:
     """Multiplying node -> what it multiplies (int8, fp8, or a floating type), and the floating type that it writes.
 
     Both factors (the first two inputs; a bias is no factor) have to come from DequantizeLinear to be quantised.
@@ -30,17 +30,17 @@ def multiplied(graph: Graph, operators: Set[str] = MULTIPLYING) -> dict[str, tup
     }
 
 
-def floating_types(graph: Graph) -> set[str]:
+def floating_types(graph: OnnxGraph) -> set[str]:
     """The floating types that a graph multiplies in: `fp32`, `fp16`, `bf16`, `fp64`."""
     return {kind for kind, _ in multiplied(graph).values()} & set(_WORDS.values())
 
 
-def is_quantised(graph: Graph) -> bool:
+def is_quantised(graph: OnnxGraph) -> bool:
     """Whether a graph has Q/DQ nodes: it is taken as it is, where int8 or fp8 is asked for."""
     return any(node.op == QUANTISE for node in graph.nodes)
 
 
-def _computed_in(node: Node, sources: Mapping[str, Node], types: Mapping[str, str]) -> tuple[str, str]:
+def _computed_in(node: OnnxNode, sources: Mapping[str, OnnxNode], types: Mapping[str, str]) -> tuple[str, str]:
     floating = _WORDS.get(types.get(node.outputs[0], ""), "unknown")
     factors = [sources.get(name) for name in node.inputs[:2]]
     codes = {
@@ -54,7 +54,7 @@ def _computed_in(node: Node, sources: Mapping[str, Node], types: Mapping[str, st
     return floating, floating
 
 
-def _tensor_types(graph: Graph) -> dict[str, str]:
+def _tensor_types(graph: OnnxGraph) -> dict[str, str]:
     """Type of every tensor."""
     types = {name: kind for name, (kind, _) in graph.weights.items()} | graph.types
     for node in graph.nodes:

@@ -25,7 +25,7 @@ from pybench.campaign.storage import sha256_of
 from pybench.case.factors import FACTORS, Factor
 from pybench.onnx_file.facts import weight_files
 from pybench.onnx_file.faults import Fault, opened
-from pybench.onnx_file.graph import Model
+from pybench.onnx_file.graph import OnnxModel
 from pybench.plan.values import nearest, nearest_row
 
 WHOLE_BYTES = 1_000_000_000  # reading this much takes seconds; a plan is loaded often
@@ -63,7 +63,7 @@ class UserFiles:
         self._folder = folder
         self._factors = factors
         self._seen: dict[tuple[str, str], UserFile | FileProblem] = {}
-        self._models: dict[str, Model] = {}
+        self._models: dict[str, OnnxModel] = {}
 
     def find(self, factor: str, value: str) -> UserFile:
         """The file that a factor names; raises FileProblem."""
@@ -85,13 +85,13 @@ class UserFiles:
             raise known
         return known
 
-    def model(self, value: str) -> Model:
+    def model(self, value: str) -> OnnxModel:
         """What an ONNX file of the user's says of itself; raises FileProblem."""
         self.find("model", value)
         return self._models[value]
 
 
-def _model_in(value: str, path: Path) -> Model:
+def _model_in(value: str, path: Path) -> OnnxModel:
     found = opened(path)
     if isinstance(found, Fault):
         raise FileProblem(f"`model`: {value}: {found.what}", found.hint)

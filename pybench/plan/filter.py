@@ -33,7 +33,7 @@ _SIGNS = ("=", "==", "!=", *_ORDERS, "in")
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class FilterTerm:
     """One comparison: the factor's value against one value, or several for `in`."""
 
     factor: str
@@ -67,7 +67,7 @@ class _Parser:
         self._tokens = list(self._split())
         self._next = 0
 
-    def comparisons(self) -> Iterator[Comparison]:
+    def comparisons(self) -> Iterator[FilterTerm]:
         """Every comparison of the expression."""
         while True:
             yield self._comparison()
@@ -97,7 +97,7 @@ class _Parser:
         self._next += 1
         return token
 
-    def _comparison(self) -> Comparison:
+    def _comparison(self) -> FilterTerm:
         name = self._take()
         if name is None or name.is_sign:
             raise self._error(name, "expected a factor", "as in `precision=int8`")
@@ -115,7 +115,7 @@ class _Parser:
         while sign.text == "in" and self._next < len(self._tokens) and self._tokens[self._next].text == "|":
             self._next += 1
             values.append(self._value(factor))
-        return Comparison(factor.name, sign.text, tuple(values))
+        return FilterTerm(factor.name, sign.text, tuple(values))
 
     def _value(self, factor: Factor) -> Any:
         token = self._take()

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pybench.case import Case
 from pybench.catalogue.precisions import floating_type, quantised_type
-from pybench.onnx_file.graph import Graph, Model
+from pybench.onnx_file.graph import OnnxGraph, OnnxModel
 from pybench.onnx_file.inputs import Misfit, check_sizes, fed_shapes, image_shape, parse_sizes, with_sizes
 from pybench.onnx_file.products import NOT_FP32, floating_types, is_quantised
 
 
-def misfit_of(model: Model, case: Case, *, of_images: bool) -> Misfit | None:
+def misfit_of(model: OnnxModel, case: Case, *, of_images: bool) -> Misfit | None:
     """The first thing that does not fit, or None. `of_images`: whether the workload takes models of images only.
 
     Runtimes of torch take no ONNX file, which the machine tells.
@@ -33,7 +33,7 @@ def misfit_of(model: Model, case: Case, *, of_images: bool) -> Misfit | None:
     return None
 
 
-def _check_types(graph: Graph, precision: str) -> None:
+def _check_types(graph: OnnxGraph, precision: str) -> None:
     """Lower precisions are made of FP32, but for what is in the type already."""
     floating, quantised = floating_type(precision), quantised_type(precision)
     if (floating == "fp32" and quantised is None) or (quantised is not None and is_quantised(graph)):

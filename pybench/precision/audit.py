@@ -16,7 +16,7 @@ from typing import Any
 
 from pybench.catalogue.precisions import PRECISIONS, floating_type, quantised_type
 from pybench.errors import InputError
-from pybench.onnx_file.graph import Graph, read_graph
+from pybench.onnx_file.graph import OnnxGraph, read_graph
 from pybench.onnx_file.products import DEQUANTISE, MULTIPLYING, NOT_FP32, QUANTISE, floating_types, multiplied
 from pybench.precision.notes import kept_nodes
 
@@ -97,7 +97,7 @@ def require_fp32(path: Path, beside: str = "fp32") -> None:
         raise InputError(f"{path} {NOT_FP32.format(' and '.join(sorted(found)))}", hint="export the model in FP32")
 
 
-def quantised_nodes(graph: Graph) -> set[str]:
+def quantised_nodes(graph: OnnxGraph) -> set[str]:
     """Names of the nodes that multiply 8-bit codes."""
     return {name for name, (kind, _) in multiplied(graph).items() if kind in ("int8", "fp8")}
 
@@ -195,7 +195,7 @@ def _judge_floating(
     return Audit(realised, not reasons, tuple(reasons), {**facts, "outside_keep_list": outside})
 
 
-def _judge_fp32(graph: Graph, counts: Mapping[str, int], facts: dict[str, Any]) -> Audit:
+def _judge_fp32(graph: OnnxGraph, counts: Mapping[str, int], facts: dict[str, Any]) -> Audit:
     reasons = []
     if facts["quantize_linear_nodes"] or any(node.op in INTEGER_KERNELS | {DEQUANTISE} for node in graph.nodes):
         reasons.append("quantised_nodes")

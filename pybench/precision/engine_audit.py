@@ -17,18 +17,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pybench.catalogue.precisions import PRECISIONS, floating_type
-from pybench.kernels.engine_layers import FLOAT_TYPES, FLOATING, Layer, launched_layer, read_layers
+from pybench.kernels.engine_layers import FLOAT_TYPES, FLOATING, EngineLayer, launched_layer, read_layers
 from pybench.precision.audit import Audit
 
 SHARE_SEEN = 0.5  # of a graph's products, that kernels have to be seen of before they speak for the rest
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class MultiplyingLayer:
     """A layer that multiplies. `nodes`: the ONNX nodes in it that do, or all of it where the graph's are not known.
     `kept`: they are declared to stay as they are."""
 
-    layer: Layer
+    layer: EngineLayer
     nodes: tuple[str, ...]
     kept: bool
 
@@ -102,8 +102,8 @@ def _with_unseen(found: Audit, seen: int, written: int | None) -> Audit:
 
 
 def _judge(
-    layers: Sequence[Layer],
-    products: Sequence[Product],
+    layers: Sequence[EngineLayer],
+    products: Sequence[MultiplyingLayer],
     precision: str,
     times_ms: Mapping[str, float] | None,
     node_flops: Mapping[str, int] | None,
@@ -124,7 +124,7 @@ def _judge(
     return Audit(_words(precision, facts), not reasons, reasons, facts)
 
 
-def _decided(layer: Layer, tf32: bool | None) -> Layer:
+def _decided(layer: EngineLayer, tf32: bool | None) -> EngineLayer:
     """A kernel that reads FP32 and does not say what it multiplies in cannot be TF32 where the build forbade it."""
     return replace(layer, multiplies="fp32") if layer.multiplies == FLOATING and tf32 is False else layer
 
@@ -140,7 +140,9 @@ def _around(precision: str) -> frozenset[str]:
     return (FLOAT_TYPES | {floating_type(precision)}) - _claimed(precision)
 
 
-def _products(layers: Sequence[Layer], node_flops: Mapping[str, int] | None, keep: Collection[str]) -> list[Product]:
+def _products(
+    layers: Sequence[EngineLayer], node_flops: Mapping[str, int] | None, keep: Collection[str]
+) -> list[MultiplyingLayer]:
     """The multiplying layers. A node that no such layer has may be in generated code: `__myl_MulSum` is a product with
     one row, and computes in the type of what it reads."""
     known = None if node_flops is None else frozenset(node_flops)
@@ -156,14 +158,14 @@ def _products(layers: Sequence[Layer], node_flops: Mapping[str, int] | None, kee
     return products + [_product(layer, missing, keep) for layer in generated]
 
 
-def _product(layer: Layer, known: frozenset[str] | None, keep: Collection[str]) -> Product:
+def _product(layer: EngineLayer, known: frozenset[str] | None, keep: Collection[str]) -> MultiplyingLayer:
     nodes = layer.nodes if known is None else tuple(node for node in layer.nodes if node in known)
     chosen = [node in keep for node in nodes]
-    return Product(layer, nodes, bool(chosen) and (all(chosen) if known is not None else any(chosen)))
+    return MultiplyingLayer(layer, nodes, bool(chosen) and (all(chosen) if known is not None else any(chosen)))
 
 
 def _reasons(
-    precision: str, products: Sequence[Product], refused: Sequence[Product], missing: Sequence[str]
+    precision: str, products: Sequence[MultiplyingLayer], refused: Sequence[MultiplyingLayer], missing: Sequence[str]
 ) -> tuple[str, ...]:
     types = {each.type for each in products}
     told = [each for each in refused if each.type is not None and not (precision == "fp32" and each.type == FLOATING)]
@@ -177,7 +179,7 @@ def _reasons(
     return tuple(code for code, holds in found.items() if holds)
 
 
-def _counts(layers: Sequence[Layer], products: Sequence[Product]) -> dict[str, Any]:
+def _counts(layers: Sequence[EngineLayer], products: Sequence[MultiplyingLayer]) -> dict[str, Any]:
     kernels = sum(layer.kind != "nothing" for layer in layers)
     by_type = Counter(each.type or "not_told" for each in products)
     return {
@@ -191,7 +193,7 @@ def _counts(layers: Sequence[Layer], products: Sequence[Product]) -> dict[str, A
 
 
 def _time_shares(
-    layers: Sequence[Layer], products: Sequence[Product], times: Mapping[str, float] | None
+    layers: Sequence[EngineLayer], products: Sequence[MultiplyingLayer], times: Mapping[str, float] | None
 ) -> dict[str, float] | None:
     """Of the sum of all times: by type of what multiplies, then `moving`, and `other` with all that is unknown."""
     if not times or sum(times.values()) <= 0:
@@ -204,7 +206,7 @@ def _time_shares(
     return _shares(sums)
 
 
-def _flop_shares(products: Sequence[Product], node_flops: Mapping[str, int] | None) -> dict[str, float] | None:
+def _flop_shares(products: Sequence[MultiplyingLayer], node_flops: Mapping[str, int] | None) -> dict[str, float] | None:
     """By type. A node in several layers (a product cut along its sum) counts in each with an equal part."""
     if not node_flops or sum(node_flops.values()) <= 0:
         return None
@@ -224,7 +226,7 @@ def _shares(amounts: Mapping[str, float]) -> dict[str, float]:
     return {name: amount / total for name, amount in sorted(amounts.items(), key=lambda pair: -pair[1])}
 
 
-def _named(product: Product) -> dict[str, Any]:
+def _named(product: MultiplyingLayer) -> dict[str, Any]:
     layer = product.layer
     return {"nodes": list(product.nodes), "type": product.type, "layer": layer.name, "kernel": layer.tactic}
 

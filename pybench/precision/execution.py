@@ -51,7 +51,7 @@ class Agreement:
     reason: str | None = None
 
 
-class Model:
+class ExecutedModel:
     """An opened graph."""
 
     def __init__(self, session: onnxruntime.InferenceSession) -> None:
@@ -66,7 +66,7 @@ class Model:
         return outputs
 
 
-def open_model(source: Path | bytes, *, passes: bool = True) -> Model:
+def open_model(source: Path | bytes, *, passes: bool = True) -> ExecutedModel:
     """Opens a file, or a model in memory. `passes`: whether the graph may be optimised. Raises InputError."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _FATAL
@@ -76,7 +76,7 @@ def open_model(source: Path | bytes, *, passes: bool = True) -> Model:
         session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except _REFUSALS as error:
         raise InputError(f"the graph cannot be run ({_short(error)})") from error
-    return Model(session)
+    return ExecutedModel(session)
 
 
 def outputs_of(path: Path, precision: str, feeds: Sequence[Feed]) -> tuple[Values, str]:

@@ -28,7 +28,7 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from pybench.catalogue.quantisers import QUANTISERS
 from pybench.errors import InputError
-from pybench.onnx_file.graph import Graph, read_graph
+from pybench.onnx_file.graph import OnnxGraph, read_graph
 from pybench.onnx_file.products import MULTIPLYING, QUANTISE
 from pybench.precision.audit import quantised_nodes
 from pybench.precision.execution import Feed
@@ -132,7 +132,7 @@ def require_finite_scales(path: Path) -> None:
             raise InputError(f"{node.input[0]} is not finite on the calibration samples", hint="it can have no scale")
 
 
-def _surviving(network: Network, prepared: Graph, names: Collection[str]) -> list[str]:
+def _surviving(network: Network, prepared: OnnxGraph, names: Collection[str]) -> list[str]:
     """Names in a prepared graph of these nodes: their own, or that of the node that they were fused into, which
     onnxruntime derives from theirs (`product/MatMulAddFusion`). Raises InputError for a convolution or product that is
     gone; any other node that is gone was folded, and there is nothing to quantise."""

@@ -18,7 +18,7 @@ from pybench.catalogue.code import named_code
 from pybench.catalogue.paths import PATHS
 from pybench.errors import UsageError
 from pybench.preprocess.corpus import Corpus
-from pybench.preprocess.packing import Batch, Document, RaggedBatch, pack, pack_ragged
+from pybench.preprocess.packing import Batch, RaggedBatch, TokenisedDocument, pack, pack_ragged
 from pybench.preprocess.stream import InProcessStream, SlotStream
 from pybench.preprocess.vocabulary import vocabulary_size
 
@@ -28,7 +28,7 @@ class Encoder(Protocol):
 
     end_id: int
 
-    def documents(self, corpus: Corpus) -> Iterator[Document]:
+    def documents(self, corpus: Corpus) -> Iterator[TokenisedDocument]:
         """The documents of the corpus, once, in order."""
 
 
@@ -97,7 +97,7 @@ def _open_encoder(path: str, tokenizer: Path) -> Encoder:
     return encoder
 
 
-def _repeat(encoder: Encoder, corpus: Corpus, epochs: int) -> Iterator[Document]:
+def _repeat(encoder: Encoder, corpus: Corpus, epochs: int) -> Iterator[TokenisedDocument]:
     epoch = 0
     while epochs == 0 or epoch < epochs:
         yield from encoder.documents(corpus)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pybench.errors import InputError, UsageError
-from pybench.preprocess.documents import FIELD, Place, documents_of, first_bad_byte, not_utf8
+from pybench.preprocess.documents import FIELD, DocumentPlace, documents_of, first_bad_byte, not_utf8
 
 PYTHON_STDLIB = "python-stdlib"
 # What a distribution or pip puts beside the standard library.
@@ -58,7 +58,7 @@ class Corpus:
             )
         return replace(self, rank=rank, world=world)
 
-    def documents(self) -> Iterator[tuple[Place, bytes]]:
+    def documents(self) -> Iterator[tuple[DocumentPlace, bytes]]:
         """Each document of this rank that has text, read as it is asked for. Raises `InputError` when a file has gone
         bad."""
         number = 0
@@ -101,7 +101,7 @@ def resolve_corpus(name: str, limit_bytes: int | None = None, field: str = FIELD
     return Corpus(name, tuple(files), total_bytes, digest.hexdigest(), limit_bytes, field, count)
 
 
-def _checked(files: list[Path], field: str, *, leave_out_bad: bool) -> Iterator[tuple[Place, bytes]]:
+def _checked(files: list[Path], field: str, *, leave_out_bad: bool) -> Iterator[tuple[DocumentPlace, bytes]]:
     for file in files:
         for place, text in documents_of(file, field):
             bad_byte = first_bad_byte(text)

@@ -25,7 +25,7 @@ _READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DocumentPlace:
     """Where a document comes from; `line` is None for a whole file."""
 
     file: Path
@@ -35,7 +35,7 @@ class Place:
         return str(self.file) if self.line is None else f"{self.file} line {self.line}"
 
 
-def documents_of(file: Path, field: str) -> Iterator[tuple[Place, bytes]]:
+def documents_of(file: Path, field: str) -> Iterator[tuple[DocumentPlace, bytes]]:
     """Each document with its text, which may be empty; none of a file without bytes. Raises `InputError`."""
     # Reading a pipe would block, and a device may never end.
     if file.exists() and not file.is_file():
@@ -45,17 +45,17 @@ def documents_of(file: Path, field: str) -> Iterator[tuple[Place, bytes]]:
         if file.stat().st_size == 0:
             return
         if not holds_lines:
-            yield Place(file), b"".join(_pieces(file, compression))
+            yield DocumentPlace(file), b"".join(_pieces(file, compression))
             return
         for number, line in enumerate(_lines(_pieces(file, compression)), start=1):
             if line.strip(b" \t\r"):
-                place = Place(file, number)
+                place = DocumentPlace(file, number)
                 yield place, _field_of(line, field, place)
     except OSError as error:
         raise InputError(f"{file} cannot be read: {(error.strerror or str(error)).lower()}") from error
 
 
-def not_utf8(place: Place, position: int) -> InputError:
+def not_utf8(place: DocumentPlace, position: int) -> InputError:
     """The error for a document that is not UTF-8 from byte `position` on."""
     return InputError(
         f"{place} is not UTF-8: byte {position} begins no character",
@@ -135,7 +135,7 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield last
 
 
-def _field_of(line: bytes, field: str, place: Place) -> bytes:
+def _field_of(line: bytes, field: str, place: DocumentPlace) -> bytes:
     bad_byte = first_bad_byte(line)
     if bad_byte is not None:
         raise not_utf8(place, bad_byte)

@@ -16,7 +16,7 @@ import tokenizers
 
 from pybench.preprocess.corpus import Corpus
 from pybench.preprocess.documents import not_utf8
-from pybench.preprocess.packing import Document
+from pybench.preprocess.packing import TokenisedDocument
 from pybench.preprocess.vocabulary import end_of_text, malformed
 
 
@@ -34,7 +34,7 @@ class HfEncoder:
         self._tokenizer.no_padding()
         self.end_id = end_of_text(self._tokenizer.token_to_id, tokenizer)
 
-    def documents(self, corpus: Corpus) -> Iterator[Document]:
+    def documents(self, corpus: Corpus) -> Iterator[TokenisedDocument]:
         for place, text in corpus.documents():
             try:
                 decoded = text.decode()
@@ -42,4 +42,4 @@ class HfEncoder:
                 raise not_utf8(place, error.start) from error
             # The batch call with one document: the plain call also computes character offsets.
             (encoding,) = self._tokenizer.encode_batch_fast([decoded], add_special_tokens=False)
-            yield Document(np.array(encoding.ids, np.uint32), len(text))
+            yield TokenisedDocument(np.array(encoding.ids, np.uint32), len(text))

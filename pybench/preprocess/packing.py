@@ -24,7 +24,7 @@ Ids = NDArray[np.unsignedinteger[Any]] | NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class TokenisedDocument:
     """ids: integers [n], without the end-of-text id. text_bytes: length of the text that they stand for."""
 
     ids: Ids
@@ -40,7 +40,7 @@ class Batch:
 
 
 def pack(
-    documents: Iterable[Document],
+    documents: Iterable[TokenisedDocument],
     batch: int,
     seq_len: int,
     end_id: int,
@@ -79,7 +79,7 @@ class RaggedBatch:
     text_bytes: int
 
 
-def pack_ragged(documents: Iterable[Document], batch: int, seq_len: int, end_id: int) -> Iterator[RaggedBatch]:
+def pack_ragged(documents: Iterable[TokenisedDocument], batch: int, seq_len: int, end_id: int) -> Iterator[RaggedBatch]:
     """Batches of up to `batch` rows of up to `seq_len` ids, each new arrays."""
     rows: list[Ids] = []
     text_bytes = 0

@@ -26,7 +26,7 @@ import numpy as np
 from pybench.preprocess import unicode_classes
 from pybench.preprocess.corpus import Corpus
 from pybench.preprocess.documents import not_utf8
-from pybench.preprocess.packing import Document
+from pybench.preprocess.packing import TokenisedDocument
 from pybench.preprocess.vocabulary import end_of_text, malformed, read_tokenizer, refused
 
 # GPT-2 caches every word it has ever seen; this keeps the most recent, which are nearly all that come again.
@@ -79,13 +79,13 @@ class PythonEncoder:
         self._word_pattern = gpt2_pattern()
         self._word_ids = lru_cache(CACHED_WORDS)(self._merge_word)
 
-    def documents(self, corpus: Corpus) -> Iterator[Document]:
+    def documents(self, corpus: Corpus) -> Iterator[TokenisedDocument]:
         for place, text in corpus.documents():
             try:
                 decoded = text.decode()
             except UnicodeDecodeError as error:
                 raise not_utf8(place, error.start) from error
-            yield Document(np.array(self.encode(decoded), np.uint32), len(text))
+            yield TokenisedDocument(np.array(self.encode(decoded), np.uint32), len(text))
 
     def encode(self, text: str) -> list[int]:
         """The ids of one document."""

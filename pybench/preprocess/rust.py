@@ -10,8 +10,8 @@ import numpy as np
 import pybench_tokenizer
 
 from pybench.preprocess.corpus import Corpus
-from pybench.preprocess.documents import Place, not_utf8
-from pybench.preprocess.packing import Document
+from pybench.preprocess.documents import DocumentPlace, not_utf8
+from pybench.preprocess.packing import TokenisedDocument
 from pybench.preprocess.vocabulary import end_of_text, malformed, read_error, refused
 
 # One call for many small files: a call costs microseconds, a mebibyte milliseconds, and its ids stay in the cache.
@@ -38,8 +38,8 @@ class RustEncoder:
         except pybench_tokenizer.IdError:
             return None
 
-    def documents(self, corpus: Corpus) -> Iterator[Document]:
-        places: list[Place] = []
+    def documents(self, corpus: Corpus) -> Iterator[TokenisedDocument]:
+        places: list[DocumentPlace] = []
         texts: list[bytes] = []
         gathered = 0
         for place, text in corpus.documents():
@@ -51,7 +51,7 @@ class RustEncoder:
                 places, texts, gathered = [], [], 0
         yield from self._encode(places, texts)
 
-    def _encode(self, places: list[Place], texts: list[bytes]) -> Iterator[Document]:
+    def _encode(self, places: list[DocumentPlace], texts: list[bytes]) -> Iterator[TokenisedDocument]:
         offsets = np.zeros(len(texts) + 1, np.uint64)
         np.cumsum([len(text) for text in texts], out=offsets[1:])
         try:
@@ -60,4 +60,4 @@ class RustEncoder:
             index = int(np.searchsorted(offsets, error.position, "right")) - 1
             raise not_utf8(places[index], error.position - int(offsets[index])) from error
         for text, begin, end in zip(texts, id_offsets[:-1].tolist(), id_offsets[1:].tolist(), strict=True):
-            yield Document(ids[begin:end], len(text))
+            yield TokenisedDocument(ids[begin:end], len(text))

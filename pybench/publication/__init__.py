@@ -13,30 +13,30 @@ docs/user/publishing.md says what is in a publication and why.
 """
 
 from pybench.publication.carry import archive
-from pybench.publication.carry.artefact import Artefact, assemble, write_layout
+from pybench.publication.carry.artefact import OciArtefact, assemble, write_layout
 from pybench.publication.carry.reference import RegistryReference, parse, parse_registry
 from pybench.publication.carry.registry import Registry
-from pybench.publication.carry.transport import Access
-from pybench.publication.pack.documents import About
-from pybench.publication.pack.package import Package, Wishes, stage
-from pybench.publication.pack.redaction import Rules
+from pybench.publication.carry.transport import RegistryAccess
+from pybench.publication.pack.documents import PublicationMetadata
+from pybench.publication.pack.package import PackedPublication, PublishOptions, stage
+from pybench.publication.pack.redaction import RedactionRules
 from pybench.publication.verify.comparison import Replay, check_unpacked, compare
-from pybench.publication.verify.fetching import Demands, Fetched, fetch, unpacked
+from pybench.publication.verify.fetching import FetchChecks, FetchResult, fetch, unpacked
 from pybench.publication.verify.unpacking import Limits
 
 __all__ = [
-    "About",
-    "Access",
-    "Artefact",
-    "Demands",
-    "Fetched",
+    "FetchChecks",
+    "FetchResult",
     "Limits",
-    "Package",
+    "OciArtefact",
+    "PackedPublication",
+    "PublicationMetadata",
+    "PublishOptions",
+    "RedactionRules",
     "Registry",
+    "RegistryAccess",
     "RegistryReference",
     "Replay",
-    "Rules",
-    "Wishes",
     "archive",
     "assemble",
     "check_unpacked",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pybench.catalogue.kinds import KINDS
 from pybench.catalogue.units import MEGA
-from pybench.dataset import Artefact, Dataset
+from pybench.dataset import ArtefactRecord, Dataset
 from pybench.report.tables import Cell, Column, Table, number_cell, text_cell
 
 _ORDER = tuple(KINDS)
@@ -32,12 +32,12 @@ def artefacts_table(dataset: Dataset) -> Table:
     return Table("artefacts", "Artefacts made before the runs", columns, rows, _NOTES if rows else ())
 
 
-def _place(artefact: Artefact) -> tuple[int, str]:
+def _place(artefact: ArtefactRecord) -> tuple[int, str]:
     known = artefact.kind in _ORDER
     return (_ORDER.index(artefact.kind) if known else len(_ORDER), _parameters(artefact))
 
 
-def _row(artefact: Artefact) -> tuple[Cell, ...]:
+def _row(artefact: ArtefactRecord) -> tuple[Cell, ...]:
     seconds = _value(artefact, "build_s")
     size, joules = _value(artefact, "model_bytes"), _value(artefact, "gpu_energy_j")
     good = artefact.outcome == "ok"
@@ -52,17 +52,17 @@ def _row(artefact: Artefact) -> tuple[Cell, ...]:
     )
 
 
-def _parameters(artefact: Artefact) -> str:
+def _parameters(artefact: ArtefactRecord) -> str:
     """`resnet50, precision fp16, batch 32`: what is neither absent nor a hash."""
     shown = {name: value for name, value in artefact.parameters.items() if value is not None and "sha256" not in name}
     model = str(shown.pop("model", ""))
     return ", ".join([model, *(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())])
 
 
-def _found(artefact: Artefact) -> str | None:
+def _found(artefact: ArtefactRecord) -> str | None:
     return next((str(artefact.labels[name]) for name in _FOUND if name in artefact.labels), None)
 
 
-def _value(artefact: Artefact, metric: str) -> float | None:
+def _value(artefact: ArtefactRecord, metric: str) -> float | None:
     value: float | None = artefact.metrics.get(metric, {}).get("value")
     return value

@@ -41,7 +41,7 @@ _SAMPLES, _INSTANT, _COUNTER, _RECOVERED = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _WindowFill:
     """How a window is filled: apart in grey by lightness and hatch. No hatch of dots: one of them is 150 kB of SVG."""
 
     face: str
@@ -49,10 +49,10 @@ class _Look:
 
 
 _LOOKS = {
-    "idle": _Look("#f1f1f1", "///"),
-    "timing": _Look("#ffffff", "|||"),
-    "energy": _Look("#cfe3f3", None),
-    "tail": _Look("#fbe3cf", "\\\\\\"),
+    "idle": _WindowFill("#f1f1f1", "///"),
+    "timing": _WindowFill("#ffffff", "|||"),
+    "energy": _WindowFill("#cfe3f3", None),
+    "tail": _WindowFill("#fbe3cf", "\\\\\\"),
 }
 _HATCH_COLOUR = "#b5b5b5"
 

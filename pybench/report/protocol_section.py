@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pybench.analysis import Analysis
 from pybench.analysis.paired import ALPHA
-from pybench.analysis.protocol import Duel, ProtocolFinding
+from pybench.analysis.protocol import ProtocolFinding, TestedPair
 from pybench.analysis.unpaired import Variances
 from pybench.report.findings import Sentence
 from pybench.report.numbers import DASH, format_fixed
@@ -51,7 +51,7 @@ def _sentences(finding: ProtocolFinding) -> Iterator[Sentence]:
             if line[0].case != line[0].baseline:
                 lead = f"{label} ({contrast.title()})" if several else label  # one case may stand in both
                 yield Sentence(lead, f"{_figures_text(line)}.", STANDING_TONES[standing] or "neutral", text)
-    if not finding.duels:
+    if not finding.tested_pairs:
         yield Sentence("Pairs", "no two cases have values of a metric that this protocol tests.", "neutral")
         return
     yield _pairs_sentence(finding)
@@ -73,21 +73,21 @@ def _figures_text(line: Line) -> str:
     return f"speed-up {speedups} at batch {batches}, Top-1 {sign}{format_fixed(delta.estimate.value, 2)} pp"
 
 
-def _tested(finding: ProtocolFinding) -> list[Duel]:
-    return [duel for duel in finding.distinct_duels if duel.test is not None and duel.test.p_value is not None]
+def _tested(finding: ProtocolFinding) -> list[TestedPair]:
+    return [pair for pair in finding.distinct_pairs if pair.test is not None and pair.test.p_value is not None]
 
 
 def _pairs_sentence(finding: ProtocolFinding) -> Sentence:
     tested = _tested(finding)
-    raw = sum(duel.is_significant for duel in tested)
-    after = sum(duel.p_adjusted is not None and duel.p_adjusted < ALPHA for duel in tested)
+    raw = sum(pair.is_significant for pair in tested)
+    after = sum(pair.p_adjusted is not None and pair.p_adjusted < ALPHA for pair in tested)
     text = f"{raw} of {len(tested)} differ with p < {ALPHA}, {after} after Holm's correction"
-    missing = len(finding.distinct_duels) - len(tested)
+    missing = len(finding.distinct_pairs) - len(tested)
     return Sentence("Pairs", text + (f"; {missing} could not be tested." if missing else "."), "neutral")
 
 
 def _choice_sentence(finding: ProtocolFinding) -> Sentence:
-    chosen = Counter(duel.test.test for duel in finding.distinct_duels if duel.test is not None)
+    chosen = Counter(pair.test.test for pair in finding.distinct_pairs if pair.test is not None)
     normal = [one.normality for one in finding.distinct_samples if one.normality is not None]
     refused = sum(one.p_value is not None and not one.is_plausible for one in normal)
     untested = sum(one.p_value is None for one in normal)
@@ -126,12 +126,12 @@ def _against_anova(found: Variances | None) -> list[str]:
 def _beside_sentences(finding: ProtocolFinding) -> Iterator[Sentence]:
     """Whether the house's own test and the protocol's say the same at one level, uncorrected; nothing where no pair has
     both."""
-    both = [duel for duel in _tested(finding) if duel.paired is not None and duel.paired.p_value is not None]
+    both = [pair for pair in _tested(finding) if pair.paired is not None and pair.paired.p_value is not None]
     if not both:
         return
-    own = [duel.paired is not None and (duel.paired.p_value or 0.0) < ALPHA for duel in both]
-    only_paired = sum(paired and not duel.is_significant for duel, paired in zip(both, own, strict=True))
-    only_protocol = sum(duel.is_significant and not paired for duel, paired in zip(both, own, strict=True))
+    own = [pair.paired is not None and (pair.paired.p_value or 0.0) < ALPHA for pair in both]
+    only_paired = sum(paired and not pair.is_significant for pair, paired in zip(both, own, strict=True))
+    only_protocol = sum(pair.is_significant and not paired for pair, paired in zip(both, own, strict=True))
     if not only_paired and not only_protocol:
         text = f"both tests agree on all {len(both)} pairs (p < {ALPHA}, uncorrected)."
     else:

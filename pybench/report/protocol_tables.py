@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pybench.analysis.paired import ALPHA
-from pybench.analysis.protocol import Duel, ProtocolFinding, SampleFinding, Scenario, Setting
+from pybench.analysis.protocol import ProtocolFinding, ProtocolSetting, SampleFinding, Scenario, TestedPair
 from pybench.analysis.unpaired import NO_SPREAD
 from pybench.case import Case
 from pybench.case.factors import FACTORS
@@ -29,14 +29,14 @@ def protocol_tables(finding: ProtocolFinding) -> list[Table]:
     return [*tables, _variance_table(finding)] if finding.protocol.checks_normality else tables
 
 
-def setting_text(finding: ProtocolFinding, setting: Setting) -> str:
+def setting_text(finding: ProtocolFinding, setting: ProtocolSetting) -> str:
     """Where a setting is: the factors by which the baselines of one contrast differ."""
     baselines = [other.cases[0] for other in finding.settings if other.contrast == setting.contrast]
     names = [name for name in varying_factors(baselines) if not FACTORS[name].protocol]
     return case_text(setting.cases[0], names)
 
 
-def member_text(setting: Setting, case: Case) -> str:
+def member_text(setting: ProtocolSetting, case: Case) -> str:
     """A case within its setting: the baseline's factors, and others if those do not tell it from the rest."""
     names = tuple(setting.contrast.baseline)
     if len({case_text(other, names) for other in setting.cases}) < len(setting.cases):
@@ -44,11 +44,13 @@ def member_text(setting: Setting, case: Case) -> str:
     return case_text(case, names)
 
 
-def _scenarios(finding: ProtocolFinding) -> Iterator[tuple[Setting, Scenario]]:
+def _scenarios(finding: ProtocolFinding) -> Iterator[tuple[ProtocolSetting, Scenario]]:
     return ((setting, scenario) for setting in finding.settings for scenario in setting.scenarios)
 
 
-def _head(finding: ProtocolFinding, setting: Setting, scenario: Scenario, label: str | None = None) -> tuple[Cell, ...]:
+def _head(
+    finding: ProtocolFinding, setting: ProtocolSetting, scenario: Scenario, label: str | None = None
+) -> tuple[Cell, ...]:
     place = ", ".join(part for part in (setting_text(finding, setting), _several(finding, setting)) if part)
     return (
         Cell(place or "all", csv=(setting.cases[0].id,)),
@@ -56,7 +58,7 @@ def _head(finding: ProtocolFinding, setting: Setting, scenario: Scenario, label:
     )
 
 
-def _several(finding: ProtocolFinding, setting: Setting) -> str:
+def _several(finding: ProtocolFinding, setting: ProtocolSetting) -> str:
     """The contrast, where there is more than one."""
     return setting.contrast.title() if len({other.contrast.title() for other in finding.settings}) > 1 else ""
 
@@ -112,7 +114,7 @@ def _normality_cells(sample: SampleFinding) -> tuple[Cell, ...]:
 
 
 def _pair_table(finding: ProtocolFinding) -> Table:
-    tukey = any(duel.p_tukey is not None for duel in finding.duels)
+    tukey = any(pair.p_tukey is not None for pair in finding.tested_pairs)
     columns = [
         *_HEAD,
         Column("Case", ("case_id",)),
@@ -127,12 +129,12 @@ def _pair_table(finding: ProtocolFinding) -> Table:
         Column("Why this test", ("why",)),
     ]
     rows = [
-        (*_head(finding, setting, scenario), *_pair_cells(setting, duel, tukey))
+        (*_head(finding, setting, scenario), *_pair_cells(setting, pair, tukey))
         for setting, scenario in _scenarios(finding)
-        for duel in scenario.duels
+        for pair in scenario.tested_pairs
     ]
-    distinct = finding.distinct_duels
-    tested = sum(duel.test is not None and duel.test.p_value is not None for duel in distinct)
+    distinct = finding.distinct_pairs
+    tested = sum(pair.test is not None and pair.test.p_value is not None for pair in distinct)
     repeated = "; a pair with several rows counts once" if len(distinct) < len(rows) else ""
     notes = [
         "p: two-sided test for no difference, with the two samples taken as independent.",
@@ -146,22 +148,22 @@ def _pair_table(finding: ProtocolFinding) -> Table:
     )
 
 
-def _pair_cells(setting: Setting, duel: Duel, tukey: bool) -> list[Cell]:
-    test, why = duel.test, duel.why_none
-    names = [Cell(member_text(setting, case), csv=(case.id,)) for case in (duel.first, duel.second)]
-    blank = [Cell("", csv=("",)) if duel.p_tukey is None else _p_cell(duel.p_tukey)] if tukey else []
+def _pair_cells(setting: ProtocolSetting, pair: TestedPair, tukey: bool) -> list[Cell]:
+    test, why = pair.test, pair.why_none
+    names = [Cell(member_text(setting, case), csv=(case.id,)) for case in (pair.first, pair.second)]
+    blank = [Cell("", csv=("",)) if pair.p_tukey is None else _p_cell(pair.p_tukey)] if tukey else []
     if test is None:
         dashes = [number_cell(None, note=why), number_cell(None, note=why)]
         effect = Cell(DASH, note=why, csv=("", ""))
         rest = [estimate_cell(None, why_none=why), number_cell(None, note=why), text_cell("")]
         return [*names, text_cell(None, note=why), *dashes, *blank, effect, *rest]
-    paired = duel.paired
+    paired = pair.paired
     size = number_cell(test.effect)
     return [
         *names,
         text_cell(test.test),
         _p_cell(test.p_value, test.why),
-        _p_cell(duel.p_adjusted, test.why),
+        _p_cell(pair.p_adjusted, test.why),
         *blank,
         Cell(f"{size.text} ({_SHORT[test.effect_name]})", number=test.effect, csv=(*size.csv, test.effect_name)),
         estimate_cell(paired.estimate if paired else None, why_none="no block has values of both sides"),
@@ -199,7 +201,7 @@ def _variance_cells(scenario: Scenario) -> tuple[Cell, ...]:
         why = "a case has no values"
         dashes = [number_cell(None, note=why)] * 4
         return *dashes, Cell(DASH, note=why, csv=("", "")), text_cell(f"not done: {why}")
-    p_values = [duel.p_tukey for duel in scenario.duels if duel.p_tukey is not None]
+    p_values = [pair.p_tukey for pair in scenario.tested_pairs if pair.p_tukey is not None]
     apart = sum(p < ALPHA for p in p_values)
     done = found.why_omitted is None
     why_none = None if done else "not done"

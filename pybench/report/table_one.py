@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pybench.analysis.protocol import ProtocolFinding
-from pybench.analysis.trade_offs import Figure, Standing, TradeOff
+from pybench.analysis.trade_offs import Figure, TradeOff, TradeOffVerdict
 from pybench.analysis.verdicts import Verdict
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
@@ -40,10 +40,10 @@ from pybench.report.tables import (
 )
 
 STANDING_TONES = {
-    Standing.ADVANTAGEOUS: "good",
-    Standing.NOT_ADVANTAGEOUS: "bad",
-    Standing.NOT_JUDGED: "neutral",
-    Standing.BASELINE: None,
+    TradeOffVerdict.ADVANTAGEOUS: "good",
+    TradeOffVerdict.NOT_ADVANTAGEOUS: "bad",
+    TradeOffVerdict.NOT_JUDGED: "neutral",
+    TradeOffVerdict.BASELINE: None,
 }
 _IN_FULL = (
     "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "throughput_samples_per_s",
@@ -93,20 +93,23 @@ def factor_label(case: Case, names: Sequence[str]) -> str:
     return ", ".join([*parts, *([case_text(case, others)] if others else [])])
 
 
-def standing_text(line: Line) -> tuple[str, Standing]:
+def standing_text(line: Line) -> tuple[str, TradeOffVerdict]:
     """One word where it holds at every batch, else each with its batches; `only` where all the others are refused."""
-    batches: dict[Standing, list[str]] = {}
+    batches: dict[TradeOffVerdict, list[str]] = {}
     for row in line:
-        if row.standing is not Standing.BASELINE or len(line) == 1:
+        if row.standing is not TradeOffVerdict.BASELINE or len(line) == 1:
             batches.setdefault(row.standing, []).append(str(row.case.batch))
     if len(batches) < 2:
-        standing = next(iter(batches), Standing.BASELINE)
+        standing = next(iter(batches), TradeOffVerdict.BASELINE)
         return standing.value, standing
-    if Standing.NOT_JUDGED not in batches:
-        return f"advantageous at batch {', '.join(batches[Standing.ADVANTAGEOUS])} only", Standing.NOT_JUDGED
-    ordered = [standing for standing in Standing if standing in batches]
+    if TradeOffVerdict.NOT_JUDGED not in batches:
+        return (
+            f"advantageous at batch {', '.join(batches[TradeOffVerdict.ADVANTAGEOUS])} only",
+            TradeOffVerdict.NOT_JUDGED,
+        )
+    ordered = [standing for standing in TradeOffVerdict if standing in batches]
     texts = (f"{standing.value} at batch {', '.join(batches[standing])}" for standing in ordered)
-    return "; ".join(texts), Standing.NOT_JUDGED
+    return "; ".join(texts), TradeOffVerdict.NOT_JUDGED
 
 
 def _line_key(case: Case) -> tuple[Any, ...]:
@@ -156,7 +159,7 @@ def _short_row(label: str, line: Line, batches: Sequence[int]) -> tuple[Cell, ..
         _listed_cell({b: by_batch[b].speedup if b in by_batch else _NOT_PLANNED for b in batches}, 2),
         _range_cell({b: row.energy_reduction_percent for b, row in by_batch.items()}, 1, 1.0, ends=True),
         _range_cell(sizes, 2, MEGA, ends=True),
-        _range_cell(delta, 2, 1.0, ends=False, signed=standing is not Standing.BASELINE),
+        _range_cell(delta, 2, 1.0, ends=False, signed=standing is not TradeOffVerdict.BASELINE),
         text_cell(text, tone=STANDING_TONES[standing], note=why),
     )
 
@@ -249,7 +252,7 @@ def _mean_cell(figure: Figure, metric: str, unit: Any) -> Cell:
 
 def _verdicts(row: TradeOff) -> tuple[Cell, ...]:
     own = row.own_verdict
-    if row.standing is Standing.BASELINE:
+    if row.standing is TradeOffVerdict.BASELINE:
         beside = Cell("", csv=("",))  # nothing is missing: a baseline is not judged
     else:
         beside = text_cell(own.value if own else None, tone=TONES[own] if own else None, note=_unjudged(own))
@@ -257,7 +260,7 @@ def _verdicts(row: TradeOff) -> tuple[Cell, ...]:
         _figure_cell(row.speedup, 2),
         _figure_cell(row.energy_reduction_percent, 1),
         number_cell(0.0, text="0.00")  # by definition, so without an interval
-        if row.standing is Standing.BASELINE and row.top1_delta_pp.estimate is not None
+        if row.standing is TradeOffVerdict.BASELINE and row.top1_delta_pp.estimate is not None
         else estimate_cell(row.top1_delta_pp.estimate, signed=True, why_none=row.top1_delta_pp.why_none),
         text_cell(row.standing.value, tone=STANDING_TONES[row.standing], note=row.why_not_judged),
         beside,

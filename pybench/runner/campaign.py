@@ -23,7 +23,7 @@ from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan, read_resolved_plan
 from pybench.case import Case, case_to_json, catalogue_of, runs_of
 from pybench.catalogue.plugins import Plugin, refuse_change
-from pybench.launcher import Access
+from pybench.launcher import FileAccess
 from pybench.machine import Machine
 from pybench.runner.interruption import Interruption
 from pybench.runner.outcome import Outcome, judge, no_result, run_record
@@ -285,11 +285,11 @@ class _Runner:
             return False
         return self.interruption.job_is_ending or (outcome.name, outcome.reason) == ("killed", "SIGTERM")
 
-    def _access(self, case: Case, attempt: RunDirectory) -> Access:
+    def _access(self, case: Case, attempt: RunDirectory) -> FileAccess:
         """A worker writes nothing of the campaign but its own run's folder."""
         factors = case.factors()
         files = tuple(Path(self.plan.files[factors[name]]) for name, _ in case.sources)
-        return Access(writes=(attempt.path.absolute(),), reads=(self.campaign.path.absolute(), *files))
+        return FileAccess(writes=(attempt.path.absolute(),), reads=(self.campaign.path.absolute(), *files))
 
     def _beat(self, attempt: RunDirectory) -> None:
         """Each time the wait for a worker wakes up: the heartbeat, and the answer to whoever asked to stop."""

@@ -23,7 +23,7 @@ from pybench.catalogue.catalogue import Row
 from pybench.catalogue.models import Model
 from pybench.catalogue.stored import row_to_json
 from pybench.errors import CorruptError
-from pybench.launcher import HERE, Access, Launcher
+from pybench.launcher import LOCAL, FileAccess, Launcher
 from pybench.runner.interruption import Interruption
 from pybench.runner.outcome import Outcome, judge, no_result, run_record
 from pybench.runner.process import run_worker
@@ -43,7 +43,7 @@ class Maker:
     retry_failed: bool
     files: Mapping[str, str]
     announce: Callable[[Recipe], None]
-    launcher: Launcher = HERE
+    launcher: Launcher = LOCAL
     rows: tuple[Row, ...] = ()
 
 
@@ -102,7 +102,7 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
         maker.launcher,
         [str(attempt.path.absolute()), "--campaign", str(maker.campaign.path.absolute())],
         attempt.path,
-        Access(writes=(attempt.path.absolute(),), reads=(maker.campaign.path.absolute(), *files)),
+        FileAccess(writes=(attempt.path.absolute(),), reads=(maker.campaign.path.absolute(), *files)),
         maker.timeout_s,
         maker.interruption,
         lambda: touch(attempt.claim),

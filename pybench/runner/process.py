@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from pybench.campaign import layout, storage
 from pybench.campaign.claims import HEARTBEAT_S
-from pybench.launcher import Access, Launched, Launcher
+from pybench.launcher import FileAccess, Launched, Launcher
 from pybench.runner.interruption import Interruption
 from pybench.runner.memory_kills import evidence, read_memory_kills
 
@@ -47,7 +47,7 @@ def run_worker(
     launcher: Launcher,
     arguments: Sequence[str],
     folder: Path,
-    access: Access,
+    access: FileAccess,
     timeout_s: float,
     interruption: Interruption,
     heartbeat: Callable[[], None],
@@ -71,7 +71,7 @@ def run_worker(
     )
 
 
-def _start(launcher: Launcher, arguments: Sequence[str], folder: Path, access: Access) -> Launched:
+def _start(launcher: Launcher, arguments: Sequence[str], folder: Path, access: FileAccess) -> Launched:
     try:
         with open(folder / layout.STDOUT, "wb") as stdout, open(folder / layout.STDERR, "wb") as stderr:
             return launcher.start(arguments, access, stdout, stderr, own_session=True)

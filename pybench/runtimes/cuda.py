@@ -137,7 +137,7 @@ class PinnedArray:
             driver.cuMemFreeHost(self._address)
 
 
-class Graph:
+class CudaGraph:
     """What `work` put on a stream, captured and instantiated. `handle`: of the executable graph, as an integer."""
 
     def __init__(self, executable: Any, stream: Stream) -> None:
@@ -155,7 +155,7 @@ class Graph:
         driver.cuGraphExecDestroy(self.raw)
 
 
-def capture(work: Callable[[], bool], stream: Stream) -> Graph:
+def capture(work: Callable[[], bool], stream: Stream) -> CudaGraph:
     """Captures what `work` enqueues on `stream`; it returns whether it could. Thread-local mode, as trtexec does: other
     threads of this process sample power meanwhile.
 
@@ -172,7 +172,7 @@ def capture(work: Callable[[], bool], stream: Stream) -> Graph:
     try:
         if not enqueued:
             raise PybenchError("the work could not be enqueued while it was captured as a CUDA graph")
-        graph = Graph(check(driver.cuGraphInstantiate(captured, 0)), stream)
+        graph = CudaGraph(check(driver.cuGraphInstantiate(captured, 0)), stream)
         check(driver.cuGraphUpload(graph.raw, stream.raw))
     finally:
         driver.cuGraphDestroy(captured)

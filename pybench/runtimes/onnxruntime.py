@@ -86,7 +86,7 @@ _LOG_ERRORS = 3  # of onnxruntime's severities: below are notes about graph pass
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedSession:
     """A session and what starting it took. `graph`: whether its runs can be captured; `why_not`: the error, else."""
 
     session: onnxruntime.InferenceSession
@@ -98,7 +98,7 @@ class Started:
 class OnnxRuntimeSession:
     """An opened ONNX file. `kind`: `cpu` or `cuda`, where its tensors are."""
 
-    def __init__(self, started: Started, path: Path, kind: str, labels: dict[str, Any]) -> None:
+    def __init__(self, started: StartedSession, path: Path, kind: str, labels: dict[str, Any]) -> None:
         session = started.session
         self.path = path
         self.kind = kind
@@ -278,7 +278,7 @@ def _options(threads: int) -> onnxruntime.SessionOptions:
     return options
 
 
-def _start(path: Path, provider: str, precision: str, threads: int, *, graph: bool) -> Started:
+def _start(path: Path, provider: str, precision: str, threads: int, *, graph: bool) -> StartedSession:
     """A session; without captured graphs where the provider refuses to capture this model.
 
     Without a fallback: onnxruntime's Python layer would else open the file on the CPU where a provider fails, and go on
@@ -295,8 +295,8 @@ def _start(path: Path, provider: str, precision: str, threads: int, *, graph: bo
         if not graph or "graph capture" not in str(error):
             raise
         plain = _start(path, provider, precision, threads, graph=False)
-        return Started(plain.session, plain.seconds, graph=False, why_not=_short(error))
-    return Started(session, (measure.monotonic_ns() - begin_ns) / NS_PER_S, graph)
+        return StartedSession(plain.session, plain.seconds, graph=False, why_not=_short(error))
+    return StartedSession(session, (measure.monotonic_ns() - begin_ns) / NS_PER_S, graph)
 
 
 def _partitions(session: onnxruntime.InferenceSession) -> dict[str, int] | None:

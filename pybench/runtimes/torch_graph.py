@@ -32,7 +32,7 @@ CALLS_BEFORE_CAPTURE = 3  # PyTorch's notes ask for a few; its own make_graphed_
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CapturedGraph:
     """A graph and what it reads and writes; all of it has to live as long as the graph is replayed."""
 
     graph: torch.cuda.CUDAGraph
@@ -47,7 +47,7 @@ class TorchGraphSession(TorchSession):
     def __init__(self, module: nn.Module, spec: TensorSpec, precision: str, kind: str) -> None:
         super().__init__(module, spec, precision, kind)
         self.labels["iteration"] = "one replay of the captured forward pass"
-        self._captured: dict[tuple[int, ...], Captured] = {}
+        self._captured: dict[tuple[int, ...], CapturedGraph] = {}
 
     def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]:
         captured = self._replay(inputs)
@@ -74,7 +74,7 @@ class TorchGraphSession(TorchSession):
     def bind_feed(self) -> Launch:
         return lambda inputs: self._replay(inputs).stream.synchronize
 
-    def _replay(self, inputs: Arrays) -> Captured:
+    def _replay(self, inputs: Arrays) -> CapturedGraph:
         """Copies the input to where the graph reads it, and replays; does not wait."""
         host = host_tensor(self._only(inputs))
         captured = self._captured.get(tuple(host.shape)) or self._capture(host)
@@ -83,12 +83,12 @@ class TorchGraphSession(TorchSession):
             captured.graph.replay()
         return captured
 
-    def _capture_for(self, inputs: Arrays, transfers: bool) -> Captured:
+    def _capture_for(self, inputs: Arrays, transfers: bool) -> CapturedGraph:
         if transfers:
             refuse_transfers(RUNTIMES[NAME], has_gpu=True)
         return self._capture(host_tensor(self._only(inputs)))
 
-    def _capture(self, host: Tensor) -> Captured:
+    def _capture(self, host: Tensor) -> CapturedGraph:
         begin_ns = measure.monotonic_ns()
         held = self._to_device(host)
         stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()  # type: ignore[no-untyped-call]
@@ -101,7 +101,7 @@ class TorchGraphSession(TorchSession):
             with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
                 output: Tensor = self.module(held)
         stream.synchronize()
-        captured = Captured(graph, stream, held, output)
+        captured = CapturedGraph(graph, stream, held, output)
         self._captured[tuple(host.shape)] = captured
         self.compile_s = (self.compile_s or 0.0) + (measure.monotonic_ns() - begin_ns) / NS_PER_S
         return captured

@@ -53,9 +53,9 @@ def do(folder: Path, campaign: Path, *, spawned_ns: int, started_ns: int) -> dic
 def _run(case: Case, stored: Mapping[str, Any], campaign: Path, clock: _Parts) -> Result:
     _set_up(case)
     from pybench import workloads
-    from pybench.measurement.result import Request
+    from pybench.measurement.result import RunRequest
 
-    request = Request(
+    request = RunRequest(
         case=case,
         block=stored["block"],
         attempt=stored["attempt"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: one module a workload, each from a `Request` to a `Result`. A worker does exactly one.
+"""What is measured: one module a workload, each from a `RunRequest` to a `Result`. A worker does exactly one.
 
     result = workloads.run(request)
 
@@ -12,10 +12,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pybench.measurement.result import Request, Result
+    from pybench.measurement.result import Result, RunRequest
 
 
-def run(request: Request) -> Result:
+def run(request: RunRequest) -> Result:
     """Measures one case. Raises UnsupportedError, InputError or DeviceMemoryError where those are the answer."""
     from pybench.runtimes.memory import memory_errors
 

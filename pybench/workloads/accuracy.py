@@ -21,8 +21,8 @@ from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import InputError
 from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import allowed_threads, calibration_cautions, images_identity, thread_cautions
-from pybench.measurement.model import Opened, conclude, open_model
-from pybench.measurement.result import Request, Result, Verdict
+from pybench.measurement.model import OpenedModel, conclude, open_model
+from pybench.measurement.result import Result, RunRequest, Validity
 from pybench.models.images import Images, Shape, open_images
 from pybench.onnx_file.inputs import image_shape as shape_of_images
 from pybench.runtimes.session import refused
@@ -40,7 +40,7 @@ class Predictions:
     outputs: int
 
 
-def run(request: Request) -> Result:
+def run(request: RunRequest) -> Result:
     case = request.case
     opened = open_model(request, deterministic=True)
     source = image_source(request)
@@ -55,7 +55,7 @@ def run(request: Request) -> Result:
         "top1": predictions.top1,
         "top5_hit": predictions.top5_hit,
     }
-    result.valid = {"timing": Verdict(None), "energy": Verdict(None), "accuracy": _judge(predictions)}
+    result.valid = {"timing": Validity(None), "energy": Validity(None), "accuracy": _judge(predictions)}
     identity = images_identity(images_of(case), dict(case.sources).get("images"))
     result.cautions = [*thread_cautions(case), *calibration_cautions(opened.metadata, judged_on=identity)]
     if len(images.classes) < predictions.outputs:
@@ -64,7 +64,7 @@ def run(request: Request) -> Result:
     return conclude(result, opened, case)
 
 
-def predict(opened: Opened, images: Images, batch: int, threads: int = 1) -> Predictions:
+def predict(opened: OpenedModel, images: Images, batch: int, threads: int = 1) -> Predictions:
     """Runs every image once. Raises InputError when the model gives no class scores, or too few."""
     spec = opened.session.inputs[0]
     spec.resolved(batch, 0, opened.name)
@@ -80,7 +80,7 @@ def predict(opened: Opened, images: Images, batch: int, threads: int = 1) -> Pre
     return Predictions(np.concatenate(top1).astype(np.int64), np.concatenate(top5_hit), finite, outputs)
 
 
-def image_source(request: Request) -> Any:
+def image_source(request: RunRequest) -> Any:
     """A built-in name, or the path that the case names. Raises InputError when there is neither."""
     case: Case = request.case
     name = images_of(case)
@@ -91,7 +91,7 @@ def image_source(request: Request) -> Any:
     return name if is_built_in("images", name) else request.files["images"]
 
 
-def image_shape(opened: Opened) -> Shape:
+def image_shape(opened: OpenedModel) -> Shape:
     """(channels, height, width) of the model's one input. Raises InputError for a model that takes no images."""
     if opened.row is not None and opened.row.takes_images:
         channels, height, width = opened.row.shape
@@ -100,7 +100,7 @@ def image_shape(opened: Opened) -> Shape:
         return shape_of_images([spec.value for spec in opened.session.inputs])
 
 
-def _check_scores(scores: npt.NDArray[Any], batch: int, images: Images, opened: Opened) -> int:
+def _check_scores(scores: npt.NDArray[Any], batch: int, images: Images, opened: OpenedModel) -> int:
     if scores.ndim != 2 or len(scores) != batch:
         raise InputError(f"{opened.name} gives {list(scores.shape)} for {batch} images, not [{batch}, classes]")
     classes = int(scores.shape[1])
@@ -117,5 +117,5 @@ def _share(hits: npt.NDArray[np.bool_]) -> Quantity:
     )
 
 
-def _judge(predictions: Predictions) -> Verdict:
-    return Verdict(True) if predictions.finite else Verdict(False, ("not_finite",))
+def _judge(predictions: Predictions) -> Validity:
+    return Validity(True) if predictions.finite else Validity(False, ("not_finite",))

@@ -12,11 +12,11 @@ import torch
 from pybench.errors import UnsupportedError
 from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.recorder import Amounts, record
-from pybench.measurement.result import Request, Result
+from pybench.measurement.result import Result, RunRequest
 from pybench.runtimes import torch as runtime
 
 
-def run(request: Request) -> Result:
+def run(request: RunRequest) -> Result:
     case = request.case
     if case.device == "cpu" or runtime.set_up("fp32", allowed_threads(case), case.device) != "cuda":
         raise UnsupportedError(

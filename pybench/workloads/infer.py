@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from pybench.measurement.feed import PERIOD, TokenFeed, feeding, record_fed
 from pybench.measurement.inputs import random_arrays
-from pybench.measurement.model import Opened, conclude, open_model
+from pybench.measurement.model import OpenedModel, conclude, open_model
 from pybench.measurement.recorder import Amounts, record
-from pybench.measurement.result import Request, Result
+from pybench.measurement.result import Result, RunRequest
 
 
-def run(request: Request) -> Result:
+def run(request: RunRequest) -> Result:
     case = request.case
     row = case.model_row
     if row is not None and row.takes_text and (case.path != "none" or case.fed):
@@ -32,12 +32,12 @@ def run(request: Request) -> Result:
     return conclude(result, opened, case)
 
 
-def amounts(opened: Opened, batch: int, seq_len: int) -> Amounts:
+def amounts(opened: OpenedModel, batch: int, seq_len: int) -> Amounts:
     """What one pass of an opened model does."""
     return Amounts(samples=batch, tokens=batch * seq_len if opened.language else 0)
 
 
-def _run_fed(request: Request) -> Result:
+def _run_fed(request: RunRequest) -> Result:
     case = request.case
     with TokenFeed(request) as feed:
         opened = open_model(request, vocabulary=feed.vocabulary)

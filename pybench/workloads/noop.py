@@ -13,17 +13,17 @@ import time
 from pybench import measure
 from pybench.errors import UnsupportedError
 from pybench.measurement.recorder import Amounts, record
-from pybench.measurement.result import Request, Result, Verdict
+from pybench.measurement.result import Result, RunRequest, Validity
 
 IDLE_S = 0.001  # one idle iteration: short enough that a window ends on time, long enough that looping costs nothing
 
 
-def run(request: Request) -> Result:
+def run(request: RunRequest) -> Result:
     iterate = _idle if request.case.energy_window_s > 0 else _nothing
     board = _named_board(request.case.device)
     result = record(request.case, iterate, Amounts(), board)
     result.labels["device"] = board or "cpu"
-    result.valid["timing"] = Verdict(None, ("nothing_is_timed",))
+    result.valid["timing"] = Validity(None, ("nothing_is_timed",))
     return result
 
 

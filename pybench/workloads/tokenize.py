@@ -16,10 +16,10 @@ from pybench.measurement.doubts import allowed_threads, judge_timing
 from pybench.measurement.feed import PERIOD, TokenFeed, feeding, record_fed
 from pybench.measurement.model import conclude, open_model
 from pybench.measurement.recorder import TIMING, Amounts
-from pybench.measurement.result import Request, Result
+from pybench.measurement.result import Result, RunRequest
 
 
-def run(request: Request) -> Result:
+def run(request: RunRequest) -> Result:
     case = request.case
     with TokenFeed(request) as feed:
         opened = None if case.model is None else open_model(request, vocabulary=feed.vocabulary)

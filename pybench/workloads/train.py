@@ -23,7 +23,7 @@ from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.feed import PERIOD, TokenFeed, ahead, record_fed
 from pybench.measurement.model import check_sequence
 from pybench.measurement.recorder import TIMING, Amounts
-from pybench.measurement.result import Request, Result, Verdict
+from pybench.measurement.result import Result, RunRequest, Validity
 from pybench.models.building import build
 from pybench.models.tinylm import TinyLm
 from pybench.precision.audit import audit_parameters
@@ -35,7 +35,7 @@ BETAS = (0.9, 0.95)  # as GPT-3 and nanoGPT
 WEIGHT_DECAY = 0.1
 
 
-def run(request: Request) -> Result:
+def run(request: RunRequest) -> Result:
     case = request.case
     refuse_training(case.runtime_row or RUNTIMES[runtime.NAME])
     row = case.model_row
@@ -60,7 +60,7 @@ def run(request: Request) -> Result:
 class Trainer:
     """The model, its optimiser and one step. `losses`: of every step so far, on the device."""
 
-    def __init__(self, request: Request, kind: str, vocabulary: int) -> None:
+    def __init__(self, request: RunRequest, kind: str, vocabulary: int) -> None:
         case = request.case
         self.case, self.kind = case, kind
         checkpoint = request.files.get("checkpoint")
@@ -101,7 +101,7 @@ class Trainer:
         )
         dtypes = (str(parameter.dtype).removeprefix("torch.") for parameter in parameters)
         found = audit_parameters(dtypes, self.case.precision, runtime.flags())
-        result.valid["precision"] = Verdict(found.valid, found.reasons)
+        result.valid["precision"] = Validity(found.valid, found.reasons)
         result.labels |= {
             "runtime_version": torch.__version__,
             "precision_realised": found.realised,

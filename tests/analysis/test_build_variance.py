@@ -15,7 +15,7 @@ from statsmodels.regression.mixed_linear_model import MixedLM
 
 from pybench.analysis import analyse
 from pybench.analysis.build_variance import BuildVariance, split_variances
-from pybench.analysis.measurements import Cell, Measurements
+from pybench.analysis.measurements import Measurements, MetricValues
 from pybench.dataset import load
 from pybench.report import write_report
 from tests.support.campaigns import CampaignBuilder
@@ -26,7 +26,7 @@ def split(values: NDArray[np.float64], metric: str = "latency_mean_ms") -> Build
     """`values`: one row a build."""
     cases = [INFER.with_factors(build=index) for index in range(1, len(values) + 1)]
     cells = {
-        (case.id, metric): Cell(values=dict(enumerate(map(float, row))))
+        (case.id, metric): MetricValues(values=dict(enumerate(map(float, row))))
         for case, row in zip(cases, values, strict=True)
     }
     (found,) = split_variances(cases, Measurements(cells, {}, {}))
@@ -106,7 +106,7 @@ def test_a_block_that_lacks_a_build_is_left_out_and_counted() -> None:
     values = [{block: float(np.exp(log)) for block, log in enumerate(row, 1)} for row in logs]
     values[0][4] = 1e6  # whatever stands there does not count
     runs = [*values, {1: 1.0}]  # one run makes no build
-    cells = {(case.id, "latency_mean_ms"): Cell(values=own) for case, own in zip(cases, runs, strict=True)}
+    cells = {(case.id, "latency_mean_ms"): MetricValues(values=own) for case, own in zip(cases, runs, strict=True)}
     (found,) = split_variances(cases, Measurements(cells, {}, {}))
     assert (found.blocks, found.blocks_left_out, len(found.cases)) == (3, 1, 2)
     assert found.share == whole.share
@@ -115,13 +115,15 @@ def test_a_block_that_lacks_a_build_is_left_out_and_counted() -> None:
 def test_builds_that_share_fewer_than_two_blocks_are_not_split() -> None:
     cases = [INFER.with_factors(build=index) for index in (1, 2)]
     runs = ({1: 1.0, 2: 1.1, 3: 1.2}, {3: 1.1, 4: 1.0, 5: 1.3})
-    cells = {(case.id, "latency_mean_ms"): Cell(values=own) for case, own in zip(cases, runs, strict=True)}
+    cells = {(case.id, "latency_mean_ms"): MetricValues(values=own) for case, own in zip(cases, runs, strict=True)}
     assert split_variances(cases, Measurements(cells, {}, {})) == ()
 
 
 def test_runs_without_any_spread_in_a_block_have_nothing_to_be_set_against() -> None:
     cases = [INFER.with_factors(build=index) for index in (1, 2)]
-    cells = {(case.id, "latency_mean_ms"): Cell(values={1: 1.0 * case.build, 2: 1.1 * case.build}) for case in cases}
+    cells = {
+        (case.id, "latency_mean_ms"): MetricValues(values={1: 1.0 * case.build, 2: 1.1 * case.build}) for case in cases
+    }
     assert split_variances(cases, Measurements(cells, {}, {})) == ()
 
 

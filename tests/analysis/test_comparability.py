@@ -123,9 +123,9 @@ def test_protocols_leave_out_what_differs(tmp_path: Path) -> None:
     given = [environment(), environment(python="3.12.1")] * 3
     builder = build(tmp_path / "c", given, protocols=["welch-mann-whitney"])
     (protocol,) = analyse(load(builder.path)).protocols
-    duels = [duel for duel in protocol.duels if duel.paired is not None]
-    assert duels
-    assert {duel.paired.pairing.blocks for duel in duels if duel.paired} == {(1, 3, 5)}
+    tested = [pair for pair in protocol.tested_pairs if pair.paired is not None]
+    assert tested
+    assert {pair.paired.pairing.blocks for pair in tested if pair.paired} == {(1, 3, 5)}
 
 
 def test_images_are_compared_where_predictions_repeat(tmp_path: Path) -> None:

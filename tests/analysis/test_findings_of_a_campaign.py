@@ -21,7 +21,7 @@ from pybench.dataset import load
 from pybench.dataset.coverage import measure
 from pybench.errors import CorruptError
 from pybench.measure.quantity import Quantity
-from pybench.measurement.result import Verdict as Validity
+from pybench.measurement.result import Validity
 from pybench.report.findings import describe
 from tests.support.campaigns import (
     IMAGES,

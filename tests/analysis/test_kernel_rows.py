@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pybench.analysis.kernel_rows import Rows, rows_of
+from pybench.analysis.kernel_rows import KernelRows, rows_of
 from pybench.kernels.profile import Kernel, Profile, Work
 from tests.kernels.test_engine import profile as engine
 
@@ -27,7 +27,7 @@ def profile(*kernels: Kernel) -> Profile:
     return Profile(source="onnxruntime", method="by hand", iterations=1, kernels=kernels)
 
 
-def names(rows: Rows) -> list[tuple[list[str], list[str], list[str], list[str]]]:
+def names(rows: KernelRows) -> list[tuple[list[str], list[str], list[str], list[str]]]:
     """Of each row: own kernels and those around them, of both sides."""
     found = []
     for row in rows.rows:

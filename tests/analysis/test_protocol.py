@@ -30,7 +30,7 @@ def test_four_precisions_make_six_pairs_per_batch_and_metric(finding: ProtocolFi
     for setting in finding.settings:
         assert len(setting.scenarios) == 3
         for scenario in setting.scenarios:
-            assert [(duel.second, duel.first) for duel in scenario.duels] == list(
+            assert [(pair.second, pair.first) for pair in scenario.tested_pairs] == list(
                 itertools.combinations(setting.cases, 2)
             )
 
@@ -39,23 +39,23 @@ def test_every_pair_is_what_scipy_says(papers: Dataset, finding: ProtocolFinding
     chosen = set()
     for setting in finding.settings:
         for scenario in setting.scenarios:
-            for duel in scenario.duels:
-                if duel.test is None:
+            for pair in scenario.tested_pairs:
+                if pair.test is None:
                     continue
-                first, second = (values_of(papers, case, scenario.metric.name) for case in (duel.first, duel.second))
+                first, second = (values_of(papers, case, scenario.metric.name) for case in (pair.first, pair.second))
                 normal = all(stats.shapiro(side).pvalue >= 0.05 for side in (first, second))
                 judge = stats.ttest_ind(first, second, equal_var=False) if normal else stats.mannwhitneyu(first, second)
-                assert duel.test.p_value == pytest.approx(judge.pvalue, rel=1e-9)
-                assert duel.test.test == ("Welch t" if normal else "Mann-Whitney U")
-                chosen.add(duel.test.test)
+                assert pair.test.p_value == pytest.approx(judge.pvalue, rel=1e-9)
+                assert pair.test.test == ("Welch t" if normal else "Mann-Whitney U")
+                chosen.add(pair.test.test)
     assert chosen == {"Welch t", "Mann-Whitney U"}
 
 
 def test_holm_covers_every_pair_of_the_campaign(finding: ProtocolFinding) -> None:
-    tested = [duel for duel in finding.duels if duel.test is not None and duel.test.p_value is not None]
+    tested = [pair for pair in finding.tested_pairs if pair.test is not None and pair.test.p_value is not None]
     assert len(tested) == 3 * 3 * 6 - 3  # the energy of one case is invalid
-    judge = multipletests([duel.test.p_value for duel in tested if duel.test], method="holm")[1]
-    assert [duel.p_adjusted for duel in tested] == pytest.approx(list(judge))
+    judge = multipletests([pair.test.p_value for pair in tested if pair.test], method="holm")[1]
+    assert [pair.p_adjusted for pair in tested] == pytest.approx(list(judge))
 
 
 def test_means_have_students_interval(papers: Dataset, finding: ProtocolFinding) -> None:
@@ -73,7 +73,9 @@ def test_anova_runs_in_the_one_scenario_whose_assumptions_hold(finding: Protocol
         for scenario in setting.scenarios:
             if scenario.variances is not None:
                 ran[setting.cases[0].batch, scenario.metric.name] = scenario.variances.why_omitted
-                assert all((duel.p_tukey is None) == (scenario.variances.p_value is None) for duel in scenario.duels)
+                assert all(
+                    (pair.p_tukey is None) == (scenario.variances.p_value is None) for pair in scenario.tested_pairs
+                )
     assert [key for key, why in ran.items() if why is None] == [(8, "latency_mean_ms")]
     assert "Brown-Forsythe" in str(ran[1, "latency_mean_ms"])
     assert "residuals" in str(ran[32, "latency_mean_ms"])
@@ -83,8 +85,8 @@ def test_anova_runs_in_the_one_scenario_whose_assumptions_hold(finding: Protocol
 def test_a_case_without_valid_values_has_its_reason_in_place_of_a_test(finding: ProtocolFinding) -> None:
     scenario = next(s for s in finding.settings[0].scenarios if s.metric.name == "gpu_energy_per_sample_j")
     assert scenario.samples[3].why_none == "energy: window_too_short"
-    without = [duel for duel in scenario.duels if duel.first.precision == "int8+fp16"]
-    assert [(duel.test, duel.p_adjusted, duel.why_none) for duel in without] == [
+    without = [pair for pair in scenario.tested_pairs if pair.first.precision == "int8+fp16"]
+    assert [(pair.test, pair.p_adjusted, pair.why_none) for pair in without] == [
         (None, None, "energy: window_too_short")
     ] * 3
 
@@ -96,10 +98,10 @@ def test_the_paired_ratio_stands_beside_every_test(analysis: Analysis, finding: 
         if pair.pair.case.workload == "infer"
     }
     for setting in finding.settings:
-        for duel in setting.scenarios[0].duels:
-            assert duel.paired is not None
-            if duel.second.precision == "fp32":
-                assert duel.paired == own[duel.first.id]
+        for pair in setting.scenarios[0].tested_pairs:
+            assert pair.paired is not None
+            if pair.second.precision == "fp32":
+                assert pair.paired == own[pair.first.id]
 
 
 def test_no_protocol_but_the_houses_own_finds_nothing_more(tmp_path: Path) -> None:
@@ -130,12 +132,12 @@ def test_the_second_papers_protocol_tests_all_pairs_by_ranks(tmp_path: Path) -> 
     (found,) = analyse(dataset).protocols
     (scenario,) = found.settings[0].scenarios
     assert scenario.metric.name == "throughput_tokens_per_s"
-    assert len(scenario.duels) == 3
+    assert len(scenario.tested_pairs) == 3
     assert scenario.variances is None
-    for duel in scenario.duels:
-        sides = [values_of(dataset, one, scenario.metric.name) for one in (duel.first, duel.second)]
-        assert duel.test is not None
-        assert duel.test.p_value == pytest.approx(stats.mannwhitneyu(*sides).pvalue)
+    for pair in scenario.tested_pairs:
+        sides = [values_of(dataset, one, scenario.metric.name) for one in (pair.first, pair.second)]
+        assert pair.test is not None
+        assert pair.test.p_value == pytest.approx(stats.mannwhitneyu(*sides).pvalue)
     assert all(one.estimate is not None and one.estimate.method == "BCa bootstrap" for one in scenario.samples)
     assert found.trade_offs == ((),)
 
@@ -150,12 +152,12 @@ def test_a_pair_of_several_contrasts_is_one_test(tmp_path: Path) -> None:
         for case, latency in zip(cases, (1.0, 1.01, 1.02), strict=True):
             builder.run(case, block, {"latency_mean_ms": latency + generator.normal(0, 0.01)})
     (found,) = analyse(load(builder.path)).protocols
-    assert (len(found.duels), len(found.distinct_duels), len(found.distinct_samples)) == (6, 3, 3)
-    by_pair = {frozenset((one.first, one.second)): one.test.p_value for one in found.duels if one.test}
+    assert (len(found.tested_pairs), len(found.distinct_pairs), len(found.distinct_samples)) == (6, 3, 3)
+    by_pair = {frozenset((one.first, one.second)): one.test.p_value for one in found.tested_pairs if one.test}
     judge = multipletests([p for p in by_pair.values() if p is not None], method="holm")[1]
     expected = dict(zip(by_pair, judge, strict=True))
-    for duel in found.duels:
-        assert duel.p_adjusted == pytest.approx(expected[frozenset((duel.first, duel.second))])
+    for pair in found.tested_pairs:
+        assert pair.p_adjusted == pytest.approx(expected[frozenset((pair.first, pair.second))])
 
 
 def test_one_repetition_is_no_sample(tmp_path: Path) -> None:
@@ -164,11 +166,11 @@ def test_one_repetition_is_no_sample(tmp_path: Path) -> None:
     for case, latency in zip(cases, (2.0, 1.0), strict=True):
         builder.run(case, 1, {"latency_mean_ms": latency})
     (found,) = analyse(load(builder.path)).protocols
-    (duel,) = found.duels
-    assert duel.test is not None
-    assert duel.test.p_value is None
-    assert not duel.is_significant
-    assert duel.p_adjusted is None
+    (pair,) = found.tested_pairs
+    assert pair.test is not None
+    assert pair.test.p_value is None
+    assert not pair.is_significant
+    assert pair.p_adjusted is None
 
 
 @pytest.mark.parametrize(
@@ -201,7 +203,7 @@ def test_two_builds_of_one_engine_are_cases_that_can_be_compared(tmp_path: Path)
         for case in cases:
             builder.run(case, block, {"latency_mean_ms": case.build + block / 100})
     (found,) = analyse(load(builder.path)).protocols
-    assert len(found.duels) == 3
+    assert len(found.tested_pairs) == 3
     speedups = [row.speedup.estimate.value for row in found.trade_offs[0] if row.speedup.estimate is not None]
     assert speedups == pytest.approx([1.0, 1.025 / 2.025, 1.025 / 3.025])
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pybench.analysis import Analysis, analyse
-from pybench.analysis.trade_offs import Standing, TradeOff
+from pybench.analysis.trade_offs import TradeOff, TradeOffVerdict
 from pybench.analysis.verdicts import Verdict as OwnVerdict
 from pybench.case import Case
 from pybench.dataset import Dataset, load
@@ -56,7 +56,7 @@ def test_figures_are_ratios_of_arithmetic_means(papers: Dataset, analysis: Analy
 
 def test_points_decide_where_the_intervals_do_not(analysis: Analysis) -> None:
     row = rows_of(analysis)["bf16", 8]  # -0.6 pp, whose interval reaches -1.7
-    assert row.standing is Standing.ADVANTAGEOUS
+    assert row.standing is TradeOffVerdict.ADVANTAGEOUS
     assert row.own_verdict is OwnVerdict.UNDECIDED
 
 
@@ -93,22 +93,22 @@ def small(
 @pytest.mark.parametrize(
     ("speedup", "loss_pp", "accept", "expected"),
     [
-        (1.16, 0.9, None, Standing.ADVANTAGEOUS),
-        (1.16, 1.0, None, Standing.ADVANTAGEOUS),  # the bound itself is kept
-        (1.14, 0.0, None, Standing.NOT_ADVANTAGEOUS),
-        (1.16, 1.1, None, Standing.NOT_ADVANTAGEOUS),
-        (1.14, 0.0, {"speedup_min": 1.1}, Standing.ADVANTAGEOUS),
-        (1.16, 0.0, {"speedup_min": 1.2}, Standing.NOT_ADVANTAGEOUS),
-        (1.16, 1.1, {"top1_delta_pp_min": -2.0}, Standing.ADVANTAGEOUS),
-        (1.16, 0.0, {"top5_delta_pp_min": 0.5}, Standing.NOT_ADVANTAGEOUS),  # every bound of the plan counts
+        (1.16, 0.9, None, TradeOffVerdict.ADVANTAGEOUS),
+        (1.16, 1.0, None, TradeOffVerdict.ADVANTAGEOUS),  # the bound itself is kept
+        (1.14, 0.0, None, TradeOffVerdict.NOT_ADVANTAGEOUS),
+        (1.16, 1.1, None, TradeOffVerdict.NOT_ADVANTAGEOUS),
+        (1.14, 0.0, {"speedup_min": 1.1}, TradeOffVerdict.ADVANTAGEOUS),
+        (1.16, 0.0, {"speedup_min": 1.2}, TradeOffVerdict.NOT_ADVANTAGEOUS),
+        (1.16, 1.1, {"top1_delta_pp_min": -2.0}, TradeOffVerdict.ADVANTAGEOUS),
+        (1.16, 0.0, {"top5_delta_pp_min": 0.5}, TradeOffVerdict.NOT_ADVANTAGEOUS),  # every bound of the plan counts
     ],
 )
 def test_each_bound_decides(
-    tmp_path: Path, speedup: float, loss_pp: float, accept: Mapping[str, float] | None, expected: Standing
+    tmp_path: Path, speedup: float, loss_pp: float, accept: Mapping[str, float] | None, expected: TradeOffVerdict
 ) -> None:
     rows = small(tmp_path / "c", {"fp32": 1.0, "fp16": 1 / speedup}, {"fp32": 80.0, "fp16": 80.0 - loss_pp}, accept)
     assert rows["fp16"].standing is expected
-    assert rows["fp32"].standing is Standing.BASELINE
+    assert rows["fp32"].standing is TradeOffVerdict.BASELINE
 
 
 def test_who_set_a_bound_is_kept(tmp_path: Path) -> None:
@@ -119,15 +119,15 @@ def test_who_set_a_bound_is_kept(tmp_path: Path) -> None:
 
 def test_without_criteria_the_protocol_compares_with_fp32(tmp_path: Path) -> None:
     rows = small(tmp_path / "c", {"fp32": 1.0, "fp16": 0.5}, {"fp32": 80.0, "fp16": 80.0}, None, declared=False)
-    assert rows["fp16"].standing is Standing.ADVANTAGEOUS
+    assert rows["fp16"].standing is TradeOffVerdict.ADVANTAGEOUS
     assert rows["fp16"].own_verdict is None
 
 
 def test_without_an_accuracy_fast_is_not_judged_and_slow_is_refused(tmp_path: Path) -> None:
     rows = small(tmp_path / "c", {"fp32": 1.0, "fp16": 0.5, "bf16": 1.0}, {}, None)
-    assert rows["fp16"].standing is Standing.NOT_JUDGED
+    assert rows["fp16"].standing is TradeOffVerdict.NOT_JUDGED
     assert "no accuracy case" in str(rows["fp16"].why_not_judged)
-    assert rows["bf16"].standing is Standing.NOT_ADVANTAGEOUS
+    assert rows["bf16"].standing is TradeOffVerdict.NOT_ADVANTAGEOUS
 
 
 def test_a_baseline_keeps_its_own_top_1_where_nothing_else_has_one(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_baseline_keeps_its_own_top_1_where_nothing_else_has_one(tmp_path: Pat
     assert rows["fp32"].figures["top1_percent"].estimate is not None
     assert rows["fp32"].figures["top1_percent"].estimate.value == 80.0
     assert rows["fp16"].figures["top1_percent"].estimate is None
-    assert rows["fp16"].standing is Standing.NOT_JUDGED
+    assert rows["fp16"].standing is TradeOffVerdict.NOT_JUDGED
 
 
 def twice_judged(folder: Path, top1: Mapping[tuple[str, int], float | None]) -> tuple[TradeOff, ...]:
@@ -161,15 +161,15 @@ def test_of_several_accuracies_the_one_that_lost_most_decides(tmp_path: Path) ->
     _, half = twice_judged(tmp_path / "c", top1)
     assert half.top1_delta_pp.estimate is not None
     assert half.top1_delta_pp.estimate.value == pytest.approx(-1.5)
-    assert half.standing is Standing.NOT_ADVANTAGEOUS
+    assert half.standing is TradeOffVerdict.NOT_ADVANTAGEOUS
 
 
 @pytest.mark.parametrize(
     ("loss_at_batch_1_pp", "expected"),
-    [(0.0, Standing.NOT_JUDGED), (1.5, Standing.NOT_ADVANTAGEOUS)],
+    [(0.0, TradeOffVerdict.NOT_JUDGED), (1.5, TradeOffVerdict.NOT_ADVANTAGEOUS)],
 )
 def test_an_accuracy_that_failed_leaves_a_case_open_unless_another_breaks_the_bound(
-    tmp_path: Path, loss_at_batch_1_pp: float, expected: Standing
+    tmp_path: Path, loss_at_batch_1_pp: float, expected: TradeOffVerdict
 ) -> None:
     top1 = {("fp32", 1): 80.0, ("fp32", 32): 80.0, ("fp16", 1): 80.0 - loss_at_batch_1_pp, ("fp16", 32): None}
     assert twice_judged(tmp_path / "c", top1)[1].standing is expected
@@ -191,7 +191,7 @@ def test_a_language_model_is_judged_by_speed_alone(tmp_path: Path) -> None:
     (found,) = analyse(load(builder.path)).protocols
     row = found.trade_offs[0][1]
     assert [one.criterion.name for one in row.bounded] == ["speedup_min"]
-    assert row.standing is Standing.ADVANTAGEOUS
+    assert row.standing is TradeOffVerdict.ADVANTAGEOUS
 
 
 def with_driver(version: str) -> dict[str, Any]:

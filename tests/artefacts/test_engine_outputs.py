@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pybench.artefacts.engine_outputs import SAMPLES, judge_outputs
-from pybench.artefacts.order import Order
+from pybench.artefacts.request import MakeRequest
 from pybench.case import Case
 from pybench.measurement.audits import with_outputs
 from pybench.precision.audit import Audit
@@ -30,10 +30,10 @@ def files_of(precision: str) -> tuple[Path, Path]:
     return origin, graph
 
 
-def order_of(origin: Path, precision: str, model: str, images: str | None = None) -> Order:
+def order_of(origin: Path, precision: str, model: str, images: str | None = None) -> MakeRequest:
     """What the maker of an engine is told, as far as its outputs go."""
     parameters = {"model": model, "precision": precision, "images": images, "images_sha256": None}
-    return Order("engine", parameters, {"origin": origin}, {})
+    return MakeRequest("engine", parameters, {"origin": origin}, {})
 
 
 def judged(precision: str, factor: float = 1.0, batch: int = 20) -> dict[str, Any]:
@@ -120,6 +120,6 @@ def test_fewer_images_than_samples_fill_the_batch_over_and_over(tmp_path: Path) 
     write_images(tmp_path / "images", {"a": 2, "b": 1}, mode="L")
     path = write_classifier(tmp_path / "mine.onnx")
     parameters = {"model": "mine.onnx", "precision": "fp32", "images": "images", "images_sha256": "a" * 64}
-    order = Order("engine", parameters, {"origin": path}, {"images": tmp_path / "images"})
+    order = MakeRequest("engine", parameters, {"origin": path}, {"images": tmp_path / "images"})
     found = judge_outputs(lambda inputs: [outputs_of(path, "fp32", [inputs])[0]], order, path, 10, 0)
     assert (found["agree"], found["samples"], found["inputs"]) == (True, 3, "images")

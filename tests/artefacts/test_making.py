@@ -86,9 +86,11 @@ def test_an_int8_file_in_which_nothing_is_quantised_is_invalid(tmp_path: Path) -
     made = artefacts.make(only_recipe(case).as_json(), {}, files, tmp_path)
     assert made.valid["precision"].reasons == ("not_quantised",)
     assert made.labels["precision_facts"]["left_undeclared"] == ["product"]
-    from pybench.measurement.result import Request
+    from pybench.measurement.result import RunRequest
 
-    request = Request(case=case, block=0, attempt=1, seed=0, artefacts={"model": tmp_path / "model.onnx"}, files=files)
+    request = RunRequest(
+        case=case, block=0, attempt=1, seed=0, artefacts={"model": tmp_path / "model.onnx"}, files=files
+    )
     assert workloads.run(request).valid["precision"].reasons == ("not_quantised",)
 
 

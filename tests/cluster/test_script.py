@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 
-from pybench.cluster.script import Work, artefacts_script, check_script, chunks_of, ranges, shards_script
-from pybench.cluster.site import Image, Job, Scratch, SlurmSite
+from pybench.cluster.script import SubmissionWork, artefacts_script, check_script, chunks_of, ranges, shards_script
+from pybench.cluster.site import Job, Scratch, SiteImage, SlurmSite
 from tests.support.waiting import wait_for
 
-WORK = Work(Path("/data/a b/campaign"), "trial", Path("/data/a b/campaign/cluster/submission-01"), 5, ("--no-sensor",))
+WORK = SubmissionWork(
+    Path("/data/a b/campaign"), "trial", Path("/data/a b/campaign/cluster/submission-01"), 5, ("--no-sensor",)
+)
 
 
 def site(job: Job | None = None, **keys: Any) -> SlurmSite:
@@ -82,7 +84,7 @@ def test_a_task_of_a_later_chunk_runs_the_shard_behind_it() -> None:
 
 def test_every_script_is_bash(tmp_path: Path) -> None:
     full = site(
-        image=Image(path="/a b.sif", sha256="0" * 64), scratch=Scratch(stage_image=True), prelude="module load x\n"
+        image=SiteImage(path="/a b.sif", sha256="0" * 64), scratch=Scratch(stage_image=True), prelude="module load x\n"
     )
     scripts = [shards_script(WORK, chunks_of([1], 9)[0], full), artefacts_script(WORK, full), check_script(WORK, full)]
     for script in scripts:
@@ -99,7 +101,7 @@ class Task:
         for name, text in (("pybench", pybench), ("scontrol", f'echo "scontrol $*" >> {self.said}')):
             (folder / name).write_text(f"#!/bin/bash\n{text}\n")
             (folder / name).chmod(0o755)
-        work = Work(folder, "trial", folder / "submission", 5)
+        work = SubmissionWork(folder, "trial", folder / "submission", 5)
         job = Job(time="01:00:00", checkpoint_s=3, max_requeues=1)
         keys = {"pybench": str(folder / "pybench"), "scratch": Scratch(path=str(folder)), **keys}
         (folder / "task").write_text(shards_script(work, chunks_of([1, 2], 9)[0], site(job, **keys)))
@@ -189,7 +191,7 @@ def test_the_exit_code_of_pybench_is_the_tasks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_staged", [False, True])
 def test_nothing_runs_in_another_image(tmp_path: Path, is_staged: bool) -> None:
     (tmp_path / "i.sif").write_bytes(b"image")
-    image = Image(path=str(tmp_path / "i.sif"), sha256=hashlib.sha256(b"image").hexdigest())
+    image = SiteImage(path=str(tmp_path / "i.sif"), sha256=hashlib.sha256(b"image").hexdigest())
     scratch = Scratch(path=str(tmp_path), stage_image=is_staged)
     task = Task(tmp_path, f'echo "$*" >> {tmp_path / "said"}', image=image, scratch=scratch)
     assert task.finish()[0] == 0

@@ -11,7 +11,7 @@ import pytest
 
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.layout import SUBMISSION
-from pybench.cluster.script import Work, chunks_of
+from pybench.cluster.script import SubmissionWork, chunks_of
 from pybench.cluster.submission import Script, locked, log_of, submissions, submit, write_scripts
 from pybench.errors import ClusterError, CorruptError
 
@@ -39,7 +39,7 @@ def scripts() -> list[Script]:
 )
 def test_a_submission_is_read_back_as_it_was(tmp_path: Path, sbatch: Path, in_turn: bool, after: list[str]) -> None:
     campaign = CampaignDirectory(tmp_path / "campaign")
-    work = Work(campaign.path, "trial", campaign.submission(1), 9)
+    work = SubmissionWork(campaign.path, "trial", campaign.submission(1), 9)
     write_scripts(work.folder, scripts(), "kind = 'slurm'\n")
     submitted = submit(1, work, scripts(), in_turn)
     assert submissions(campaign) == [submitted]
@@ -55,7 +55,7 @@ def test_what_was_accepted_before_a_refusal_goes_again(tmp_path: Path, sbatch: P
     )
     sbatch.touch()
     campaign = CampaignDirectory(tmp_path / "campaign")
-    work = Work(campaign.path, "trial", campaign.submission(1), 9)
+    work = SubmissionWork(campaign.path, "trial", campaign.submission(1), 9)
     write_scripts(work.folder, scripts(), "")
     with pytest.raises(ClusterError, match=r"sbatch refused shards-2\.sbatch: it ended with exit code 1"):
         submit(1, work, scripts(), in_turn=False)

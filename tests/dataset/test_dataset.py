@@ -20,7 +20,7 @@ from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
 from pybench.measure.quantity import Quantity
-from pybench.measurement.result import Verdict
+from pybench.measurement.result import Validity
 from tests.support.campaigns import IMAGES, CampaignBuilder, build_typical, finish_again, predictions_csv, unguard
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
@@ -232,7 +232,7 @@ def test_predictions_that_repeat_are_read_once_and_counted(tmp_path: Path) -> No
 def test_cautions_reasons_and_environments_are_kept(tmp_path: Path) -> None:
     builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=2)
     caution = Caution(CautionCode.OUTLIERS, "3 of 100", "latency_mean_ms")
-    invalid = {"timing": Verdict(False, ("not_steady",))}
+    invalid = {"timing": Validity(False, ("not_steady",))}
     builder.run(INFER, 1, {"latency_mean_ms": 5.0}, cautions=[caution], valid=invalid)
     builder.run(INFER, 2, {"latency_mean_ms": 5.0}, environment={"schema_version": 1, "host": {"name": "other"}})
     dataset = load(builder.path)

@@ -28,7 +28,7 @@ from pybench.case import Case  # noqa: E402
 from pybench.errors import UnsupportedError  # noqa: E402
 from pybench.measurement.inputs import random_arrays  # noqa: E402
 from pybench.measurement.model import open_model  # noqa: E402
-from pybench.measurement.result import Request  # noqa: E402
+from pybench.measurement.result import RunRequest  # noqa: E402
 from pybench.precision.audit import Audit  # noqa: E402
 from tests.support.making import request_of, run  # noqa: E402
 
@@ -72,7 +72,7 @@ def found_of(case: Case) -> Found:
     return found
 
 
-def found_of_request(request: Request) -> Found | str:
+def found_of_request(request: RunRequest) -> Found | str:
     """Outputs and audit, or why there are none. Runs in the other process; pybench's errors do not travel."""
     try:
         model = open_model(request, deterministic=True)

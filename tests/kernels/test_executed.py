@@ -12,10 +12,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pybench.kernels.executed import origins
-from pybench.onnx_file.graph import Graph, Node, read_graph
+from pybench.onnx_file.graph import OnnxGraph, OnnxNode, read_graph
 
 
-def optimised(path: Path) -> Graph:
+def optimised(path: Path) -> OnnxGraph:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.optimized_model_filepath = str(path.with_name("optimised.onnx"))
@@ -79,36 +79,38 @@ def test_a_node_without_a_name_is_named_after_its_output(tmp_path: Path) -> None
     assert origins(read_graph(path), optimised(path)) == [("node_of_y",)]
 
 
-def graph_of(*nodes: Node) -> Graph:
-    return Graph(nodes, {}, {}, {})
+def graph_of(*nodes: OnnxNode) -> OnnxGraph:
+    return OnnxGraph(nodes, {}, {}, {})
 
 
 def test_a_transpose_that_was_put_in_is_not_the_node_whose_output_it_writes() -> None:
-    written = graph_of(Node("MaxPool", "pool", ("x",), ("y",)))
-    executed = graph_of(Node("MaxPool", "pool_token_1", ("x",), ("pool",)), Node("Transpose", "t", ("pool",), ("y",)))
+    written = graph_of(OnnxNode("MaxPool", "pool", ("x",), ("y",)))
+    executed = graph_of(
+        OnnxNode("MaxPool", "pool_token_1", ("x",), ("pool",)), OnnxNode("Transpose", "t", ("pool",), ("y",))
+    )
     assert origins(written, executed) == [("pool",), ()]
 
 
 def test_a_fused_group_that_keeps_its_tensors_has_every_node_between_them() -> None:
     written = graph_of(
-        Node("Conv", "conv", ("x",), ("a",)),
-        Node("ReduceMean", "mean", ("a",), ("b",)),
-        Node("Sub", "sub", ("a", "b"), ("c",)),
-        Node("Pow", "square", ("c",), ("d",)),
-        Node("Div", "divide", ("c", "d"), ("y",)),
+        OnnxNode("Conv", "conv", ("x",), ("a",)),
+        OnnxNode("ReduceMean", "mean", ("a",), ("b",)),
+        OnnxNode("Sub", "sub", ("a", "b"), ("c",)),
+        OnnxNode("Pow", "square", ("c",), ("d",)),
+        OnnxNode("Div", "divide", ("c", "d"), ("y",)),
     )
     executed = graph_of(
-        Node("Conv", "conv", ("x",), ("a",)), Node("LayerNormalization", "LayerNormalization_7", ("a",), ("y",))
+        OnnxNode("Conv", "conv", ("x",), ("a",)), OnnxNode("LayerNormalization", "LayerNormalization_7", ("a",), ("y",))
     )
     assert origins(written, executed) == [("conv",), ("mean", "sub", "square", "divide")]
 
 
 @pytest.mark.parametrize("name", ["conv_token_3", "conv_nchwc", "fused conv"])
 def test_a_name_that_was_changed_is_recognised(name: str) -> None:
-    written = graph_of(Node("Conv", "conv", ("x",), ("y",)))
-    assert origins(written, graph_of(Node("FusedConv", name, ("x",), ("new",)))) == [("conv",)]
+    written = graph_of(OnnxNode("Conv", "conv", ("x",), ("y",)))
+    assert origins(written, graph_of(OnnxNode("FusedConv", name, ("x",), ("new",)))) == [("conv",)]
 
 
 def test_a_kernel_without_a_trace_has_no_nodes() -> None:
-    written = graph_of(Node("Conv", "conv", ("x",), ("y",)))
-    assert origins(written, graph_of(Node("FusedConv", "other", ("r",), ("s",)))) == [()]
+    written = graph_of(OnnxNode("Conv", "conv", ("x",), ("y",)))
+    assert origins(written, graph_of(OnnxNode("FusedConv", "other", ("r",), ("s",)))) == [()]

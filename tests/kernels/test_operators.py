@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pybench.kernels.operators import profile_of_runs
-from pybench.onnx_file.graph import Graph, Node
+from pybench.onnx_file.graph import OnnxGraph, OnnxNode
 
 
 def event(name: str, begin: int, length: int, op: str = "", **arguments: Any) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def run(begin: int, length: int) -> dict[str, Any]:
     return {"cat": "Session", "name": "model_run", "ts": begin, "dur": length}
 
 
-WRITTEN = Graph((Node("Conv", "conv", ("x", "w"), ("y",)),), {"w": ("float32", 9)}, {}, {})
+WRITTEN = OnnxGraph((OnnxNode("Conv", "conv", ("x", "w"), ("y",)),), {"w": ("float32", 9)}, {}, {})
 UINT8 = {"input_type_shape": [{"uint8": [1]}, {"float": []}], "output_type_shape": [{"uint8": [1]}]}
 
 
@@ -29,7 +29,7 @@ def test_a_node_has_the_median_of_the_runs_that_count() -> None:
     for number, length in enumerate((900, 10, 12, 200)):
         begin = 1000 * number
         trace += [run(begin, length + 5), event("conv_token_1", begin + 2, length, "QLinearConv", **UINT8)]
-    executed = Graph((Node("QLinearConv", "conv_token_1", ("x", "w"), ("y",)),), {"w": ("int8", 9)}, {}, {})
+    executed = OnnxGraph((OnnxNode("QLinearConv", "conv_token_1", ("x", "w"), ("y",)),), {"w": ("int8", 9)}, {}, {})
     found = profile_of_runs(trace, WRITTEN, executed, skipped=1)
     (kernel,) = found.kernels
     assert kernel.time_ms == pytest.approx(0.012)
@@ -42,19 +42,21 @@ def test_a_node_has_the_median_of_the_runs_that_count() -> None:
 
 def test_nodes_inside_a_loop_count_in_the_loop_alone() -> None:
     trace = [run(0, 100), event("loop", 5, 60, "Loop"), event("inner", 10, 20, "Add"), event("end", 70, 10, "Relu")]
-    found = profile_of_runs(trace, WRITTEN, Graph((), {}, {}, {}), skipped=0)
+    found = profile_of_runs(trace, WRITTEN, OnnxGraph((), {}, {}, {}), skipped=0)
     assert [(kernel.name, kernel.work) for kernel in found.kernels] == [("loop", "other"), ("end", "other")]
 
 
 def test_nodes_without_names_are_found_by_their_order() -> None:
-    written = Graph((Node("Relu", "", ("x",), ("a",)), Node("Relu", "", ("a",), ("y",))), {}, {}, {})
+    written = OnnxGraph((OnnxNode("Relu", "", ("x",), ("a",)), OnnxNode("Relu", "", ("a",), ("y",))), {}, {}, {})
     trace = [run(0, 100), event("Relu_4", 5, 10, "Relu"), event("Relu_9", 20, 10, "Relu")]
     found = profile_of_runs(trace, written, written, skipped=0)
     assert [kernel.nodes for kernel in found.kernels] == [("node_of_a",), ("node_of_y",)]
 
 
 def test_nodes_of_one_name_are_kept_apart() -> None:
-    written = Graph((Node("Relu", "same", ("x",), ("a",)), Node("Tanh", "same", ("a",), ("y",))), {}, {}, {})
+    written = OnnxGraph(
+        (OnnxNode("Relu", "same", ("x",), ("a",)), OnnxNode("Tanh", "same", ("a",), ("y",))), {}, {}, {}
+    )
     trace = [run(0, 100), event("same", 5, 10, "Relu", node_index="3"), event("same", 20, 30, "Tanh", node_index="4")]
     found = profile_of_runs(trace, written, written, skipped=0)
     assert [(kernel.name, kernel.kernel, kernel.time_ms) for kernel in found.kernels] == [
@@ -64,7 +66,7 @@ def test_nodes_of_one_name_are_kept_apart() -> None:
 
 
 def test_nodes_without_names_stay_unknown_where_their_number_differs() -> None:
-    written = Graph((Node("Relu", "", ("x",), ("a",)), Node("Relu", "", ("a",), ("y",))), {}, {}, {})
+    written = OnnxGraph((OnnxNode("Relu", "", ("x",), ("a",)), OnnxNode("Relu", "", ("a",), ("y",))), {}, {}, {})
     found = profile_of_runs([run(0, 100), event("Relu_4", 5, 10, "Relu")], written, written, skipped=0)
     assert [kernel.nodes for kernel in found.kernels] == [()]
 

@@ -17,8 +17,8 @@ import pytest
 from pybench.campaign import layout
 from pybench.campaign.directory import CampaignDirectory
 from pybench.errors import PybenchError, UsageError
-from pybench.launcher import Access, Container
-from pybench.launcher.engines import Mount, Request
+from pybench.launcher import Container, FileAccess
+from pybench.launcher.engines import ContainerRequest, Mount
 from tests.launcher.contained_campaign import (
     children_of,
     command_of,
@@ -86,7 +86,7 @@ def test_a_container_sees_what_it_was_given_and_nothing_else(
     paths = [str(readable), str(writable), "/", "/opt/site", "/tmp", "/home", "/proc/sys"]
     words = ["python", "-c", f"PATHS = {paths!r}\n{LOOK}"]
     mounts = [Mount(readable, False), Mount(writable, True)]
-    request = Request("pybench-look", tmp_path, mounts, {"GIVEN": "a=b, c"}, (), words)
+    request = ContainerRequest("pybench-look", tmp_path, mounts, {"GIVEN": "a=b, c"}, (), words)
     command = container.engine.run(container.reference, request)
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -106,7 +106,7 @@ def test_a_container_sees_what_it_was_given_and_nothing_else(
 def test_a_worker_writes_into_its_own_runs_folder_only(container: Container, campaign: CampaignDirectory) -> None:
     run_campaign(campaign, plan_content(noop_cases(1), 1), launcher=container)
     folder = next(campaign.runs()).path
-    request = container._request([], Access(writes=(folder,), reads=(campaign.path,)), campaign.path.parent)
+    request = container._request([], FileAccess(writes=(folder,), reads=(campaign.path,)), campaign.path.parent)
     tried = f"open({str(campaign.path / 'plan.yaml')!r}).close(); open({str(campaign.path / 'other')!r}, 'w')"
     command = container.engine.run(
         container.reference, replace(request, words=["python", "-c", tried], mounts=request.mounts[:2])
@@ -121,7 +121,7 @@ def test_weights_beside_a_model_are_given_with_it_and_other_neighbours_are_not(
     for name in ("[a] model.onnx", "[a] model.onnx.data", "[a] model.onnx_data", "a model.onnx.data", "secret"):
         (tmp_path / name).touch()
     given = container._request(
-        [], Access(reads=(tmp_path / "[a] model.onnx", tmp_path / "absent")), tmp_path / "scratch"
+        [], FileAccess(reads=(tmp_path / "[a] model.onnx", tmp_path / "absent")), tmp_path / "scratch"
     )
     names = [mount.path.name for mount in given.mounts if not mount.is_writable]
     assert names == ["[a] model.onnx", "[a] model.onnx.data", "[a] model.onnx_data", "absent"]
@@ -235,4 +235,4 @@ def test_a_file_of_the_image_that_changes_meanwhile_is_refused(container: Contai
     sif.write_bytes(b"one")
     changed = replace(container, image=replace(container.image, kind="sif", location=str(sif)), stamp=(0, 0, 0, 0))
     with pytest.raises(UsageError, match="has changed while it was in use"):
-        changed.start([], Access(), subprocess.DEVNULL, subprocess.DEVNULL, own_session=True)
+        changed.start([], FileAccess(), subprocess.DEVNULL, subprocess.DEVNULL, own_session=True)

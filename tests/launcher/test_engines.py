@@ -13,7 +13,7 @@ import pytest
 
 from pybench.errors import UsageError
 from pybench.launcher import engines
-from pybench.launcher.engines import Apptainer, Docker, Engine, Mount, Podman, Request, choose_engine
+from pybench.launcher.engines import Apptainer, ContainerRequest, Docker, Engine, Mount, Podman, choose_engine
 from pybench.launcher.images import Image, Kind
 
 REFERENCE = "example.org/pybench@sha256:" + "a" * 64
@@ -24,9 +24,11 @@ def image(kind: Kind) -> Image:
 
 
 @pytest.fixture
-def request_(tmp_path: Path) -> Request:
+def request_(tmp_path: Path) -> ContainerRequest:
     mounts = [Mount(Path("/data/a"), False), Mount(Path('/data/b, "c"'), True)]
-    return Request("pybench-1", tmp_path, mounts, {"CUDA_VISIBLE_DEVICES": "0,1"}, ("GPU-1", "GPU-2"), ["python", "-P"])
+    return ContainerRequest(
+        "pybench-1", tmp_path, mounts, {"CUDA_VISIBLE_DEVICES": "0,1"}, ("GPU-1", "GPU-2"), ["python", "-P"]
+    )
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
@@ -66,7 +68,7 @@ def test_an_engine_is_refused_with_the_reason(tmp_path: Path, monkeypatch: pytes
         choose_engine(image("archive"), "pod")
 
 
-def test_apptainer_is_given_everything_by_name(request_: Request) -> None:
+def test_apptainer_is_given_everything_by_name(request_: ContainerRequest) -> None:
     words = Apptainer().run("/images/pybench.sif", request_)
     assert words[:3] == ["apptainer", "--silent", "exec"]
     assert {"--containall", "--no-home", "--cleanenv", "--nv"} <= set(words)
@@ -84,7 +86,7 @@ def test_apptainers_own_variables_mount_and_set_nothing(monkeypatch: pytest.Monk
     assert {name for name in environment if name.startswith(("APPTAINER", "SINGULARITY"))} == {"APPTAINER_CACHEDIR"}
 
 
-def test_docker_is_given_gpus_by_uuid(request_: Request) -> None:
+def test_docker_is_given_gpus_by_uuid(request_: ContainerRequest) -> None:
     words = Docker().run(REFERENCE, request_)
     assert words[words.index("--gpus") + 1] == '"device=GPU-1,GPU-2"'
     assert {"--read-only", "--rm"} <= set(words)
@@ -93,7 +95,7 @@ def test_docker_is_given_gpus_by_uuid(request_: Request) -> None:
     assert "type=bind,src=/data/a,dst=/data/a,readonly" in words
 
 
-def test_podman_is_given_limits_that_it_may_set(request_: Request, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_podman_is_given_limits_that_it_may_set(request_: ContainerRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "cdi_names", lambda uuids: [f"nvidia.com/gpu={uuid}" for uuid in uuids])
     words = Podman().run(REFERENCE, request_)
     assert [words[place + 1] for place, word in enumerate(words) if word == "--device"] == [
@@ -109,7 +111,7 @@ def test_podman_is_given_limits_that_it_may_set(request_: Request, monkeypatch: 
 @pytest.mark.parametrize("engine", [Podman(), Docker(), Apptainer()], ids=lambda engine: engine.name)
 @pytest.mark.parametrize("first", [(), ("taskset", "--cpu-list", str(min(os.sched_getaffinity(0))))])
 def test_a_program_that_the_image_lacks_is_a_container_that_never_began(
-    engine: Engine, first: tuple[str, ...], request_: Request, tmp_path: Path
+    engine: Engine, first: tuple[str, ...], request_: ContainerRequest, tmp_path: Path
 ) -> None:
     for program in ("tini", "env", "taskset"):
         (tmp_path / program).symlink_to(str(shutil.which(program)))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.launcher import Access, Container
+from pybench.launcher import Container, FileAccess
 from pybench.launcher import container as launcher
 from pybench.launcher.engines import Apptainer, Mount
 from pybench.launcher.images import Image
@@ -21,7 +21,7 @@ def small_sif() -> Container:
 
 
 def writable(container: Container, scratch: Path) -> list[Mount]:
-    return [mount for mount in container._request([], Access(), scratch).mounts if mount.is_writable]
+    return [mount for mount in container._request([], FileAccess(), scratch).mounts if mount.is_writable]
 
 
 def test_boards_are_locked_in_a_folder_that_containers_share_where_they_have_gpus(
@@ -54,7 +54,7 @@ def test_a_container_is_told_its_image_and_engine_and_the_callers_gpus(
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     monkeypatch.setenv("PYBENCH_BOARD_STATE", "/boards")
     monkeypatch.setenv("SECRET", "1")
-    assert small_sif._request([], Access(), tmp_path).variables == {
+    assert small_sif._request([], FileAccess(), tmp_path).variables == {
         "CUDA_VISIBLE_DEVICES": "1",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "PYBENCH_BOARD_STATE": "/boards",

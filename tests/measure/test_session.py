@@ -15,13 +15,13 @@ from pybench import measure
 from pybench.catalogue.cautions import CautionCode
 from pybench.catalogue.metrics import METRICS
 from pybench.errors import UsageError
-from pybench.measure import Session
+from pybench.measure import MeasuringSession
 from tests.measure.replay import TRACE, UUID
 from tests.support.waiting import wait_for
 
 
 def test_a_replayed_gpu_gives_the_energy_of_a_window(replayed_gpu: str) -> None:
-    with Session(UUID, nvml_library=replayed_gpu) as session:
+    with MeasuringSession(UUID, nvml_library=replayed_gpu) as session:
         measure.sleep_until_ns(session.begin_ns + 900_000_000)  # where the recorded load is at work for 1.9 s more
         with session.window("energy") as window:
             window.iterations = len(measure.time_calls(lambda: time.sleep(0.05), iterations=1, minimum_s=1.2))
@@ -43,7 +43,7 @@ def test_a_replayed_gpu_gives_the_energy_of_a_window(replayed_gpu: str) -> None:
 
 def test_channels_are_written_with_equally_long_columns_in_si_units(replayed_gpu: str) -> None:
     written: dict[str, dict[str, NDArray[Any]]] = {}
-    with Session(UUID, nvml_library=replayed_gpu) as session:
+    with MeasuringSession(UUID, nvml_library=replayed_gpu) as session:
         time.sleep(0.4)
     session.write_channels(written.__setitem__)
     assert set(written) == {
@@ -62,7 +62,7 @@ def test_channels_are_written_with_equally_long_columns_in_si_units(replayed_gpu
 
 
 def test_a_gpu_without_nvml_is_null_with_a_reason_and_no_error() -> None:
-    with Session("GPU-1", nvml_library="libabsent-nvml.so") as session, session.window("energy"):
+    with MeasuringSession("GPU-1", nvml_library="libabsent-nvml.so") as session, session.window("energy"):
         time.sleep(0.01)
     energy = session.energy("energy")["gpu_energy_j"]
     assert (energy.value, energy.valid) == (None, None)
@@ -75,7 +75,7 @@ def test_a_gpu_without_nvml_is_null_with_a_reason_and_no_error() -> None:
 
 
 def test_no_gpu_asked_for_means_no_gpu_quantity() -> None:
-    with Session() as session, session.window("timing"):
+    with MeasuringSession() as session, session.window("timing"):
         pass
     names = set(session.energy("timing") | session.memory())
     assert "cpu_energy_j" in names
@@ -88,7 +88,7 @@ def test_without_rapl_the_cpu_energy_is_null_and_an_interval_stands_under_its_ow
     (tmp_path / "proc").mkdir()
     stat = tmp_path / "proc/stat"
     stat.write_text("cpu  100 0 0 100 0 0 0 0 0 0\ncpu0 1\n")
-    with Session(root=tmp_path) as session, session.window("energy"):
+    with MeasuringSession(root=tmp_path) as session, session.window("energy"):
         stat.write_text("cpu  1100 0 0 100 0 0 0 0 0 0\ncpu0 1\n")
     quantities = session.energy("energy")
     assert quantities["cpu_energy_j"].value is None
@@ -98,7 +98,7 @@ def test_without_rapl_the_cpu_energy_is_null_and_an_interval_stands_under_its_ow
 
 
 def test_the_peak_of_host_memory_is_of_the_windows() -> None:
-    with Session() as session:
+    with MeasuringSession() as session:
         with session.window("timing"):
             block = bytearray(b"x" * (150 << 20))
             del block
@@ -119,7 +119,7 @@ def test_device_memory_is_this_processs_peak_and_strangers_raise_cautions(
     (trace / "clocks.csv").write_text("t_us,sm_mhz,temperature_c,event_reasons\n0,1500,80,4\n3500000,1500,80,4\n")
     (trace / "memory.csv").write_text("t_us,used_bytes,process_count\n0,7000000,2\n3000000,7000000,2\n")
     monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(trace))
-    with Session(UUID, nvml_library=str(replay_library)) as session, session.window("timing"):
+    with MeasuringSession(UUID, nvml_library=str(replay_library)) as session, session.window("timing"):
         time.sleep(0.3)
     peak = session.memory()["peak_device_bytes"]
     assert (peak.value, peak.scope) == (7_000_000, "process")
@@ -133,7 +133,7 @@ def tasks() -> set[str]:
 
 def test_a_window_that_fails_is_not_kept_and_the_samplers_stop(replayed_gpu: str) -> None:
     before = tasks()  # C++ threads are known to the kernel only; other tests' frameworks have left some of their own
-    session = Session(UUID, nvml_library=replayed_gpu)
+    session = MeasuringSession(UUID, nvml_library=replayed_gpu)
 
     def work_that_fails() -> None:
         with session, session.window("timing"):
@@ -149,7 +149,7 @@ def test_a_window_that_fails_is_not_kept_and_the_samplers_stop(replayed_gpu: str
 
 
 def test_a_windows_name_is_used_once() -> None:
-    with Session() as session:
+    with MeasuringSession() as session:
         with session.window("timing"):
             pass
         with pytest.raises(UsageError, match="measured already"), session.window("timing"):
@@ -157,7 +157,7 @@ def test_a_windows_name_is_used_once() -> None:
 
 
 def test_a_window_adds_little_time_of_its_own() -> None:
-    with Session() as session:
+    with MeasuringSession() as session:
         for number in range(20):
             with session.window(str(number)):
                 pass
@@ -167,7 +167,7 @@ def test_a_window_adds_little_time_of_its_own() -> None:
 @pytest.mark.parametrize("interval_s", [0.0, 0.0001, 2.0, float("nan")])
 def test_an_impossible_interval_is_refused(interval_s: float) -> None:
     with pytest.raises(UsageError):
-        Session(power_interval_s=interval_s)
+        MeasuringSession(power_interval_s=interval_s)
 
 
 def test_a_board_that_tells_no_power_has_no_energy_and_its_other_readings(
@@ -175,7 +175,10 @@ def test_a_board_that_tells_no_power_has_no_energy_and_its_other_readings(
 ) -> None:
     (tmp_path / "memory.csv").write_text("t_us,used_bytes,process_count\n0,1000,1\n1000000,1000,1\n")
     monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(tmp_path))
-    with Session(UUID, power_interval_s=0.05, nvml_library=str(replay_library)) as session, session.window("energy"):
+    with (
+        MeasuringSession(UUID, power_interval_s=0.05, nvml_library=str(replay_library)) as session,
+        session.window("energy"),
+    ):
         time.sleep(0.3)
     energy = session.energy("energy")["gpu_energy_j"]
     assert (energy.value, energy.valid) == (None, None)
@@ -191,7 +194,7 @@ def test_without_nvml_no_program_is_asked_instead(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setenv("PYBENCH_NVML_LIBRARY", "libabsent-nvml.so")
     assert measure.gpus().gpus == ()
-    with Session(UUID) as session, session.window("energy"):
+    with MeasuringSession(UUID) as session, session.window("energy"):
         pass
     energy = session.energy("energy")["gpu_energy_j"]
     assert energy.value is None

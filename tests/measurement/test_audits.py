@@ -12,7 +12,7 @@ from pybench.case import Case
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import DeviceMemoryError, InputError
 from pybench.measurement import audits
-from pybench.measurement.result import Verdict
+from pybench.measurement.result import Validity
 from tests.support.making import run
 
 DIGITS = Case(
@@ -61,7 +61,7 @@ def test_a_module_compiled_into_engines_is_judged_by_its_kernels_and_not_by_its_
 def test_a_runtime_that_nothing_audits_has_no_precision_and_never_a_right_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RUNTIMES, "onnxruntime", replace(RUNTIMES["onnxruntime"], audit=None))
     result = run(DIGITS)
-    assert result.valid["precision"] == Verdict(None, ("no_audit",))
+    assert result.valid["precision"] == Validity(None, ("no_audit",))
     assert result.labels["precision_realised"] == "not known: onnxruntime has no audit"
 
 

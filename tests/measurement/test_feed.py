@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from pybench.case import Case  # noqa: E402
 from pybench.errors import InputError  # noqa: E402
 from pybench.measurement.feed import TokenFeed, ahead  # noqa: E402
-from pybench.measurement.result import Request  # noqa: E402
+from pybench.measurement.result import RunRequest  # noqa: E402
 from pybench.preprocess import find_tokenizer, open_batches, resolve_corpus  # noqa: E402
 from tests.support.making import run  # noqa: E402
 
@@ -31,8 +31,8 @@ def corpus(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def request_of(case: Case, corpus: Path) -> Request:
-    return Request(case=case, block=1, attempt=1, seed=1, artefacts={}, files={"corpus": corpus})
+def request_of(case: Case, corpus: Path) -> RunRequest:
+    return RunRequest(case=case, block=1, attempt=1, seed=1, artefacts={}, files={"corpus": corpus})
 
 
 @pytest.mark.parametrize("as_tensors", [False, True])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pybench.onnx_file.faults import LARGEST_BYTES, Fault, opened
-from pybench.onnx_file.graph import Model
+from pybench.onnx_file.graph import OnnxModel
 from tests.support.onnx_files import product, write
 
 
@@ -58,7 +58,7 @@ def test_what_onnxruntime_opens_has_no_fault(tmp_path: Path, name: str) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     path = write(name, tmp_path)
     onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    assert isinstance(opened(path), Model)
+    assert isinstance(opened(path), OnnxModel)
 
 
 def test_weights_are_not_read(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_weights_are_not_read(tmp_path: Path) -> None:
     found = opened(path)
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert isinstance(found, Model)
+    assert isinstance(found, OnnxModel)
     assert found.graph.weights == {"weight": ("float32", size // 4)}
     assert peak_bytes < 2**20
     os.truncate(path, LARGEST_BYTES + 1)

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from pybench.preprocess.packing import Document, hashed_form, pack
+from pybench.preprocess.packing import TokenisedDocument, hashed_form, pack
 
 
-def documents(*lengths: int) -> list[Document]:
+def documents(*lengths: int) -> list[TokenisedDocument]:
     """Ids count up over all documents; each document stands for ten bytes of text an id."""
     begins = np.cumsum([0, *lengths])
     return [
-        Document(np.arange(begin, begin + length, dtype=np.uint16), 10 * length)
+        TokenisedDocument(np.arange(begin, begin + length, dtype=np.uint16), 10 * length)
         for begin, length in zip(begins, lengths, strict=False)
     ]
 
@@ -50,7 +50,7 @@ def test_no_batch_is_made_of_too_little() -> None:
 def test_documents_are_taken_only_when_they_are_needed() -> None:
     taken = []
 
-    def lazily() -> Iterator[Document]:
+    def lazily() -> Iterator[TokenisedDocument]:
         for number, document in enumerate(documents(4, 4, 4)):
             taken.append(number)
             yield document

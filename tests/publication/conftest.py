@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.publication import Artefact, Package, Wishes, assemble, stage, write_layout
+from pybench.publication import OciArtefact, PackedPublication, PublishOptions, assemble, stage, write_layout
 from pybench.publication.carry import archive
 from tests.publication.campaigns import build_small, render_nothing
 from tests.support.registry import RunningRegistry, serve_registry
@@ -22,8 +22,8 @@ class Published:
     """One campaign in every form."""
 
     campaign: Path
-    package: Package
-    artefact: Artefact
+    package: PackedPublication
+    artefact: OciArtefact
     layout: Path
     zip: Path
 
@@ -34,7 +34,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
     campaign = build_small(folder / "small").path
     (folder / "staged").mkdir()
     (folder / "blobs").mkdir()
-    package = stage(campaign, folder / "staged", Wishes(), COVERAGE, render_nothing)
+    package = stage(campaign, folder / "staged", PublishOptions(), COVERAGE, render_nothing)
     artefact = assemble(package, folder / "blobs")
     write_layout(artefact, folder / "layout")
     archive.write(package, folder / "small.zip")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pybench.analysis import analyse
-from pybench.analysis.trade_offs import Bounded, Figure, Standing, TradeOff
+from pybench.analysis.trade_offs import BoundedValue, Figure, TradeOff, TradeOffVerdict
 from pybench.case import Case
 from pybench.case.contrasts import Criterion
 from pybench.catalogue.protocols import PROTOCOLS
@@ -226,20 +226,20 @@ def test_a_protocol_that_could_test_nothing_does_not_speak_of_agreement(tmp_path
 @pytest.mark.parametrize(
     ("standings", "text", "overall"),
     [
-        ("aa", "advantageous", Standing.ADVANTAGEOUS),
-        ("na", "advantageous at batch 8 only", Standing.NOT_JUDGED),
-        ("n?", "not advantageous at batch 1; not judged at batch 8", Standing.NOT_JUDGED),
-        ("a?", "advantageous at batch 1; not judged at batch 8", Standing.NOT_JUDGED),
+        ("aa", "advantageous", TradeOffVerdict.ADVANTAGEOUS),
+        ("na", "advantageous at batch 8 only", TradeOffVerdict.NOT_JUDGED),
+        ("n?", "not advantageous at batch 1; not judged at batch 8", TradeOffVerdict.NOT_JUDGED),
+        ("a?", "advantageous at batch 1; not judged at batch 8", TradeOffVerdict.NOT_JUDGED),
         (
             "an?",
             "advantageous at batch 1; not advantageous at batch 8; not judged at batch 32",
-            Standing.NOT_JUDGED,
+            TradeOffVerdict.NOT_JUDGED,
         ),
-        ("??", "not judged", Standing.NOT_JUDGED),
-        ("b", "baseline", Standing.BASELINE),
+        ("??", "not judged", TradeOffVerdict.NOT_JUDGED),
+        ("b", "baseline", TradeOffVerdict.BASELINE),
     ],
 )
-def test_a_line_names_the_batches_that_could_not_be_judged(standings: str, text: str, overall: Standing) -> None:
+def test_a_line_names_the_batches_that_could_not_be_judged(standings: str, text: str, overall: TradeOffVerdict) -> None:
     line = tuple(trade_off(batch, standing) for batch, standing in zip((1, 8, 32), standings, strict=False))
     assert standing_text(line) == (text, overall)
 
@@ -247,7 +247,7 @@ def test_a_line_names_the_batches_that_could_not_be_judged(standings: str, text:
 def trade_off(batch: int, standing: str) -> TradeOff:
     """`standing`: b(aseline), a(dvantageous), n(ot advantageous), ?"""
     speedup = {"a": 2.0, "n": 1.0}.get(standing)
-    bounded = (Bounded(Criterion("speedup_min", "latency_mean_ms", "ratio", "min", 1.15), speedup, False, "oom"),)
+    bounded = (BoundedValue(Criterion("speedup_min", "latency_mean_ms", "ratio", "min", 1.15), speedup, False, "oom"),)
     case = INFER.with_factors(batch=batch, precision="fp32" if standing == "b" else "fp16")
     none = Figure(None, "not asked here")
     return TradeOff(case, case.with_factors(precision="fp32"), {}, none, none, none, bounded, None)

@@ -15,7 +15,7 @@ from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
-from pybench.measurement.result import Verdict
+from pybench.measurement.result import Validity
 from pybench.report import write_report
 from tests.support.campaigns import CampaignBuilder, build_typical
 
@@ -191,7 +191,7 @@ def test_doubts_are_loud(tmp_path: Path) -> None:
     for block in (1, 2):
         for case in cases:
             rate = {"throughput_tokens_per_s": 1e6 + block}
-            valid = {"timing": Verdict(False, ("not_steady",))} if case.path == "rust" else {}
+            valid = {"timing": Validity(False, ("not_steady",))} if case.path == "rust" else {}
             labels = {"ids_sha256": f"{case.path}-{block}", "device": "cpu" if case.path == "hf" else "GPU-1"}
             labels["latency"] = "of the call" if case.path == "hf" else "between events"
             builder.run(

@@ -15,7 +15,7 @@ import pytest
 from pybench.campaign.directory import CampaignDirectory
 from pybench.case import Case
 from pybench.cli import main
-from pybench.launcher import Access, Here
+from pybench.launcher import FileAccess, LocalLauncher
 from pybench.launcher.launch import Launched, Output
 from pybench.machine import Machine
 from pybench.measure import may_set
@@ -121,13 +121,13 @@ def test_a_runner_that_is_killed_leaves_the_board_as_before(boards: Boards, camp
 
 
 @dataclass(frozen=True)
-class OnceCapped(Here):
+class OnceCapped(LocalLauncher):
     """Starts workers, and waits until they have set the board."""
 
     boards: Boards
 
     def start(
-        self, arguments: Sequence[str], access: Access, stdout: Output, stderr: Output, *, own_session: bool
+        self, arguments: Sequence[str], access: FileAccess, stdout: Output, stderr: Output, *, own_session: bool
     ) -> Launched:
         before = self.boards.told()
         worker = super().start(arguments, access, stdout, stderr, own_session=own_session)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pybench.launcher import Access, Here
+from pybench.launcher import FileAccess, LocalLauncher
 from pybench.runner.interruption import Interruption
 from pybench.runner.outcome import judge
 from pybench.runner.process import WorkerEnd, run_worker
@@ -46,6 +46,6 @@ def test_a_worker_ended_by_a_signal_without_a_name_has_crashed(tmp_path: Path, m
 
     monkeypatch.setattr(subprocess, "Popen", signal_itself)
     with Interruption() as interruption:
-        end = run_worker(Here(), [], tmp_path, Access(), 120.0, interruption, lambda: None)
+        end = run_worker(LocalLauncher(), [], tmp_path, FileAccess(), 120.0, interruption, lambda: None)
     assert judge(end).name == "crashed"
     assert end.signal == "SIGRTMIN+6"

@@ -39,7 +39,7 @@ from pybench.case import Case, case_to_json, contrasts
 from pybench.catalogue.cautions import Caution
 from pybench.kernels.profile import Profile, profile_to_json
 from pybench.measure.quantity import Quantity
-from pybench.measurement.result import Verdict
+from pybench.measurement.result import Validity
 
 TIMED = 100  # iterations of every timing window
 ITERATIONS_CSV = "\n".join(["begin_ns,end_ns", *(f"{i * 10**7},{(i + 1) * 10**7}" for i in range(TIMED))]) + "\n"
@@ -104,7 +104,7 @@ class CampaignBuilder:
         outcome: str = "ok",
         reason: str | None = None,
         detail: str | None = None,
-        valid: Mapping[str, Verdict] | None = None,
+        valid: Mapping[str, Validity] | None = None,
         labels: Mapping[str, Any] | None = None,
         cautions: Iterable[Caution] = (),
         predictions: str | None = None,
@@ -130,7 +130,7 @@ class CampaignBuilder:
         outcome: str,
         reason: str | None,
         detail: str | None,
-        valid: Mapping[str, Verdict] | None,
+        valid: Mapping[str, Validity] | None,
         labels: Mapping[str, Any] | None,
         cautions: Iterable[Caution],
         predictions: str | None,
@@ -197,7 +197,7 @@ class CampaignBuilder:
         outcome: str,
         reason: str | None,
         detail: str | None,
-        valid: Mapping[str, Verdict],
+        valid: Mapping[str, Validity],
         cautions: Iterable[Caution],
     ) -> dict[str, Any]:
         started, self._clock = self._clock, self._clock + timedelta(seconds=10)
@@ -211,7 +211,7 @@ class CampaignBuilder:
             "exit_status": 0 if outcome == "ok" else 1,
             "signal": None,
             "valid": {
-                name: valid.get(name, Verdict(True if name == "timing" and outcome == "ok" else None)).as_json()
+                name: valid.get(name, Validity(True if name == "timing" and outcome == "ok" else None)).as_json()
                 for name in VALIDITIES
             },
             "cautions": [caution.as_json() for caution in cautions],
@@ -300,14 +300,14 @@ def _typical_run(builder: CampaignBuilder, case: Case, block: int, noise: float)
             case, block, outcome="unsupported", reason="no_int8_kernels", detail="torch runs no int8 graph here"
         )
     elif case.workload == "infer":
-        builder.run(case, block, infer_metrics(case, noise), valid={"precision": Verdict(True)})
+        builder.run(case, block, infer_metrics(case, noise), valid={"precision": Validity(True)})
     elif case.workload == "accuracy":
         predictions = predictions_csv(case.precision)
         builder.run(
             case,
             block,
             {**accuracy_metrics(predictions), "model_bytes": model_bytes(case)},
-            valid={"accuracy": Verdict(True)},
+            valid={"accuracy": Validity(True)},
             predictions=predictions,
         )
     else:

@@ -13,14 +13,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any, cast
 
-from pybench.launcher.launch import Access, Exit, Launched, Output, signal_name, worker_words
+from pybench.launcher.launch import Exit, FileAccess, Launched, Output, signal_name, worker_words
 
 
 class Forked:
     """Starts workers by fork. Call it where this process has a single thread."""
 
     def start(
-        self, arguments: Sequence[str], access: Access, stdout: Output, stderr: Output, *, own_session: bool
+        self, arguments: Sequence[str], access: FileAccess, stdout: Output, stderr: Output, *, own_session: bool
     ) -> Launched:
         report, report_of_worker = os.pipe2(os.O_CLOEXEC)
         lifeline_of_worker, lifeline = os.pipe2(os.O_CLOEXEC)

@@ -18,7 +18,7 @@ import numpy as np
 from pybench import artefacts, workloads
 from pybench.campaign.recipe import in_making_order, recipes_of
 from pybench.case import Case
-from pybench.measurement.result import Request, Result
+from pybench.measurement.result import Result, RunRequest
 
 
 @cache
@@ -50,10 +50,10 @@ def _platform() -> str:
     return f"TensorRT {library.installed()['version']} on {cuda.devices()[0]['name']}"
 
 
-def request_of(case: Case, files: Mapping[str, Path] | None = None, seed: int = 1) -> Request:
+def request_of(case: Case, files: Mapping[str, Path] | None = None, seed: int = 1) -> RunRequest:
     """A request of the first block, with its artefacts."""
     made = artefacts_of(case, files)
-    return Request(case=case, block=0, attempt=1, seed=seed, artefacts=made, files=files or {})
+    return RunRequest(case=case, block=0, attempt=1, seed=seed, artefacts=made, files=files or {})
 
 
 def run(case: Case, files: Mapping[str, Path] | None = None, seed: int = 1) -> Result:

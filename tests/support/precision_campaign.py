@@ -18,7 +18,7 @@ from scipy import stats
 from pybench.case import Case, runs_of
 from pybench.dataset import Dataset
 from pybench.measure.quantity import Quantity
-from pybench.measurement.result import Verdict
+from pybench.measurement.result import Validity
 from tests.support.campaigns import CampaignBuilder
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8+fp16")
@@ -85,7 +85,10 @@ def _time(builder: CampaignBuilder, case: Case, block: int, noise: float, other:
             "peak_device_bytes": 600e6 + 1e6 * case.batch,
             "model_bytes": ENGINE_BYTES[case.precision],
         },
-        valid={"precision": Verdict(True), "energy": Verdict(not is_short, ("window_too_short",) if is_short else ())},
+        valid={
+            "precision": Validity(True),
+            "energy": Validity(not is_short, ("window_too_short",) if is_short else ()),
+        },
         labels={"device": "GPU-1"},
     )
 
@@ -100,7 +103,7 @@ def _judge_images(builder: CampaignBuilder, case: Case, block: int) -> None:
         case,
         block,
         {"top1_percent": 100 * (IMAGES - wrong) / IMAGES, "top5_percent": 100 * (IMAGES - 20) / IMAGES},
-        valid={"accuracy": Verdict(True)},
+        valid={"accuracy": Validity(True)},
         predictions="\n".join(["image_id,label,top1,top5_hit", *lines]) + "\n",
         labels={"device": "GPU-1"},
     )

@@ -34,10 +34,10 @@ import json, sys
 from pathlib import Path
 from pybench import workloads
 from pybench.case import case_from_json
-from pybench.measurement.result import Request
+from pybench.measurement.result import RunRequest
 case = case_from_json(json.loads({json.dumps(case_to_json(case))!r}))
 artefacts = {{role: Path(path) for role, path in {artefacts!r}.items()}}
-workloads.run(Request(case=case, block=0, attempt=1, seed=0, artefacts=artefacts, files={{}}))
+workloads.run(RunRequest(case=case, block=0, attempt=1, seed=0, artefacts=artefacts, files={{}}))
 print(",".join(name for name in {HEAVY!r} if name in sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -22,7 +22,7 @@ from pybench.catalogue.cautions import CautionCode
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.measurement.audits import of_onnxruntime, with_tf32
 from pybench.measurement.inputs import random_arrays
-from pybench.measurement.model import Opened, open_model, partition_cautions
+from pybench.measurement.model import OpenedModel, open_model, partition_cautions
 from pybench.models.images.digits import read_digits
 from pybench.precision.audit import Audit
 from tests.support.making import request_of, run
@@ -35,7 +35,7 @@ BF16_TOLERANCE = 2e-2
 Outputs = npt.NDArray[Any]
 
 
-def opened(case: Case) -> Opened:
+def opened(case: Case) -> OpenedModel:
     with patch.dict(os.environ):
         return open_model(request_of(case))
 

@@ -138,11 +138,11 @@ def test_training_takes_tokenized_text(corpus: Path) -> None:
 )
 def test_training_that_is_not_offered_is_unsupported(changes: dict[str, str], code: str) -> None:
     from pybench import workloads
-    from pybench.measurement.result import Request
+    from pybench.measurement.result import RunRequest
 
     case = TRAIN.with_factors(**changes)
     with pytest.raises(UnsupportedError) as caught:
-        workloads.run(Request(case=case, block=0, attempt=1, seed=0, artefacts={}, files={}))
+        workloads.run(RunRequest(case=case, block=0, attempt=1, seed=0, artefacts={}, files={}))
     assert caught.value.code == code
 
 

@@ -112,7 +112,7 @@ def _plain(trace: Trace, begin_ns: Times, end_ns: Times, method: str) -> WindowE
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _IntegrationPass:
     """One pass of the integrator over all windows."""
 
     energy_j: Numbers
@@ -145,7 +145,7 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _IntegrationInput:
     """What windows are integrated from: samples (or, without them, power between the counter's ticks), the counter's
     steps, and the profile that says how late both are. Times in s are since `origin_ns`."""
 
@@ -156,7 +156,7 @@ class _Given:
     by_samples: bool
 
 
-def _look_at(trace: Trace, begin_ns: Times, profile: SensorProfile) -> _Given | None:
+def _look_at(trace: Trace, begin_ns: Times, profile: SensorProfile) -> _IntegrationInput | None:
     """None where neither samples nor the counter show any power."""
     samples = trace.samples.ordered()
     by_samples = len(samples.time_ns) >= FEWEST_SAMPLES
@@ -166,7 +166,7 @@ def _look_at(trace: Trace, begin_ns: Times, profile: SensorProfile) -> _Given | 
         tick_is_known=profile.origin != "assumed",
     )  # fmt: skip
     if by_samples:
-        return _Given(samples, steps, origin_ns, profile, True)
+        return _IntegrationInput(samples, steps, origin_ns, profile, True)
     samples = _from_counter(steps, origin_ns)
     if len(samples.time_ns) < FEWEST_SAMPLES:
         return None
@@ -175,19 +175,21 @@ def _look_at(trace: Trace, begin_ns: Times, profile: SensorProfile) -> _Given | 
         response_s=1e-6, u_response_s=0.0, stamp_jitter_s=profile.counter_tick_s / np.sqrt(12),
         sample_period_s=profile.counter_tick_s,
     )  # fmt: skip
-    return _Given(samples, steps, origin_ns, as_late_as_counter, False)
+    return _IntegrationInput(samples, steps, origin_ns, as_late_as_counter, False)
 
 
-def _with_sensor_parts(given: _Given, begin_ns: Times, end_ns: Times) -> tuple[_Run, dict[str, Numbers]]:
+def _with_sensor_parts(
+    given: _IntegrationInput, begin_ns: Times, end_ns: Times
+) -> tuple[_IntegrationPass, dict[str, Numbers]]:
     """The energies, and the parts of their uncertainty in J that come from how the board is read."""
     # In order of time, neighbours in memory are looked up one after another: three times as fast for many windows.
     order = np.argsort(begin_ns, kind="stable")
     back = np.argsort(order, kind="stable")
     sorted_s = seconds_since(given.origin_ns, begin_ns[order]), seconds_since(given.origin_ns, end_ns[order])
 
-    def run(moved: SensorProfile, with_variances: bool = False) -> _Run:
+    def run(moved: SensorProfile, with_variances: bool = False) -> _IntegrationPass:
         table = _integrate_once(given.samples, given.steps, given.origin_ns, *sorted_s, moved, with_variances)
-        return _Run(**{name: column[back] for name, column in table.items()})
+        return _IntegrationPass(**{name: column[back] for name, column in table.items()})
 
     profile = given.profile
     base = run(profile, with_variances=True)
@@ -206,7 +208,7 @@ def _with_sensor_parts(given: _Given, begin_ns: Times, end_ns: Times) -> tuple[_
     return base, parts
 
 
-def _board_parts(run: _Run, length_s: Numbers, profile: SensorProfile) -> dict[str, Numbers]:
+def _board_parts(run: _IntegrationPass, length_s: Numbers, profile: SensorProfile) -> dict[str, Numbers]:
     """The parts in J that come from what the board itself does, however well it is read."""
     # Where power drifts through the window, its mean is not what the work costs later on: the level meant lies
     # anywhere between the line's two ends. What noise or bursts alone would show is taken off.
@@ -258,7 +260,9 @@ def _from_counter(steps: CounterSteps, origin_ns: int) -> SampleChannel:
     return SampleChannel(time_ns, power_w).ordered()
 
 
-def _doubt(run: _Run, parts: Mapping[str, Numbers], length_s: Numbers, profile: SensorProfile) -> list[tuple[str, ...]]:
+def _doubt(
+    run: _IntegrationPass, parts: Mapping[str, Numbers], length_s: Numbers, profile: SensorProfile
+) -> list[tuple[str, ...]]:
     """Reasons of each window; those of `_INVALID` make its energy unusable."""
     # How short a window the sensor allows has nothing to do with what the board did in it.
     u_sensor_j = np.sqrt(sum((part**2 for name, part in parts.items() if name not in _OF_THE_BOARD), 0.0))

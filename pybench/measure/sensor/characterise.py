@@ -24,7 +24,7 @@ from pybench.measure.energy.profile import (
 )
 from pybench.measure.energy.trace import SampleChannel, Trace
 from pybench.measure.sensor import counter_timing, field_timing
-from pybench.measure.sensor.estimation import Estimate, Numbers, robust_spread, to_seconds
+from pybench.measure.sensor.estimation import Numbers, UncertainValue, robust_spread, to_seconds
 from pybench.measure.sensor.lag_inversion import BoardPower, invert_lag
 from pybench.measure.sensor.step_response import NOT_FIRST_ORDER, Response, measure_response
 
@@ -36,7 +36,7 @@ LONG_LOAD_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class RecordedBoard:
     """Whose recording it is. `measured_at`: UTC, ISO 8601."""
 
     uuid: str | None = None
@@ -46,7 +46,7 @@ class Board:
 
 
 def characterise(
-    trace: Trace, loads_ns: NDArray[np.int64], board: Board = Board(), *, live: bool = False
+    trace: Trace, loads_ns: NDArray[np.int64], board: RecordedBoard = RecordedBoard(), *, live: bool = False
 ) -> SensorProfile:
     """The profile that `trace` shows. `loads_ns`: int64 [n, 2] begin and end of each load, on the trace's clock.
 
@@ -61,7 +61,7 @@ def characterise(
     first = [int(times[0]) for times in (samples.time_ns, counter.call_ns, trace.polled.time_ns) if len(times)]
     if not first:
         raise InputError("the recording is empty: no samples, no counter, no polled fields")
-    found = _Found(min(first), to_seconds(loads_ns, min(first)))
+    found = _ProfileDraft(min(first), to_seconds(loads_ns, min(first)))
     response = _measure_samples(found, samples)
     power = None if response is None else _board_power(found, samples, response)
     _measure_counter(found, trace, response, power)
@@ -81,7 +81,7 @@ def characterise(
     )
 
 
-class _Found:
+class _ProfileDraft:
     """What is known so far: entries of a profile, reasons, and the loads in s after the recording's origin."""
 
     def __init__(self, origin_ns: int, loads_s: Numbers) -> None:
@@ -93,7 +93,7 @@ class _Found:
     def seconds(self, times_ns: NDArray[np.int64]) -> Numbers:
         return to_seconds(times_ns, self.origin_ns)
 
-    def put(self, name: str, estimate: Estimate | None) -> None:
+    def put(self, name: str, estimate: UncertainValue | None) -> None:
         """A value and its uncertainty, where there is one."""
         if estimate is not None:
             self.values |= {name: estimate.value, f"u_{name}": estimate.u}
@@ -104,7 +104,7 @@ class _Found:
         return [(begin, end) for begin, end in settled if end - begin >= shortest_s]
 
 
-def _measure_samples(found: _Found, samples: SampleChannel) -> Response | None:
+def _measure_samples(found: _ProfileDraft, samples: SampleChannel) -> Response | None:
     if len(samples.time_ns) < FEWEST_SAMPLES:
         found.reasons.append(f"samples_unreadable: the driver's buffer gave {len(samples.time_ns)} power samples")
         return None
@@ -125,12 +125,12 @@ def _measure_samples(found: _Found, samples: SampleChannel) -> Response | None:
     return response
 
 
-def _board_power(found: _Found, samples: SampleChannel, response: Response) -> BoardPower:
+def _board_power(found: _ProfileDraft, samples: SampleChannel, response: Response) -> BoardPower:
     time_s = found.seconds(samples.time_ns)
     return invert_lag(time_s, samples.power_w, response.delay.value, response.response.value, response.steps)
 
 
-def _measure_counter(found: _Found, trace: Trace, response: Response | None, board: BoardPower | None) -> None:
+def _measure_counter(found: _ProfileDraft, trace: Trace, response: Response | None, board: BoardPower | None) -> None:
     counter = trace.counter.readable()
     if len(counter.call_ns) == 0:
         found.reasons.append("counter_unreadable: the energy counter was not read")
@@ -155,7 +155,7 @@ def _measure_counter(found: _Found, trace: Trace, response: Response | None, boa
     found.put("counter_delay_s", delay)
 
 
-def _measure_fields(found: _Found, trace: Trace, samples: SampleChannel, board: BoardPower | None) -> None:
+def _measure_fields(found: _ProfileDraft, trace: Trace, samples: SampleChannel, board: BoardPower | None) -> None:
     time_s = found.seconds(trace.polled.time_ns)
     instant = field_timing.find_refreshes(time_s, trace.polled.instant_w)
     average = field_timing.find_refreshes(time_s, trace.polled.average_w)
@@ -173,11 +173,11 @@ def _measure_fields(found: _Found, trace: Trace, samples: SampleChannel, board: 
         found.put("average_window_s", field_timing.measure_window(average, samples, found.origin_ns))
 
 
-def _period(time_s: Numbers) -> Estimate:
+def _period(time_s: Numbers) -> UncertainValue:
     """The mean distance of samples, holes left out."""
     between_s = np.diff(time_s)
     between_s = between_s[between_s < GAP * np.median(between_s)]
-    return Estimate(float(between_s.mean()), float(between_s.std() / np.sqrt(len(between_s))))
+    return UncertainValue(float(between_s.mean()), float(between_s.std() / np.sqrt(len(between_s))))
 
 
 def _noise(time_s: Numbers, power_w: Numbers, levels_s: Iterable[tuple[float, float]]) -> float | None:

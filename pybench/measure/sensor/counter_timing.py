@@ -17,9 +17,9 @@ from math import hypot, sqrt
 import numpy as np
 
 from pybench.measure.energy.trace import CounterChannel
-from pybench.measure.sensor.estimation import Estimate, Numbers, minimise, robust_mean, to_seconds
+from pybench.measure.sensor.estimation import Numbers, UncertainValue, minimise, robust_mean, to_seconds
 from pybench.measure.sensor.lag_inversion import BoardPower
-from pybench.measure.sensor.step_response import Response, Step
+from pybench.measure.sensor.step_response import PowerStep, Response
 
 FEWEST_TICKS = 8
 READINGS_A_TICK = 2.5  # fewer show the readings' own distance, not the tick
@@ -36,7 +36,7 @@ class TickGrid:
     `number[i]` on. `jitter_s`: standard deviation of ticks around the grid, or what the readings resolve of it."""
 
     begin_s: float
-    tick: Estimate
+    tick: UncertainValue
     jitter_s: float
     number: Numbers
     energy_j: Numbers
@@ -70,7 +70,7 @@ def measure_grid(channel: CounterChannel, origin_ns: int) -> TickGrid | None:
     # The line's own uncertainty: that of the ticks' places within their brackets, as a fit by least squares has it.
     spread_s = float(np.std(found_s - begin_s - number * tick_s)) / np.sqrt(np.sum((number - number.mean()) ** 2))
     begin_s, tick_s, jitter_s = _most_likely(low_s, high_s, number, float(begin_s), float(tick_s))
-    return TickGrid(begin_s, Estimate(tick_s, float(spread_s)), jitter_s, number, channel.energy_j[moved + 1])
+    return TickGrid(begin_s, UncertainValue(tick_s, float(spread_s)), jitter_s, number, channel.energy_j[moved + 1])
 
 
 def _most_likely(
@@ -103,8 +103,8 @@ def _logistic(value: Numbers) -> Numbers:
 
 
 def measure_delay(
-    grid: TickGrid, board: BoardPower, steps: Sequence[Step], gain: float, response: Response, call_s: float
-) -> Estimate | None:
+    grid: TickGrid, board: BoardPower, steps: Sequence[PowerStep], gain: float, response: Response, call_s: float
+) -> UncertainValue | None:
     """How far before a tick the energy that it shows ends; None with too few steps next to ticks.
 
     `gain`: samples' energy over the counter's. The value is the mean of rising and falling steps, as energy that
@@ -120,14 +120,14 @@ def measure_delay(
     common_s = hypot(LATCH_SHARE * call_s / sqrt(3), response.misfit_s)  # of the latch: rectangular
     if rising is None or falling is None:
         both = robust_mean(np.array(delays_s[True] + delays_s[False]))
-        return None if both is None else Estimate(max(both.value, 0.0), hypot(both.u, common_s))
+        return None if both is None else UncertainValue(max(both.value, 0.0), hypot(both.u, common_s))
     value_s = (rising.value + falling.value) / 2
     statistical_s = hypot(rising.u, falling.u) / 2
     apart_s = max(0.0, abs(rising.value - falling.value) - 2 * hypot(rising.u, falling.u)) / 2
-    return Estimate(max(value_s, 0.0), sqrt(statistical_s**2 + apart_s**2 + common_s**2))
+    return UncertainValue(max(value_s, 0.0), sqrt(statistical_s**2 + apart_s**2 + common_s**2))
 
 
-def _delay_of(step: Step, grid: TickGrid, board: BoardPower, gain: float, response_s: float) -> float | None:
+def _delay_of(step: PowerStep, grid: TickGrid, board: BoardPower, gain: float, response_s: float) -> float | None:
     """The delay at which the counter's energy across one step agrees with the samples'; None without ticks there."""
     time_s = grid.time_s
     first = int(np.searchsorted(time_s, step.time_s)) - 1
@@ -147,7 +147,7 @@ def _delay_of(step: Step, grid: TickGrid, board: BoardPower, gain: float, respon
     return delay_s
 
 
-def measure_gain(grid: TickGrid, board: BoardPower, levels_s: Sequence[tuple[float, float]]) -> Estimate | None:
+def measure_gain(grid: TickGrid, board: BoardPower, levels_s: Sequence[tuple[float, float]]) -> UncertainValue | None:
     """Samples' energy over the counter's, tick by tick inside intervals (begin, end) of constant load."""
     time_s = grid.time_s
     ratios = [np.empty(0)]

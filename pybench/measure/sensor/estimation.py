@@ -25,7 +25,7 @@ FEWEST = 4  # observations that give an uncertainty: below, the variance of Stud
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class UncertainValue:
     """A value and its standard uncertainty, in the same unit."""
 
     value: float
@@ -51,13 +51,13 @@ def robust_spread(values: Numbers) -> float:
     return MAD_TO_SIGMA * float(np.median(np.abs(values - np.median(values))))
 
 
-def robust_mean(values: Numbers) -> Estimate | None:
+def robust_mean(values: Numbers) -> UncertainValue | None:
     """Huber's mean of float64 [n] and its standard uncertainty; None for fewer than FEWEST values."""
     if len(values) < FEWEST:
         return None
     mean, spread = float(np.median(values)), robust_spread(values) or float(np.std(values))  # 0: more than half equal
     if spread == 0:
-        return Estimate(mean, 0.0)
+        return UncertainValue(mean, 0.0)
     for _ in range(50):
         weight = np.minimum(1.0, HUBER * spread / np.maximum(np.abs(values - mean), 1e-300))
         mean, last = float(np.average(values, weights=weight)), mean
@@ -66,7 +66,7 @@ def robust_mean(values: Numbers) -> Estimate | None:
     pull = np.clip(values - mean, -HUBER * spread, HUBER * spread)
     inside = np.count_nonzero(np.abs(values - mean) <= HUBER * spread)
     u = float(np.sqrt(np.sum(pull**2)) / max(inside, 1)) * t_widening(len(values))
-    return Estimate(mean, u)
+    return UncertainValue(mean, u)
 
 
 def minimise(loss: Callable[[Numbers], float], start: Numbers, step: Numbers, rounds: int = 200) -> Numbers:

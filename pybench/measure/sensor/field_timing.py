@@ -16,7 +16,7 @@ from math import hypot, sqrt
 import numpy as np
 
 from pybench.measure.energy.trace import SampleChannel
-from pybench.measure.sensor.estimation import Estimate, Numbers, leave_one_out, to_seconds
+from pybench.measure.sensor.estimation import Numbers, UncertainValue, leave_one_out, to_seconds
 from pybench.measure.sensor.lag_inversion import BoardPower
 
 FEWEST_REFRESHES = 12
@@ -38,7 +38,7 @@ class Refreshes:
     power_w: Numbers
     poll_s: float
 
-    def period(self) -> Estimate | None:
+    def period(self) -> UncertainValue | None:
         """The time between two refreshes; None where polls or changes are too few to see it."""
         between_s = np.diff(self.time_s)
         if len(between_s) < FEWEST_REFRESHES:
@@ -48,7 +48,7 @@ class Refreshes:
             return None
         counts = np.maximum(np.round(between_s / usual_s), 1)  # equal values hide a refresh
         u_s = float(np.std(between_s / counts)) / sqrt(len(between_s))
-        return Estimate(float(between_s.sum() / counts.sum()), u_s)
+        return UncertainValue(float(between_s.sum() / counts.sum()), u_s)
 
 
 def find_refreshes(time_s: Numbers, power_w: Numbers) -> Refreshes:
@@ -60,17 +60,17 @@ def find_refreshes(time_s: Numbers, power_w: Numbers) -> Refreshes:
     return Refreshes((time_s[changed] + time_s[changed + 1]) / 2, power_w[changed + 1], poll_s)
 
 
-def measure_instant_delay(refreshes: Refreshes, board: BoardPower) -> Estimate | None:
+def measure_instant_delay(refreshes: Refreshes, board: BoardPower) -> UncertainValue | None:
     """How late the instant field is at its refresh, in the sense of the samples' own delay; None with too few."""
     at_s, shown_w = _inside(refreshes, board.time_s, OLDEST_S)
     if len(at_s) < FEWEST_REFRESHES:
         return None
     wrong_w = shown_w[:, None] - board.shown(at_s[:, None] - DELAYS_S[None, :])
     delay = _best_with_uncertainty(_cost(wrong_w, float(np.ptp(board.shown_w))), DELAYS_S)
-    return Estimate(delay.value, hypot(delay.u, refreshes.poll_s / sqrt(12)))
+    return UncertainValue(delay.value, hypot(delay.u, refreshes.poll_s / sqrt(12)))
 
 
-def measure_window(refreshes: Refreshes, samples: SampleChannel, origin_ns: int) -> Estimate | None:
+def measure_window(refreshes: Refreshes, samples: SampleChannel, origin_ns: int) -> UncertainValue | None:
     """The length over which the average field averages; None with too few refreshes, or where nothing fits."""
     time_s, power_w = to_seconds(samples.time_ns, origin_ns), samples.power_w
     at_s, shown_w = _inside(refreshes, time_s, float(WINDOWS_S[-1]))
@@ -86,7 +86,7 @@ def measure_window(refreshes: Refreshes, samples: SampleChannel, origin_ns: int)
     return _zoom(wrong, float(np.ptp(power_w)), refreshes.poll_s)
 
 
-def _zoom(wrong: Callable[[Numbers], Numbers], range_w: float, poll_s: float) -> Estimate:
+def _zoom(wrong: Callable[[Numbers], Numbers], range_w: float, poll_s: float) -> UncertainValue:
     """The best window on a coarse grid, then on two finer ones around it."""
     windows_s = WINDOWS_S
     for relative in WINDOW_ZOOM:
@@ -96,7 +96,7 @@ def _zoom(wrong: Callable[[Numbers], Numbers], range_w: float, poll_s: float) ->
     found = _best_with_uncertainty(_cost(wrong(windows_s), range_w), windows_s)
     step_s = WINDOW_ZOOM[-1] * found.value / sqrt(12)
     # A refresh lies anywhere between two polls, on average in their middle: what remains is the mean's uncertainty.
-    return Estimate(found.value, sqrt(found.u**2 + step_s**2 + (poll_s / 4) ** 2 / 3))
+    return UncertainValue(found.value, sqrt(found.u**2 + step_s**2 + (poll_s / 4) ** 2 / 3))
 
 
 def _inside(refreshes: Refreshes, time_s: Numbers, reach_s: float) -> tuple[Numbers, Numbers]:
@@ -113,10 +113,10 @@ def _cost(wrong_w: Numbers, range_w: float) -> Numbers:
     return cost
 
 
-def _best_with_uncertainty(cost: Numbers, candidates: Numbers) -> Estimate:
+def _best_with_uncertainty(cost: Numbers, candidates: Numbers) -> UncertainValue:
     """The candidate with the least cost over all refreshes, and how far leaving out parts of them moves it."""
     part = np.arange(len(cost)) * PARTS // len(cost)
     by_part = np.array([cost[part == each].sum(axis=0) for each in range(PARTS)])
     best = float(candidates[int(np.argmin(by_part.sum(axis=0)))])
     u = leave_one_out(lambda kept: candidates[[int(np.argmin(by_part[kept].sum(axis=0)))]], PARTS)
-    return Estimate(best, float(u[0]))
+    return UncertainValue(best, float(u[0]))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pybench.measure.sensor.estimation import Numbers
-from pybench.measure.sensor.step_response import Step
+from pybench.measure.sensor.step_response import PowerStep
 
 SHORTEST_S = 1e-4  # s: nodes nearer than this say nothing of the power between them
 
@@ -56,7 +56,7 @@ def early_s(interval_s: float, response_s: float) -> float:
 
 
 def invert_lag(
-    time_s: Numbers, power_w: Numbers, delay_s: float, response_s: float, steps: Sequence[Step] = ()
+    time_s: Numbers, power_w: Numbers, delay_s: float, response_s: float, steps: Sequence[PowerStep] = ()
 ) -> BoardPower:
     """The board's power from samples (float64 [n] s in order, [n] W), with the sensor's delay and lag taken off."""
     response_s = max(response_s, 1e-6)

@@ -19,7 +19,7 @@ import numpy as np
 from pybench.errors import InputError, UnsupportedError, UsageError
 from pybench.measure.energy.gpu_sampler import GpuSampler, Unavailable, open_gpu
 from pybench.measure.energy.profile import SensorProfile
-from pybench.measure.sensor.characterise import Board, characterise
+from pybench.measure.sensor.characterise import RecordedBoard, characterise
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns, sleep_until_ns
 
 SHORT_LOADS = 30  # twice as many steps: the delay of an H200's samples to 0.1 ms, in 35 s
@@ -92,7 +92,7 @@ def measure_sensor(
     seen = sampler.states().seen(loads_ns[:1, 0], loads_ns[-1:, 1])
     doubts += [f"throttled: {words} while it was measured" for words in seen.throttle_words(0) if words not in HARMLESS]
     measured_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    board = Board(uuid, sampler.driver_version, sampler.name, measured_at)
+    board = RecordedBoard(uuid, sampler.driver_version, sampler.name, measured_at)
     try:
         profile = characterise(sampler.trace(), loads_ns, board, live=True)
     except InputError as error:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pybench.errors import InputError
-from pybench.measure.sensor.estimation import Estimate, Numbers, leave_one_out, minimise, robust_spread
+from pybench.measure.sensor.estimation import Numbers, UncertainValue, leave_one_out, minimise, robust_spread
 
 FEWEST_STEPS = 6  # of which one more than half may be left out and still fix two parameters
 FEWEST_AT_LEVEL = 4  # samples that show a level flat
@@ -36,7 +36,7 @@ STALE_SIGMAS = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PowerStep:
     """One usable edge: its time in s, the levels in W, and until when after it the power stays level."""
 
     time_s: float
@@ -55,13 +55,13 @@ class Response:
     a part of the step; `misfit_s`: all of them as a time, which is in the response's uncertainty. `settle_s`: how long
     a step was given."""
 
-    delay: Estimate
-    response: Estimate
+    delay: UncertainValue
+    response: UncertainValue
     stamp_jitter_s: float
     misfit: float
     misfit_s: float
     settle_s: float
-    steps: tuple[Step, ...]
+    steps: tuple[PowerStep, ...]
 
 
 def measure_response(time_s: Numbers, power_w: Numbers, loads_s: Numbers) -> Response:
@@ -85,7 +85,7 @@ def measure_response(time_s: Numbers, power_w: Numbers, loads_s: Numbers) -> Res
     return _with_uncertainties(time_s, power_w, found)
 
 
-def find_steps(time_s: Numbers, power_w: Numbers, loads_s: Numbers, settle_s: float) -> tuple[Step, ...]:
+def find_steps(time_s: Numbers, power_w: Numbers, loads_s: Numbers, settle_s: float) -> tuple[PowerStep, ...]:
     """The edges with a flat level on both sides, when a level begins `settle_s` after an edge."""
     edges_s = np.sort(loads_s.ravel())
     bounds_s = np.concatenate(([time_s[0] - settle_s], edges_s, [time_s[-1]])) if len(time_s) else edges_s
@@ -97,7 +97,7 @@ def find_steps(time_s: Numbers, power_w: Numbers, loads_s: Numbers, settle_s: fl
         settling = power_w[_between(time_s, edge_s, edge_s + settle_s)]
         if min(len(before), len(after)) < FEWEST_AT_LEVEL:
             continue
-        step = Step(float(edge_s), float(before.mean()), float(after.mean()), float(next_s))
+        step = PowerStep(float(edge_s), float(before.mean()), float(after.mean()), float(next_s))
         if _is_flat(before, step.height_w) and _is_flat(after, step.height_w) and not _overshoots(settling, step):
             steps.append(step)
     return tuple(steps)
@@ -119,7 +119,7 @@ def _is_flat(level_w: Numbers, height_w: float) -> bool:
     return max(drift_w, float(level_w.std())) <= UNFLAT * abs(height_w)
 
 
-def _overshoots(settling_w: Numbers, step: Step) -> bool:
+def _overshoots(settling_w: Numbers, step: PowerStep) -> bool:
     beyond = (settling_w - step.after_w) / step.height_w
     return bool(np.any(beyond > OVERSHOOT))
 
@@ -134,7 +134,7 @@ class _Fit:
     scale: float
     best: Numbers
     settle_s: float
-    steps: Sequence[Step]
+    steps: Sequence[PowerStep]
 
     def residual(self) -> Numbers:
         """How far each sample lies above the model, as a part of the step."""
@@ -142,7 +142,7 @@ class _Fit:
         return above
 
 
-def _fit(time_s: Numbers, power_w: Numbers, steps: Sequence[Step], settle_s: float) -> _Fit:
+def _fit(time_s: Numbers, power_w: Numbers, steps: Sequence[PowerStep], settle_s: float) -> _Fit:
     """Fits all steps together; the scale of the loss is that of the bulk's residuals, found with the fit itself."""
     after, level, step = [], [], []
     for index, each in enumerate(steps):
@@ -190,8 +190,10 @@ def _with_uncertainties(time_s: Numbers, power_w: Numbers, fit: _Fit) -> Respons
     judged = [_misfit(fit, directions == rising) for rising in (True, False)]
     misfit, misfit_s = max(each[0] for each in judged), max(each[1] for each in judged)
     return Response(
-        Estimate(max(float(fit.best[0]), 0.0), float(u_s[0])),  # noise may put the best fit of a prompt sensor below 0
-        Estimate(float(fit.best[1]), float(np.hypot(u_s[1], misfit_s))),
+        UncertainValue(
+            max(float(fit.best[0]), 0.0), float(u_s[0])
+        ),  # noise may put the best fit of a prompt sensor below 0
+        UncertainValue(float(fit.best[1]), float(np.hypot(u_s[1], misfit_s))),
         _stamp_jitter_s(fit),
         misfit,
         misfit_s,

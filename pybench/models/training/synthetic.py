@@ -34,7 +34,7 @@ GRADIENT_NORM = 5.0  # above it a step is shortened: the first steps of a deep n
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class TrainingSettings:
     """How long and how fast. `images`: seen in all; `rate`: the highest learning rate, of 256 images a step;
     `warm_up`: share of the steps in which the rate rises; `limit_s`: ends earlier, with the cycle squeezed into it."""
 
@@ -55,12 +55,12 @@ class Course:
         return max(seen / self.images, elapsed_s / self.limit_s if self.limit_s else 0.0)
 
 
-def course_of(row: Model, images: int) -> Course:
+def course_of(row: Model, images: int) -> TrainingSettings:
     """What a model is trained with."""
-    return Course(images, batch=row.training_batch, rate=row.training_rate)
+    return TrainingSettings(images, batch=row.training_batch, rate=row.training_rate)
 
 
-def course_with_rounding(row: Model, images: int) -> Course:
+def course_with_rounding(row: Model, images: int) -> TrainingSettings:
     """What trained weights are trained on with, so that they get used to INT8: a tenth of the images at a twentieth of
     the rate, without autocast, whose eight bits of mantissa are another rounding."""
     course = course_of(row, images // 10)
@@ -78,7 +78,7 @@ def training_device(row: Model) -> torch.device:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TrainingStep:
     """One step done: its number, images seen so far, loss in nats, share of the cycle done, seconds since the start."""
 
     number: int
@@ -89,8 +89,8 @@ class Step:
 
 
 def train(
-    model: nn.Module, shape: Shape, course: Course, seed: int, device: torch.device,
-    watch: Callable[[Step], None] | None = None,
+    model: nn.Module, shape: Shape, course: TrainingSettings, seed: int, device: torch.device,
+    watch: Callable[[TrainingStep], None] | None = None,
 ) -> int:  # fmt: skip
     """Trains in place, leaves the model on `device` in evaluation mode and returns how many images it saw.
 
@@ -121,7 +121,7 @@ def train(
         optimiser.step()
         seen += len(labels)
         if watch is not None:
-            watch(Step(number, seen, loss.detach(), progress, elapsed_s))
+            watch(TrainingStep(number, seen, loss.detach(), progress, elapsed_s))
     model.eval()
     return seen
 
@@ -161,7 +161,9 @@ def draw_batch(
     return pixels, torch.from_numpy(scenes.labels).to(device)
 
 
-def _endless(shape: Shape, course: Course, seed: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
+def _endless(
+    shape: Shape, course: TrainingSettings, seed: int, device: torch.device
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches of images that no other seed sees (up to 2^32 images) and none of which is seen twice."""
     first = seed << 32
     while True:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pybench.campaign import storage
 from pybench.publication.pack import sums
-from pybench.publication.pack.package import Package
+from pybench.publication.pack.package import PackedPublication
 
 _LEVEL = 6
 _CHUNK_BYTES = 1 << 20
@@ -22,7 +22,7 @@ _UNIX = 3
 _MODE = 0o100644 << 16  # a plain file, in the upper half of the external attributes
 
 
-def write(package: Package, target: Path) -> str:
+def write(package: PackedPublication, target: Path) -> str:
     """Writes the zip whole or not at all; returns its sha256."""
     storage.make_folder(target.parent, exist_ok=True)
     temporary = storage.temporary_name(target)

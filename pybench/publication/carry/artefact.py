@@ -30,7 +30,7 @@ from pybench.campaign.directory import read_json
 from pybench.errors import CorruptError, UsageError
 from pybench.publication.carry import layers
 from pybench.publication.pack import sums
-from pybench.publication.pack.package import Package
+from pybench.publication.pack.package import PackedPublication
 
 ARTEFACT_TYPE = "application/vnd.pybench.campaign.v1"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -73,7 +73,7 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True)
-class Artefact:
+class OciArtefact:
     """A manifest and the blobs that it names; `digest` is the artefact's."""
 
     manifest: bytes
@@ -88,7 +88,7 @@ class Artefact:
         return len(self.manifest) + sum(blob.bytes for blob in self.blobs)
 
 
-def assemble(package: Package, work: Path) -> Artefact:
+def assemble(package: PackedPublication, work: Path) -> OciArtefact:
     """Writes the layers into the folder `work` and the manifest over them."""
     artefacts = {name for name in package.digests if name.startswith(f"{layout.ARTEFACTS}/")}
     own = {name for name in artefacts if name.rpartition("/")[2] not in layout.OF_EVERY_MAKING}
@@ -110,7 +110,7 @@ def assemble(package: Package, work: Path) -> Artefact:
         config = _blob(work / "empty", EMPTY_TYPE, None)
     except OSError as error:
         raise storage.storage_error(error, work) from error
-    return Artefact(_manifest(package, config, blobs), (config, *blobs))
+    return OciArtefact(_manifest(package, config, blobs), (config, *blobs))
 
 
 def _grouped(folder: Path, names: Iterable[str]) -> Iterator[list[str]]:
@@ -132,15 +132,15 @@ def _blob(path: Path, media_type: str, title: str | None) -> Blob:
     return Blob(path, media_type, f"sha256:{storage.sha256_of(path)}", path.stat().st_size, title)
 
 
-def _manifest(package: Package, config: Blob, blobs: list[Blob]) -> bytes:
-    about = package.circumstances.about
+def _manifest(package: PackedPublication, config: Blob, blobs: list[Blob]) -> bytes:
+    about = package.provenance.about
     annotations = {
         "org.opencontainers.image.created": package.facts.created,
         "org.opencontainers.image.title": about.title or package.facts.name,
         **({"org.opencontainers.image.licenses": about.license} if about.license else {}),
         **({"org.opencontainers.image.authors": ", ".join(about.authors)} if about.authors else {}),
         CONTENTS: package.contents_sha256,
-        **({INCOMPLETE: "true"} if package.circumstances.is_incomplete else {}),
+        **({INCOMPLETE: "true"} if package.provenance.is_incomplete else {}),
     }
     return _json(
         {
@@ -157,7 +157,7 @@ def _manifest(package: Package, config: Blob, blobs: list[Blob]) -> bytes:
 # --- the layout ------------------------------------------------------------------------------------------------------
 
 
-def write_layout(artefact: Artefact, folder: Path) -> None:
+def write_layout(artefact: OciArtefact, folder: Path) -> None:
     """Adds the artefact to an OCI layout, as its latest; makes the layout where there is none. The index comes last:
     until then a reader sees what was there before."""
     index = _index(folder)

@@ -18,7 +18,7 @@ from typing import IO
 from pybench.campaign import storage
 from pybench.campaign.storage import sha256_of
 from pybench.errors import CorruptError, PybenchError
-from pybench.publication.carry.artefact import MANIFEST_TYPE, Artefact, Blob
+from pybench.publication.carry.artefact import MANIFEST_TYPE, Blob, OciArtefact
 from pybench.publication.carry.reference import RegistryReference
 from pybench.publication.carry.transport import (
     ACCEPTED,
@@ -27,9 +27,9 @@ from pybench.publication.carry.transport import (
     NOT_FOUND,
     OK,
     PARTIAL,
-    Access,
     Answer,
-    Passing,
+    RegistryAccess,
+    TransientError,
     Transport,
     chunks_of,
     content_of,
@@ -45,11 +45,11 @@ _LARGEST_MANIFEST_BYTES = 4 << 20  # what the specification asks registries to t
 class Registry:
     """One repository of one registry. `writes`: whether to ask for the right to push."""
 
-    def __init__(self, reference: RegistryReference, access: Access, *, writes: bool = False) -> None:
+    def __init__(self, reference: RegistryReference, access: RegistryAccess, *, writes: bool = False) -> None:
         self._reference = reference
         self._transport = Transport(reference, access, "pull,push" if writes else "pull")
 
-    def push(self, artefact: Artefact, tag: str) -> None:
+    def push(self, artefact: OciArtefact, tag: str) -> None:
         """Sends what the registry lacks, then the manifest."""
         for blob in artefact.blobs:
             self._transport.patiently(f"taking {blob.title or 'a blob'}", partial(self._push_blob, blob))
@@ -80,7 +80,7 @@ class Registry:
             raise self._transport.failure(f"take {blob.title or 'a blob'}", answer)
         answer.drain_conn()
 
-    def _push_manifest(self, artefact: Artefact, tag: str) -> None:
+    def _push_manifest(self, artefact: OciArtefact, tag: str) -> None:
         url, headers = self._transport.url(f"manifests/{tag}"), {"Content-Type": MANIFEST_TYPE}
         answer = self._transport.ask("PUT", url, headers, lambda: artefact.manifest)
         if answer.status != CREATED:
@@ -143,4 +143,4 @@ def _save(answer: Answer, target: Path, *, from_start: bool, size: int) -> None:
     finally:
         answer.close()
     if is_short:
-        raise Passing("it stopped in the middle")
+        raise TransientError("it stopped in the middle")

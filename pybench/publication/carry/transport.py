@@ -2,9 +2,9 @@
 """Requests to a registry: TLS, timeouts, redirects, logins, and trying again what may pass.
 
 On urllib3, which brings TLS, timeouts and proxies and depends on nothing. What fails for a moment (a connection, a
-timeout, 429, 5xx) raises `Passing`, and `patiently` does that step again after a pause. Passwords go to the registry
-itself, over TLS or on this machine, and to the token service that it names, over TLS; never along a redirect. Nothing
-goes from TLS to plain.
+timeout, 429, 5xx) raises `TransientError`, and `patiently` does that step again after a pause. Passwords go to the
+registry itself, over TLS or on this machine, and to the token service that it names, over TLS; never along a redirect.
+Nothing goes from TLS to plain.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class RegistryAccess:
     """How to reach a registry. `plain_http`: None means plain only on this machine; `timeout_s`: without a byte."""
 
     plain_http: bool | None = None
     timeout_s: float = 60.0
 
 
-class Passing(Exception):
+class TransientError(Exception):
     """Something that another try may mend. `pause_s`: what the registry asks us to wait."""
 
     def __init__(self, why: str, pause_s: float | None = None) -> None:
@@ -64,7 +64,7 @@ class Passing(Exception):
 class Transport:
     """The way to one repository. `actions`: what a token is asked for, `pull` or `pull,push`."""
 
-    def __init__(self, reference: RegistryReference, access: Access, actions: str) -> None:
+    def __init__(self, reference: RegistryReference, access: RegistryAccess, actions: str) -> None:
         plain = reference.is_loopback if access.plain_http is None else access.plain_http
         self._reference = reference
         self._root = f"{'http' if plain else 'https'}://{_address(reference.host)}"
@@ -90,7 +90,7 @@ class Transport:
                 hint=f"log in with `skopeo login {self._reference.host}` (or docker, podman), and check the name",
             )
         if answer.status in _PASSING:
-            raise Passing(f"it answered {answer.status}: {said(answer)}", _retry_after(answer))
+            raise TransientError(f"it answered {answer.status}: {said(answer)}", _retry_after(answer))
         return answer
 
     def patiently(self, what: str, step: Callable[[], _Result]) -> _Result:
@@ -99,7 +99,7 @@ class Transport:
         for attempt in range(1, _TRIES + 1):
             try:
                 return step()
-            except Passing as trouble:
+            except TransientError as trouble:
                 if attempt == _TRIES:
                     raise PybenchError(
                         f"{self._reference.host} failed {_TRIES} times at {what}: {trouble}",
@@ -150,7 +150,7 @@ class Transport:
                 hint="without TLS add --plain-http; for a private certificate authority set SSL_CERT_FILE",
             ) from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Passing(_reason(error)) from error
+            raise TransientError(_reason(error)) from error
         finally:
             if content is not None and not isinstance(content, bytes):
                 content.close()
@@ -173,7 +173,7 @@ class Transport:
             raise PybenchError(f"{self._reference.host} asks for a login without TLS, at {shown(realm)}")
         answer = self._ask_token(realm, {"service": challenge.get("service", ""), "scope": self._scope}, known)
         if answer.status in _PASSING:
-            raise Passing(f"its token service answered {answer.status}", _retry_after(answer))
+            raise TransientError(f"its token service answered {answer.status}", _retry_after(answer))
         stored = _json(content_of(answer, _LARGEST_ANSWER_BYTES)) if answer.status == OK else {}
         token = stored.get("token") or stored.get("access_token")
         if not isinstance(token, str) or not token.isprintable() or not token:
@@ -193,11 +193,11 @@ class Transport:
 
 
 def chunks_of(answer: Answer) -> Iterator[bytes]:
-    """A body, piece by piece; `Passing` where it breaks off."""
+    """A body, piece by piece; `TransientError` where it breaks off."""
     try:
         yield from answer.stream(CHUNK_BYTES, decode_content=False)
     except (urllib3.exceptions.HTTPError, TimeoutError, ConnectionError) as error:
-        raise Passing(_reason(error)) from error
+        raise TransientError(_reason(error)) from error
 
 
 def content_of(answer: Answer, limit: int) -> bytes:
@@ -218,7 +218,7 @@ def with_query(url: str, values: Mapping[str, str]) -> str:
 def said(answer: Answer) -> str:
     """The registry's own words, as far as they are fit for a terminal."""
     content = b""
-    with contextlib.suppress(Passing, CorruptError):
+    with contextlib.suppress(TransientError, CorruptError):
         content = content_of(answer, _LARGEST_ANSWER_BYTES)
     errors = _json(content).get("errors")
     first = errors[0] if isinstance(errors, list) and errors and isinstance(errors[0], dict) else {}

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pybench.campaign import layout
-from pybench.publication.pack.documents import Circumstances
+from pybench.publication.pack.documents import Provenance
 from pybench.publication.pack.facts import Facts, stamp
 from pybench.publication.pack.sums import BILL, CAMPAIGN_FOLDERS, CRATE, DESCRIPTION, PROVENANCE, README
 
@@ -37,7 +37,7 @@ _FILES = {
 }
 
 
-def write(facts: Facts, circumstances: Circumstances, sizes: Mapping[str, int]) -> dict[str, Any]:
+def write(facts: Facts, provenance: Provenance, sizes: Mapping[str, int]) -> dict[str, Any]:
     """The crate. `sizes`: bytes of every file of the publication, the other documents included."""
     folders = [name for name in (*CAMPAIGN_FOLDERS, layout.REPORT) if any(one.startswith(f"{name}/") for one in sizes)]
     files = [name for name in (layout.PLAN, *_FILES) if name in sizes]
@@ -45,14 +45,14 @@ def write(facts: Facts, circumstances: Circumstances, sizes: Mapping[str, int]) 
         "@context": _CONTEXT,
         "@graph": [
             _descriptor(),
-            _root(facts, circumstances, [*files, *(f"{name}/" for name in folders)]),
+            _root(facts, provenance, [*files, *(f"{name}/" for name in folders)]),
             {"@id": _PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"},
-            *([_license(circumstances.about.license)] if circumstances.about.license else []),
-            _action(facts, circumstances, folders, files),
+            *([_license(provenance.about.license)] if provenance.about.license else []),
+            _action(facts, provenance, folders, files),
             *_instruments(facts),
             *(_file(name, sizes[name]) for name in files),
             *({"@id": f"{name}/", "@type": "Dataset", "name": name, "description": _FOLDERS[name]} for name in folders),
-            *(_person(number, name) for number, name in enumerate(circumstances.about.authors, start=1)),
+            *(_person(number, name) for number, name in enumerate(provenance.about.authors, start=1)),
         ],
     }
 
@@ -66,10 +66,10 @@ def _descriptor() -> dict[str, Any]:
     }
 
 
-def _root(facts: Facts, circumstances: Circumstances, parts: list[str]) -> dict[str, Any]:
-    about = circumstances.about
+def _root(facts: Facts, provenance: Provenance, parts: list[str]) -> dict[str, Any]:
+    about = provenance.about
     description = str(facts.plan.content.get("description") or f"A benchmark campaign of {len(facts.plan.cases)} cases")
-    if circumstances.is_incomplete:
+    if provenance.is_incomplete:
         description += " (incomplete: not every planned run is covered)"
     root: dict[str, Any] = {
         "@id": "./",
@@ -100,7 +100,7 @@ def _person(number: int, name: str) -> dict[str, Any]:
     return {"@id": f"#author-{number}", "@type": "Person", "name": name}
 
 
-def _action(facts: Facts, circumstances: Circumstances, folders: list[str], files: list[str]) -> dict[str, Any]:
+def _action(facts: Facts, provenance: Provenance, folders: list[str], files: list[str]) -> dict[str, Any]:
     instruments = [_SOFTWARE, *(f"{_IMAGE}-{number}" for number, _ in enumerate(facts.images, start=1))]
     action: dict[str, Any] = {
         "@id": _ACTION,
@@ -113,7 +113,7 @@ def _action(facts: Facts, circumstances: Circumstances, folders: list[str], file
         "endTime": facts.created,
         "actionStatus": {"@id": "http://schema.org/CompletedActionStatus"},
     }
-    if circumstances.about.authors:
+    if provenance.about.authors:
         action["agent"] = {"@id": "#author-1"}
     return action
 

@@ -44,7 +44,7 @@ DISTRIBUTION = "pybench-campaign"  # pyproject.toml's; on PyPI the name pybench 
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class PublicationMetadata:
     """What the author says of the publication; None or empty is left out."""
 
     title: str | None = None
@@ -53,11 +53,11 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class Provenance:
     """How the publication came about. `coverage`: as `pybench check` counts it; `redactions`: see
     `Redactor.summary`."""
 
-    about: About
+    about: PublicationMetadata
     coverage: Mapping[str, Any]
     redactions: list[dict[str, Any]]
     artefacts_left_out: tuple[ArtefactFile, ...]
@@ -68,47 +68,47 @@ class Circumstances:
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierPublication:
     """What a publication that is published again says and its files cannot: empty for a campaign."""
 
-    about: About = field(default_factory=About)
+    about: PublicationMetadata = field(default_factory=PublicationMetadata)
     redactions: tuple[dict[str, Any], ...] = ()
     artefacts_left_out: tuple[ArtefactFile, ...] = ()
 
 
-def read_earlier(folder: Path) -> Earlier:
+def read_earlier(folder: Path) -> EarlierPublication:
     """From the description of the publication in `folder`, if it is one.
 
     Raises `CorruptError` where the description is not pybench's.
     """
     path = folder / DESCRIPTION
     if not path.is_file():
-        return Earlier()
+        return EarlierPublication()
     stored = read_json(path, hint="fetch it again")
     try:
-        about = About(stored["title"], stored["license"], tuple(stored["authors"]))
+        about = PublicationMetadata(stored["title"], stored["license"], tuple(stored["authors"]))
         redactions = tuple(
             {name: one[name] for name in ("kind", "replacement", "times")} for one in stored["redactions"]
         )
         left_out = tuple(ArtefactFile(one["name"], one["bytes"], one["sha256"]) for one in stored["artefacts_left_out"])
     except (KeyError, TypeError) as error:
         raise CorruptError(f"{path} does not describe a publication: {error!r}", hint="fetch it again") from error
-    return Earlier(about, redactions, left_out)
+    return EarlierPublication(about, redactions, left_out)
 
 
-def write(facts: Facts, circumstances: Circumstances, digests: Mapping[str, str]) -> dict[str, bytes]:
+def write(facts: Facts, provenance: Provenance, digests: Mapping[str, str]) -> dict[str, bytes]:
     """Name -> content of every document but the crate. `digests`: of the campaign's and the report's files."""
     return {
-        DESCRIPTION: storage.json_bytes(_description(facts, circumstances)),
+        DESCRIPTION: storage.json_bytes(_description(facts, provenance)),
         BILL: storage.json_bytes(_bill(facts, digests)),
         PROVENANCE: storage.json_bytes(_provenance(facts, digests)),
-        README: _readme(facts, circumstances).encode(),
+        README: _readme(facts, provenance).encode(),
     }
 
 
-def _description(facts: Facts, circumstances: Circumstances) -> dict[str, Any]:
-    about = circumstances.about
-    coverage = circumstances.coverage
+def _description(facts: Facts, provenance: Provenance) -> dict[str, Any]:
+    about = provenance.about
+    coverage = provenance.coverage
     return {
         "schema_version": SCHEMA_VERSION,
         "name": facts.name,
@@ -116,13 +116,13 @@ def _description(facts: Facts, circumstances: Circumstances) -> dict[str, Any]:
         "license": about.license,
         "authors": list(about.authors),
         "created_utc": facts.created,
-        "incomplete": circumstances.is_incomplete,
+        "incomplete": provenance.is_incomplete,
         "coverage": {name: coverage[name] for name in ("planned", "covered", "states")},
         "image_digests": list(facts.images),
         "report_made_with": versions.of_report(),
-        "redactions": circumstances.redactions,
+        "redactions": provenance.redactions,
         "artefacts_left_out": [
-            {"name": one.name, "bytes": one.bytes, "sha256": one.sha256} for one in circumstances.artefacts_left_out
+            {"name": one.name, "bytes": one.bytes, "sha256": one.sha256} for one in provenance.artefacts_left_out
         ],
     }
 
@@ -254,10 +254,10 @@ def _dependencies(facts: Facts) -> list[dict[str, Any]]:
 # --- README ----------------------------------------------------------------------------------------------------------
 
 
-def _readme(facts: Facts, circumstances: Circumstances) -> str:
-    coverage, about = circumstances.coverage, circumstances.about
+def _readme(facts: Facts, provenance: Provenance) -> str:
+    coverage, about = provenance.coverage, provenance.about
     outcomes = ", ".join(f"{count} {name}" for name, count in facts.outcomes.items())
-    warning = "\n**Incomplete**: not every planned run is covered.\n" if circumstances.is_incomplete else ""
+    warning = "\n**Incomplete**: not every planned run is covered.\n" if provenance.is_incomplete else ""
     by = f"\nBy {', '.join(about.authors)}.\n" if about.authors else ""
     terms = f"\nLicence: {about.license}.\n" if about.license else ""
     return f"""# {about.title or facts.name}

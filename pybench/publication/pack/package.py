@@ -19,33 +19,33 @@ from pybench.campaign.directory import CampaignDirectory, open_campaign
 from pybench.errors import PybenchError, UsageError
 from pybench.publication.pack import crate, documents, sums
 from pybench.publication.pack.contents import Selection, select
-from pybench.publication.pack.documents import About, Circumstances
+from pybench.publication.pack.documents import Provenance, PublicationMetadata
 from pybench.publication.pack.facts import Facts, gather
 from pybench.publication.pack.finished_runs import list_published
-from pybench.publication.pack.redaction import Redactor, Remains, Rules, is_text, plan_redaction, remains
+from pybench.publication.pack.redaction import Leftover, RedactionRules, Redactor, is_text, leftovers, plan_redaction
 from pybench.publication.pack.signature import check_key, sign
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class PublishOptions:
     """What the author asks for. `key`: an SSH key to sign with."""
 
-    about: About = field(default_factory=About)
-    rules: Rules = field(default_factory=Rules)
+    about: PublicationMetadata = field(default_factory=PublicationMetadata)
+    rules: RedactionRules = field(default_factory=RedactionRules)
     with_artefacts: bool = False
     key: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
+class PackedPublication:
     """What will be published: `folder` holds the files that `digests` names, SHA256SUMS, and its signature if any."""
 
     folder: Path
     facts: Facts
-    circumstances: Circumstances
+    provenance: Provenance
     digests: Mapping[str, str]
     selection: Selection
-    remains: tuple[Remains, ...]
+    leftovers: tuple[Leftover, ...]
     is_signed: bool
 
     @property
@@ -58,39 +58,39 @@ class Package:
 
 
 def stage(
-    path: Path, folder: Path, wishes: Wishes, coverage: Mapping[str, Any], render: Callable[[Path], object]
-) -> Package:
+    path: Path, folder: Path, options: PublishOptions, coverage: Mapping[str, Any], render: Callable[[Path], object]
+) -> PackedPublication:
     """Fills the empty `folder` from the campaign at `path`. `render` makes the report of a campaign's folder;
     `coverage` is what `pybench.dataset.coverage` says of it."""
     campaign = open_campaign(path)
-    if wishes.key is not None:
-        check_key(wishes.key)
+    if options.key is not None:
+        check_key(options.key)
     try:
-        selection = select(campaign, with_artefacts=wishes.with_artefacts)
-        redactor = plan_redaction(campaign.path, selection.files, wishes.rules)
+        selection = select(campaign, with_artefacts=options.with_artefacts)
+        redactor = plan_redaction(campaign.path, selection.files, options.rules)
         rewritten = {name for name in selection.files if _copy(campaign.path / name, folder / name, name, redactor)}
         for name in selection.files:
             if Path(name).name == layout.COMPLETE:
                 list_published(campaign.path / name, folder, name, rewritten)
         render(folder)
-        circumstances = _circumstances(campaign.path, wishes.about, coverage, redactor, selection)
+        provenance = _provenance(campaign.path, options.about, coverage, redactor, selection)
         facts = gather(CampaignDirectory(folder))
-        digests = _describe(folder, selection, facts, circumstances)
+        digests = _describe(folder, selection, facts, provenance)
         (folder / sums.SUMS).write_bytes(sums.render(digests))
-        if wishes.key is not None:
-            sign(folder / sums.SUMS, folder / sums.SIGNATURE, wishes.key)
-        found = tuple(remains(folder, selection.files))
+        if options.key is not None:
+            sign(folder / sums.SUMS, folder / sums.SIGNATURE, options.key)
+        found = tuple(leftovers(folder, selection.files))
     except OSError as error:
         raise _storage_error(error, campaign.path, folder) from error
-    return Package(folder, facts, circumstances, digests, selection, found, wishes.key is not None)
+    return PackedPublication(folder, facts, provenance, digests, selection, found, options.key is not None)
 
 
-def _circumstances(
-    folder: Path, about: About, coverage: Mapping[str, Any], redactor: Redactor, selection: Selection
-) -> Circumstances:
+def _provenance(
+    folder: Path, about: PublicationMetadata, coverage: Mapping[str, Any], redactor: Redactor, selection: Selection
+) -> Provenance:
     """With what an earlier publication says where `folder` is one: what it replaced and left out is not there now."""
     earlier = documents.read_earlier(folder)
-    said = About(
+    said = PublicationMetadata(
         about.title or earlier.about.title,
         about.license or earlier.about.license,
         about.authors or earlier.about.authors,
@@ -102,7 +102,7 @@ def _circumstances(
         *selection.artefacts_left_out,
         *(one for one in earlier.artefacts_left_out if one.name not in known),
     ]
-    return Circumstances(said, coverage, redactions, tuple(sorted(left_out, key=lambda one: one.name)))
+    return Provenance(said, coverage, redactions, tuple(sorted(left_out, key=lambda one: one.name)))
 
 
 def _storage_error(error: OSError, source: Path, target: Path) -> PybenchError:
@@ -129,17 +129,17 @@ def _copy(source: Path, target: Path, name: str, redactor: Redactor) -> bool:
     return published != content
 
 
-def _describe(folder: Path, selection: Selection, facts: Facts, circumstances: Circumstances) -> dict[str, str]:
+def _describe(folder: Path, selection: Selection, facts: Facts, provenance: Provenance) -> dict[str, str]:
     """Writes the documents; the sha256 of every file of the publication by its name."""
     report = [path.relative_to(folder).as_posix() for path in (folder / layout.REPORT).rglob("*") if path.is_file()]
     odd = [name for name in report if not sums.is_plain_name(name)]
     if odd:
         raise UsageError(f"the report has a file that cannot be published under its name: {odd[0]}")
     digests = sums.hash_files(folder, [*selection.files, *report])
-    for name, content in documents.write(facts, circumstances, digests).items():
+    for name, content in documents.write(facts, provenance, digests).items():
         (folder / name).write_bytes(content)
         digests[name] = storage.sha256_of(folder / name)
     sizes = {name: (folder / name).stat().st_size for name in digests}
-    (folder / sums.CRATE).write_bytes(storage.json_bytes(crate.write(facts, circumstances, sizes)))
+    (folder / sums.CRATE).write_bytes(storage.json_bytes(crate.write(facts, provenance, sizes)))
     digests[sums.CRATE] = storage.sha256_of(folder / sums.CRATE)
     return digests

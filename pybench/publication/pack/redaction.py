@@ -7,7 +7,7 @@ publication, numbered in the order of file names, so two machines stay two. Text
 gone through; CSV files hold numbers and image ids.
 
 What identifies a case is never changed, for its id is made of it: a personal word there is an error that says so.
-What this cannot know (a collaborator's name in a caution, an internal address) `remains` lists for the author to read.
+`leftovers` lists for the author what this cannot know: a collaborator's name in a caution, an internal address.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DOUBTFUL = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RedactionRules:
     """What the author wants. `words`: to be taken out besides."""
 
     keep_host_names: bool = False
@@ -53,7 +53,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Remains:
+class Leftover:
     """Something that looks personal and was left: where it stands first, and how often in all."""
 
     kind: str
@@ -152,7 +152,7 @@ def is_text(name: str) -> bool:
     return name.endswith((".json", ".log", ".yaml"))
 
 
-def plan_redaction(folder: Path, names: Iterable[str], rules: Rules) -> Redactor:
+def plan_redaction(folder: Path, names: Iterable[str], rules: RedactionRules) -> Redactor:
     """Looks through the campaign for what has to be replaced. Raises `UsageError` where a case's identity holds it."""
     names = [name for name in sorted(names) if is_text(name)]
     if any(len(word) < _SHORTEST_OF_AUTHORS for word in rules.words):
@@ -170,7 +170,7 @@ def plan_redaction(folder: Path, names: Iterable[str], rules: Rules) -> Redactor
     return found
 
 
-def remains(folder: Path, names: Iterable[str]) -> list[Remains]:
+def leftovers(folder: Path, names: Iterable[str]) -> list[Leftover]:
     """What still looks personal in what is to be published, most frequent first."""
     seen: dict[tuple[str, str], list[str]] = {}
     for name in sorted(names):
@@ -182,7 +182,7 @@ def remains(folder: Path, names: Iterable[str]) -> list[Remains]:
                 for match in pattern.finditer(part):
                     seen.setdefault((kind, match[0][:200]), []).append(name)
     ordered = sorted(seen.items(), key=lambda item: (-len(item[1]), item[0]))
-    return [Remains(kind, text, where[0], len(where)) for (kind, text), where in ordered]
+    return [Leftover(kind, text, where[0], len(where)) for (kind, text), where in ordered]
 
 
 def _collect(

@@ -22,7 +22,7 @@ from pybench.errors import CorruptError, UsageError
 from pybench.publication.carry.artefact import ARTEFACT_TYPE, LAYER_TITLE, LAYOUT, TITLE, find_in_index
 from pybench.publication.carry.reference import LayoutReference, Reference, RegistryReference
 from pybench.publication.carry.registry import Registry
-from pybench.publication.carry.transport import Access
+from pybench.publication.carry.transport import RegistryAccess
 from pybench.publication.pack import sums
 from pybench.publication.verify.unpacking import Limits, Unpacking, check_member, unpack_layer, unpack_zip
 
@@ -44,7 +44,7 @@ class Bundle(Protocol):
 
 
 @contextmanager
-def open_bundle(reference: Reference, access: Access, limits: Limits, work: Path) -> Iterator[Bundle]:
+def open_bundle(reference: Reference, access: RegistryAccess, limits: Limits, work: Path) -> Iterator[Bundle]:
     """The publication that a reference names. `work`: a folder for what comes from a registry; a part of a blob that is
     there from before is continued."""
     if isinstance(reference, RegistryReference):
@@ -89,7 +89,7 @@ class _Artefact:
                     unpacking.add(title, path.stat().st_size, file)
 
 
-def _from_registry(reference: RegistryReference, access: Access, limits: Limits, work: Path) -> _Artefact:
+def _from_registry(reference: RegistryReference, access: RegistryAccess, limits: Limits, work: Path) -> _Artefact:
     registry = Registry(reference, access)
     manifest = registry.manifest()
     digest = f"sha256:{sums.hash_bytes(manifest)}"

@@ -18,7 +18,7 @@ from pathlib import Path
 from pybench.campaign import layout, storage
 from pybench.errors import CorruptError, PybenchError, UsageError
 from pybench.publication.carry.reference import LayoutReference, Reference, RegistryReference, ZipReference
-from pybench.publication.carry.transport import Access
+from pybench.publication.carry.transport import RegistryAccess
 from pybench.publication.pack import signature, sums
 from pybench.publication.pack.finished_runs import check_fetched
 from pybench.publication.verify.bundle import Bundle, open_bundle
@@ -26,7 +26,7 @@ from pybench.publication.verify.unpacking import Limits, Unpacking
 
 
 @dataclass(frozen=True, slots=True)
-class Demands:
+class FetchChecks:
     """What a publication has to be. `contents`: its SHA256SUMS' sha256, 64 hexadecimal digits; `key`: a file of SSH
     public keys, one of which signed it."""
 
@@ -36,7 +36,7 @@ class Demands:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchResult:
     """What came. `digest`: of the OCI artefact, None for a zip. `signed`: `verified`, `not verified` or `no`."""
 
     folder: Path
@@ -46,7 +46,7 @@ class Fetched:
     signed: str
 
 
-def fetch(reference: Reference, target: Path | None, access: Access, demands: Demands) -> Fetched:
+def fetch(reference: Reference, target: Path | None, access: RegistryAccess, checks: FetchChecks) -> FetchResult:
     """Brings a publication to `target`, by default `results/` and its name. Nothing is there until all of it is."""
     folder = target or layout.RESULTS / _name(reference)
     if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
@@ -54,8 +54,8 @@ def fetch(reference: Reference, target: Path | None, access: Access, demands: De
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists", hint="choose another folder with --out, or remove that one")
     try:
-        with _workplace(folder) as work, open_bundle(reference, access, demands.limits, work) as bundle:
-            return _take(bundle, folder, demands)
+        with _workplace(folder) as work, open_bundle(reference, access, checks.limits, work) as bundle:
+            return _take(bundle, folder, checks)
     except OSError as error:  # what cannot be written is a UsageError by now
         raise PybenchError(f"cannot read {error.filename or folder}: {error.strerror}") from error
 
@@ -70,28 +70,28 @@ def unpacked(path: Path) -> Iterator[Path]:
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="pybench-unpacked-") as folder:
-        yield fetch(ZipReference(path), Path(folder) / "publication", Access(), Demands()).folder
+        yield fetch(ZipReference(path), Path(folder) / "publication", RegistryAccess(), FetchChecks()).folder
 
 
-def _take(bundle: Bundle, folder: Path, demands: Demands) -> Fetched:
+def _take(bundle: Bundle, folder: Path, checks: FetchChecks) -> FetchResult:
     listed = bundle.read(sums.SUMS)
     if listed is None:
         raise CorruptError(f"{bundle.where} is not a publication of pybench: it has no {sums.SUMS}")
     contents = sums.hash_bytes(listed)
-    if demands.contents is not None and contents != demands.contents:
-        raise CorruptError(f"{bundle.where} has contents sha256:{contents}, not sha256:{demands.contents}")
+    if checks.contents is not None and contents != checks.contents:
+        raise CorruptError(f"{bundle.where} has contents sha256:{contents}, not sha256:{checks.contents}")
     expected = sums.parse(listed, f"{bundle.where} ({sums.SUMS})")
     mark = bundle.read(sums.SIGNATURE)
-    if demands.key is not None:
+    if checks.key is not None:
         if mark is None:
             raise CorruptError(
                 f"{bundle.where} is not signed", hint="fetch it without --key if you accept an unsigned publication"
             )
-        signature.verify(listed, mark, demands.key)
+        signature.verify(listed, mark, checks.key)
     temporary = storage.temporary_name(folder)
     storage.make_folder(temporary)
     try:
-        unpacking = Unpacking(temporary, expected, demands.limits, bundle.where)
+        unpacking = Unpacking(temporary, expected, checks.limits, bundle.where)
         bundle.unpack(unpacking)
         unpacking.finish()
         check_fetched(temporary, bundle.where)
@@ -102,8 +102,8 @@ def _take(bundle: Bundle, folder: Path, demands: Demands) -> Fetched:
         raise storage.storage_error(error, folder) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    signed = "no" if mark is None else "verified" if demands.key is not None else "not verified"
-    return Fetched(folder, contents, bundle.digest, len(expected), signed)
+    signed = "no" if mark is None else "verified" if checks.key is not None else "not verified"
+    return FetchResult(folder, contents, bundle.digest, len(expected), signed)
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:

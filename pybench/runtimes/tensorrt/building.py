@@ -41,7 +41,7 @@ class BuildOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltEngine:
     """What was built. `start_s`, `parse_s`, `build_s`: time until TensorRT was ready (it loads its kernels, for seconds
     the first time), for the file, and for the engine; `cache_sha256`: of the timing cache as it was read, None: it was
     empty; `shapes`: of the inputs; `warnings`: TensorRT's, each once."""
@@ -59,7 +59,7 @@ class Built:
         return self.parse_s + self.build_s
 
 
-def build_engine(source: Path, destination: Path, options: BuildOptions) -> Built:
+def build_engine(source: Path, destination: Path, options: BuildOptions) -> BuiltEngine:
     """Builds `source` and writes the engine to `destination`.
 
     The caller has made sure of a GPU: TensorRT aborts the process without one. Raises InputError for a file that
@@ -89,7 +89,7 @@ def build_engine(source: Path, destination: Path, options: BuildOptions) -> Buil
     start_s, parse_s, build_s = (
         (end - begin) * 1e-9 for begin, end in ((started_ns, begin_ns), (begin_ns, parsed_ns), (parsed_ns, built_ns))
     )
-    return Built(start_s, parse_s, build_s, known, shapes, tuple(dict.fromkeys(messages.warnings)))
+    return BuiltEngine(start_s, parse_s, build_s, known, shapes, tuple(dict.fromkeys(messages.warnings)))
 
 
 def timing_cache_file(platform: str, build: int) -> Path:

@@ -49,7 +49,7 @@ class TensorRtSession:
         self._buffers = {spec.name: cuda.Buffer(_size(spec)) for spec in (*self.inputs, *self.outputs)}
         for name, buffer in self._buffers.items():
             self._execution.set_tensor_address(name, buffer.address)
-        self.graph: cuda.Graph | None = None
+        self.graph: cuda.CudaGraph | None = None
         self._layer_times_ms: dict[str, float] = {}
         self.device_uuid: str | None = cuda.devices()[index]["uuid"]
         self.model_bytes = path.stat().st_size

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pybench.catalogue.metrics import METRICS
-from pybench.measure import Session, Window, monotonic_ns
+from pybench.measure import MeasuringSession, Window, monotonic_ns
 from pybench.measure.energy.cpu import CpuEnergy
 from pybench.measure.energy.gpu import board_energy
 from pybench.measure.energy.gpu_sampler import Unavailable, open_gpu
@@ -210,7 +210,7 @@ def test_the_update_period_is_measured_and_never_zero__zeus_infer_period() -> No
 def test_windows_are_on_the_raw_clock_that_nobody_sets__zeus_time() -> None:
     # Zeus measures with time.time(), which NTP and people set.
     before_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
-    with Session() as session, session.window("energy"):
+    with MeasuringSession() as session, session.window("energy"):
         inside_ns = monotonic_ns()
     after_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
     (window,) = session.windows
@@ -323,7 +323,7 @@ def test_a_board_that_is_shared_is_not_one_process_s_energy__dcgm_exporter(
     shutil.copytree(TRACE, tmp_path / "shared")
     (tmp_path / "shared/memory.csv").write_text("t_us,used_bytes,process_count\n0,7000000,2\n3000000,7000000,2\n")
     monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(tmp_path / "shared"))
-    with Session(UUID, nvml_library=str(replay_library)) as session, session.window("energy"):
+    with MeasuringSession(UUID, nvml_library=str(replay_library)) as session, session.window("energy"):
         time.sleep(0.5)
     energy = session.energy("energy")["gpu_energy_j"]
     assert energy.valid is False
@@ -336,7 +336,7 @@ def test_rest_and_load_are_seen_by_the_same_monitor__dcgm_exporter_464(
     # dcgm-exporter #464: a version of the monitor lifted idle A100s from 50 to 100 W. Rest is measured by the very
     # sampler that measures the load, in the same session, so that its cost is in both and leaves the difference.
     monkeypatch.setenv("PYBENCH_REPLAY_SPEED", "0.25")  # what the driver keeps lasts for ten seconds then
-    with Session(UUID, nvml_library=replayed_gpu) as session:
+    with MeasuringSession(UUID, nvml_library=replayed_gpu) as session:
         session.idle("idle_before", 0.3)
         with session.window("energy"):
             time.sleep(0.4)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pybench.errors import InputError
 from pybench.measure import ASSUMED, SensorProfile, Trace, profile_from_json, read_trace
-from pybench.measure.sensor.characterise import Board, characterise
+from pybench.measure.sensor.characterise import RecordedBoard, characterise
 from tests.measure.synthetic_sensor import Sensor, record, switch, to_ns
 
 DATA = Path(__file__).parents[1] / "data"
@@ -210,6 +210,8 @@ def test_loads_that_overlap_or_an_empty_recording_are_refused() -> None:
 
 def test_whose_recording_it_is_stands_in_the_profile() -> None:
     trace, loads_ns = made_up(2, Sensor())
-    profile = characterise(trace, loads_ns, Board("GPU-1", "580.1", "A board", "2026-01-01T00:00:00Z"), live=True)
+    profile = characterise(
+        trace, loads_ns, RecordedBoard("GPU-1", "580.1", "A board", "2026-01-01T00:00:00Z"), live=True
+    )
     assert (profile.uuid, profile.driver, profile.name, profile.origin) == ("GPU-1", "580.1", "A board", "measured")
     assert profile_from_json(profile.as_json(), "stored") == profile

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from pybench.measure.sensor.estimation import FEWEST, Estimate, leave_one_out, minimise, robust_mean, t_widening
+from pybench.measure.sensor.estimation import FEWEST, UncertainValue, leave_one_out, minimise, robust_mean, t_widening
 
 
 def test_a_robust_mean_of_normal_values_is_their_mean_with_its_standard_error() -> None:
@@ -25,7 +25,7 @@ def test_a_robust_mean_is_not_moved_by_a_few_wild_values() -> None:
 
 
 def test_values_that_are_equal_or_too_few_are_told_apart() -> None:
-    assert robust_mean(np.full(9, 3.0)) == Estimate(3.0, 0.0)
+    assert robust_mean(np.full(9, 3.0)) == UncertainValue(3.0, 0.0)
     assert robust_mean(np.arange(FEWEST - 1.0)) is None
 
 

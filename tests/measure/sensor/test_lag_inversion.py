@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pybench.measure.sensor.lag_inversion import early_s, invert_lag
-from pybench.measure.sensor.step_response import Step, first_order
+from pybench.measure.sensor.step_response import PowerStep, first_order
 
 DELAY_S, RESPONSE_S, PERIOD_S = 0.0036, 0.0128, 0.020
 
@@ -24,7 +24,7 @@ def test_constant_power_keeps_its_energy() -> None:
 
 @pytest.mark.parametrize("edge_s", [0.402, 0.409, 0.4155])
 def test_a_known_step_is_inverted_exactly(edge_s: float) -> None:
-    board = invert_lag(*lagged_step(edge_s), DELAY_S, RESPONSE_S, [Step(edge_s, 100.0, 600.0, 1.0)])
+    board = invert_lag(*lagged_step(edge_s), DELAY_S, RESPONSE_S, [PowerStep(edge_s, 100.0, 600.0, 1.0)])
     assert board.between(np.array([0.2]), np.array([0.6]))[0] == pytest.approx(40 + 500 * (0.6 - edge_s), rel=1e-6)
     later_s = np.array([0.405, 0.42, 0.4333])
     assert board.shown(later_s) == pytest.approx(100 + 500 * first_order(later_s - edge_s, 0.0, RESPONSE_S), rel=1e-6)

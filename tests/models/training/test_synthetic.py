@@ -10,7 +10,7 @@ from torch import nn
 
 from pybench.models.images.generated import open_synthetic
 from pybench.models.resnet50 import ResNet50
-from pybench.models.training.synthetic import Course, Step, draw_batch, judge, train
+from pybench.models.training.synthetic import TrainingSettings, TrainingStep, draw_batch, judge, train
 
 CPU = torch.device("cpu")
 ASKED_FOR = os.environ.get("PYBENCH_TEST_TRAINING") == "1"
@@ -43,7 +43,7 @@ def test_a_small_network_leaves_guessing_behind() -> None:
     """Guessing costs ln 100 = 4.6 nats and hits 1 %. What a large network reaches is bench/tensorrt's to show."""
     torch.set_num_threads(1)
     model, losses = small(16), []
-    course = Course(20_480, batch=128)
+    course = TrainingSettings(20_480, batch=128)
     seen = train(model, (3, 32, 32), course, 0, CPU, lambda step: losses.append(float(step.loss)))
     assert seen == 20_480
     assert len(losses) == 160
@@ -54,7 +54,7 @@ def test_a_small_network_leaves_guessing_behind() -> None:
 
 def test_equal_seeds_train_alike_and_other_seeds_see_other_images() -> None:
     torch.set_num_threads(1)
-    course = Course(128, batch=32)
+    course = TrainingSettings(128, batch=32)
     models = [small() for _ in range(3)]
     for model, seed in zip(models, (1, 1, 2), strict=True):
         train(model, (3, 16, 16), course, seed, CPU)
@@ -64,8 +64,8 @@ def test_equal_seeds_train_alike_and_other_seeds_see_other_images() -> None:
 
 
 def test_time_ends_a_training_with_its_cycle_complete() -> None:
-    steps: list[Step] = []
-    course = Course(10**9, batch=16, limit_s=0.5)
+    steps: list[TrainingStep] = []
+    course = TrainingSettings(10**9, batch=16, limit_s=0.5)
     seen = train(small(), (3, 16, 16), course, 0, CPU, steps.append)
     assert seen == steps[-1].images < 10**6
     assert steps[-1].progress < 1
@@ -74,6 +74,6 @@ def test_time_ends_a_training_with_its_cycle_complete() -> None:
 
 def test_residual_blocks_start_as_their_shortcuts() -> None:
     model = ResNet50(classes=100)
-    train(model, (3, 16, 16), Course(0), 0, CPU)
+    train(model, (3, 16, 16), TrainingSettings(0), 0, CPU)
     assert not model.layer1[0].bn3.weight.any()
     assert model.layer1[0].bn2.weight.all()

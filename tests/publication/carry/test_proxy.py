@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pybench.errors import PybenchError, UsageError
-from pybench.publication import Access, Demands, fetch, parse
+from pybench.publication import FetchChecks, RegistryAccess, fetch, parse
 
 ELSEWHERE = "registry.example.org/ada/small:1"
 
@@ -55,7 +55,7 @@ def test_a_registry_is_reached_through_the_proxy(
 ) -> None:
     monkeypatch.setenv("http_proxy", f"{before}{proxy}")
     with pytest.raises(PybenchError, match="does not exist or is not public"):
-        fetch(parse(ELSEWHERE), tmp_path / "out", Access(plain_http=True), Demands())
+        fetch(parse(ELSEWHERE), tmp_path / "out", RegistryAccess(plain_http=True), FetchChecks())
     expected = None if login is None else "Basic " + base64.b64encode(login.encode()).decode()
     assert _Proxy.asked == [("http://registry.example.org/v2/ada/small/manifests/1", expected)]
 
@@ -66,6 +66,6 @@ def test_what_is_no_proxy_is_one_clear_error(
 ) -> None:
     monkeypatch.setenv("https_proxy", named)
     with pytest.raises(UsageError, match="https_proxy in the environment") as caught:
-        fetch(parse(ELSEWHERE), tmp_path / "out", Access(), Demands())
+        fetch(parse(ELSEWHERE), tmp_path / "out", RegistryAccess(), FetchChecks())
     assert "registry.example.org to no_proxy" in str(caught.value)
     assert list(tmp_path.iterdir()) == []

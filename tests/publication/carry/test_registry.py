@@ -20,12 +20,12 @@ import pytest
 
 from pybench.errors import CorruptError, PybenchError
 from pybench.publication import (
-    Access,
-    Artefact,
-    Demands,
-    Fetched,
+    FetchChecks,
+    FetchResult,
+    OciArtefact,
+    PublishOptions,
     Registry,
-    Wishes,
+    RegistryAccess,
     assemble,
     fetch,
     parse,
@@ -41,16 +41,16 @@ from tests.support.registry import RunningRegistry, serve_registry
 
 pytestmark = pytest.mark.usefixtures("no_logins")
 needs_skopeo = pytest.mark.skipif(shutil.which("skopeo") is None, reason="skopeo is not installed")
-PLAIN = Access(timeout_s=60.0)
+PLAIN = RegistryAccess(timeout_s=60.0)
 
 
-def _push(artefact: Artefact, reference: str, access: Access = PLAIN) -> None:
+def _push(artefact: OciArtefact, reference: str, access: RegistryAccess = PLAIN) -> None:
     one = parse_registry(reference)
     Registry(one, access, writes=True).push(artefact, one.tag or "")
 
 
-def _fetch(reference: str, target: Path, access: Access = PLAIN) -> Fetched:
-    return fetch(parse(reference), target, access, Demands())
+def _fetch(reference: str, target: Path, access: RegistryAccess = PLAIN) -> FetchResult:
+    return fetch(parse(reference), target, access, FetchChecks())
 
 
 def _skopeo(*arguments: str) -> str:
@@ -112,12 +112,12 @@ def test_a_registry_that_is_down_is_one_clear_error(published: Published, tmp_pa
 @pytest.mark.usefixtures("quick_pauses")
 def test_a_registry_that_keeps_silent_is_given_up(tmp_path: Path, published: Published) -> None:
     with BrokenLine(None) as line, pytest.raises(PybenchError, match="did not answer in time"):
-        _fetch(f"{line.host}/ada/small:1", tmp_path / "out", Access(timeout_s=0.2))
+        _fetch(f"{line.host}/ada/small:1", tmp_path / "out", RegistryAccess(timeout_s=0.2))
 
 
 @pytest.mark.usefixtures("quick_pauses")
 def test_an_upload_goes_on_with_the_blob_at_which_the_line_broke(
-    registry: RunningRegistry, big: Artefact, tmp_path: Path
+    registry: RunningRegistry, big: OciArtefact, tmp_path: Path
 ) -> None:
     layers = [blob for blob in big.blobs if blob.bytes > 1_000_000]
     assert len(layers) > 2
@@ -130,7 +130,7 @@ def test_an_upload_goes_on_with_the_blob_at_which_the_line_broke(
 
 
 @pytest.mark.usefixtures("quick_pauses")
-def test_a_download_goes_on_where_the_line_broke(registry: RunningRegistry, big: Artefact, tmp_path: Path) -> None:
+def test_a_download_goes_on_where_the_line_broke(registry: RunningRegistry, big: OciArtefact, tmp_path: Path) -> None:
     _push(big, f"{registry.host}/ada/cut-down:1")
     with BrokenLine(registry.host, cut_down_after=big.bytes // 3, cuts=2) as line:
         assert _fetch(f"{line.host}/ada/cut-down:1", tmp_path / "out").digest == big.digest
@@ -139,7 +139,9 @@ def test_a_download_goes_on_where_the_line_broke(registry: RunningRegistry, big:
 
 
 @pytest.mark.usefixtures("quick_pauses")
-def test_a_fetch_that_failed_is_continued_by_the_next(registry: RunningRegistry, big: Artefact, tmp_path: Path) -> None:
+def test_a_fetch_that_failed_is_continued_by_the_next(
+    registry: RunningRegistry, big: OciArtefact, tmp_path: Path
+) -> None:
     _push(big, f"{registry.host}/ada/later:1")
     dying = BrokenLine(registry.host, cut_down_after=big.bytes // 2, cuts=1, then_dead=True)
     with dying as line, pytest.raises(PybenchError, match="failed 4 times"):
@@ -191,12 +193,12 @@ def test_a_registry_without_tls_is_not_spoken_to_as_if_it_had_it(
     registry: RunningRegistry, published: Published
 ) -> None:
     with pytest.raises(PybenchError, match="no TLS") as caught:
-        _push(published.artefact, f"{registry.host}/ada/small:1", Access(plain_http=False, timeout_s=60))
+        _push(published.artefact, f"{registry.host}/ada/small:1", RegistryAccess(plain_http=False, timeout_s=60))
     assert "--plain-http" in str(caught.value)
 
 
 @pytest.fixture(scope="module")
-def big(published: Published, tmp_path_factory: pytest.TempPathFactory) -> Artefact:
+def big(published: Published, tmp_path_factory: pytest.TempPathFactory) -> OciArtefact:
     """The publication with a report of 6 MB that cannot be compressed, too much for sockets' buffers, in layers of at
     most 2 MB."""
 
@@ -209,7 +211,9 @@ def big(published: Published, tmp_path_factory: pytest.TempPathFactory) -> Artef
     for name in ("staged", "blobs"):
         (folder / name).mkdir()
     with patch("pybench.publication.carry.artefact._LAYER_BYTES", 2_000_000):
-        return assemble(stage(published.campaign, folder / "staged", Wishes(), COVERAGE, render), folder / "blobs")
+        return assemble(
+            stage(published.campaign, folder / "staged", PublishOptions(), COVERAGE, render), folder / "blobs"
+        )
 
 
 # --- logins ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pybench.publication import About, Wishes, stage
+from pybench.publication import PublicationMetadata, PublishOptions, stage
 from pybench.publication.pack import sums
 from pybench.publication.pack.documents import BUILD_TYPE
 from tests.publication.campaigns import ARTEFACT, HOST, IMAGE, WEIGHTS, build_small, render_nothing
@@ -62,8 +62,8 @@ def test_the_provenance_names_plan_image_and_exactly_the_files_that_are_there(pu
 def test_the_crate_is_read_by_rocrate(tmp_path: Path) -> None:
     rocrate = pytest.importorskip("rocrate.rocrate", reason="rocrate is not installed")
     (tmp_path / "staged").mkdir()
-    about = About("A small campaign", "CC-BY-4.0", ("Ada Lovelace", "Charles Babbage"))
-    stage(build_small(tmp_path / "c").path, tmp_path / "staged", Wishes(about), COVERAGE, render_nothing)
+    about = PublicationMetadata("A small campaign", "CC-BY-4.0", ("Ada Lovelace", "Charles Babbage"))
+    stage(build_small(tmp_path / "c").path, tmp_path / "staged", PublishOptions(about), COVERAGE, render_nothing)
     crate = rocrate.ROCrate(tmp_path / "staged")
     root = crate.root_dataset
     assert (root["name"], root["license"].id) == ("A small campaign", "https://spdx.org/licenses/CC-BY-4.0")

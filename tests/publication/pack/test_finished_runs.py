@@ -15,8 +15,8 @@ from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.layout import COMPLETE
 from pybench.campaign.storage import write_text
 from pybench.errors import CorruptError
-from pybench.publication import Access, Demands, fetch, parse, stage
-from pybench.publication.pack.package import Wishes
+from pybench.publication import FetchChecks, RegistryAccess, fetch, parse, stage
+from pybench.publication.pack.package import PublishOptions
 from tests.publication.campaigns import ARTEFACT, FP32, HOST, build_small, render_nothing
 from tests.publication.conftest import COVERAGE, Published
 from tests.publication.tampering import rewritten_zip
@@ -25,7 +25,7 @@ from tests.support.campaigns import finish_again, unguard
 
 def staged(campaign: Path, folder: Path) -> CampaignDirectory:
     folder.mkdir()
-    stage(campaign, folder, Wishes(), COVERAGE, render_nothing)
+    stage(campaign, folder, PublishOptions(), COVERAGE, render_nothing)
     return CampaignDirectory(folder)
 
 
@@ -96,7 +96,7 @@ def test_fetch_refuses_a_run_that_is_not_as_it_was_published(published: Publishe
     sums = sums.replace(old, f"{hashlib.sha256(content).hexdigest()}  {name}")
     forged = rewritten_zip(published.zip, tmp_path / "x.zip", {name: content, "SHA256SUMS": sums.encode()})
     with pytest.raises(CorruptError, match=rf"x\.zip: runs/{FP32.id}/block-001/attempt-01 is not as it was .* summary"):
-        fetch(parse(str(forged)), tmp_path / "out", Access(None, 1.0), Demands())
+        fetch(parse(str(forged)), tmp_path / "out", RegistryAccess(None, 1.0), FetchChecks())
     assert not (tmp_path / "out").exists()
     (source / name).write_bytes(content)
     finish_again((source / name).parent)

@@ -15,14 +15,14 @@ from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import UsageError
 from pybench.publication.pack.contents import select
-from pybench.publication.pack.redaction import Redactor, Rules, plan_redaction, remains
+from pybench.publication.pack.redaction import RedactionRules, Redactor, leftovers, plan_redaction
 from tests.publication.campaigns import FP32, HOST, SHORT_HOST, USER, build_small, environment
 from tests.publication.conftest import Published
 from tests.support.campaigns import CampaignBuilder
 
 
-def _planned(campaign: CampaignDirectory, rules: Rules | None = None) -> Redactor:
-    return plan_redaction(campaign.path, select(campaign, with_artefacts=False).files, rules or Rules())
+def _planned(campaign: CampaignDirectory, rules: RedactionRules | None = None) -> Redactor:
+    return plan_redaction(campaign.path, select(campaign, with_artefacts=False).files, rules or RedactionRules())
 
 
 def _text(campaign: CampaignDirectory, redactor: Redactor, name: str) -> str:
@@ -35,7 +35,7 @@ def test_neither_host_nor_user_is_left_in_any_byte(published: Published) -> None
         assert HOST.encode() not in content, name
         if not name.startswith("report/") and b"/scratch/" not in content:
             assert USER.encode() not in content, name
-    said = {(one["kind"], one["replacement"]) for one in published.package.circumstances.redactions}
+    said = {(one["kind"], one["replacement"]) for one in published.package.provenance.redactions}
     assert said == {("host name", "host-1"), ("host name", "host-2"), ("user name", "user-1")}
 
 
@@ -71,7 +71,7 @@ def test_home_folders_lose_their_owner_wherever_they_are_mounted(tmp_path: Path)
 
 def test_what_is_to_be_kept_is_kept_to_the_byte(tmp_path: Path) -> None:
     campaign = build_small(tmp_path / "c").campaign
-    redactor = _planned(campaign, Rules(keep_host_names=True, keep_paths=True))
+    redactor = _planned(campaign, RedactionRules(keep_host_names=True, keep_paths=True))
     for name in select(campaign, with_artefacts=False).files:
         assert redactor.apply(name, (campaign.path / name).read_bytes()) == (campaign.path / name).read_bytes()
 
@@ -164,7 +164,7 @@ def test_a_word_of_the_authors_goes_too(tmp_path: Path) -> None:
     builder.run(
         FP32, 1, {"latency_mean_ms": 1.0}, cautions=[Caution(CautionCode.BUSY_MACHINE, "job of BlueProject")], attempt=2
     )
-    redactor = _planned(builder.campaign, Rules(words=("BlueProject",)))
+    redactor = _planned(builder.campaign, RedactionRules(words=("BlueProject",)))
     text = _text(builder.campaign, redactor, f"runs/{FP32.id}/block-001/attempt-02/run.json")
     assert "job of redacted-1" in text
 
@@ -172,17 +172,19 @@ def test_a_word_of_the_authors_goes_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["", "a"])
 def test_a_word_that_is_everywhere_is_refused(tmp_path: Path, word: str) -> None:
     with pytest.raises(UsageError, match="at least two letters"):
-        _planned(build_small(tmp_path / "c").campaign, Rules(words=(word,)))
+        _planned(build_small(tmp_path / "c").campaign, RedactionRules(words=(word,)))
 
 
-@pytest.mark.parametrize(("model", "rules"), [(f"/home/{USER}/net.onnx", Rules()), ("net.onnx", Rules(words=("net",)))])
-def test_a_case_that_is_made_of_it_is_refused(tmp_path: Path, model: str, rules: Rules) -> None:
+@pytest.mark.parametrize(
+    ("model", "rules"), [(f"/home/{USER}/net.onnx", RedactionRules()), ("net.onnx", RedactionRules(words=("net",)))]
+)
+def test_a_case_that_is_made_of_it_is_refused(tmp_path: Path, model: str, rules: RedactionRules) -> None:
     case = Case(workload="infer", model=model, runtime="onnxruntime", sources=(("model", "0" * 64),))
     builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
     builder.run(case, 1, {"latency_mean_ms": 1.0}, environment=environment(HOST))
     with pytest.raises(UsageError, match="ids of cases depend on it"):
         _planned(builder.campaign, rules)
-    assert not _planned(builder.campaign, Rules(keep_paths=True)).users
+    assert not _planned(builder.campaign, RedactionRules(keep_paths=True)).users
 
 
 def test_a_host_that_is_called_like_a_model_does_not_rename_the_model(tmp_path: Path) -> None:
@@ -198,7 +200,7 @@ def test_what_looks_personal_and_stays_is_listed(tmp_path: Path) -> None:
     campaign = build_small(tmp_path / "c").campaign
     log = campaign.attempt(FP32.id, 1, 1).file("stderr.log")
     log.write_text("mail ada@example.org from 10.1.2.3, see /projects/secret/x and /usr/lib/python3/x.py\n")
-    found = remains(campaign.path, select(campaign, with_artefacts=False).files)
+    found = leftovers(campaign.path, select(campaign, with_artefacts=False).files)
     texts = {one.text for one in found}
     assert {"ada@example.org", "10.1.2.3", "/projects/secret/x"} <= texts
     assert not [text for text in texts if text.startswith("/usr")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fetching from a layout or a zip: equal files, demands that are kept, and nothing half there when it fails."""
+"""Fetching from a layout or a zip: equal files, checks that are kept, and nothing half there when it fails."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 
 from pybench.errors import CorruptError, PybenchError, UsageError
 from pybench.publication import (
-    Access,
-    Demands,
-    Fetched,
-    Wishes,
+    FetchChecks,
+    FetchResult,
+    PublishOptions,
+    RegistryAccess,
     assemble,
     fetch,
     parse,
@@ -31,8 +31,8 @@ from tests.publication.tampering import forge, manifest_path, parts_of, rewritte
 from tests.support.small_disk import small_disk_of
 
 
-def _fetch(place: object, target: Path, **demands: object) -> Fetched:
-    return fetch(parse(str(place)), target, Access(), Demands(**demands))  # type: ignore[arg-type]
+def _fetch(place: object, target: Path, **checks: object) -> FetchResult:
+    return fetch(parse(str(place)), target, RegistryAccess(), FetchChecks(**checks))  # type: ignore[arg-type]
 
 
 def _tree(folder: Path) -> dict[str, bytes]:
@@ -60,7 +60,7 @@ def test_packing_twice_gives_the_same_bytes(tmp_path: Path, published: Published
         (tmp_path / name).mkdir()
     before = os.umask(0o077)
     try:
-        package = stage(published.campaign, tmp_path / "staged", Wishes(), COVERAGE, render_nothing)
+        package = stage(published.campaign, tmp_path / "staged", PublishOptions(), COVERAGE, render_nothing)
         assert assemble(package, tmp_path / "blobs").digest == published.artefact.digest
         archive.write(package, tmp_path / "small.zip")
     finally:
@@ -73,7 +73,7 @@ def test_a_campaign_elsewhere_gives_the_same_digest(tmp_path: Path, published: P
     for path in campaign.rglob("*"):
         os.utime(path, (1, 1))
     (tmp_path / "staged").mkdir()
-    package = stage(campaign, tmp_path / "staged", Wishes(), COVERAGE, render_nothing)
+    package = stage(campaign, tmp_path / "staged", PublishOptions(), COVERAGE, render_nothing)
     assert package.contents_sha256 == published.package.contents_sha256
 
 
@@ -175,8 +175,8 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _signed(published: Published, keys: Path, folder: Path) -> Path:
     for name in ("staged", "blobs"):
         (folder / name).mkdir()
-    wishes = Wishes(key=keys / "author")
-    package = stage(published.campaign, folder / "staged", wishes, COVERAGE, render_nothing)
+    options = PublishOptions(key=keys / "author")
+    package = stage(published.campaign, folder / "staged", options, COVERAGE, render_nothing)
     write_layout(assemble(package, folder / "blobs"), folder / "signed")
     archive.write(package, folder / "signed.zip")
     assert package.contents_sha256 == published.package.contents_sha256
@@ -223,7 +223,7 @@ def test_a_key_that_is_none_is_one_clear_error(tmp_path: Path, published: Publis
         key.write_text(content)
     (tmp_path / "staged").mkdir()
     with pytest.raises(UsageError, match="key"):
-        stage(published.campaign, tmp_path / "staged", Wishes(key=key), COVERAGE, render_nothing)
+        stage(published.campaign, tmp_path / "staged", PublishOptions(key=key), COVERAGE, render_nothing)
 
 
 # --- storage ---------------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def test_a_full_disk_leaves_nothing_behind(small_disk: Path, published: Publishe
 
 def test_a_temporary_folder_that_is_full_is_one_clear_error(small_disk: Path, published: Published) -> None:
     with pytest.raises(UsageError, match=r"cannot write .*disk.*No space left"):
-        stage(published.campaign, small_disk, Wishes(), COVERAGE, render_nothing)
+        stage(published.campaign, small_disk, PublishOptions(), COVERAGE, render_nothing)
 
 
 def test_a_folder_that_may_not_be_written_is_one_clear_error(tmp_path: Path, published: Published) -> None:

@@ -17,7 +17,7 @@ import pytest
 import zstandard
 
 from pybench.errors import CorruptError
-from pybench.publication import Access, Demands, Limits, fetch, parse
+from pybench.publication import FetchChecks, Limits, RegistryAccess, fetch, parse
 from pybench.publication.pack import sums
 from tests.publication.conftest import Published
 from tests.publication.tampering import (
@@ -35,7 +35,7 @@ LISTED = sums.render({"plan.yaml": hashlib.sha256(PLAN["plan.yaml"]).hexdigest()
 
 
 def _fetch(place: Path, target: Path, limits: Limits | None = None) -> None:
-    fetch(parse(str(place)), target, Access(), Demands(limits=limits or Limits()))
+    fetch(parse(str(place)), target, RegistryAccess(), FetchChecks(limits=limits or Limits()))
 
 
 def _refuses(place: Path, tmp_path: Path, why: str, limits: Limits | None = None) -> None:

@@ -3,12 +3,12 @@ import numpy as np
 
 from pybench.measure.quantity import Quantity
 from pybench.measurement.recorder import Amounts, record
-from pybench.measurement.result import Request, Result
+from pybench.measurement.result import Result, RunRequest
 
 NUMBERS = 10_000
 
 
-def run(request: Request) -> Result:
+def run(request: RunRequest) -> Result:
     case = request.case
     numbers = np.random.default_rng(request.seed).random(NUMBERS)
     result = record(case, lambda: np.sort(numbers), Amounts(), None)

@@ -9,14 +9,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from pybench.launcher.launch import Access, Exit, Launched, Output, signal_name, worker_words
+from pybench.launcher.launch import Exit, FileAccess, Launched, Output, signal_name, worker_words
 
 
-class Here:
+class LocalLauncher:
     """Starts workers here. They see the machine as this process does, so `access` asks for nothing."""
 
     def start(
-        self, arguments: Sequence[str], access: Access, stdout: Output, stderr: Output, *, own_session: bool
+        self, arguments: Sequence[str], access: FileAccess, stdout: Output, stderr: Output, *, own_session: bool
     ) -> Launched:
         report, report_of_worker = os.pipe2(os.O_CLOEXEC)
         lifeline_of_worker, lifeline = os.pipe2(os.O_CLOEXEC)
@@ -41,7 +41,7 @@ class Here:
         return _Process(process, report, lifeline, own_session)
 
 
-HERE = Here()
+LOCAL = LocalLauncher()
 
 
 class _Process(Launched):

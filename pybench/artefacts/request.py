@@ -12,7 +12,7 @@ from pybench.catalogue.models import MODELS, Model
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class MakeRequest:
     """`kind` and `parameters`: of the recipe; `inputs`: role -> file of the artefact that it builds on; `files`:
     factor -> the user's file; `models`: the rows that its model may be one of."""
 

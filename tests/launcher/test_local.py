@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pybench.launcher import HERE, Access
+from pybench.launcher import LOCAL, FileAccess
 from pybench.launcher.launch import worker_words
 
 QUESTION = ["--probe", "machine"]
@@ -20,7 +20,7 @@ QUESTION = ["--probe", "machine"]
 def test_a_worker_reports_through_its_pipe_and_leaves_no_descriptor_behind() -> None:
     gc.collect()  # what other tests left
     before = len(os.listdir("/proc/self/fd"))
-    with HERE.start(QUESTION, Access(), subprocess.DEVNULL, subprocess.DEVNULL, own_session=True) as worker:
+    with LOCAL.start(QUESTION, FileAccess(), subprocess.DEVNULL, subprocess.DEVNULL, own_session=True) as worker:
         worker.process.wait()
         text, may_continue = worker.read_report()
     assert json.loads(text)["facts"]["machine"]["available"]
