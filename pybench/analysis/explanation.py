@@ -16,7 +16,7 @@ from typing import Any
 from pybench.analysis.kernel_rows import KernelRow, KernelRows, rows_of
 from pybench.analysis.measurements import Measurements, collect
 from pybench.case import Case
-from pybench.case.factors import FACTORS
+from pybench.case.factors import FACTORS, idle_factors
 from pybench.dataset import Dataset
 from pybench.dataset.profiles import read_profile, why_no_profile
 from pybench.errors import UsageError
@@ -44,7 +44,7 @@ class ExplainedCase:
 
 @dataclass(frozen=True, slots=True)
 class WorkShare:
-    """What kernels of one kind of work cost on both sides. `constants`: only those that move constants."""
+    """What kernels of one kind of work cost on both sides. `constants`: only those whose data was known before."""
 
     work: Work
     constants: bool
@@ -138,10 +138,11 @@ def explained(first: ExplainedCase, second: ExplainedCase) -> Explanation:
 
 
 def names_of(cases: tuple[Case, Case]) -> tuple[str, str]:
-    """What tells two cases apart: the factors in which they differ."""
+    """What tells two cases apart: the factors in which they differ, as far as they mean something for each."""
     differing = tuple(name for name in FACTORS if cases[0].value(name) != cases[1].value(name))
     of_plan = tuple(name for name in differing if not FACTORS[name].protocol) or differing
-    return cases[0].title(of_plan), cases[1].title(of_plan)
+    meant = [tuple(name for name in of_plan if name not in idle_factors(case)) for case in cases]
+    return cases[0].title(meant[0] or of_plan), cases[1].title(meant[1] or of_plan)
 
 
 def _side(dataset: Dataset, case: Case, name: str, measurements: Measurements) -> ExplainedCase:
@@ -185,13 +186,14 @@ def _is_faster(first: ExplainedCase, second: ExplainedCase) -> bool:
 
 
 def _shares(profiles: tuple[Profile, Profile]) -> list[WorkShare]:
-    """By kinds of work, moves of constants apart from other moves; the costliest for the first side first."""
+    """By kinds of work, those of constants apart; the costliest for the first side first."""
     kinds: list[tuple[Work, bool]] = [
-        ("multiplying", False), ("moving", True), ("moving", False), ("quantising", False), ("other", False),
+        ("multiplying", False), ("moving", True), ("moving", False), ("quantising", True), ("quantising", False),
+        ("other", False),
     ]  # fmt: skip
     found = []
     for work, constants in kinds:
-        kernels = [[one for one in work_of(side, work) if one.moves_constants == constants] for side in profiles]
+        kernels = [[one for one in work_of(side, work) if one.of_constants == constants] for side in profiles]
         counts = (len(kernels[0]), len(kernels[1]))
         if any(counts):
             found.append(WorkShare(work, constants, counts, (total_ms(kernels[0]), total_ms(kernels[1]))))
@@ -243,6 +245,6 @@ def _kernel_json(kernel: Kernel) -> dict[str, Any]:
         "computes_in": kernel.computes_in,
         "inputs": list(kernel.inputs),
         "outputs": list(kernel.outputs),
-        "moves_constants": kernel.moves_constants,
+        "of_constants": kernel.of_constants,
         "time_ms": kernel.time_ms,
     }

@@ -59,7 +59,7 @@ def _kernel(layer: EngineLayer, constants: frozenset[str], unlisted: Sequence[st
         nodes=layer.nodes,
         reads=(*layer.reads, *unlisted),
         writes=layer.writes,
-        moves_constants=_work(layer) == "moving" and bool(layer.writes) and constants.issuperset(layer.writes),
+        of_constants=layer.kind == "moving" and bool(layer.writes) and constants.issuperset(layer.writes),
         time_ms=time_ms if layer.kind != "nothing" or time_ms else None,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pybench.errors import UnsupportedError
 from pybench.kernels.engine_layers import launched_layer
 from pybench.kernels.profile import Kernel, Profile
 
@@ -12,9 +13,11 @@ METHOD = "kernels of one run, recorded by CUPTI after every window"
 
 
 def profile_of_launches(launched: Sequence[tuple[str, float]]) -> Profile:
-    """`launched`: (name, ms) in the order of the launches. Raises ValueError where there is none."""
+    """`launched`: (name, ms) in the order of the launches. Raises UnsupportedError where there is none."""
     if not launched:
-        raise ValueError("no kernel was recorded: a torch with CUDA has to be installed to record them")
+        raise UnsupportedError(
+            "no kernel was recorded", code="no_kernels_recorded", hint="a torch with CUDA records them: install one"
+        )
     return Profile(
         source="recorded",
         method=METHOD,

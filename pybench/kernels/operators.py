@@ -125,7 +125,7 @@ def _kernel(
         nodes=() if place is None else origin[place],
         reads=reads,
         writes=() if node is None else tuple(one for one in node.outputs if one),
-        moves_constants=work == "moving" and node is not None and not reads,
+        of_constants=work in ("moving", "quantising") and node is not None and not reads,
         time_ms=MS_PER_US * median(found.times_us),
     )
 

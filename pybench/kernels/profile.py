@@ -28,7 +28,7 @@ class Kernel:
     inputs, outputs: element types; None: nothing tells
     nodes: names of the ONNX nodes that it computes, without the Q/DQ nodes that were folded into it
     reads, writes: names of tensors, without weights
-    moves_constants: whether everything that it reads was known before the iteration
+    of_constants: whether it only moves or quantises what was known before the iteration, such as weights
     time_ms: in one iteration, over the profiled ones as `method` says; None: the profile has no times
     """
 
@@ -41,7 +41,7 @@ class Kernel:
     nodes: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
-    moves_constants: bool = False
+    of_constants: bool = False
     time_ms: float | None = None
 
 

@@ -16,7 +16,8 @@ WORK_WORDS = {
     ("multiplying", False): "multiply",
     ("moving", True): "move constants",
     ("moving", False): "move or reformat tensors",
-    ("quantising", False): "quantise or dequantise",
+    ("quantising", True): "quantise or dequantise constants",
+    ("quantising", False): "quantise or dequantise tensors",
     ("other", False): "do anything else",
 }
 _DIGITS = 2  # significant digits of a time in a sentence

@@ -55,20 +55,18 @@ def _work_table(explanation: Explanation) -> Table:
     columns = (
         Column("Kernels that", ("work",)),
         *(Column(f"{name}, kernels", (f"kernels_count_{number}",), numeric=True) for number, name in enumerate(names)),
-        *(Column(f"{name}, ms", (f"time_{number}_ms",), numeric=True) for number, name in enumerate(names)),
-        Column("Difference, ms", ("excess_ms",), numeric=True),
+        *_time_columns(explanation),
     )
     decimals = _decimals(explanation)
-    rows = tuple(_work_row(share, explanation.has_times, decimals) for share in explanation.shares)
+    rows = tuple(_work_row(share, decimals) for share in explanation.shares)
     return Table("explain-work", "What kernels do", columns, rows)
 
 
-def _work_row(share: WorkShare, has_times: bool, decimals: int) -> tuple[Cell, ...]:
-    times = (*share.times_ms, share.excess_ms) if has_times else (None,) * 3
+def _work_row(share: WorkShare, decimals: int | None) -> tuple[Cell, ...]:
     return (
         text_cell(WORK_WORDS[share.work, share.constants]),
         *(number_cell(float(count)) for count in share.counts),
-        *(_time_cell(value, decimals, signed=place == 2) for place, value in enumerate(times)),
+        *_time_cells(share.times_ms, decimals),
     )
 
 
@@ -76,8 +74,7 @@ def _rows_table(explanation: Explanation, most: int | None) -> Table:
     names = [side.name for side in explanation.sides]
     columns = (
         Column("Nodes", ("nodes",)),
-        Column("Difference, ms", ("excess_ms",), numeric=True),
-        *(Column(f"{name}, ms", (f"time_{number}_ms",), numeric=True) for number, name in enumerate(names)),
+        *_time_columns(explanation),
         *(
             column
             for number, name in enumerate(names)
@@ -89,12 +86,12 @@ def _rows_table(explanation: Explanation, most: int | None) -> Table:
     )
     found = explanation.rows.rows
     shown = found if most is None else found[:most]
-    decimals, has_times = _decimals(explanation), explanation.has_times
-    rows = [_row(row, has_times, decimals) for row in shown]
+    decimals = _decimals(explanation)
+    rows = [_row(row, decimals) for row in shown]
     if len(shown) < len(found):
-        rows.append(_summed(f"{len(found) - len(shown)} more rows", _others(found[len(shown) :]), has_times, decimals))
-    rows.append(_summed(NOT_ASSIGNED, explanation.rows.unassigned, has_times, decimals))
-    order = "the costliest first" if has_times else "in the order of execution"
+        rows.append(_summed(f"{len(found) - len(shown)} more rows", _others(found[len(shown) :]), decimals))
+    rows.append(_summed(NOT_ASSIGNED, explanation.rows.unassigned, decimals))
+    order = "the costliest first" if explanation.has_times else "in the order of execution"
     notes = ("Around them: moves, reformats and quantisations that feed these kernels, or are fed by them alone.",)
     return Table("explain-rows", f"ONNX nodes, {order}", columns, tuple(rows), notes)
 
@@ -106,32 +103,21 @@ def _others(rows: Sequence[KernelRow]) -> tuple[tuple[Kernel, ...], tuple[Kernel
     return first, second
 
 
-def _row(row: KernelRow, has_times: bool, decimals: int) -> tuple[Cell, ...]:
-    excess = row.excess_ms if has_times else None
-    times = [side.time_ms if has_times else None for side in row.sides]
-    sides = [
-        cell for side in row.sides for cell in (text_cell(kernels_text(side.own)), text_cell(_around(side.around)))
-    ]
+def _row(row: KernelRow, decimals: int | None) -> tuple[Cell, ...]:
+    texts = [text for side in row.sides for text in (kernels_text(side.own), _around(side.around))]
     return (
         Cell(nodes_text(row.nodes), csv=(" ".join(row.nodes),)),
-        _time_cell(excess, decimals, signed=True),
-        *(_time_cell(time, decimals) for time in times),
-        *sides,
+        *_time_cells((row.sides[0].time_ms, row.sides[1].time_ms), decimals),
+        *map(text_cell, texts),
     )
 
 
 def _summed(
-    name: str, kernels: tuple[tuple[Kernel, ...], tuple[Kernel, ...]], has_times: bool, decimals: int
+    name: str, kernels: tuple[tuple[Kernel, ...], tuple[Kernel, ...]], decimals: int | None
 ) -> tuple[Cell, ...]:
-    times = [total_ms(side) if has_times else None for side in kernels]
-    excess = None if times[0] is None or times[1] is None else times[0] - times[1]
-    sides = [cell for side in kernels for cell in (text_cell(_counted(len(side))), text_cell(None))]
-    return (
-        text_cell(name),
-        _time_cell(excess, decimals, signed=True),
-        *(_time_cell(time, decimals) for time in times),
-        *sides,
-    )
+    texts = [text for side in kernels for text in (_counted(len(side)), None)]
+    times = (total_ms(kernels[0]), total_ms(kernels[1]))
+    return (text_cell(name), *_time_cells(times, decimals), *map(text_cell, texts))
 
 
 def _counted(number: int) -> str:
@@ -156,11 +142,13 @@ def _around(kernels: Sequence[Kernel]) -> str:
 
 
 def _does(kernel: Kernel) -> str:
-    if kernel.moves_constants:
-        return "moves constants"
     if kernel.work == "quantising":
         verb = "dequantises" if _first(kernel.inputs) in _CODES else "quantises"
+        if kernel.of_constants:
+            return f"{verb} constants"
         return f"{verb} {_first(kernel.inputs)} to {_first(kernel.outputs)}"
+    if kernel.of_constants:
+        return "moves constants"
     if _first(kernel.inputs) != _first(kernel.outputs):
         return f"casts {_first(kernel.inputs)} to {_first(kernel.outputs)}"
     return f"moves {_first(kernel.inputs)}" if kernel.work == "moving" else _kernel(kernel)
@@ -182,13 +170,29 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
-def _decimals(explanation: Explanation) -> int:
+def _decimals(explanation: Explanation) -> int | None:
+    """Decimals of all times; None: there are no times, and no columns of them."""
     longest = max(side.profile.total_ms for side in explanation.sides)
-    return max(_DIGITS - 1 - math.floor(math.log10(longest)), 0) if longest > 0 else 0
+    if not explanation.has_times or longest <= 0:
+        return None
+    return max(_DIGITS - 1 - math.floor(math.log10(longest)), 0)
 
 
-def _time_cell(value: float | None, decimals: int, *, signed: bool = False) -> Cell:
-    if value is None:
-        return number_cell(None)
-    text = format_fixed(value, decimals)
-    return number_cell(value, text=f"+{text}" if signed and value > 0 else text)
+def _time_columns(explanation: Explanation) -> tuple[Column, ...]:
+    """The difference, then the time of each side."""
+    if _decimals(explanation) is None:
+        return ()
+    of_sides = [
+        Column(f"{side.name}, ms", (f"time_{number}_ms",), numeric=True)
+        for number, side in enumerate(explanation.sides)
+    ]
+    return (Column("Difference, ms", ("excess_ms",), numeric=True), *of_sides)
+
+
+def _time_cells(times_ms: tuple[float, float], decimals: int | None) -> list[Cell]:
+    if decimals is None:
+        return []
+    texts = [format_fixed(value, decimals) for value in (times_ms[0] - times_ms[1], *times_ms)]
+    texts[0] = f"+{texts[0]}" if times_ms[0] > times_ms[1] else texts[0]
+    values = (times_ms[0] - times_ms[1], *times_ms)
+    return [number_cell(value, text=text) for value, text in zip(values, texts, strict=True)]

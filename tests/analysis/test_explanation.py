@@ -29,7 +29,7 @@ def kernel(name: str, work: Work, time_ms: float, node: str | None = None, *, co
         nodes=() if node is None else (node,),
         reads=reads,
         writes=writes,
-        moves_constants=constants,
+        of_constants=constants,
         time_ms=time_ms,
     )
 
@@ -155,4 +155,5 @@ def test_engines_without_times_are_paired_by_structure(tmp_path: Path) -> None:
 
 def test_names_are_the_factors_that_differ() -> None:
     assert names_of((FP32, INT8.with_factors(batch=8))) == ("fp32 batch=1", "int8 batch=8")
+    assert names_of((FP32, INT8.with_factors(calibration_images=8))) == ("fp32", "int8 calibration_images=8")
     assert names_of((FP32, FP32.with_factors(iterations=7))) == ("iterations=100", "iterations=7")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from pybench.cli import main
 from pybench.dataset import load
 from pybench.errors import EXIT_USAGE
 from tests.analysis.test_explanation import engines
+from tests.kernels.test_engine import recorded
 
 PLAN = """\
 schema_version: 1
@@ -125,6 +127,34 @@ def test_a_case_that_there_is_not_is_one_error(ran: Path, name: str, capsys: pyt
     assert "fits no case of the plan" in printed.err
     assert "hint: `pybench expand PLAN` lists cases with their ids" in printed.err
     assert printed.out == ""
+
+
+def long_engine(name: str, copies: int) -> str:
+    """A recorded engine many times over, one copy behind the other."""
+    layers = []
+    for number in range(copies):
+        for layer in json.loads(recorded(name))["Layers"]:
+            tensors = [*layer["Inputs"], *layer["Outputs"]]
+            for tensor in tensors:
+                tensor["Name"] = f"{number}/{tensor['Name']}"
+            nodes = layer["Metadata"].replace("[ONNX Layer: ", f"[ONNX Layer: {number}")
+            layers.append({**layer, "Name": f"{number}/{layer['Name']}", "Metadata": nodes})
+    return json.dumps({"Layers": layers})
+
+
+def test_an_engine_of_two_thousand_layers_takes_at_most_two_seconds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builder, cases = engines(tmp_path / "c", int8_fp16="int8+fp16-residual", fp8_fp16="fp8-residual")
+    for case, name, copies in zip(cases, ("int8+fp16-residual", "fp8-residual"), (14, 24), strict=True):
+        file = builder.path / "artefacts" / case.id / "layers.json"
+        file.write_text(long_engine(name, copies))
+        assert file.read_text().count('"LayerType"') >= 2000
+    begin = time.process_time()
+    assert main(["explain", str(builder.path), cases[0].id, cases[1].id, "--json"]) == 0
+    taken_s = time.process_time() - begin
+    assert len(json.loads(capsys.readouterr().out)["rows"]) >= 24 * 55
+    assert taken_s < 2.0
 
 
 def test_recorded_engines_are_explained_without_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,14 +38,14 @@ def test_what_kernels_of_an_engine_do(name: str, running: int, constants: int, m
     found = profile(name)
     works = [kernel.work for kernel in found.running]
     assert len(works) == running
-    assert sum(kernel.moves_constants for kernel in found.kernels) == constants
+    assert sum(kernel.of_constants for kernel in found.kernels) == constants
     assert (works.count("multiplying"), works.count("moving"), works.count("quantising")) == (54, moving, quantising)
 
 
 def test_a_bias_that_the_inspector_does_not_list_is_read_by_the_layer_of_its_name() -> None:
     found = {kernel.name: kernel for kernel in profile("int8").kernels}
     move = next(kernel for kernel in found.values() if kernel.writes == ("layer1.0.conv1.m.bias",))
-    assert move.moves_constants
+    assert move.of_constants
     readers = [kernel.name for kernel in found.values() if "layer1.0.conv1.m.bias" in kernel.reads]
     assert len(readers) == 1
     assert readers[0].startswith("layer1.0.conv1.m.weight + ")

@@ -81,6 +81,13 @@ def test_what_operators_do(operator: str, work: str) -> None:
     assert found.kernels[0].work == work
 
 
+def test_weights_that_are_dequantised_in_every_run_are_constants() -> None:
+    weights = {"w": ("int8", 9), "s": ("float32", 1)}
+    executed = Graph((Node("DequantizeLinear", "d", ("w", "s"), ("y",)),), weights, {}, {})
+    found = profile_of_runs([run(0, 100), event("d", 5, 10, "DequantizeLinear")], WRITTEN, executed, skipped=0)
+    assert found.kernels[0].of_constants
+
+
 def test_a_trace_without_a_run_that_counts_is_no_profile() -> None:
     with pytest.raises(ValueError, match="no run"):
         profile_of_runs([run(0, 10)], WRITTEN, WRITTEN, skipped=1)

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from pybench.errors import UnsupportedError
 from pybench.kernels.launches import profile_of_launches
 from pybench.kernels.profile import (
     Kernel,
@@ -25,7 +26,7 @@ PROFILE = Profile(
             name="conv", kernel="QLinearConv", work="multiplying", computes_in="int8", inputs=("uint8", None),
             outputs=("uint8",), nodes=("conv", "relu"), reads=("x",), writes=("y",), time_ms=3.0,
         ),
-        Kernel(name="move", kernel="Transpose", work="moving", moves_constants=True, time_ms=1.0),
+        Kernel(name="move", kernel="Transpose", work="moving", of_constants=True, time_ms=1.0),
         Kernel(name="alias", kernel="NoOp", work="nothing"),
     ),
     iteration_ms=4.5,
@@ -94,5 +95,6 @@ def test_launches_are_told_apart_by_their_place_and_known_by_name() -> None:
 
 
 def test_no_launch_is_no_profile() -> None:
-    with pytest.raises(ValueError, match="no kernel was recorded"):
+    with pytest.raises(UnsupportedError, match="no kernel was recorded") as error:
         profile_of_launches([])
+    assert error.value.code == "no_kernels_recorded"

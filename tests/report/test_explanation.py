@@ -19,7 +19,7 @@ FP16 = Case(workload="infer", model="resnet50", runtime="tensorrt", precision="f
 
 def kernel(name: str, work: Work, time_ms: float | None, *nodes: str, kind: str | None = None) -> Kernel:
     constants = name.startswith("constant")
-    return Kernel(name=name, kernel=name, work=work, nodes=nodes, computes_in=kind, moves_constants=constants,
+    return Kernel(name=name, kernel=name, work=work, nodes=nodes, computes_in=kind, of_constants=constants,
                   reads=(f"{name}_in",), writes=(f"{name}_out",), time_ms=time_ms)  # fmt: skip
 
 
