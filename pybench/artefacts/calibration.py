@@ -15,17 +15,17 @@ from pybench.precision.audit import audit_onnx, require_fp32
 SCHEMA_VERSION = 1
 
 
-def make(order: MakeRequest, path: Path) -> Result:
+def make(request: MakeRequest, path: Path) -> Result:
     """Writes {schema_version, rule, calibration, amax}; a file that is quantised already has no ranges to find."""
     from pybench.precision.calibration import find_ranges
     from pybench.precision.network import open_network
 
-    parameters, source = order.parameters, order.needed("onnx", "model")
+    parameters, source = request.parameters, request.needed("onnx", "model")
     if audit_onnx(source, "fp32").facts["quantize_linear_nodes"]:
         _write(path, {"calibration": None, "amax": {}})
         return Result(labels={"calibration": "in the file"})
     require_fp32(source)
-    samples = CalibrationSamples.of_file(source, order, parameters)
+    samples = CalibrationSamples.of_file(source, request, parameters)
     ranges = find_ranges(open_network(source), samples, parameters["calibration"])
     calibration = samples.record(ranges.method, ranges.sha256)
     _write(path, {"rule": USUAL.calibrations[ranges.method], "calibration": calibration, "amax": ranges.amax})

@@ -15,18 +15,18 @@ from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
 
 
-def make(order: MakeRequest, path: Path) -> Result:
+def make(request: MakeRequest, path: Path) -> Result:
     from pybench.precision.conversion import convert
     from pybench.precision.network import open_network
 
-    parameters, source = order.parameters, order.needed("onnx", "model")
+    parameters, source = request.parameters, request.needed("onnx", "model")
     precision = parameters["precision"]
     require_fp32(source, beside=precision)  # what is in the type already stays as it is
     network = open_network(source)
     done = convert(network, floating_type(precision), parameters["keep_fp32"])
     network.save(path, {KEPT_KEY: json.dumps(done.kept, sort_keys=True)})
     found = audit_onnx(path, precision)
-    samples = CalibrationSamples.of_file(source, order, {**parameters, "calibration_images": COMPARED_SAMPLES})
+    samples = CalibrationSamples.of_file(source, request, {**parameters, "calibration_images": COMPARED_SAMPLES})
     labels = {
         "opset": network.opset,
         "kept": done.kept,

@@ -34,14 +34,14 @@ ALLOWED_MORE = 1e-2
 Run = Callable[[Arrays], list[npt.NDArray[Any]]]
 
 
-def judge_outputs(run: Run, order: MakeRequest, graph: Path, batch: int, tokens: int) -> dict[str, Any]:
+def judge_outputs(run: Run, request: MakeRequest, graph: Path, batch: int, tokens: int) -> dict[str, Any]:
     """`agree` (None, with a `reason`, where the graph cannot be run on a CPU), and the errors that say why.
 
-    `run`: the engine; `order`: of its making; `graph`: the file that it was built of.
+    `run`: the engine; `request`: of its making; `graph`: the file that it was built of.
     """
-    origin, precision = order.source("origin", "model") or graph, order.parameters["precision"]
+    origin, precision = request.source("origin", "model") or graph, request.parameters["precision"]
     try:
-        feed, source = _feed(order, origin, batch, tokens)
+        feed, source = _feed(request, origin, batch, tokens)
         reference, _ = outputs_of(origin, "fp32", [feed])
         expected, method = outputs_of(graph, precision, [feed])
     except (InputError, UnsupportedError) as error:  # operators that only TensorRT has, as plugins are
@@ -52,18 +52,18 @@ def judge_outputs(run: Run, order: MakeRequest, graph: Path, batch: int, tokens:
     return _judged(reference, expected, engine) | {"method": method, "samples": samples, "inputs": source}
 
 
-def _feed(order: MakeRequest, origin: Path, batch: int, tokens: int) -> tuple[Arrays, str]:
+def _feed(request: MakeRequest, origin: Path, batch: int, tokens: int) -> tuple[Arrays, str]:
     """Inputs of a few samples, or of the whole batch where the file has it fixed; and where they come from."""
     from pybench.runtimes import onnxruntime
 
-    parameters = order.parameters
+    parameters = request.parameters
     specs = onnxruntime.open_session(origin, precision="fp32", threads=1, device="cpu").inputs
     is_free = all(spec.shape and spec.shape[0] is None for spec in specs)
     samples = min(batch, SAMPLES) if is_free else batch
-    images = CalibrationSamples(specs, {**parameters, "calibration_images": samples}, order.files, order.models)
+    images = CalibrationSamples(specs, {**parameters, "calibration_images": samples}, request.files, request.models)
     if images.source != "random":
         return images[0], images.source
-    return random_arrays(specs, parameters["model"], samples, tokens, SEED, order.models), images.source
+    return random_arrays(specs, parameters["model"], samples, tokens, SEED, request.models), images.source
 
 
 def _judged(reference: npt.NDArray[Any], expected: npt.NDArray[Any], engine: npt.NDArray[Any]) -> dict[str, Any]:

@@ -29,16 +29,16 @@ from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
 
 
-def make(order: MakeRequest, path: Path) -> Result:
+def make(request: MakeRequest, path: Path) -> Result:
     """Writes the quantised file."""
-    parameters, source = order.parameters, order.needed("onnx", "model")
+    parameters, source = request.parameters, request.needed("onnx", "model")
     precision, quantiser = parameters["precision"], QUANTISERS[parameters["quantiser"]]
     if audit_onnx(source, "fp32").facts["quantize_linear_nodes"]:
         return _keep_quantised(source, path, precision)
     require_fp32(source)
-    samples = CalibrationSamples.of_file(source, order, {"calibration_images": COMPARED_SAMPLES, **parameters})
+    samples = CalibrationSamples.of_file(source, request, {"calibration_images": COMPARED_SAMPLES, **parameters})
     _refuse(quantiser, str(quantised_type(precision)), parameters.get("calibration"))
-    calibration, labels = named_code(quantiser.make)(order, source, path, samples)
+    calibration, labels = named_code(quantiser.make)(request, source, path, samples)
     labels = {"calibration": calibration, "quantiser": quantiser.name, "scheme": parameters["scheme"], **labels}
     result = Result(labels=labels)
     judge_agreement(result, source, path, precision, samples)
@@ -60,14 +60,14 @@ def _refuse(quantiser: Quantiser, kind: str, calibration: str | None) -> None:
 
 
 def by_pybench(
-    order: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
+    request: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.precision.network import open_network
     from pybench.precision.placement import Quantisation
     from pybench.precision.qdq import quantise
 
-    parameters = order.parameters
-    stored = json.loads(order.needed("calibration").read_text())
+    parameters = request.parameters
+    stored = json.loads(request.needed("calibration").read_text())
     kind, floating = quantised_type(parameters["precision"]), floating_type(parameters["precision"])
     network = open_network(source)
     placement, kept = quantise(network, stored["amax"], Quantisation(str(kind), floating, parameters["keep_fp32"]))
@@ -76,14 +76,14 @@ def by_pybench(
 
 
 def by_onnxruntime(
-    order: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
+    request: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.precision import int8
     from pybench.precision.calibration import digest
     from pybench.precision.conversion import convert, matching_nodes
     from pybench.precision.network import open_network
 
-    parameters = order.parameters
+    parameters = request.parameters
     floating = floating_type(parameters["precision"])
     excluded = matching_nodes(open_network(source), parameters["keep_fp32"]) if parameters["keep_fp32"] else set()
     calibration = samples.record(parameters["calibration"], digest(samples))
@@ -97,12 +97,12 @@ def by_onnxruntime(
 
 
 def by_modelopt(
-    order: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
+    request: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.precision import modelopt
     from pybench.precision.calibration import digest
 
-    parameters = order.parameters
+    parameters = request.parameters
     calibration = samples.record(parameters["calibration"], digest(samples))
     done = modelopt.quantise(
         source, path, parameters["precision"], parameters["calibration"], samples, parameters["keep_fp32"]
@@ -114,14 +114,14 @@ def by_modelopt(
 
 
 def by_training(
-    order: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
+    request: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.artefacts.rounding import train_with_rounding
     from pybench.precision.conversion import convert
     from pybench.precision.network import open_network
 
-    floating = floating_type(order.parameters["precision"])
-    calibration = train_with_rounding(order, path)
+    floating = floating_type(request.parameters["precision"])
+    calibration = train_with_rounding(request, path)
     network = open_network(path)
     if floating != "fp32":
         convert(network, floating, None)

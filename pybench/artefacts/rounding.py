@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 DIGITS_EPOCHS, DIGITS_RATE = 3, 1e-3
 
 
-def train_with_rounding(order: MakeRequest, path: Path) -> dict[str, Any]:
+def train_with_rounding(request: MakeRequest, path: Path) -> dict[str, Any]:
     """Writes the Q/DQ file, in FP32 around; returns how its ranges were found, as files and labels carry it."""
     from pybench.models.building import build
     from pybench.models.export import export_onnx
     from pybench.precision.fake_quantisation import freeze, prepare
 
-    parameters = order.parameters
-    row = order.model
-    model = prepare(build(row, checkpoint=order.needed("checkpoint")))
+    parameters = request.parameters
+    row = request.model
+    model = prepare(build(row, checkpoint=request.needed("checkpoint")))
     train = _on_synthetic if parameters["images"] == SYNTHETIC else _on_digits
     images = train(model, row, parameters["seed"])
     export_onnx(freeze(model.cpu()), row, path, {"pybench.weights": "checkpoint, trained on with rounding"})

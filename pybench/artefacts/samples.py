@@ -58,12 +58,12 @@ class CalibrationSamples(Sequence[Arrays]):
             )
 
     @classmethod
-    def of_file(cls, source: Path, order: MakeRequest, parameters: Mapping[str, Any]) -> CalibrationSamples:
-        """The samples that an FP32 ONNX file's inputs ask for. `parameters`: of the order, completed."""
+    def of_file(cls, source: Path, request: MakeRequest, parameters: Mapping[str, Any]) -> CalibrationSamples:
+        """The samples that an FP32 ONNX file's inputs ask for. `parameters`: of the request, completed."""
         from pybench.runtimes import onnxruntime
 
         session = onnxruntime.open_session(source, precision="fp32", threads=1, device="cpu")
-        return cls(session.inputs, parameters, order.files, order.models)
+        return cls(session.inputs, parameters, request.files, request.models)
 
     def record(self, method: str, sha256: str) -> dict[str, Any]:
         """How ranges were found on these samples, as files and labels carry it. `sha256`: of the samples as fed."""
