@@ -83,7 +83,7 @@ def test_what_operators_do(operator: str, work: str) -> None:
 
 def test_weights_that_are_dequantised_in_every_run_are_constants() -> None:
     weights = {"w": ("int8", 9), "s": ("float32", 1)}
-    executed = Graph((Node("DequantizeLinear", "d", ("w", "s"), ("y",)),), weights, {}, {})
+    executed = OnnxGraph((OnnxNode("DequantizeLinear", "d", ("w", "s"), ("y",)),), weights, {}, {})
     found = profile_of_runs([run(0, 100), event("d", 5, 10, "DequantizeLinear")], WRITTEN, executed, skipped=0)
     assert found.kernels[0].of_constants
 
