@@ -16,11 +16,11 @@ def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     """Print how far a campaign is, and what its batch jobs do."""
     campaign = open_campaign(directory)
     plan = read_resolved_plan(campaign)
-    rows = []
+    rows, total = [], runner.Tally()
     for case in plan.cases:
         planned = list(runner.planned_runs([case], plan.seed, plan.repetitions))
         rows.append((case, runner.tally(campaign, plan, planned)))
-    total = runner.tally(campaign, plan, list(runner.planned_runs(plan.cases, plan.seed, plan.repetitions)))
+        total.add(rows[-1][1])
     if as_json:
         cases = [{"case_id": case.id, "title": case.title(), "outcomes": dict(row.outcomes)} for case, row in rows]
         print_json(

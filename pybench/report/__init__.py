@@ -12,6 +12,7 @@ report: only failures, one repetition, no criteria. Corrupt runs are the excepti
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,12 +48,16 @@ if TYPE_CHECKING:
 __all__ = ["write_report"]
 
 INDEX = "index.html"
+TABLES, FIGURES = "tables", "figures"
 _FORMS = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
+_LINK = re.compile(rf'href="({TABLES}|{FIGURES})/([\w.-]+)\.\w+"')
 
 
 def write_report(dataset: Dataset, folder: Path | None = None, *, run_link: str | None = None) -> Path:
     """Writes everything under `folder` (by default the campaign's own `report/`) and returns the page; the page comes
-    last. `run_link`: what leads from there to the runs, where it is not to be the way from `folder`."""
+    last. `run_link`: what leads from there to the runs, where it is not to be the way from `folder`.
+
+    Tables and figures that the page of before links, and that this report does not have, are deleted."""
     from pybench.report.figures import draw_figures
     from pybench.report.page import Contents, render_page
     from pybench.report.power_figures import draw_powers
@@ -79,15 +84,30 @@ def write_report(dataset: Dataset, folder: Path | None = None, *, run_link: str 
         protocols=protocol_sections(analysis),
     )
     page = render_page(dataset, analysis, contents, run_link)
+    before = _linked_files(target / INDEX)
     _make_folders(target)
-    for table in _all_tables(contents):
+    tables, pictures = list(_all_tables(contents)), (*contents.pictures, *contents.power_pictures)
+    for table in tables:
         for suffix, form in _FORMS.items():
-            write_text(target / "tables" / f"{table.name}.{suffix}", form(table))
-    for shown in (*contents.pictures, *contents.power_pictures):
-        write_text(target / "figures" / f"{shown.name}.svg", shown.svg)
-        write_bytes(target / "figures" / f"{shown.name}.pdf", shown.pdf)
+            write_text(target / TABLES / f"{table.name}.{suffix}", form(table))
+    for shown in pictures:
+        write_text(target / FIGURES / f"{shown.name}.svg", shown.svg)
+        write_bytes(target / FIGURES / f"{shown.name}.pdf", shown.pdf)
     write_text(target / INDEX, page)
+    kept = {(TABLES, table.name) for table in tables} | {(FIGURES, shown.name) for shown in pictures}
+    for path in before:
+        if (path.parent.name, path.stem) not in kept:
+            path.unlink(missing_ok=True)
     return target / INDEX
+
+
+def _linked_files(index: Path) -> list[Path]:
+    """The files of the tables and figures that a page links, in all forms; none where there is no page."""
+    if not index.is_file():
+        return []
+    stems = {(found[1], found[2]) for found in _LINK.finditer(index.read_text(errors="replace"))}
+    forms = {TABLES: tuple(_FORMS), FIGURES: ("svg", "pdf")}
+    return [index.parent / kind / f"{stem}.{form}" for kind, stem in sorted(stems) for form in forms[kind]]
 
 
 def _all_tables(contents: Contents) -> Iterator[Table]:
@@ -128,7 +148,7 @@ def _relative(path: Path, start: Path) -> str:
 
 
 def _make_folders(target: Path) -> None:
-    for folder in (target / "tables", target / "figures"):
+    for folder in (target / TABLES, target / FIGURES):
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -83,6 +83,12 @@ class Tally:
     def is_success(self) -> bool:
         return self.uncovered == 0 and self.outcomes["ok"] > 0 and not self.invalid
 
+    def add(self, other: Tally) -> None:
+        """Counts the runs of another part of the campaign, too."""
+        self.outcomes += other.outcomes
+        self.uncovered += other.uncovered
+        self.invalid += other.invalid
+
     @property
     def left(self) -> int:
         return sum(self.outcomes[name] for name in ("missing", *AGAIN))

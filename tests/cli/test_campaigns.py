@@ -10,11 +10,14 @@ import pty
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pybench.campaign.directory import RunDirectory
 from pybench.case import Case
 from pybench.cli import main
 from pybench.cli.progress import Progress
@@ -72,6 +75,25 @@ def test_fewer_repetitions_than_ran_are_said_to_leave_runs_out(plan: Path, capsy
     assert capsys.readouterr().err == beyond
     assert main(["run", str(plan)]) == 0
     assert "4 ok from before; 0 runs to do" in capsys.readouterr().err
+
+
+def test_status_reads_each_run_once(
+    plan: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main(["run", str(plan)])
+    capsys.readouterr()
+    read, read_run = Counter[Path](), RunDirectory.read_run
+
+    def counting(run: RunDirectory) -> dict[str, Any]:
+        read[run.path] += 1
+        return read_run(run)
+
+    monkeypatch.setattr(RunDirectory, "read_run", counting)
+    assert main(["status", "results/trial", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["outcomes"]["ok"] == len(read) > 1
+    assert shown["outcomes"] == sum((Counter(case["outcomes"]) for case in shown["cases"]), Counter())
+    assert set(read.values()) == {1}
 
 
 def test_status_tells_what_is_missing(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:

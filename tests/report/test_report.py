@@ -65,6 +65,36 @@ def test_every_table_and_figure_comes_in_every_form(typical: Path) -> None:
         assert (typical.parent / "figures" / f"{stem}.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_what_an_earlier_report_had_and_this_one_lacks_is_deleted(tmp_path: Path) -> None:
+    """Files that no report wrote stay, wherever they are."""
+    target = tmp_path / "report"
+    write_report(load(build_typical(tmp_path / "many").path), target)
+    before = {file.relative_to(target) for file in target.rglob("*") if file.is_file()}
+    own = [target / "figures" / "mine.svg", target / "tables" / "mine.csv"]
+    for file in own:
+        file.write_text("mine")
+    write_report(load(CampaignBuilder(tmp_path / "few", [INFER], repetitions=2).path), target)
+    after = {file.relative_to(target) for file in target.rglob("*") if file.is_file()}
+    write_report(load(CampaignBuilder(tmp_path / "few", [INFER], repetitions=2).path), tmp_path / "fresh")
+    fresh = {file.relative_to(tmp_path / "fresh") for file in (tmp_path / "fresh").rglob("*") if file.is_file()}
+    assert Path("figures/plane-1.pdf") in before - after
+    assert after - {file.relative_to(target) for file in own} == fresh
+    assert all(file.read_text() == "mine" for file in own)
+
+
+def test_what_the_page_does_not_link_every_report_has(typical: Path, tmp_path: Path) -> None:
+    """It is written anew each time, so it never outlives its report."""
+    least = write_report(load(CampaignBuilder(tmp_path / "c", [INFER], repetitions=1).path))
+
+    def files(page: Path) -> set[str]:
+        found = (file for kind in ("tables", "figures") for file in (page.parent / kind).iterdir())
+        return {file.relative_to(page.parent).with_suffix("").as_posix() for file in found}
+
+    linked = {name.rpartition(".")[0] for name in _Links(typical.read_text()).followed}
+    assert files(typical) - linked
+    assert files(typical) - linked <= files(least)
+
+
 def test_what_could_not_be_measured_is_one_sentence(typical: Path) -> None:
     page = typical.read_text()
     found = page[page.index('<section id="found"') : page.index('<section id="sure"')]
