@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from pybench.report.font_subsets import cut_once
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -76,7 +78,7 @@ def style() -> Iterator[None]:
     import matplotlib as mpl
 
     mpl.use("agg")
-    with mpl.rc_context(), warnings.catch_warnings():
+    with mpl.rc_context(), warnings.catch_warnings(), cut_once():
         mpl.rcdefaults()
         mpl.rcParams.update(cast(Any, _STYLE))
         # A name may hold signs that the font lacks. The SVG keeps them as text; only the PDF shows a box.
