@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy  # loads its parts on first use: commands that compute nothing stay quick
 
-from pybench.analysis.estimate import Estimate, Sample
+from pybench.analysis.estimate import CONFIDENCE, Estimate, Sample
 from pybench.analysis.intervals import estimate_mean
 from pybench.analysis.pivot import pivot_of_mean
 
@@ -87,6 +87,7 @@ def compare_paired(
     baseline: Mapping[int, float],
     scale: Scale,
     margin: float = EQUIVALENCE_MARGIN,
+    confidence: float = CONFIDENCE,
 ) -> Effect | None:
     """The effect of `candidate` against `baseline` (block -> value), or None when no block holds both.
 
@@ -98,7 +99,7 @@ def compare_paired(
     sides = [Sample.of(side[block] for block in pairing.blocks) for side in (candidate, baseline)]
     first, second = (side.log() for side in sides) if scale == "ratio" else sides
     differences = _differences(first, second)
-    estimate = estimate_mean(differences)
+    estimate = estimate_mean(differences, confidence)
     width = math.log1p(margin) if scale == "ratio" else margin
     detectable = smallest_detectable(differences)
     return Effect(

@@ -30,6 +30,7 @@ from pybench.cli import (
     inspect,
     logs,
     publish,
+    quick,
     replay,
     report,
     run,
@@ -47,7 +48,7 @@ from pybench.errors import EXIT_INTERRUPTED, EXIT_USAGE, PybenchError
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 
 GROUPS: dict[str, tuple[ModuleType, ...]] = {
-    "An ONNX file": (inspect,),
+    "An ONNX file": (inspect, quick),
     "Plans": (init, schema, validate, expand),
     "Campaigns": (run, status, check),
     "Results": (analyse, report, compare, explain),

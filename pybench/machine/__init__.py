@@ -11,7 +11,7 @@ from pybench.machine.diagnosis import diagnose
 from pybench.machine.estimate import CampaignEstimate
 from pybench.machine.facts import EVERYTHING, ask
 from pybench.machine.machine import Machine
-from pybench.machine.opening import Opening, ask_runtimes, count_flops
+from pybench.machine.opening import Opening, ask_runtimes, count_flops, time_pass
 
 __all__ = [
     "EVERYTHING",
@@ -22,4 +22,5 @@ __all__ = [
     "ask_runtimes",
     "count_flops",
     "diagnose",
+    "time_pass",
 ]

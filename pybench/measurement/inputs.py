@@ -31,11 +31,17 @@ def random_arrays(
     `model`: a name of one of `models`, whose ids are known, or how messages call a user's file. Raises InputError where
     a shape contradicts `batch` or `tokens`.
     """
-    generator = np.random.default_rng(seed)
     known = models.get(model)
     below = known.vocabulary if known is not None and known.vocabulary is not None else INTEGERS_BELOW
+    return arrays_of(specs, resolved(specs, batch, tokens, model), seed, below)
+
+
+def arrays_of(
+    specs: Sequence[TensorSpec], shapes: Mapping[str, tuple[int, ...]], seed: int, below: int = INTEGERS_BELOW
+) -> Arrays:
+    """The same for inputs whose sizes are known. `below`: what integers stay below."""
+    generator = np.random.default_rng(seed)
     arrays: Arrays = {}
-    shapes = resolved(specs, batch, tokens, model)
     for spec in specs:
         shape = shapes[spec.name]
         if spec.dtype.kind == "f":

@@ -151,8 +151,9 @@ def run_campaign(
         runner = _Runner(campaign, plan, options, machine, claimant, interruption, unsupported, made, listener, again)
         runner.run_all(pending)
         result = tally(campaign, plan, planned)
-        result.interrupted = interruption.asked
-        result.checkpointed = interruption.asked_by == signal.SIGUSR1 and not interruption.job_is_ending
+    # After the context, so that no signal that it took is lost.
+    result.interrupted = interruption.asked
+    result.checkpointed = interruption.asked_by == signal.SIGUSR1 and not interruption.job_is_ending
     result.busy, result.too_many_failures = runner.busy, runner.too_many_failures
     return result
 

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench quick`: which precision and runtime to take for one model, in minutes and without a plan."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from pybench import runner
+from pybench.campaign import layout
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import parse_resolved_plan
+from pybench.cli.inspect import ShapeOption, sizes_of
+from pybench.cli.options import JsonOption
+from pybench.cli.progress import Progress
+from pybench.cli.show import counted, print_json, say
+from pybench.errors import EXIT_INTERRUPTED, InputError
+from pybench.machine import Machine
+from pybench.quick.candidates import Candidates, Restriction, find_candidates
+from pybench.quick.plan_text import keep_plan, kept_text, plan_text, with_repetitions
+from pybench.quick.target import Target, find_target
+from pybench.runner.outcome import Outcome
+from pybench.runner.schedule import PlannedRun
+
+if TYPE_CHECKING:  # they compute, so they are imported when they are called
+    from pybench.quick.rounds import Rounds, RoundsSetup
+    from pybench.quick.verdict import QuickVerdict, Row
+
+CPU_MINUTES, ENGINE_MINUTES = 2.0, 5.0
+NEXT_REPETITIONS = 30
+
+
+def quick(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="An ONNX file, or the name of a built-in model.")],
+    runtime: Annotated[Optional[list[str]], typer.Option(help="Only this runtime. May be repeated.")] = None,
+    precision: Annotated[Optional[list[str]], typer.Option(help="Only this precision. May be repeated.")] = None,
+    batch: Annotated[
+        Optional[list[int]], typer.Option(min=1, help="Only this batch [default: 1 and 8]. May be repeated.")
+    ] = None,
+    shape: ShapeOption = None,
+    minutes: Annotated[
+        Optional[float],
+        typer.Option(min=0.01, help="Begin no block that would end later [default: 2, or 5 with engines]."),
+    ] = None,
+    plan: Annotated[Path, typer.Option("--plan", help="Where the plan is written.")] = Path("quick.yaml"),
+    out: Annotated[
+        Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/quick-MODEL].")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure one model in what this machine has, and say which precision and runtime to take.
+
+    Blocks of all cases are run until the ranking is decided, or the minutes are over. What was measured is an ordinary
+    campaign, and `pybench run` continues it. Exit code 0: a verdict, or why there is none; 2: the model cannot be
+    measured here.
+    """
+    from pybench.quick.rounds import MOST_BLOCKS
+    from pybench.quick.verdict import judge
+
+    begin_s = time.monotonic()
+    target = find_target(model, plan.parent, sizes_of(shape))
+    _tell_target(target)
+    found = find_candidates(target, Restriction(tuple(runtime or ()), tuple(precision or ()), tuple(batch or ())))
+    _tell_candidates(found)
+    text = kept_text(plan, plan_text(target, found, MOST_BLOCKS))
+    keep_plan(plan, with_repetitions(text, MOST_BLOCKS))
+    setup = _open(plan, out, begin_s + 60 * (minutes or _minutes(found)))
+    rounds = _measure(setup)
+    if rounds.stopped_by == "interrupted":
+        say(f"interrupted: the same command continues, and so does `pybench run {plan}`")
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if not any(rounds.groups.values()):
+        raise _unmeasurable(target, rounds)
+    keep_plan(plan, with_repetitions(text, max(rounds.blocks, 1)))
+    campaign = _open(plan, out, 0.0).campaign
+    rows, page = _report(campaign, setup.machine, rounds)
+    answer = Answer(target, plan, campaign, page, rounds, rows, judge(rounds, rows), found)
+    answer.print_json() if as_json else answer.print()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Everything that is printed."""
+
+    target: Target
+    plan: Path
+    campaign: CampaignDirectory
+    page: Path
+    rounds: Rounds
+    rows: Sequence[Row]
+    verdict: QuickVerdict
+    candidates: Candidates
+
+    @property
+    def next_step(self) -> str:
+        return f"pybench run {self.plan} --repetitions {NEXT_REPETITIONS}" + (
+            "" if self.campaign.path == _usual_directory(self.target) else f" --out {self.campaign.path}"
+        )
+
+    def print(self) -> None:
+        from pybench.quick.verdict import called
+
+        table = [_HEAD, *(_cells(row) for row in self.rows if row.failed is None)]
+        widths = [max(len(row[column]) for row in table) for column in range(len(_HEAD))]
+        for row in table:
+            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        for one in self.rows:
+            if one.failed is not None:
+                print(f"not measured: {called(one.case)}, batch {one.case.batch}: {one.failed}")
+        print()
+        print(self.verdict.sentence)
+        print(f"report: {self.page}")
+        print(f"plan:   {self.plan} ({counted(self.rounds.blocks, 'block')})")
+        print(f"next:   {self.next_step}")
+
+    def print_json(self) -> None:
+        print_json(
+            {
+                "model": self.target.model,
+                "is_decided": self.verdict.is_decided,
+                "verdict": self.verdict.sentence,
+                "best": {str(batch): case_id for batch, case_id in self.verdict.best.items()},
+                "blocks": self.rounds.blocks,
+                "stopped_by": self.rounds.stopped_by,
+                "rankings": {str(batch): ranking.as_json() for batch, ranking in self.rounds.rankings.items()},
+                "cases": [row.as_json() for row in self.rows],
+                "left_out": [{"case": name, "why": why} for name, why in self.candidates.left_out],
+                "sizes": dict(self.target.sizes),
+                "guessed": list(self.target.guessed),
+                "report": str(self.page),
+                "plan": str(self.plan),
+                "directory": str(self.campaign.path),
+                "next": self.next_step,
+            }
+        )
+
+
+class _Lines(Progress):
+    """The campaign's own progress, with the number that each run found."""
+
+    def __init__(self, campaign: CampaignDirectory) -> None:
+        super().__init__(sys.stderr)
+        self._campaign = campaign
+
+    def begin(self, pending: int, done: Mapping[str, int]) -> None:
+        """Each block is a call of the runner: what is there from before is said once, by the caller."""
+
+    def running(self, planned: PlannedRun) -> None:
+        """A run takes a second: its end is enough."""
+
+    def finished(self, planned: PlannedRun, outcome: Outcome, wall_s: float) -> None:
+        from pybench.quick.rounds import latest_value
+        from pybench.quick.verdict import called
+
+        case = planned.case
+        name = f"block {planned.block}  {called(case)}, batch {case.batch}"
+        latest = self._campaign.latest(case.id, planned.block)
+        value = latest_value(latest.read_summary()["metrics"]) if latest is not None else None
+        found = f"{value:.4g} ms" if value is not None else f"{outcome.name}: {outcome.detail or outcome.reason or ''}"
+        self.note(f"{name}: {found}")
+
+
+def _tell_target(target: Target) -> None:
+    for key in target.guessed:
+        say(f"{key} is free: {target.sizes[key]} is taken (--shape {key}=N states another)")
+    facts = target.facts
+    if facts is not None and facts.multiplies_in not in ((), ("fp32",)):
+        say(f"the file multiplies in {' and '.join(facts.multiplies_in)}: what is called fp32 is the file as it is")
+
+
+def _tell_candidates(found: Candidates) -> None:
+    if found.first_look_s is not None:
+        say(f"first look: one pass of the file takes about {1000 * found.first_look_s:.3g} ms here")
+    reasons: dict[str, list[str]] = {}
+    for name, why in found.left_out:
+        reasons.setdefault(why.partition("; ")[0], []).append(name)
+    for why, names in reasons.items():
+        say(f"not here: {', '.join(names)}: {why}")
+    say(counted(sum(len(entry.precisions) for entry in found.entries), "case"))
+
+
+def _minutes(found: Candidates) -> float:
+    from pybench.catalogue.runtimes import RUNTIMES
+
+    builds = any(RUNTIMES[entry.runtime].making_s is not None for entry in found.entries)
+    return ENGINE_MINUTES if builds else CPU_MINUTES
+
+
+def _usual_directory(target: Target) -> Path:
+    return layout.RESULTS / f"quick-{target.name}"
+
+
+def _open(plan: Path, out: Path | None, deadline_s: float) -> RoundsSetup:
+    """The plan as a campaign that may be run."""
+    from pybench.plan import expand, load_plan, resolve
+    from pybench.quick.rounds import RoundsSetup
+
+    loaded = load_plan(plan)
+    resolved = parse_resolved_plan(resolve(loaded, expand(loaded)))
+    campaign = CampaignDirectory(out or layout.RESULTS / resolved.name)
+    runner.open_for_running(campaign, resolved.content, plan.read_text(encoding="utf-8"))
+    return RoundsSetup(campaign, resolved, Machine.ask(resolved.cases), _Lines(campaign), deadline_s)
+
+
+def _measure(setup: RoundsSetup) -> Rounds:
+    from pybench.quick.rounds import Rounds, run_rounds
+
+    there = sum(1 for run in setup.campaign.runs() if run.case_id in {case.id for case in setup.plan.cases})
+    if there:
+        say(f"{counted(there, 'run')} from before in {setup.campaign.path}")
+    listener = setup.listener
+    try:
+        return run_rounds(setup)
+    except KeyboardInterrupt:  # between two runs: inside one the runner takes it
+        return Rounds(stopped_by="interrupted")
+    finally:
+        if isinstance(listener, Progress):
+            listener.close()
+
+
+def _unmeasurable(target: Target, rounds: Rounds) -> InputError:
+    reasons = list(dict.fromkeys(rounds.failed.values()))
+    if not reasons:
+        return InputError(f"{target.model}: no run ended in time", hint="raise --minutes")
+    return InputError(f"{target.model} cannot be measured here: {reasons[0]}", hint="`pybench inspect` shows the file")
+
+
+def _report(campaign: CampaignDirectory, machine: Machine, rounds: Rounds) -> tuple[list[Row], Path]:
+    from pybench.analysis import analyse
+    from pybench.dataset import load
+    from pybench.quick.verdict import rows_of
+    from pybench.report import write_report
+
+    dataset = load(campaign.path)
+    rows = rows_of(analyse(dataset), campaign, machine, rounds)
+    return rows, write_report(dataset)
+
+
+_HEAD = ("batch", "runtime", "precision", "ms", "95 % interval", "samples/s", "J/sample", "MB", "outputs against FP32")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    case, latency, energy = row.case, row.latency_ms, row.energy_per_sample_j
+    runtime = f"{case.runtime}{f' ({case.provider})' if case.provider else ''}"
+    interval = f"{latency.lower:.4g} to {latency.upper:.4g}" if latency is not None and latency.has_interval else "-"
+    return (
+        str(case.batch),
+        runtime,
+        case.precision,
+        "-" if latency is None else f"{latency.value:.4g}",
+        interval,
+        "-" if row.samples_per_s is None else f"{row.samples_per_s.value:.4g}",
+        "-" if energy is None else f"{energy.value:.3g}",
+        "-" if row.model_bytes is None else f"{row.model_bytes / 1e6:.3g}",
+        "-" if row.agreement is None else row.agreement.text(),
+    )

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model is measured in here: runtimes and precisions that this machine has, and how long a run has to be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pybench import machine as machines
+from pybench.case import Case
+from pybench.catalogue.precisions import quantised_type
+from pybench.catalogue.runtimes import RUNTIMES, Backend, Runtime, opening
+from pybench.errors import InputError, PybenchError, UsageError
+from pybench.machine import Machine
+from pybench.machine.opening import SHA_OF_NOTHING
+from pybench.onnx_file.inputs import sizes_text
+from pybench.plan.own_models import misfit_of
+from pybench.quick.target import Target
+
+PRECISIONS = ("fp32", "fp16", "bf16", "int8")
+MIXED = {"int8": "int8+fp16"}  # what a runtime with both is better at: what is not rounded stays in FP16
+BATCHES = (1, 8)
+WINDOW_S = 0.4  # of timed iterations: a run of a fast model is then mostly its own start
+GPU_ITERATIONS, GPU_WARMUP, GPU_ENERGY_WINDOW_S = 300, 30, 0.5
+CPU_RATE = 25e9  # multiply-adds a second and core, nominal
+MOST_ITERATIONS, FEWEST_ITERATIONS = 500, 2
+MOST_SAMPLES, FEWEST_SAMPLES, CALIBRATION_S = 32, 4, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateEntry:
+    """Cases of one runtime and batch: an entry of the plan."""
+
+    runtime: str
+    provider: str | None
+    precisions: tuple[str, ...]
+    batch: int
+    iterations: int
+    warmup_iterations: int
+    on_gpu: bool
+    calibration_images: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """`entries`: what is measured; `left_out`: what is not, with the reason; `first_look_s`: seconds of one pass of the
+    file as it is, where onnxruntime was asked for it."""
+
+    entries: tuple[CandidateEntry, ...]
+    left_out: tuple[tuple[str, str], ...]
+    first_look_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """What the user restricts the candidates to; empty: everything that is here."""
+
+    runtimes: tuple[str, ...] = ()
+    precisions: tuple[str, ...] = ()
+    batches: tuple[int, ...] = ()
+
+
+def find_candidates(target: Target, only: Restriction) -> Candidates:
+    """Everything that can be run here. Raises InputError, with the reasons, where nothing can, and UsageError for a
+    wish that nobody has."""
+    _check(only)
+    asked = list(_cases(target, only))
+    here = Machine.ask(asked)
+    left_out: list[tuple[str, str]] = []
+    found: list[Case] = []
+    for case in asked:
+        reason = here.unsupported(case)
+        misfit = None if target.content is None else misfit_of(target.content, case, of_images=False)
+        if reason is not None:
+            left_out.append((_called(case), reason[1]))
+        elif misfit is not None:
+            left_out.insert(0, (_called(case), f"{misfit.what}; {misfit.hint}"))
+        else:
+            found.append(case)
+    if not found:
+        raise _nothing(target, left_out)
+    pass_s, found = _first_look(target, found, left_out)
+    batches = _batches(target, only)
+    entries = tuple(_entries(found, here, batches, _seconds(target, pass_s)))
+    return Candidates(entries, tuple(dict.fromkeys(_shortened(left_out, found))), pass_s)
+
+
+def _check(only: Restriction) -> None:
+    for option, given, known in (
+        ("--runtime", only.runtimes, tuple(RUNTIMES)),
+        ("--precision", only.precisions, _all_precisions()),
+    ):
+        unknown = next((name for name in given if name not in known), None)
+        if unknown is not None:
+            raise UsageError(f"{option} {unknown}: there is none of that name", hint=f"one of {', '.join(known)}")
+
+
+def _all_precisions() -> tuple[str, ...]:
+    of_rows = [row.precisions for row in RUNTIMES.values()]
+    of_backends = [backend.precisions for row in RUNTIMES.values() for backend in row.backends]
+    return tuple(dict.fromkeys(name for executes in (*of_rows, *of_backends) for name in executes))
+
+
+def _cases(target: Target, only: Restriction) -> Iterator[Case]:
+    sources = () if target.file is None else (("model", SHA_OF_NOTHING),)  # these cases are asked about, not run
+    batch = (only.batches or (target.only_batch or 1,))[0]
+    for name in only.runtimes or opening("onnx"):
+        row = RUNTIMES[name]
+        backends: tuple[Backend | None, ...] = row.backends or (None,)
+        for backend in backends:
+            for precision in _precisions(row, backend, target, only):
+                yield Case(
+                    workload="infer",
+                    model=target.model,
+                    runtime=name,
+                    provider=None if backend is None else backend.name,
+                    precision=precision,
+                    batch=batch,
+                    seq_len=target.seq_len,
+                    shapes=sizes_text(target.sizes) or None,
+                    sources=sources,
+                )
+
+
+def _precisions(row: Runtime, backend: Backend | None, target: Target, only: Restriction) -> tuple[str, ...]:
+    """Those that are asked for, else those of `PRECISIONS` that the runtime has, in their better form.
+
+    A file that is quantised already is measured as it is.
+    """
+    has = row.precisions if backend is None else backend.precisions
+    if only.precisions:
+        return only.precisions
+    better = [MIXED[name] if MIXED.get(name) in has else name for name in PRECISIONS]
+    usual = tuple(name for name in better if name in has)
+    if target.facts is None or not target.facts.is_quantised:
+        return usual
+    return tuple(name for name in usual if quantised_type(name) is not None)
+
+
+def _nothing(target: Target, left_out: Sequence[tuple[str, str]]) -> InputError:
+    reasons = list(dict.fromkeys(reason for _, reason in left_out))
+    what, _, hint = (reasons[0] if reasons else "nothing was asked for").rpartition("; ")
+    others = f" (and {len(reasons) - 1} further reasons)" if len(reasons) > 1 else ""
+    return InputError(f"{target.model} cannot be measured here: {what or hint}{others}", hint=hint if what else None)
+
+
+def _first_look(target: Target, cases: list[Case], left_out: list[tuple[str, str]]) -> tuple[float | None, list[Case]]:
+    """Seconds of one pass of the file as it is, and the cases that are left; None where no runtime opens it as it is.
+
+    A runtime that opens ONNX files and not this one is left out with all its cases. Raises InputError where no other
+    is here.
+    """
+    opening_it = [case for case in cases if case.runtime_row is not None and case.runtime_row.opens == "onnx"]
+    if target.file is None or not opening_it:
+        return None, cases
+    try:
+        return machines.time_pass(target.file, opening_it[0], target.fed(target.only_batch or 1)), cases
+    except PybenchError as error:
+        what, _, hint = error.message.partition("\n  hint: ")
+        rest = [case for case in cases if case.runtime != opening_it[0].runtime]
+        if not rest:
+            said = what if str(target.file.absolute()) in what or target.model in what else f"{target.model}: {what}"
+            raise InputError(said, hint=error.hint or hint or "`pybench inspect` shows the file") from error
+        left_out += [(_called(case), what) for case in cases if case not in rest]
+        return None, rest
+
+
+def _batches(target: Target, only: Restriction) -> tuple[int, ...]:
+    if target.only_batch is not None:
+        return (target.only_batch,)
+    return tuple(dict.fromkeys(only.batches or BATCHES))
+
+
+def _seconds(target: Target, pass_s: float | None) -> float:
+    """Seconds of a sample on the CPU, measured or nominal."""
+    row = Case(workload="infer", model=target.model).model_row
+    if pass_s is not None:
+        return pass_s / (target.only_batch or 1)
+    if row is None:
+        return WINDOW_S / MOST_ITERATIONS
+    return row.multiply_adds * (target.seq_len if row.takes_ids else 1) / CPU_RATE
+
+
+def _entries(cases: Sequence[Case], here: Machine, batches: Sequence[int], sample_s: float) -> Iterator[CandidateEntry]:
+    kinds: dict[tuple[str, str | None], list[Case]] = {}
+    for case in cases:
+        kinds.setdefault((str(case.runtime), case.provider), []).append(case)
+    samples = _between(FEWEST_SAMPLES, math.floor(CALIBRATION_S / sample_s), MOST_SAMPLES)
+    for (runtime, provider), same in kinds.items():
+        precisions = tuple(dict.fromkeys(case.precision for case in same))
+        on_gpu = any(here.gpus(case) for case in same)
+        for batch in batches:
+            timed = _between(FEWEST_ITERATIONS, math.ceil(WINDOW_S / (sample_s * batch)), MOST_ITERATIONS)
+            entry = CandidateEntry(runtime, provider, precisions, batch, timed, max(1, timed // 5), on_gpu, samples)
+            yield replace(entry, iterations=GPU_ITERATIONS, warmup_iterations=GPU_WARMUP) if on_gpu else entry
+
+
+def _between(least: int, number: int, most: int) -> int:
+    return max(least, min(number, most))
+
+
+def _called(case: Case) -> str:
+    return f"{_engine(case)} {case.precision}"
+
+
+def _engine(case: Case) -> str:
+    return f"{case.runtime}{f' ({case.provider})' if case.provider else ''}"
+
+
+def _shortened(left_out: Sequence[tuple[str, str]], found: Sequence[Case]) -> Iterator[tuple[str, str]]:
+    """A runtime that has nothing here is named once."""
+    here = {_engine(case) for case in found}
+    for name, why in left_out:
+        engine = name.rpartition(" ")[0]
+        yield (name if engine in here else engine, why)

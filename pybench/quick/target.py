@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model that is asked about: a built-in name, or an ONNX file with a size for each of its free dimensions."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pybench.case.factors import FACTORS, is_built_in
+from pybench.errors import InputError, UsageError
+from pybench.onnx_file.facts import FileFacts, facts_of
+from pybench.onnx_file.faults import read_sound
+from pybench.onnx_file.graph import OnnxModel, Value
+from pybench.onnx_file.inputs import Misfit, fed_shapes, fixed_batch
+
+# Sizes that a free dimension gets where nobody states one.
+IMAGE_SIDE = 224
+CHANNELS = 3
+SEQUENCE = 128
+LONGEST_NAME = 40  # of the model, in the campaign's
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is measured.
+
+    model: as the plan names it: a built-in name, or a path relative to the plan's folder
+    file: the ONNX file; None: a built-in model
+    content, facts: of the file
+    sizes: free dimensions but the batch and the sequence of ids, `INPUT.DIM` -> size
+    guessed: those of `sizes` that nobody stated
+    seq_len: tokens of a sample
+    only_batch: the one batch that the file takes; None: any
+    """
+
+    model: str
+    file: Path | None = None
+    content: OnnxModel | None = None
+    facts: FileFacts | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    guessed: tuple[str, ...] = ()
+    seq_len: int = FACTORS["seq_len"].default
+    only_batch: int | None = None
+
+    @property
+    def name(self) -> str:
+        """A word for the campaign's name."""
+        stem = self.model if self.file is None else self.file.stem
+        return re.sub(r"[^A-Za-z0-9._-]+", "-", stem)[:LONGEST_NAME].strip("-._") or "model"
+
+    def fed(self, batch: int) -> dict[str, tuple[int, ...]]:
+        """Input -> sizes of a batch, of a file. Raises Misfit."""
+        inputs = () if self.facts is None else self.facts.inputs
+        return fed_shapes(inputs, batch, self.seq_len, self.sizes)
+
+
+def find_target(given: str, plan_folder: Path, stated: Mapping[str, int]) -> Target:
+    """The target of a name or a path. Raises InputError for a file that cannot be measured, UsageError for a size that
+    the model does not leave free."""
+    if is_built_in("model", given):
+        if stated:
+            raise UsageError(f"--shape: {given} is a built-in model, whose sizes are fixed", hint="leave --shape out")
+        return Target(given)
+    path = Path(given)
+    if not path.exists():
+        known = ", ".join(FACTORS["model"].choices)
+        raise InputError(f"{given}: no such file", hint=f"give an ONNX file, or a built-in model: {known}")
+    content = read_sound(path)
+    facts = facts_of(path, content)
+    sizes, seq_len = _split(facts.inputs, stated)
+    guessed = {key: size for key, size in _guesses(facts.inputs).items() if not _is_stated(facts.inputs, key, sizes)}
+    target = Target(
+        model=os.path.relpath(path.absolute(), plan_folder.absolute()),
+        file=path,
+        content=content,
+        facts=facts,
+        sizes={**guessed, **sizes},
+        guessed=tuple(guessed),
+        seq_len=seq_len,
+        only_batch=fixed_batch(facts.inputs),
+    )
+    try:
+        target.fed(target.only_batch or 1)
+    except Misfit as misfit:
+        if misfit.factor == "shapes":
+            raise UsageError(f"--shape: {misfit.what}", hint=misfit.hint) from misfit
+        raise InputError(f"{path}: {misfit.what}", hint=misfit.hint) from misfit
+    return target
+
+
+def _split(inputs: Sequence[Value], stated: Mapping[str, int]) -> tuple[dict[str, int], int]:
+    """Stated sizes without the sequence of ids, which is a factor of its own, and that one."""
+    sizes, seq_len = dict(stated), int(FACTORS["seq_len"].default)
+    for value in inputs:
+        shape = value.shape or ()
+        if not (value.element.startswith("int") and len(shape) == 2):
+            continue
+        for key in (f"{value.name}.{shape[1]}", f"{value.name}.1"):
+            if key in sizes and not isinstance(shape[1], int):
+                seq_len = sizes.pop(key)
+        if isinstance(shape[1], int):
+            seq_len = shape[1]
+    for value in inputs:
+        for key in (f"{value.name}.{(value.shape or (0,))[0]}", f"{value.name}.0"):
+            if key in sizes and value.shape and not isinstance(value.shape[0], int):
+                raise UsageError(f"--shape: {key} is the batch", hint=f"give --batch {sizes[key]}")
+    return sizes, seq_len
+
+
+def _guesses(inputs: Sequence[Value]) -> dict[str, int]:
+    """A size for each free dimension that is neither the batch nor the sequence of ids; a name gets one, once."""
+    found: dict[str, int] = {}
+    names: set[str] = set()
+    for value in inputs:
+        shape = value.shape or ()
+        is_ids = value.element.startswith("int") and len(shape) == 2
+        for position, size in enumerate(shape):
+            if isinstance(size, int) or position == 0 or (is_ids and position == 1) or size in names:
+                continue
+            names |= {size} if size else set()
+            found[f"{value.name}.{size or position}"] = _usual(value, position)
+    return found
+
+
+def _usual(value: Value, position: int) -> int:
+    is_image = len(value.shape or ()) == 4 and value.element.startswith("float")
+    if not is_image:
+        return SEQUENCE
+    return CHANNELS if position == 1 else IMAGE_SIDE
+
+
+def _is_stated(inputs: Sequence[Value], key: str, sizes: Mapping[str, int]) -> bool:
+    """Whether sizes have a dimension by its name, at any input, or by its position."""
+    if key in sizes:
+        return True
+    name, _, dimension = key.rpartition(".")
+    shape = next(value.shape or () for value in inputs if value.name == name)
+    same = [value for value in inputs if dimension in (value.shape or ())]
+    positions = [f"{value.name}.{(value.shape or ()).index(dimension)}" for value in same]
+    by_name = [f"{value.name}.{dimension}" for value in same]
+    own = [f"{name}.{place}" for place, size in enumerate(shape) if dimension in (size, str(place))]
+    return any(each in sizes for each in (*positions, *by_name, *own))

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `quick` answers: a row for each case, and one sentence that says which runtime and precision to take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pybench.analysis import Analysis
+from pybench.analysis.cases import CaseFinding
+from pybench.analysis.estimate import Estimate
+from pybench.analysis.paired import EQUIVALENCE_MARGIN
+from pybench.analysis.ranking import Ranking, Rival
+from pybench.campaign.directory import CampaignDirectory, read_checked
+from pybench.campaign.layout import SUMMARY
+from pybench.campaign.recipe import in_making_order
+from pybench.case import Case
+from pybench.machine import Machine
+from pybench.quick.rounds import METRIC, Rounds
+
+ENERGIES = ("gpu_energy_per_sample_j", "cpu_energy_per_sample_j")  # measured ones, never an estimate
+BASELINE = "fp32"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputAgreement:
+    """Outputs against those of FP32, on the same samples. `error`: relative; None: not finite, or not to be found.
+    `lost`: why they mean nothing, or None."""
+
+    error: float | None
+    top1_ratio: float | None
+    samples: int | None
+    lost: str | None
+
+    def text(self) -> str:
+        if self.lost is not None:
+            return f"lost: {self.lost}"
+        error = "not known" if self.error is None else f"error {100 * self.error:.2g} %"
+        return error if self.top1_ratio is None else f"{error}, same class in {100 * self.top1_ratio:.3g} %"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case. `latency_ms`, `samples_per_s`, `energy_j`: of one sample where it says so; None where there is none."""
+
+    case: Case
+    latency_ms: Estimate | None
+    samples_per_s: Estimate | None
+    energy_per_sample_j: Estimate | None
+    model_bytes: float | None
+    agreement: OutputAgreement | None
+    failed: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        agreement = self.agreement
+        return {
+            "case_id": self.case.id,
+            "runtime": self.case.runtime,
+            "provider": self.case.provider,
+            "precision": self.case.precision,
+            "batch": self.case.batch,
+            "latency_ms": None if self.latency_ms is None else self.latency_ms.as_json(),
+            "throughput_samples_per_s": None if self.samples_per_s is None else self.samples_per_s.as_json(),
+            "energy_per_sample_j": None if self.energy_per_sample_j is None else self.energy_per_sample_j.as_json(),
+            "model_bytes": self.model_bytes,
+            "against_fp32_relative_error": None if agreement is None else agreement.error,
+            "against_fp32_top1_agreement_ratio": None if agreement is None else agreement.top1_ratio,
+            "outputs_lost": None if agreement is None else agreement.lost,
+            "failed": self.failed,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class QuickVerdict:
+    """`sentence`: for people; `best`: batch -> id of the case to take, where that is decided."""
+
+    is_decided: bool
+    sentence: str
+    best: Mapping[int, str]
+
+
+def rows_of(analysis: Analysis, campaign: CampaignDirectory, machine: Machine, rounds: Rounds) -> list[Row]:
+    """A row for each case, by batch, the fastest first, what failed last."""
+    rows = [_row(finding, campaign, machine, rounds) for finding in analysis.cases]
+    return sorted(rows, key=lambda row: (row.case.batch, row.latency_ms.value if row.latency_ms else float("inf")))
+
+
+def called(case: Case) -> str:
+    """`int8 on onnxruntime (cpu)`."""
+    return f"{case.precision} on {case.runtime}" + (f" ({case.provider})" if case.provider else "")
+
+
+def judge(rounds: Rounds, rows: Sequence[Row]) -> QuickVerdict:
+    """The verdict on the last look, or why there is none."""
+    by_id = {row.case.id: row for row in rows}
+    if not rounds.rankings:
+        return QuickVerdict(False, f"Not decided: {_why_no_look(rounds)}.", {})
+    best = {batch: _taken(ranking, by_id) for batch, ranking in rounds.rankings.items() if ranking.is_decided}
+    doubts = list(dict.fromkeys(_doubts(by_id[case_id] for case_id in best.values())))
+    sentence = "; ".join([_advice(rounds.rankings, best, by_id), *doubts])
+    return QuickVerdict(len(best) == len(rounds.rankings), f"{sentence[0].upper()}{sentence[1:]}.", best)
+
+
+def _advice(rankings: Mapping[int, Ranking], best: Mapping[int, str], rows: Mapping[str, Row]) -> str:
+    """What to take: once, where it is the same at every batch and the faster one at all of them."""
+    taken = {called(rows[case_id].case) for case_id in best.values()}
+    gains = [_gain(batch, rankings[batch], rows) for batch in best]
+    if len(best) == len(rankings) and len(taken) == 1 and all(gain is not None for gain in gains):
+        return f"take {taken.pop()}: {', and '.join(str(gain) for gain in gains)}"
+    return "; ".join(_part(batch, ranking, rows) for batch, ranking in rankings.items())
+
+
+def _gain(batch: int, ranking: Ranking, rows: Mapping[str, Row]) -> str | None:
+    """How much faster the leader is, where it is what to take and another is slower."""
+    if not ranking.rivals or _taken(ranking, rows) != ranking.leader:
+        return None
+    rival = _compared(ranking, rows, rows[ranking.leader].case)
+    if rival.standing != "slower":
+        return None
+    return f"{_ratio(rival)} times as fast as {called(rows[rival.case_id].case)} at batch {batch}"
+
+
+def _why_no_look(rounds: Rounds) -> str:
+    if rounds.stopped_by == "interrupted":
+        return "it was interrupted"
+    return f"the time was over after {rounds.blocks} of at least 3 blocks"
+
+
+def _taken(ranking: Ranking, rows: Mapping[str, Row]) -> str:
+    """The leader; FP32 where nothing is more than 5 % faster, for it costs no accuracy."""
+    equal = [rival.case_id for rival in ranking.rivals if rival.standing == "equal"]
+    plain = [case_id for case_id in (ranking.leader, *equal) if rows[case_id].case.precision == BASELINE]
+    return plain[0] if plain else ranking.leader
+
+
+def _part(batch: int, ranking: Ranking, rows: Mapping[str, Row]) -> str:
+    at = f"at batch {batch}"
+    open_rivals = [rival for rival in ranking.rivals if rival.standing == "open"]
+    if open_rivals:
+        rival = open_rivals[0]
+        pair = f"{called(rows[ranking.leader].case)} and {called(rows[rival.case_id].case)}"
+        return f"not decided {at}: {pair} cannot be told apart in {ranking.blocks} blocks ({_ratio(rival)})"
+    taken = rows[_taken(ranking, rows)].case
+    if not ranking.rivals:
+        return f"{at}, {called(taken)} is the only one that runs"
+    margin = f"{100 * EQUIVALENCE_MARGIN:.0f} %"
+    is_plain_enough = taken.precision == BASELINE and ranking.rivals[0].standing == "equal"
+    if taken.id != ranking.leader or is_plain_enough:
+        return f"{at}, take {called(taken)}: nothing is more than {margin} faster"
+    rival = _compared(ranking, rows, taken)
+    if rival.standing == "equal":
+        return f"{at}, take {called(taken)}: {called(rows[rival.case_id].case)} is within {margin} of it"
+    return f"{at}, take {called(taken)}: it is {_ratio(rival)} times as fast as {called(rows[rival.case_id].case)}"
+
+
+def _compared(ranking: Ranking, rows: Mapping[str, Row], taken: Case) -> Rival:
+    """What the leader is told against: FP32 in the same runtime, else the fastest FP32, else the next."""
+    plain = [rival for rival in ranking.rivals if rows[rival.case_id].case.precision == BASELINE]
+    same = [rival for rival in plain if rows[rival.case_id].case.runtime == taken.runtime]
+    return (same or plain or list(ranking.rivals))[0]
+
+
+def _ratio(rival: Rival) -> str:
+    """`1.52 (1.48 to 1.55)`."""
+    ratio = rival.ratio
+    if not ratio.has_interval:
+        return f"{ratio.value:.3g}"
+    return f"{ratio.value:.3g} ({ratio.lower:.3g} to {ratio.upper:.3g})"
+
+
+def _doubts(rows: Iterator[Row]) -> Iterator[str]:
+    for row in rows:
+        if row.agreement is None:
+            continue
+        if row.agreement.lost is not None:
+            yield f"but the outputs of {row.case.precision} mean nothing here ({row.agreement.lost})"
+        else:
+            yield f"{row.case.precision} against FP32: {row.agreement.text()}"
+
+
+def _row(finding: CaseFinding, campaign: CampaignDirectory, machine: Machine, rounds: Rounds) -> Row:
+    case = finding.case
+
+    def estimate(name: str) -> Estimate | None:
+        found = finding.metrics.get(name)
+        return None if found is None else found.estimate
+
+    size = estimate("model_bytes")
+    return Row(
+        case=case,
+        latency_ms=estimate(METRIC),
+        samples_per_s=estimate("throughput_samples_per_s"),
+        energy_per_sample_j=next(filter(None, map(estimate, ENERGIES)), None),
+        model_bytes=None if size is None else size.value,
+        agreement=_agreement(case, campaign, machine),
+        failed=rounds.failed.get(case.id),
+    )
+
+
+def _agreement(case: Case, campaign: CampaignDirectory, machine: Machine) -> OutputAgreement | None:
+    """What the making of the case's ONNX file found; None where nothing was compared."""
+    for recipe in reversed(in_making_order(machine.recipes(case))):
+        path = campaign.artefact(recipe.digest) / SUMMARY
+        labels = read_checked(path, ("labels",))["labels"] if path.exists() else {}
+        if "against_fp32_relative_error" in labels:
+            error, same = labels["against_fp32_relative_error"], labels["against_fp32_top1_agreement_ratio"]
+            is_lost = same is not None and (error is None or error >= 1)
+            lost = labels["against_fp32_reason"] or f"relative error {error:.2g}" if is_lost else None
+            return OutputAgreement(error, same, labels.get("against_fp32_samples"), lost)
+    return None

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pybench quick` with onnxruntime on the CPU: a verdict, a plan that runs, and what cannot be measured."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from pybench.cli import main
+from pybench.plan import load_plan
+from tests.support.onnx_files import model, write
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def large(path: Path, side: int = 1024, layers: int = 3) -> Path:
+    """Matrix products that are large enough for a batch to matter."""
+    weights = {f"w{i}": np.eye(side, dtype=np.float32) for i in range(layers)}
+    names = ["x", *(f"h{i}" for i in range(layers))]
+    nodes = [helper.make_node("MatMul", [names[i], f"w{i}"], [names[i + 1]], name=f"m{i}") for i in range(layers)]
+    onnx.save(model(nodes, [("x", 1, ["n", side])], [(names[-1], 1, ["n", side])], weights), path)
+    return path
+
+
+def quick(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert main(["quick", *words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_file_is_measured_until_it_is_decided(capsys: pytest.CaptureFixture[str]) -> None:
+    path = write("torch-by-tracing", Path("models"))
+    found = quick(capsys, str(path), "--minutes", "1.5", "--batch", "2")
+    assert {(row["runtime"], row["provider"], row["precision"]) for row in found["cases"]} == {
+        ("onnxruntime", "cpu", "fp32"), ("onnxruntime", "cpu", "int8"),
+    }  # fmt: skip
+    assert found["blocks"] >= 3
+    assert found["stopped_by"] in ("decided", "time", "looks")
+    assert found["is_decided"] == (found["stopped_by"] == "decided")
+    for row in found["cases"]:
+        assert row["latency_ms"]["value"] > 0
+        assert row["latency_ms"]["n"] == found["blocks"]
+        assert row["throughput_samples_per_s"]["value"] > 0
+    int8 = next(row for row in found["cases"] if row["precision"] == "int8")
+    assert int8["against_fp32_relative_error"] < 0.5
+    assert Path(found["report"]).is_file()
+    plan = load_plan(found["plan"])
+    assert plan.repetitions == found["blocks"]
+    assert {case.id for case in plan.cases} == {row["case_id"] for row in found["cases"]}
+    assert main(["check", found["directory"]]) == 0
+    capsys.readouterr()
+    assert main(["run", "quick.yaml", "--repetitions", str(found["blocks"] + 1)]) == 0  # the next step, shorter
+    assert f"{2 * (found['blocks'] + 1)} ok" in capsys.readouterr().out
+
+
+def test_the_text_has_a_table_a_sentence_and_the_next_step_and_again_counts_what_is_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    large(Path("large.onnx"))
+    words = ("large.onnx", "--precision", "fp32", "--batch", "1", "--minutes", "1")
+    assert main(["quick", *words]) == 0
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
+    assert lines[0].split()[:4] == ["batch", "runtime", "precision", "ms"]
+    assert lines[1].split()[:4] == ["1", "onnxruntime", "(cpu)", "fp32"]
+    assert "is the only one that runs" in said.out  # so that it is decided
+    assert lines[-1] == "next:   pybench run quick.yaml --repetitions 30"
+    assert "first look: one pass of the file takes about" in said.err
+    assert "block 1  fp32 on onnxruntime (cpu), batch 1: " in said.err
+    done = set(Path("results/quick-large/runs").glob("*/*/attempt-*/complete"))
+    again = quick(capsys, *words)
+    assert (again["blocks"], again["is_decided"]) == (3, True)
+    assert set(Path("results/quick-large/runs").glob("*/*/attempt-*/complete")) == done
+
+
+def test_another_plan_is_never_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+    write("plain", Path())
+    Path("quick.yaml").write_text("schema_version: 1\nname: mine\nmatrix: [{workload: noop}]\n")
+    assert main(["quick", "model.onnx"]) == 2
+    said = capsys.readouterr().err
+    assert "error: quick.yaml exists and is another plan" in said
+    assert "--plan" in said
+    assert "mine" in Path("quick.yaml").read_text()
+    assert not Path("results").exists()
+
+
+def test_no_time_is_no_verdict_but_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    large(Path("large.onnx"))
+    found = quick(capsys, "large.onnx", "--minutes", "0.05")
+    assert not found["is_decided"]
+    assert found["stopped_by"] == "time"
+    assert found["verdict"].startswith("Not decided: the time was over")
+
+
+def test_free_sizes_run_and_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    path = write("free-height-and-width", Path())
+    assert main(["quick", str(path), "--shape", "x.height=16", "--precision", "fp32", "--batch", "1",
+                 "--minutes", "0.01"]) == 0  # fmt: skip
+    assert "x.width is free: 224 is taken (--shape x.width=N states another)" in capsys.readouterr().err
+    (case,) = load_plan("quick.yaml").cases
+    assert case.shapes == "x.height=16,x.width=224"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("empty", "model.onnx: it is empty"),
+        ("truncated", "it is not an ONNX file"),
+        ("external-data-missing", "there is no such file"),
+        ("custom-operator", "Frobnicate(-1) is not a registered function/op"),
+        ("types-do-not-fit", "is not a runnable ONNX model"),
+        ("sizes-do-not-fit", "model.onnx"),
+    ],
+)
+def test_a_file_that_cannot_be_measured_is_one_error(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write(name, Path())
+    assert main(["quick", "model.onnx"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    (error,) = [line for line in lines if line.startswith("error: ")]
+    assert said in error
+    assert not Path("quick.yaml").exists()
+    assert not Path("results").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["resnet51"], "error: resnet51: no such file"),
+        (["model.onnx", "--runtime", "tensorr"], "error: --runtime tensorr: there is none of that name"),
+        (["model.onnx", "--precision", "int7"], "error: --precision int7: there is none of that name"),
+        (["model.onnx", "--precision", "fp8"], "error: model.onnx cannot be measured here"),
+        (["model.onnx", "--shape", "x.1=5"], "error: --shape: x.1 is 12 in the file"),
+    ],
+)
+def test_a_wrong_wish_is_one_error(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write("plain", Path())
+    assert main(["quick", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_ctrl_c_leaves_a_campaign_that_continues(capsys: pytest.CaptureFixture[str]) -> None:
+    large(Path("large.onnx"))
+    words = ["quick", "large.onnx", "--precision", "fp32", "--minutes", "1"]
+    with subprocess.Popen([sys.executable, "-m", "pybench.cli", *words], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("block 1"):
+                process.send_signal(signal.SIGINT)
+                break
+        rest = process.stderr.read()
+        assert process.wait(60) == 130
+    assert "interrupted" in rest
+    done = set(Path("results/quick-large/runs").glob("*/*/attempt-*/complete"))
+    assert done
+    assert main([*words[:-1], "0.1"]) == 0
+    capsys.readouterr()
+    assert done <= set(Path("results/quick-large/runs").glob("*/*/attempt-*/complete"))

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured: a name or a file, with a size for each free dimension."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybench.errors import InputError, UsageError
+from pybench.quick.target import IMAGE_SIDE, SEQUENCE, find_target
+from tests.support.onnx_files import model, write
+
+
+def test_a_built_in_name_is_itself(tmp_path: Path) -> None:
+    target = find_target("resnet50", tmp_path, {})
+    assert (target.model, target.file, target.name) == ("resnet50", None, "resnet50")
+    with pytest.raises(UsageError, match="--shape: resnet50 is a built-in model"):
+        find_target("resnet50", tmp_path, {"image.height": 2})
+
+
+def test_a_file_is_named_from_the_folder_of_the_plan(tmp_path: Path) -> None:
+    path = write("plain", tmp_path / "my models")
+    target = find_target(str(path), tmp_path, {})
+    assert (target.model, target.name) == ("my models/model.onnx", "model")
+    assert target.fed(2) == {"x": (2, 12)}
+    assert (target.sizes, target.only_batch) == ({}, None)
+
+
+def test_free_sizes_are_guessed_and_said(tmp_path: Path) -> None:
+    path = write("free-height-and-width", tmp_path)
+    target = find_target(str(path), tmp_path, {})
+    assert target.guessed == ("x.height", "x.width")
+    assert target.fed(2)["x"][2:] == (IMAGE_SIDE, IMAGE_SIDE)
+    stated = find_target(str(path), tmp_path, {"x.height": 16})
+    assert stated.guessed == ("x.width",)
+    assert stated.fed(1)["x"][2:] == (16, IMAGE_SIDE)
+    by_position = find_target(str(path), tmp_path, {"x.2": 16, "x.3": 24})
+    assert by_position.guessed == ()
+    assert by_position.fed(1)["x"][2:] == (16, 24)
+
+
+def test_the_sequence_of_ids_is_a_factor_of_its_own(tmp_path: Path) -> None:
+    path = write("token-ids", tmp_path)
+    name, shape = "", ()
+    target = find_target(str(path), tmp_path, {})
+    assert target.seq_len == SEQUENCE
+    assert target.facts is not None
+    name, shape = target.facts.inputs[0].name, target.facts.inputs[0].shape or ()
+    stated = find_target(str(path), tmp_path, {f"{name}.{shape[1]}": 32})
+    assert (stated.seq_len, stated.sizes) == (32, {})
+    with pytest.raises(UsageError, match="is the batch"):
+        find_target(str(path), tmp_path, {f"{name}.0": 4})
+
+
+def test_a_fixed_batch_is_the_only_one(tmp_path: Path) -> None:
+    assert find_target(str(write("fixed-batch", tmp_path)), tmp_path, {}).only_batch == 1
+
+
+def test_a_name_is_guessed_once_for_all_inputs(tmp_path: Path) -> None:
+    import onnx
+
+    node = onnx.helper.make_node("Add", ["a", "b"], ["y"])
+    path = tmp_path / "two.onnx"
+    inputs = [(name, 1, ["n", "steps", 4]) for name in "ab"]
+    onnx.save(model([node], inputs, [("y", 1, ["n", "steps", 4])]), path)
+    assert find_target(str(path), tmp_path, {}).sizes == {"a.steps": SEQUENCE}
+    assert find_target(str(path), tmp_path, {"b.steps": 7}).fed(2) == {"a": (2, 7, 4), "b": (2, 7, 4)}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("empty", "it is empty"),
+        ("git-lfs-pointer", "a pointer of Git LFS"),
+        ("no-inputs", "it has no input"),
+        ("zero-size-input", "has size 0"),
+        ("string-input", "the input x is string"),
+        ("unranked-input", "states no number of dimensions"),
+    ],
+)
+def test_what_cannot_be_fed_is_one_error(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(InputError) as raised:
+        find_target(str(write(name, tmp_path)), tmp_path, {})
+    assert said in raised.value.message
+    assert raised.value.hint
+
+
+def test_what_is_neither_a_file_nor_a_name_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file") as raised:
+        find_target("resnet51", tmp_path, {})
+    assert "resnet50" in str(raised.value.hint)
