@@ -23,6 +23,7 @@ from pybench.errors import UsageError
 from pybench.kernels.profile import Kernel, Profile, Work, total_ms, work_of
 
 LATENCY = "latency_mean_ms"
+MEDIAN = "latency_p50_ms"
 THROUGHPUT = "throughput_samples_per_s"
 ENERGIES = ("gpu_energy_per_sample_j", "cpu_energy_per_sample_j")
 ENOUGH_RATIO = 0.95  # of the profiled time that rows have to cover
@@ -30,8 +31,14 @@ ENOUGH_RATIO = 0.95  # of the profiled time that rows have to cover
 
 @dataclass(frozen=True, slots=True)
 class ExplainedCase:
-    """One side. `name`: what tells it from the other; `latency_ms`: the mean over its runs that count, unprofiled, or
-    `why_none`; `energies_j`: metric -> mean for one sample; `samples_per_s`: throughput, None where there is none."""
+    """One side.
+
+    name: what tells it from the other
+    latency_ms, median_ms: mean and median iteration, unprofiled, over the runs that count
+    why_none: why there is no mean
+    energies_j: metric -> mean for one sample
+    samples_per_s: throughput; None where there is none
+    """
 
     case: Case
     name: str
@@ -40,6 +47,7 @@ class ExplainedCase:
     why_none: str | None
     energies_j: Mapping[str, float]
     samples_per_s: float | None
+    median_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +167,7 @@ def _side(dataset: Dataset, case: Case, name: str, measurements: Measurements) -
         why_none=None if latency_ms is not None else measurements.why_empty(case.id, LATENCY),
         energies_j={metric: value for metric, value in energies.items() if value is not None},
         samples_per_s=_mean(measurements, case, THROUGHPUT),
+        median_ms=_mean(measurements, case, MEDIAN),
     )
 
 
@@ -207,6 +216,7 @@ def _case_json(side: ExplainedCase) -> dict[str, Any]:
         "name": side.name,
         "title": side.case.title(),
         "latency_mean_ms": side.latency_ms,
+        "latency_p50_ms": side.median_ms,
         "why_none": side.why_none,
         "profiled_ms": profile.total_ms if profile.has_times else None,
         "profiled_iteration_ms": profile.iteration_ms,

@@ -62,6 +62,11 @@ def _totals(explanation: Explanation) -> Iterator[str]:
     for side in explanation.sides:
         if side.latency_ms is None:
             yield f"{side.name} has no unprofiled time: {side.why_none}."
+    if slow.median_ms is not None and fast.median_ms is not None and slow.median_ms < fast.median_ms:
+        yield (
+            f"The median iteration of {slow.name} is the faster one: single long iterations make its mean the larger. "
+            "A profile does not explain those."
+        )
     loss = explanation.loss_ms
     if loss > 0:
         yield f"Profiled, the kernels of {slow.name} take {milliseconds(loss)} longer than those of {fast.name}."

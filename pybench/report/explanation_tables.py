@@ -29,7 +29,8 @@ def explanation_tables(explanation: Explanation, rows: int | None = None) -> lis
 def _times_table(explanation: Explanation) -> Table:
     columns = (
         Column("Case", ("case",)),
-        Column("Unprofiled, ms", ("latency_mean_ms",), numeric=True),
+        Column("Unprofiled mean, ms", ("latency_mean_ms",), numeric=True),
+        Column("median, ms", ("latency_p50_ms",), numeric=True),
         Column("Profiled iteration, ms", ("profiled_iteration_ms",), numeric=True),
         Column("Profiled kernels, ms", ("profiled_ms",), numeric=True),
         Column("Kernels", ("kernels_count",), numeric=True),
@@ -39,6 +40,7 @@ def _times_table(explanation: Explanation) -> Table:
         (
             text_cell(side.name),
             number_cell(side.latency_ms, note=side.why_none),
+            number_cell(side.median_ms),
             number_cell(side.profile.iteration_ms, note=None if side.profile.iteration_ms else "not told"),
             number_cell(side.profile.total_ms if side.profile.has_times else None),
             number_cell(float(len(side.profile.running))),

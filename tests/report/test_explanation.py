@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -78,6 +79,13 @@ def test_kernels_that_are_not_slower_do_not_explain_a_slower_case() -> None:
     told = sentences(explained(int8(latency_ms=0.1), fp16(latency_ms=0.4)))
     assert told[0] == "Unprofiled, fp16 takes 0.30 ms longer than int8 for an iteration."
     assert told[1].startswith("Profiled, the kernels of fp16 are not slower: they take 0.21 ms less.")
+
+
+def test_a_mean_that_single_iterations_made_is_told_apart() -> None:
+    slow = replace(int8(latency_ms=0.6), median_ms=0.11)
+    told = sentences(explained(slow, replace(fp16(latency_ms=0.2), median_ms=0.19)))
+    assert told[0] == "Unprofiled, int8 takes 0.40 ms longer than fp16 for an iteration."
+    assert told[1].startswith("The median iteration of int8 is the faster one:")
 
 
 def test_a_latency_that_does_not_count_says_why() -> None:
