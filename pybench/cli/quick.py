@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -70,7 +70,7 @@ def quick(
     _tell_candidates(found)
     text = kept_text(plan, plan_text(target, found, MOST_BLOCKS))
     keep_plan(plan, with_repetitions(text, MOST_BLOCKS))
-    setup = _open(plan, out, begin_s + 60 * (minutes or _minutes(found)))
+    setup = replace(_open(plan, out, begin_s + 60 * (minutes or _minutes(found))), as_it_is=_is_no_fp32(target))
     rounds = _measure(setup)
     if rounds.stopped_by == "interrupted":
         say(f"interrupted: the same command continues, and so does `pybench run {plan}`")
@@ -170,8 +170,12 @@ def _tell_target(target: Target) -> None:
     for key in target.guessed:
         say(f"{key} is free: {target.sizes[key]} is taken (--shape {key}=N states another)")
     facts = target.facts
-    if facts is not None and facts.multiplies_in not in ((), ("fp32",)):
+    if facts is not None and _is_no_fp32(target):
         say(f"the file multiplies in {' and '.join(facts.multiplies_in)}: what is called fp32 is the file as it is")
+
+
+def _is_no_fp32(target: Target) -> bool:
+    return target.facts is not None and target.facts.multiplies_in not in ((), ("fp32",))
 
 
 def _tell_candidates(found: Candidates) -> None:

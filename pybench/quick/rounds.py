@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from pybench import runner
 from pybench.analysis.ranking import LOOKS, Ranking, is_look, rank
@@ -23,6 +23,7 @@ from pybench.runner.campaign import Listener
 from pybench.runner.schedule import block_order
 
 METRIC = "latency_mean_ms"
+BASELINE = "fp32"
 MOST_BLOCKS = LOOKS[-1]
 
 StoppedBy = Literal["decided", "time", "looks", "interrupted", "failed"]
@@ -46,13 +47,15 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class RoundsSetup:
-    """What the blocks are run with. `deadline_s`: of `time.monotonic`."""
+    """What the blocks are run with. `deadline_s`: of `time.monotonic`; `as_it_is`: the file is in another type than
+    FP32, and the cases called so run it as it is."""
 
     campaign: CampaignDirectory
     plan: ResolvedPlan
     machine: Machine
     listener: Listener
     deadline_s: float
+    as_it_is: bool = False
 
 
 def run_rounds(setup: RoundsSetup) -> Rounds:
@@ -84,7 +87,7 @@ def run_rounds(setup: RoundsSetup) -> Rounds:
 def _first_block(setup: RoundsSetup, cases: Sequence[Case], rounds: Rounds) -> StoppedBy | None:
     """Run by run. The first of them runs in any case: one number is better than none."""
     for case in block_order(cases, setup.plan.seed, 1):
-        has_number = bool(rounds.groups or rounds.failed)
+        has_number = any(rounds.groups.values())
         if has_number and _is_pending(setup, [case], 1) and time.monotonic() > setup.deadline_s:
             return "time"
         stopped = _block(setup, [case], 1, rounds)
@@ -98,24 +101,35 @@ def _block(setup: RoundsSetup, cases: Sequence[Case], block: int, rounds: Rounds
     if result.interrupted or result.checkpointed:
         return "interrupted"
     for case in cases:
-        _keep(setup.campaign, case, block, rounds)
+        _keep(setup, case, block, rounds)
     return None
 
 
-def _keep(campaign: CampaignDirectory, case: Case, block: int, rounds: Rounds) -> None:
+def _keep(setup: RoundsSetup, case: Case, block: int, rounds: Rounds) -> None:
     """Puts what a run found where it belongs."""
-    latest = campaign.latest(case.id, block)
+    latest = setup.campaign.latest(case.id, block)
     if latest is None:
         rounds.failed[case.id] = "another runner was at it"
         return
-    record = latest.read_run()
-    value = latest_value(latest.read_summary()["metrics"]) if record["outcome"] == "ok" else None
+    record, metrics = latest.read_run(), latest.read_summary()["metrics"]
+    why = _why_not(record, setup.as_it_is and case.precision == BASELINE)
+    value = latest_value(metrics) if why is None else None
     if value is None:
-        why = record.get("detail") or record.get("reason") or "its time is not valid"
-        rounds.failed[case.id] = f"{record['outcome']}: {why}"
+        rounds.failed[case.id] = why or "it has no time"
         rounds.groups.get(case.batch, {}).pop(case.id, None)
     else:
         rounds.groups.setdefault(case.batch, {}).setdefault(case.id, {})[block] = value
+
+
+def _why_not(record: Mapping[str, Any], as_it_is: bool) -> str | None:
+    """Why a run's time does not count; None: it does. `as_it_is`: no precision was asked for."""
+    if record["outcome"] != "ok":
+        return f"{record['outcome']}: {record.get('detail') or record.get('reason') or 'no reason is known'}"
+    for name in ("timing", "precision"):
+        verdict = record["valid"][name]
+        if verdict["value"] is False and not (as_it_is and name == "precision"):
+            return f"its {name} is not valid: {', '.join(verdict['reasons'])}"
+    return None
 
 
 def latest_value(metrics: Mapping[str, Mapping[str, object]]) -> float | None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding
-from pybench.analysis.estimate import Estimate
+from pybench.analysis.estimate import Estimate, Sample
+from pybench.analysis.intervals import estimate_geometric_mean
 from pybench.analysis.paired import EQUIVALENCE_MARGIN
 from pybench.analysis.ranking import Ranking, Rival
 from pybench.campaign.directory import CampaignDirectory, read_checked
@@ -17,10 +18,9 @@ from pybench.campaign.layout import SUMMARY
 from pybench.campaign.recipe import in_making_order
 from pybench.case import Case
 from pybench.machine import Machine
-from pybench.quick.rounds import METRIC, Rounds
+from pybench.quick.rounds import BASELINE, Rounds
 
 ENERGIES = ("gpu_energy_per_sample_j", "cpu_energy_per_sample_j")  # measured ones, never an estimate
-BASELINE = "fp32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +186,13 @@ def _row(finding: CaseFinding, campaign: CampaignDirectory, machine: Machine, ro
         found = finding.metrics.get(name)
         return None if found is None else found.estimate
 
+    times = rounds.groups.get(case.batch, {}).get(case.id)
+    latency = estimate_geometric_mean(Sample.of(times.values())) if times else None
     size = estimate("model_bytes")
     return Row(
         case=case,
-        latency_ms=estimate(METRIC),
-        samples_per_s=estimate("throughput_samples_per_s"),
+        latency_ms=latency,
+        samples_per_s=None if latency is None else latency.inverse().scaled(1000 * case.batch),
         energy_per_sample_j=next(filter(None, map(estimate, ENERGIES)), None),
         model_bytes=None if size is None else size.value,
         agreement=_agreement(case, campaign, machine),

@@ -104,6 +104,23 @@ def test_no_time_is_no_verdict_but_an_answer(capsys: pytest.CaptureFixture[str])
     assert found["verdict"].startswith("Not decided: the time was over")
 
 
+def test_a_file_in_fp16_is_measured_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    path = write("fp16-weights-and-input", Path())
+    found = quick(capsys, str(path), "--batch", "64", "--minutes", "0.01")
+    (row,) = found["cases"]
+    assert row["latency_ms"]["value"] > 0
+    assert row["throughput_samples_per_s"]["value"] == pytest.approx(64_000 / row["latency_ms"]["value"])
+
+
+def test_what_fails_is_named_and_the_rest_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    """The file says that any batch goes, and reshapes to one."""
+    path = write("sizes-fixed-inside", Path())
+    found = quick(capsys, str(path), "--minutes", "0.01")
+    rows = {(row["precision"], row["batch"]): row for row in found["cases"]}
+    assert any(row["latency_ms"] for (_, batch), row in rows.items() if batch == 1)
+    assert rows["fp32", 8]["latency_ms"] is None
+
+
 def test_free_sizes_run_and_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     path = write("free-height-and-width", Path())
     assert main(["quick", str(path), "--shape", "x.height=16", "--precision", "fp32", "--batch", "1",
