@@ -77,7 +77,7 @@ class JouleFinding:
             "parts_j": {part.name: part.u_j for part in self.parts},
             "plain_errors_ratio": {method: self.plain_error(method) for method in self.window.plain_j},
             "valid": self.window.valid,
-            "reasons": list(self.window.reasons),
+            "reasons": [str(reason) for reason in self.window.reasons],
         }
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pybench.campaign.directory import RunDirectory
 from pybench.campaign.layout import ENERGY, ENERGY_COUNTER, ENVIRONMENT, POWER_POLLED, POWER_SAMPLES
+from pybench.catalogue.reasons import Reason, reason_from_text
 from pybench.errors import CorruptError
 
 Numbers = NDArray[np.float64]
@@ -51,7 +52,7 @@ class EnergyWindow:
     u_absolute_j: float | None
     parts_j: Mapping[str, float | None]
     valid: bool
-    reasons: tuple[str, ...]
+    reasons: tuple[Reason, ...]
     plain_j: Mapping[str, float | None]
     idle_before_w: float | None
     idle_after_w: float | None
@@ -143,7 +144,7 @@ def _parse_window(stored: Mapping[str, Any], place: str) -> EnergyWindow:
         raise refuse("end_s", "after begin_s")
     # Entries that a later pybench adds are no damage.
     known = {name: stored[name] for name in EnergyWindow.__slots__ if name in stored}
-    return EnergyWindow(**known | {"reasons": tuple(reasons)})
+    return EnergyWindow(**known | {"reasons": tuple(map(reason_from_text, reasons))})
 
 
 def _spans(

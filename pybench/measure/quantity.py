@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pybench.catalogue.reasons import Reason, ReasonCode
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
@@ -29,8 +31,8 @@ class Quantity:
     """What it is of: `board`, `package`, `process`."""
     valid: bool | None = None
     """Of what judges itself: True, or False for a value that must not be used."""
-    reasons: tuple[str, ...] = ()
-    """Why there is no value, or a doubt about it: `code: detail`."""
+    reasons: tuple[Reason, ...] = ()
+    """Why there is no value, or why it is not valid, or what else is to be known of it."""
 
     def scaled(self, factor: float) -> Quantity:
         """As another metric, for example per sample with `factor` = 1 / samples. Uncertainties scale, too."""
@@ -50,7 +52,7 @@ class Quantity:
     def inverse(self, amount: float) -> Quantity:
         """What `amount` is a unit of this: tokens a joule. The relative uncertainty stays."""
         if not self.value:
-            why = self.reasons or ("nothing_counted: no energy was counted in the window",)
+            why = self.reasons or (Reason(ReasonCode.NOTHING_COUNTED, "no energy was counted in the window"),)
             return Quantity(window=self.window, method=self.method, reasons=why)
         value = amount / self.value
         within, absolute = (None if u is None else value * u / self.value for u in (self.u_standard, self.u_absolute))
@@ -69,5 +71,5 @@ class Quantity:
             "upper": upper,
             "samples": self.samples,
             "method": self.method,
-            "reason": "; ".join(self.reasons) or None,
+            "reason": "; ".join(map(str, self.reasons)) or None,
         }

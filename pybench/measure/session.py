@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from pybench.catalogue.cautions import Caution, CautionCode
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.errors import UsageError
 from pybench.measure.build import NATIVE_BUILD_ID
 from pybench.measure.energy.cpu import METRIC as CPU_METRIC
@@ -178,7 +179,7 @@ class MeasuringSession:
         """What is measured and how, for environment.json."""
         gpu: dict[str, Any] | None = None
         if isinstance(self._gpu, Unavailable):
-            gpu = {"unavailable": self._gpu.reason}
+            gpu = {"unavailable": str(self._gpu.reason)}
         elif self._gpu is not None:
             gpu = {**self._gpu.facts(), "sensor": self._profile.as_json()}
         return {
@@ -189,7 +190,7 @@ class MeasuringSession:
             "clock_anchor_uncertainty_ns": self._anchor.uncertainty_ns,
             "gpu": gpu,
             "cpu_energy_domains": [domain.name for domain in self._cpu.domains],
-            "cpu_energy_reasons": list(self._cpu.reasons),
+            "cpu_energy_reasons": [str(reason) for reason in self._cpu.reasons],
             "virtual_machine": self._cpu.virtualised,
             "container": self._cpu.container,
             "peak_host_was_reset": self._peak_was_reset,
@@ -236,6 +237,6 @@ def _device_memory(gpu: GpuSampler | Unavailable, windows: str) -> Quantity:
     peak, own = gpu.peak_memory_bytes()
     scope = "process" if own else "device"
     if peak is None:
-        reason = "memory_unsupported: NVML gives no memory reading for this device"
+        reason = Reason(ReasonCode.MEMORY_UNSUPPORTED, "NVML gives no memory reading for this device")
         return Quantity(window=windows, method=method, scope=scope, reasons=(reason,))
     return Quantity(value=float(peak), window=windows, method=method, scope=scope, valid=True)

@@ -102,7 +102,7 @@ def judge_energy(quantities: Mapping[str, Quantity], on_gpu: bool) -> Validity:
     quantity = quantities.get("gpu_energy_j" if on_gpu else "cpu_energy_j")
     if quantity is None:
         return Validity(None, ("not_asked",))
-    return Validity(quantity.valid, tuple(reason.partition(":")[0] for reason in quantity.reasons))
+    return Validity(quantity.valid, tuple(reason.code.value for reason in quantity.reasons))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
+from pybench.catalogue.reasons import reason_from_text
 from pybench.catalogue.runtimes import Runtime
 from pybench.catalogue.workloads import KERNELS
 from pybench.errors import UnsupportedError
@@ -87,11 +88,13 @@ def metrics_of_profile(profile: Profile) -> dict[str, Quantity]:
         "quantising_time_ratio": time_ratio(profile, "quantising"),
     }
     return {
-        name: Quantity(reasons=(NOT_TOLD,)) if value is None else Quantity(value=float(value), method=profile.method)
+        name: Quantity(reasons=(reason_from_text(NOT_TOLD),))
+        if value is None
+        else Quantity(value=float(value), method=profile.method)
         for name, value in (counts | ratios).items()
     }
 
 
 def _put_reason(result: Result, code: str, text: str) -> None:
     result.labels[LABEL] = f"not made: {text}"
-    result.metrics |= {name: Quantity(reasons=(code,)) for name in KERNELS}
+    result.metrics |= {name: Quantity(reasons=(reason_from_text(code),)) for name in KERNELS}

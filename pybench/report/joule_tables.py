@@ -101,12 +101,12 @@ def _overview_row(finding: JouleFinding, name: str, run_link: str) -> tuple[Cell
 def _valid_cell(finding: JouleFinding) -> Cell:
     window = finding.window
     text, tone = ("valid", "good") if window.valid else ("invalid", "bad")
-    reasons = "; ".join(window.reasons)
+    reasons = "; ".join(map(str, window.reasons))
     return Cell(text, tone=tone, note=reasons or None, csv=(str(window.valid).lower(), reasons))
 
 
 def _why(finding: JouleFinding) -> str | None:
-    return "; ".join(finding.window.reasons) if finding.window.energy_j is None else None
+    return "; ".join(map(str, finding.window.reasons)) if finding.window.energy_j is None else None
 
 
 # --- one run ---------------------------------------------------------------------------------------------------------
@@ -195,8 +195,7 @@ def _trust_rows(finding: JouleFinding) -> list[_Row]:
     valid = _valid_cell(finding)
     rows = [_text_row("Valid", "yes" if finding.window.valid else "NO", "", tone=valid.tone)]
     for reason in finding.window.reasons:
-        code, _, detail = reason.partition(":")
-        rows.append(_text_row("Reason", code.replace("_", " "), detail.strip()))
+        rows.append(_text_row("Reason", reason.code.value.replace("_", " "), reason.detail))
     return rows
 
 

@@ -10,6 +10,7 @@ are a gift to it.
 from __future__ import annotations
 
 from pybench.catalogue.cautions import CautionCode
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.units import MEGA
 from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import allowed_threads, judge_timing
@@ -45,7 +46,7 @@ def run(request: RunRequest) -> Result:
 
 def _text_rate(text_bytes: int, timed_s: float) -> Quantity:
     if not text_bytes:
-        why = "no document ended in the window: too few iterations, or synthetic ids"
+        why = Reason(ReasonCode.NO_DOCUMENT_ENDED, "too few iterations, or synthetic ids")
         return Quantity(window=TIMING, reasons=(why,))
     return Quantity(
         value=text_bytes / MEGA / timed_s, window=TIMING, method="bytes of documents that ended in the window"

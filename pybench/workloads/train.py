@@ -15,6 +15,7 @@ import torch.nn.functional as functional
 from torch import Tensor
 
 from pybench.catalogue.precisions import PRECISIONS
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.refusals import refuse_training
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
@@ -115,4 +116,4 @@ def _loss(loss: Tensor) -> Quantity:
     value = float(loss)
     if math.isfinite(value):
         return Quantity(value=value, window=TIMING)
-    return Quantity(window=TIMING, reasons=(f"not_finite: the loss is {value}",))
+    return Quantity(window=TIMING, reasons=(Reason(ReasonCode.NOT_FINITE, f"the loss is {value}"),))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.cli import main, sensor
 from pybench.cli.sensor_table import describe_profile
 from pybench.machine import profiles
@@ -25,7 +26,7 @@ from tests.measure.synthetic_sensor import Sensor
 MEASURED = replace(
     ASSUMED, uuid="GPU-1", driver="580.1", name="A board", origin="measured", measured_at="2026-01-01T00:00:00Z",
     sample_delay_s=0.0035123, u_sample_delay_s=0.000061, u_counter_delay_s=0.00079, counter_delay_s=0.0097, steps=60,
-    reasons=("throttled: software power cap while it was measured",), missing=("counter_tick_s",),
+    reasons=(Reason(ReasonCode.THROTTLED, "software power cap while it was measured"),), missing=("counter_tick_s",),
 )  # fmt: skip
 
 

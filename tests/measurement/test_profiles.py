@@ -72,7 +72,7 @@ def test_a_file_that_may_not_fit_twice_is_not_opened_again(tmp_path: Path, monke
     result = Result()
     add_profile(result, lambda: session.profile(1, "fp32"))
     assert error.value.code == "no_room_for_profile"
-    assert {name: one.reasons for name, one in result.metrics.items()} == dict.fromkeys(KERNELS, (error.value.code,))
+    assert {name: str(*one.reasons) for name, one in result.metrics.items()} == dict.fromkeys(KERNELS, error.value.code)
     assert result.labels["profile"].startswith("not made: model.onnx has ")
 
 
@@ -99,7 +99,7 @@ def test_a_profiler_that_fails_costs_no_run(capsys: pytest.CaptureFixture[str]) 
     result = Result()
     add_profile(result, failing)
     assert result.labels["profile"] == "not made: RuntimeError: the profiler is refused"
-    assert {one.reasons for one in result.metrics.values()} == {("no_profile",)}
+    assert {str(*one.reasons) for one in result.metrics.values()} == {"no_profile"}
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -107,8 +107,8 @@ def test_shares_of_a_profile_without_times_are_not_told() -> None:
     kernels = (Kernel(name="a", kernel="k", work="moving"),)
     metrics = metrics_of_profile(Profile(source="tensorrt", method="m", iterations=0, kernels=kernels))
     assert metrics["moving_kernels_count"].value == 1.0
-    assert (metrics["moving_time_ratio"].value, metrics["moving_time_ratio"].reasons) == (None, ("not_told",))
-    assert metrics["qdq_nodes_count"].reasons == ("not_told",)
+    assert (metrics["moving_time_ratio"].value, str(*metrics["moving_time_ratio"].reasons)) == (None, "not_told")
+    assert metrics["qdq_nodes_count"].reasons == metrics["moving_time_ratio"].reasons
 
 
 class RecordedEngine:

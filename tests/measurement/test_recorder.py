@@ -15,6 +15,7 @@ import pytest
 
 from pybench.case import Case
 from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.measure import ASSUMED, GraphReplayer
 from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing
@@ -96,9 +97,9 @@ def test_a_measured_joule_gives_its_kin() -> None:
     samples = quantity.inverse(100)
     assert (samples.value, samples.u_standard) == (2.0, pytest.approx(0.02))
     assert judge_energy({"gpu_energy_j": quantity}, on_gpu=True).value is True
-    wrong = replace(quantity, valid=False, reasons=("channels: differ",))
+    wrong = replace(quantity, valid=False, reasons=(Reason(ReasonCode.CHANNELS_DISAGREE, "by much"),))
     verdict = judge_energy({"gpu_energy_j": wrong}, on_gpu=True)
-    assert (verdict.value, verdict.reasons) == (False, ("channels",))
+    assert (verdict.value, verdict.reasons) == (False, ("channels_disagree",))
     assert judge_energy({"gpu_energy_j": quantity}, on_gpu=False).value is None
 
 

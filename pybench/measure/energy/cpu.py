@@ -19,6 +19,7 @@ from threading import Event, Thread
 from typing import Any
 
 from pybench import _native
+from pybench.catalogue.reasons import Reason, ReasonCode, invalidate
 from pybench.errors import UnsupportedError
 from pybench.measure.energy.rapl import Domain, OpenPerfEvent, find_perf_domains, find_powercap_domains
 from pybench.measure.quantity import Quantity
@@ -87,19 +88,21 @@ class CpuEnergy:
         for domain in self.domains:
             first_j, last_j = begin.totals_j.get(domain.name), end.totals_j.get(domain.name)
             if first_j is None or last_j is None:
-                reason = f"read_failed: {domain.name} could not be read at an edge of the window"
+                reason = Reason(ReasonCode.READ_FAILED, f"{domain.name} could not be read at an edge of the window")
                 return Quantity(window=window.name, method=method, scope=scope, reasons=(reason,))
             energy_j += last_j - first_j
         troubles = [domain.accumulator.trouble for domain in self.domains if domain.accumulator.trouble]
         if self.virtualised:
-            troubles.append(f"virtualised: {self.virtualised} makes up RAPL's values for its guests")
+            troubles.append(Reason(ReasonCode.VIRTUALISED, f"{self.virtualised} makes up RAPL's values for its guests"))
         if window.duration_s < 20 * UPDATE_S:
-            troubles.append(f"window_too_short: {window.duration_s:.3g} s, RAPL needs {20 * UPDATE_S} s for 5 %")
+            troubles.append(
+                Reason(ReasonCode.WINDOW_TOO_SHORT, f"{window.duration_s:.3g} s, RAPL needs {20 * UPDATE_S} s for 5 %")
+            )
         # Each edge falls anywhere in one update: rectangular, both edges.
         within_j = energy_j / window.duration_s * UPDATE_S / sqrt(6)
         return Quantity(
             value=energy_j, window=window.name, u_standard=within_j, method=method, scope=scope,
-            valid=not troubles, reasons=tuple(troubles),
+            valid=not invalidate(troubles), reasons=tuple(troubles),
         )  # fmt: skip
 
     def _poll(self) -> None:
@@ -113,7 +116,7 @@ def cpu_energy_source(root: Path = Path("/")) -> dict[str, Any]:
     if energy.virtualised and energy.domains:
         raise UnsupportedError(f"RAPL is made up by {energy.virtualised}", code="no_cpu_energy")
     if not energy.domains:
-        raise UnsupportedError("; ".join(energy.reasons), code="no_cpu_energy")
+        raise UnsupportedError("; ".join(map(str, energy.reasons)), code="no_cpu_energy")
     names = [domain.name for domain in energy.domains]
     return {"source": f"RAPL by {energy.domains[0].source}: {', '.join(names)}", "domains": names}
 
@@ -135,7 +138,7 @@ def detect_container(root: Path) -> str | None:
     return next((name for name in ("docker", "kubepods", "lxc", "containerd") if name in text), None)
 
 
-def _keep_moving(domains: list[Domain], load: Callable[[], None]) -> tuple[list[Domain], list[str]]:
+def _keep_moving(domains: list[Domain], load: Callable[[], None]) -> tuple[list[Domain], list[Reason]]:
     """The domains whose counters rise under a short load, and a reason for each that does not."""
     if not domains:
         return [], []
@@ -148,7 +151,7 @@ def _keep_moving(domains: list[Domain], load: Callable[[], None]) -> tuple[list[
         if after_j is not None and before_j is not None and after_j > before_j:
             moving.append(domain)
         else:
-            reasons.append(f"counter_dead: {domain.source} {domain.name} does not move under load")
+            reasons.append(Reason(ReasonCode.COUNTER_DEAD, f"{domain.source} {domain.name} does not move under load"))
     return moving, reasons
 
 

@@ -19,6 +19,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.windows import Window
 
@@ -54,10 +55,10 @@ def read_busy_time(root: Path = Path("/")) -> BusyTime | None:
 def estimate_interval(window: Window, begin: BusyTime | None, end: BusyTime | None) -> Quantity:
     """The interval for the work between two readings, in J."""
     if begin is None or end is None:
-        reason = "busy_time_unreadable: /proc/stat cannot be read"
+        reason = Reason(ReasonCode.BUSY_TIME_UNREADABLE, "/proc/stat cannot be read")
         return Quantity(window=window.name, method=METHOD, scope=SCOPE, reasons=(reason,))
     busy_s = end.busy_s - begin.busy_s
     lower = max(busy_s - end.resolution_s, 0.0) * FLOOR_W
     upper = (busy_s + end.resolution_s) * BOUND_W
-    reason = f"estimated: {busy_s:.3g} s of busy CPU time at {FLOOR_W} to {BOUND_W:.0f} W"
+    reason = Reason(ReasonCode.ESTIMATED, f"{busy_s:.3g} s of busy CPU time at {FLOOR_W} to {BOUND_W:.0f} W")
     return Quantity(window=window.name, interval=(lower, upper), method=METHOD, scope=SCOPE, reasons=(reason,))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.measure.energy.integration import BOARD_GAIN, FUSED, SCOPE, WindowEnergies, integrate
 from pybench.measure.energy.plain_methods import PLAIN_METHODS
 from pybench.measure.energy.profile import SensorProfile
@@ -85,7 +86,7 @@ def describe(energies: WindowEnergies, index: int) -> dict[str, Any]:
         "u_absolute_j": _known(energies.u_absolute_j[index]),
         "parts_j": {name: _known(part[index]) for name, part in energies.parts.items()},
         "valid": bool(energies.valid[index]),
-        "reasons": list(energies.reasons[index]),
+        "reasons": [str(reason) for reason in energies.reasons[index]],
     }
 
 
@@ -155,7 +156,9 @@ def _net(gross: Quantity, window: Window, before: _Idle, after: _Idle) -> Quanti
     u_idle_w = sqrt((before.u_w**2 + after.u_w**2) / 4 + difference_w**2 / 12)
     reasons = gross.reasons
     if abs(difference_w) > DRIFT_SIGMAS * hypot(before.u_w, after.u_w) + DRIFT_RELATIVE * idle_w:
-        reasons += (f"idle_drift: {before.power_w:.4g} W idle before and {after.power_w:.4g} W after",)
+        reasons += (
+            Reason(ReasonCode.IDLE_DRIFT, f"{before.power_w:.4g} W idle before and {after.power_w:.4g} W after"),
+        )
     u_j = hypot(gross.u_standard, u_idle_w * window.duration_s)
     value_j = gross.value - idle_w * window.duration_s
     gain_j = 0.0 if gross.u_absolute is None else sqrt(max(gross.u_absolute**2 - gross.u_standard**2, 0.0))
@@ -166,7 +169,7 @@ def _net(gross: Quantity, window: Window, before: _Idle, after: _Idle) -> Quanti
 
 def _tail(trace: Trace, window: Window, idle: _Idle, profile: SensorProfile) -> Quantity:
     if idle.begin_ns <= window.end_ns:
-        reason = "no_tail: the idle window begins where the window ends"
+        reason = Reason(ReasonCode.NO_TAIL, "the idle window begins where the window ends")
         return Quantity(window=window.name, method=FUSED, scope=SCOPE, reasons=(reason,))
     rest = Window("tail", window.end_ns, idle.begin_ns, 0)
     energies = _integrate(trace, [rest], profile)

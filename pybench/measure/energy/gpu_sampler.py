@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pybench import _native
 from pybench.catalogue.cautions import Caution, CautionCode
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.measure.board import nvml
 from pybench.measure.energy.gpu import METRIC, BoardEnergy, board_energy
 from pybench.measure.energy.profile import SensorProfile
@@ -29,7 +30,6 @@ STATE_INTERVAL_NS = 200_000_000  # clocks, temperature and memory move slowly: 0
 # (bench/results/energy-sampler.md).
 COUNTER_INTERVAL_S = 10.0
 RESERVED_NS = 600_000_000_000  # 10 min of rows: a usual run; a longer one grows in the sampling thread
-NVML_UNAVAILABLE = "nvml_unavailable"
 # The polled fields, in the order of kPowerFields of native/power_fields.hpp: of the GPU, its memory, its module.
 POLLED_FIELDS = ("instant", "average", "memory_instant", "memory_average", "module_instant", "module_average")
 _MILLI = 1e-3
@@ -40,9 +40,9 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """Why something cannot be measured here: a `code: detail` text."""
+    """Why something cannot be measured here."""
 
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def gpus(library: str | None = None) -> Gpus:
     """What NVML knows, in its own order. `library`: a path in place of the driver's own."""
     opened = nvml.open_nvml(library)
     if opened.reason is not None:
-        return Gpus(None, (), f"{NVML_UNAVAILABLE}: {opened.reason}")
+        return Gpus(None, (), str(Reason(ReasonCode.NVML_UNAVAILABLE, opened.reason)))
     return Gpus(opened.driver, tuple(Gpu(board.uuid, board.name) for board in opened.boards), None)
 
 
@@ -79,12 +79,12 @@ def open_gpu(
     """
     opened = _native.open_nvml(library or "")
     if not opened.available:
-        return Unavailable(f"{NVML_UNAVAILABLE}: {opened.reason}")
+        return Unavailable(Reason(ReasonCode.NVML_UNAVAILABLE, opened.reason))
     devices = opened.devices()
     found = next((device for device in devices if device.uuid == uuid), None)
     if found is None:
         present = ", ".join(device.uuid for device in devices) or "none"
-        return Unavailable(f"device_not_found: NVML knows no device {uuid} (present: {present})")
+        return Unavailable(Reason(ReasonCode.DEVICE_NOT_FOUND, f"NVML knows no device {uuid} (present: {present})"))
     return GpuSampler(opened, found, interval_s, counter_interval_s)
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pybench import _native
+from pybench.catalogue.reasons import Reason, ReasonCode, invalidate
 from pybench.errors import UsageError
 from pybench.measure.energy.counter_steps import CounterSteps, find_steps
 from pybench.measure.energy.plain_methods import (
@@ -56,14 +57,14 @@ SETTLING_S = 2.0  # s: in which the power of a constant load settles after rest 
 @dataclass(frozen=True, slots=True)
 class WindowEnergies:
     """One entry for each window, in the order asked: float64 [m] J (NaN: not measured), `valid` (False: not to be
-    used), `reasons` (`code: detail` each). `parts`: standard uncertainties in J that add in squares to `u_within_j`."""
+    used), `reasons` of each. `parts`: standard uncertainties in J that add in squares to `u_within_j`."""
 
     method: str
     energy_j: Numbers
     u_within_j: Numbers
     u_absolute_j: Numbers
     valid: NDArray[np.bool_]
-    reasons: list[tuple[str, ...]]
+    reasons: list[tuple[Reason, ...]]
     parts: Mapping[str, Numbers]
 
 
@@ -96,17 +97,17 @@ def _plain(trace: Trace, begin_ns: Times, end_ns: Times, method: str) -> WindowE
         else counter_interpolated_j(trace.counter, begin_ns, end_ns)
     )
     known = np.isfinite(energy_j)
-    reasons: list[tuple[str, ...]] = [
-        ("plain_method: the error of this method is not known",)
+    reasons: list[tuple[Reason, ...]] = [
+        (Reason(ReasonCode.PLAIN_METHOD, "the error of this method is not known"),)
         if each
-        else ("not_covered: the channel was not recorded over the whole window",)
+        else (Reason(ReasonCode.NOT_COVERED, "the channel was not recorded over the whole window"),)
         for each in known
     ]
     if not by_trapezoid:
         reset = counter_resets(trace.counter, begin_ns, end_ns)
         known &= ~reset
         for index in np.flatnonzero(reset):
-            reasons[index] += (f"counter_reset: {_TEXTS['counter_reset']}",)
+            reasons[index] += (Reason(ReasonCode.COUNTER_RESET, _TEXTS[ReasonCode.COUNTER_RESET]),)
     unknown = np.full(len(begin_ns), np.nan)
     return WindowEnergies(method, energy_j, unknown, unknown, known, reasons, {})
 
@@ -136,11 +137,11 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
     u_within_j[~np.isfinite(base.energy_j)] = np.nan
     reasons = _doubt(base, parts, length_s, given.profile)
     if not given.by_samples:
-        reasons = [(*why, "samples_unreadable: the driver gave no power samples, the counter alone is used")
-                   for why in reasons]  # fmt: skip
+        alone = Reason(ReasonCode.SAMPLES_UNREADABLE, "the driver gave no power samples, the counter alone is used")
+        reasons = [(*why, alone) for why in reasons]
     _find_stuck(reasons, trace.counter, begin_ns, end_ns, profile.counter_tick_s)
     _compare_instant(reasons, trace, begin_ns, end_ns, base.energy_j)
-    valid = np.array([not any(_invalidates(reason) for reason in why) for why in reasons], bool)
+    valid = np.array([not invalidate(why) for why in reasons], bool)
     return WindowEnergies(FUSED, base.energy_j, u_within_j, _absolute(base.energy_j, u_within_j), valid, reasons, parts)
 
 
@@ -262,8 +263,8 @@ def _from_counter(steps: CounterSteps, origin_ns: int) -> SampleChannel:
 
 def _doubt(
     run: _IntegrationPass, parts: Mapping[str, Numbers], length_s: Numbers, profile: SensorProfile
-) -> list[tuple[str, ...]]:
-    """Reasons of each window; those of `_INVALID` make its energy unusable."""
+) -> list[tuple[Reason, ...]]:
+    """Reasons of each window."""
     # How short a window the sensor allows has nothing to do with what the board did in it.
     u_sensor_j = np.sqrt(sum((part**2 for name, part in parts.items() if name not in _OF_THE_BOARD), 0.0))
     correction_j = run.energy_j - run.samples_j
@@ -271,12 +272,12 @@ def _doubt(
     expected_j = np.sqrt(run.interior_variance_j2 + run.fused_variance_j2 + systematic_j2)
     disagree = np.abs(correction_j) > DISAGREEING_SIGMAS * expected_j + DISAGREEING_RELATIVE * np.abs(run.energy_j)
 
-    def text(code: str, index: Any) -> str:
+    def text(code: ReasonCode, index: Any) -> str:
         energy_j, samples_j, long_s = run.energy_j[index], run.samples_j[index], length_s[index]
-        if code == "window_too_short":
+        if code is ReasonCode.WINDOW_TOO_SHORT:
             needed_s = long_s * u_sensor_j[index] / (WANTED_RELATIVE * abs(energy_j)) if energy_j else np.inf
             return f"{long_s:.3g} s, and 5 % standard uncertainty need about {needed_s:.3g} s"
-        if code == "channels_disagree":
+        if code is ReasonCode.CHANNELS_DISAGREE:
             return (
                 f"samples say {samples_j:.5g} J, with the counter {energy_j:.5g} J, and {expected_j[index]:.2g} J is "
                 "their joint uncertainty"
@@ -284,44 +285,38 @@ def _doubt(
         return _TEXTS[code]
 
     flags = {
-        "not_covered": run.doubts & _native.DOUBT_NOT_COVERED != 0,
-        "gap": run.doubts & _native.DOUBT_GAP != 0,
-        "counter_reset": run.doubts & _native.DOUBT_COUNTER_RESET != 0,
-        "drifting": parts["drift"] > DRIFTING_RELATIVE * np.abs(run.energy_j),
-        "window_too_short": u_sensor_j > WANTED_RELATIVE * np.abs(run.energy_j),
-        "channels_disagree": disagree,
-        "counter_unreadable": run.doubts & _native.DOUBT_NO_COUNTER != 0,
+        ReasonCode.NOT_COVERED: run.doubts & _native.DOUBT_NOT_COVERED != 0,
+        ReasonCode.GAP: run.doubts & _native.DOUBT_GAP != 0,
+        ReasonCode.COUNTER_RESET: run.doubts & _native.DOUBT_COUNTER_RESET != 0,
+        ReasonCode.DRIFTING: parts["drift"] > DRIFTING_RELATIVE * np.abs(run.energy_j),
+        ReasonCode.WINDOW_TOO_SHORT: u_sensor_j > WANTED_RELATIVE * np.abs(run.energy_j),
+        ReasonCode.CHANNELS_DISAGREE: disagree,
+        ReasonCode.COUNTER_UNREADABLE: run.doubts & _native.DOUBT_NO_COUNTER != 0,
     }
-    reasons: list[list[str]] = [[] for _ in length_s]
+    reasons: list[list[Reason]] = [[] for _ in length_s]
     for code, flagged in flags.items():
         for index in np.flatnonzero(flagged):
-            reasons[index].append(f"{code}: {text(code, index)}")
+            reasons[index].append(Reason(code, text(code, index)))
     if profile.origin == "assumed":
         for why in reasons:
-            why.append("sensor_assumed: this board's sensor was not characterised (`pybench sensor`)")
+            why.append(
+                Reason(ReasonCode.SENSOR_ASSUMED, "this board's sensor was not characterised (`pybench sensor`)")
+            )
     return [tuple(why) for why in reasons]
 
 
 _OF_THE_BOARD = ("board_state", "drift")
 _TEXTS = {
-    "drifting": "power drifts through the window: the same work costs another energy later on",
-    "not_covered": "power was not recorded over the window",
-    "gap": "samples of the driver are missing inside the window",
-    "counter_reset": "the energy counter went back inside the window",
-    "counter_unreadable": "no step of the energy counter is near, the samples alone are used",
+    ReasonCode.DRIFTING: "power drifts through the window: the same work costs another energy later on",
+    ReasonCode.NOT_COVERED: "power was not recorded over the window",
+    ReasonCode.GAP: "samples of the driver are missing inside the window",
+    ReasonCode.COUNTER_RESET: "the energy counter went back inside the window",
+    ReasonCode.COUNTER_UNREADABLE: "no step of the energy counter is near, the samples alone are used",
 }
-_INVALID = frozenset(
-    {"not_covered", "gap", "counter_reset", "window_too_short", "channels_disagree", "counter_stuck",
-     "instant_disagrees", "foreign_process"}
-)  # fmt: skip
-
-
-def _invalidates(reason: str) -> bool:
-    return reason.partition(":")[0] in _INVALID
 
 
 def _find_stuck(
-    reasons: list[tuple[str, ...]], counter: CounterChannel, begin_ns: Times, end_ns: Times, tick_s: float
+    reasons: list[tuple[Reason, ...]], counter: CounterChannel, begin_ns: Times, end_ns: Times, tick_s: float
 ) -> None:
     """Adds a reason where the counter was read again and again inside a window and never moved: no board draws 0 W."""
     counter = counter.readable()
@@ -333,11 +328,13 @@ def _find_stuck(
     apart_s = (counter.call_ns[last_in] - counter.return_ns[first_in]) * 1e-9
     still = counter.energy_j[last_in] == counter.energy_j[first_in]
     for index in np.flatnonzero(still & (apart_s > STUCK_TICKS * tick_s)):
-        reasons[index] += (f"counter_stuck: the energy counter did not move in {apart_s[index]:.3g} s",)
+        reasons[index] += (
+            Reason(ReasonCode.COUNTER_STUCK, f"the energy counter did not move in {apart_s[index]:.3g} s"),
+        )
 
 
 def _compare_instant(
-    reasons: list[tuple[str, ...]], trace: Trace, begin_ns: Times, end_ns: Times, energy_j: Numbers
+    reasons: list[tuple[Reason, ...]], trace: Trace, begin_ns: Times, end_ns: Times, energy_j: Numbers
 ) -> None:
     """Adds a reason where field 186 contradicts: a check of windows that are long against its update period."""
     instant_j = trapezoid_j("instant-trapezoid", trace, begin_ns, end_ns)
@@ -348,7 +345,9 @@ def _compare_instant(
     edges_j = 0.3 * float(np.ptp(known_w))
     off = np.abs(instant_j - energy_j) > WANTED_RELATIVE * np.abs(energy_j) + edges_j
     for index in np.flatnonzero(off):
-        reasons[index] += (f"instant_disagrees: the instantaneous field says {instant_j[index]:.5g} J",)
+        reasons[index] += (
+            Reason(ReasonCode.INSTANT_DISAGREES, f"the instantaneous field says {instant_j[index]:.5g} J"),
+        )
 
 
 def _with_states(energies: WindowEnergies, trace: Trace, begin_ns: Times, end_ns: Times) -> WindowEnergies:
@@ -357,9 +356,11 @@ def _with_states(energies: WindowEnergies, trace: Trace, begin_ns: Times, end_ns
     reasons, valid = list(energies.reasons), energies.valid & (seen.most_processes <= 1)
     for index in np.flatnonzero(seen.throttling):
         why = ", ".join(seen.throttle_words(index))
-        reasons[index] += (f"throttled: the GPU lowered its clocks for heat or power during the window ({why})",)
+        reasons[index] += (
+            Reason(ReasonCode.THROTTLED, f"the GPU lowered its clocks for heat or power during the window ({why})"),
+        )
     for index in np.flatnonzero(seen.most_processes > 1):
-        reasons[index] += ("foreign_process: another process held the GPU during the window",)
+        reasons[index] += (Reason(ReasonCode.FOREIGN_PROCESS, "another process held the GPU during the window"),)
     return replace(energies, reasons=reasons, valid=valid)
 
 
@@ -382,5 +383,5 @@ def _absolute(energy_j: Numbers, u_within_j: Numbers) -> Numbers:
 
 def _nothing(count: int) -> WindowEnergies:
     unknown = np.full(count, np.nan)
-    why = ("power_unreadable: neither samples nor enough counter readings were recorded",)
+    why = (Reason(ReasonCode.POWER_UNREADABLE, "neither samples nor enough counter readings were recorded"),)
     return WindowEnergies(FUSED, unknown, unknown, unknown, np.zeros(count, bool), [why] * count, {})

@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pybench.catalogue.reasons import Reason, ReasonCode, invalidate
 from pybench.measure.energy.trace import CounterChannel, Numbers, Times, Trace
 
 WANTED_RELATIVE = 0.05  # 1: a standard uncertainty above 5 % says little about precisions that differ by 15 %
@@ -73,13 +74,13 @@ def measure_tick_s(channel: CounterChannel) -> float | None:
 
 def counter_difference(
     channel: CounterChannel, begin_ns: Times, end_ns: Times
-) -> tuple[Numbers, Numbers, list[tuple[str, ...]], NDArray[np.bool_]]:
+) -> tuple[Numbers, Numbers, list[tuple[Reason, ...]], NDArray[np.bool_]]:
     """For each window: energy in J, standard uncertainty in J, reasons, and whether the value may be used."""
     channel = channel.readable()
     count = len(begin_ns)
     if len(channel.energy_j) < 2:
         nothing = np.full(count, np.nan)
-        reason = "counter_unreadable: the energy counter gave fewer than two values"
+        reason = Reason(ReasonCode.COUNTER_UNREADABLE, "the energy counter gave fewer than two values")
         return nothing, nothing, [(reason,)] * count, np.zeros(count, bool)
     measured_tick_s = measure_tick_s(channel)
     tick_s = ASSUMED_TICK_S if measured_tick_s is None else measured_tick_s
@@ -93,25 +94,35 @@ def counter_difference(
     edge_s = np.sqrt((tick_s**2 + miss_begin_s**2 + miss_end_s**2) / 3)
     u_j = np.abs(energy_j) / length_s * edge_s
     resets = np.concatenate(([0], np.cumsum(np.diff(channel.energy_j) < 0)))
-    reasons: list[tuple[str, ...]] = []
+    reasons: list[tuple[Reason, ...]] = []
     valid = np.ones(count, bool)
     for index in range(count):
-        why = []
+        why: list[Reason] = []
         if edge_s[index] > WANTED_RELATIVE * length_s[index]:
             why.append(
-                f"window_too_short: {length_s[index]:.3g} s, and 5 % standard uncertainty need "
-                f"{edge_s[index] / WANTED_RELATIVE:.3g} s"
+                Reason(
+                    ReasonCode.WINDOW_TOO_SHORT,
+                    f"{length_s[index]:.3g} s, and 5 % standard uncertainty need "
+                    f"{edge_s[index] / WANTED_RELATIVE:.3g} s",
+                )
             )
         if resets[first[index]] != resets[last[index]]:
-            why.append("counter_reset: the energy counter went back inside the window")
+            why.append(Reason(ReasonCode.COUNTER_RESET, "the energy counter went back inside the window"))
         elif energy_j[index] == 0:
-            why.append("counter_stuck: the energy counter did not move in the window")
+            why.append(Reason(ReasonCode.COUNTER_STUCK, "the energy counter did not move in the window"))
         worst_s = max(miss_begin_s[index], miss_end_s[index])
         if worst_s > tick_s:
-            why.append(f"counter_gap: the reading nearest to an edge is up to {worst_s:.3g} s away from it")
-        valid[index] = not why
+            why.append(
+                Reason(ReasonCode.COUNTER_GAP, f"the reading nearest to an edge is up to {worst_s:.3g} s away from it")
+            )
+        valid[index] = not invalidate(why)
         if measured_tick_s is None:
-            why.append(f"tick_assumed: too few readings to measure the counter's tick, {ASSUMED_TICK_S} s assumed")
+            why.append(
+                Reason(
+                    ReasonCode.TICK_ASSUMED,
+                    f"too few readings to measure the counter's tick, {ASSUMED_TICK_S} s assumed",
+                )
+            )
         reasons.append(tuple(why))
     return energy_j, u_j, reasons, valid
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
+from pybench.catalogue.reasons import Reason, reason_from_text
 from pybench.errors import InputError
 
 SCHEMA_VERSION = 1
@@ -25,7 +26,7 @@ class SensorProfile:
 
     `u_...` are standard uncertainties of the value they are named after. None: that channel or property was not there.
     A number that is never None and could not be measured is named in `missing`: it holds what `ASSUMED` says, and is
-    stored as null. `reasons` (`code: detail`) says why, and what else is doubtful.
+    stored as null. `reasons` says why, and what else is doubtful.
     """
 
     uuid: str | None = None
@@ -70,13 +71,13 @@ class SensorProfile:
 
     steps: int | None = None  # of power that the delay and the response were found from
     missing: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The stored form: what is missing is null."""
         stored = {"schema_version": SCHEMA_VERSION, **asdict(self), **dict.fromkeys(self.missing)}
         del stored["missing"]
-        return {**stored, "reasons": list(self.reasons)}
+        return {**stored, "reasons": [str(reason) for reason in self.reasons]}
 
 
 def profile_from_json(stored: Mapping[str, Any], source: str) -> SensorProfile:
@@ -103,7 +104,9 @@ def profile_from_json(stored: Mapping[str, Any], source: str) -> SensorProfile:
     if not (isinstance(reasons, list) and all(isinstance(reason, str) for reason in reasons)):
         raise InputError(f"{source}: reasons is {json.dumps(reasons)}", hint="it must be a list of texts")
     try:
-        return SensorProfile(**{**values, **absent, "missing": tuple(absent), "reasons": tuple(reasons)})
+        return SensorProfile(
+            **{**values, **absent, "missing": tuple(absent), "reasons": tuple(map(reason_from_text, reasons))}
+        )
     except TypeError as error:
         raise InputError(f"{source}: not a whole sensor profile ({error})") from error
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from pybench import _native
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND
 
 Kind = Literal["package", "dram"]
@@ -48,7 +49,7 @@ class Accumulator:
     counter: RawCounter
     range_j: float | None
     total_j: float = 0.0
-    trouble: str | None = None
+    trouble: Reason | None = None
     _last_j: float | None = None
     _last_ns: int = 0
 
@@ -65,14 +66,18 @@ class Accumulator:
 
     def _add(self, delta_j: float, elapsed_s: float) -> None:
         if delta_j < 0 and self.range_j is None:
-            self.trouble = "counter_reset: a RAPL counter that does not wrap went back"
+            self.trouble = Reason(ReasonCode.COUNTER_RESET, "a RAPL counter that does not wrap went back")
             return
         if self.range_j is not None and elapsed_s > self.range_j / LARGEST_POWER_W:
-            self.trouble = f"counter_gap: {elapsed_s:.3g} s without a good read could hide a whole wrap"
+            self.trouble = Reason(
+                ReasonCode.COUNTER_GAP, f"{elapsed_s:.3g} s without a good read could hide a whole wrap"
+            )
         delta_j += self.range_j if delta_j < 0 and self.range_j is not None else 0.0
         # One update of the counter (about 1 ms) may fall between two reads that are closer than that: 1 s of grace.
         if delta_j > LARGEST_POWER_W * (elapsed_s + 1.0):
-            self.trouble = f"implausible: a RAPL counter rose by {delta_j:.4g} J in {elapsed_s:.3g} s"
+            self.trouble = Reason(
+                ReasonCode.IMPLAUSIBLE, f"a RAPL counter rose by {delta_j:.4g} J in {elapsed_s:.3g} s"
+            )
             return
         self.total_j += delta_j
 
@@ -108,14 +113,18 @@ class ScaledEvent:
         return self.event.read() * self.scale_j
 
 
-def find_perf_domains(root: Path, open_event: OpenPerfEvent = _native.PerfCounter) -> tuple[list[Domain], list[str]]:
+def find_perf_domains(root: Path, open_event: OpenPerfEvent = _native.PerfCounter) -> tuple[list[Domain], list[Reason]]:
     """Packages and memory that perf's `power` device counts, and why others cannot be read. psys and core are left out:
     they overlap the package."""
     device = root / "sys/bus/event_source/devices/power"
     if not device.is_dir():
-        return [], ["perf_absent: the kernel has no perf device `power` (no RAPL driver, or a virtual machine)"]
+        return [], [
+            Reason(
+                ReasonCode.PERF_ABSENT, "the kernel has no perf device `power` (no RAPL driver, or a virtual machine)"
+            )
+        ]
     domains: list[Domain] = []
-    reasons: list[str] = []
+    reasons: list[Reason] = []
     for event, kind in _PERF_KINDS.items():
         if not (device / "events" / event).is_file():
             continue  # this machine does not have that event
@@ -128,22 +137,28 @@ def find_perf_domains(root: Path, open_event: OpenPerfEvent = _native.PerfCounte
                 domains.append(Domain(f"{kind}@cpu{cpu}", kind, "perf", Accumulator(counter, None)))
         except (OSError, ValueError) as error:
             reasons.append(
-                f"perf_unreadable: {event}: {error} (kernel.perf_event_paranoid <= 0 or CAP_PERFMON is needed)"
+                Reason(
+                    ReasonCode.PERF_UNREADABLE,
+                    f"{event}: {error} (kernel.perf_event_paranoid <= 0 or CAP_PERFMON is needed)",
+                )
             )
     return domains, reasons
 
 
-def find_powercap_domains(root: Path) -> tuple[list[Domain], list[str]]:
+def find_powercap_domains(root: Path) -> tuple[list[Domain], list[Reason]]:
     """Packages and memory among the powercap zones, twins dropped by name, and why others cannot be read."""
     folder = root / "sys/class/powercap"
     zones = sorted(folder.glob("intel-rapl*:*"), key=_zone_order)
     if not zones:
         return [], [
-            "powercap_absent: no RAPL zone in /sys/class/powercap (no driver, a virtual machine, or a container's mask)"
+            Reason(
+                ReasonCode.POWERCAP_ABSENT,
+                "no RAPL zone in /sys/class/powercap (no driver, a virtual machine, or a container's mask)",
+            )
         ]
     names: dict[str, str] = {}
     domains: dict[str, Domain] = {}
-    reasons: list[str] = []
+    reasons: list[Reason] = []
     for zone in zones:
         try:
             names[zone.name] = label = (zone / "name").read_text().strip()
@@ -156,12 +171,18 @@ def find_powercap_domains(root: Path) -> tuple[list[Domain], list[str]]:
             domains[name] = Domain(name, kind, "powercap", Accumulator(counter, range_j))
         except FileNotFoundError as error:
             reasons.append(
-                f"powercap_masked: {zone.name}: {error} (a container's runtime hides /sys/devices/virtual/powercap: "
-                "bind-mount it, read-only)"
+                Reason(
+                    ReasonCode.POWERCAP_MASKED,
+                    f"{zone.name}: {error} (a container's runtime hides /sys/devices/virtual/powercap: "
+                    "bind-mount it, read-only)",
+                )
             )
         except (OSError, ValueError) as error:
             reasons.append(
-                f"powercap_unreadable: {zone.name}: {error} (energy_uj is readable by root only since Linux 5.10)"
+                Reason(
+                    ReasonCode.POWERCAP_UNREADABLE,
+                    f"{zone.name}: {error} (energy_uj is readable by root only since Linux 5.10)",
+                )
             )
     return list(domains.values()), reasons
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.errors import InputError
 from pybench.measure.energy.profile import (
     ASSUMED,
@@ -88,7 +89,7 @@ class _ProfileDraft:
         self.origin_ns = origin_ns
         self.loads_s = loads_s
         self.values: dict[str, Any] = {}
-        self.reasons: list[str] = []
+        self.reasons: list[Reason] = []
 
     def seconds(self, times_ns: NDArray[np.int64]) -> Numbers:
         return to_seconds(times_ns, self.origin_ns)
@@ -106,7 +107,9 @@ class _ProfileDraft:
 
 def _measure_samples(found: _ProfileDraft, samples: SampleChannel) -> Response | None:
     if len(samples.time_ns) < FEWEST_SAMPLES:
-        found.reasons.append(f"samples_unreadable: the driver's buffer gave {len(samples.time_ns)} power samples")
+        found.reasons.append(
+            Reason(ReasonCode.SAMPLES_UNREADABLE, f"the driver's buffer gave {len(samples.time_ns)} power samples")
+        )
         return None
     time_s, power_w = found.seconds(samples.time_ns), samples.power_w
     found.put("sample_period_s", _period(time_s))
@@ -119,8 +122,11 @@ def _measure_samples(found: _ProfileDraft, samples: SampleChannel) -> Response |
     found.values |= {"stamp_jitter_s": response.stamp_jitter_s, "steps": len(response.steps)}
     if response.misfit > NOT_FIRST_ORDER:
         found.reasons.append(
-            f"not_first_order: a delay and a first-order lag leave up to {response.misfit:.1%} of a step unexplained; "
-            "the uncertainty of the response includes it"
+            Reason(
+                ReasonCode.NOT_FIRST_ORDER,
+                f"a delay and a first-order lag leave up to {response.misfit:.1%} of a step unexplained; "
+                "the uncertainty of the response includes it",
+            )
         )
     return response
 
@@ -133,13 +139,15 @@ def _board_power(found: _ProfileDraft, samples: SampleChannel, response: Respons
 def _measure_counter(found: _ProfileDraft, trace: Trace, response: Response | None, board: BoardPower | None) -> None:
     counter = trace.counter.readable()
     if len(counter.call_ns) == 0:
-        found.reasons.append("counter_unreadable: the energy counter was not read")
+        found.reasons.append(Reason(ReasonCode.COUNTER_UNREADABLE, "the energy counter was not read"))
         return
     call_s = counter_timing.measure_call_s(counter)
     found.values["counter_call_s"] = call_s
     grid = counter_timing.measure_grid(counter, found.origin_ns)
     if grid is None:
-        found.reasons.append("counter_tick_unseen: the readings of the energy counter do not show when it moves")
+        found.reasons.append(
+            Reason(ReasonCode.COUNTER_TICK_UNSEEN, "the readings of the energy counter do not show when it moves")
+        )
         return
     found.put("counter_tick_s", grid.tick)
     found.values["counter_tick_jitter_s"] = grid.jitter_s
@@ -151,7 +159,9 @@ def _measure_counter(found: _ProfileDraft, trace: Trace, response: Response | No
         grid, board, response.steps, 1.0 if gain is None else gain.value, response, call_s
     )
     if delay is None:
-        found.reasons.append("counter_delay_unseen: too few steps of power lie between two ticks of the counter")
+        found.reasons.append(
+            Reason(ReasonCode.COUNTER_DELAY_UNSEEN, "too few steps of power lie between two ticks of the counter")
+        )
     found.put("counter_delay_s", delay)
 
 
@@ -162,7 +172,8 @@ def _measure_fields(found: _ProfileDraft, trace: Trace, samples: SampleChannel, 
     for name, refreshes in (("instant", instant), ("average", average)):
         period = refreshes.period()
         if period is None:
-            found.reasons.append(f"{name}_unreadable: the polls do not show when the {name} power field is refreshed")
+            code = ReasonCode.INSTANT_UNREADABLE if name == "instant" else ReasonCode.AVERAGE_UNREADABLE
+            found.reasons.append(Reason(code, f"the polls do not show when the {name} power field is refreshed"))
         else:
             found.values[f"{name}_period_s"] = period.value
     if board is None:

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.errors import InputError, UnsupportedError, UsageError
 from pybench.measure.energy.gpu_sampler import GpuSampler, Unavailable, open_gpu
 from pybench.measure.energy.profile import SensorProfile
@@ -83,14 +84,18 @@ def measure_sensor(
     pulses = plan_pulses(seed, loads)
     sampler = open_gpu(uuid, POLL_S, nvml_library, COUNTER_S)
     if isinstance(sampler, Unavailable):
-        code, _, detail = sampler.reason.partition(": ")
+        code, detail = sampler.reason.code.value, sampler.reason.detail
         raise UnsupportedError(f"this board's power cannot be read: {detail}", code=code, hint="run `pybench doctor`")
     doubts = _refuse_company(sampler, force)
     tell(f"{sampler.name}: switching a load on and off, {duration_s(pulses):.0f} s")
     with open_load(uuid) as load:
         loads_ns = _record(sampler, load, pulses, tell)
     seen = sampler.states().seen(loads_ns[:1, 0], loads_ns[-1:, 1])
-    doubts += [f"throttled: {words} while it was measured" for words in seen.throttle_words(0) if words not in HARMLESS]
+    doubts += [
+        Reason(ReasonCode.THROTTLED, f"{words} while it was measured")
+        for words in seen.throttle_words(0)
+        if words not in HARMLESS
+    ]
     measured_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     board = RecordedBoard(uuid, sampler.driver_version, sampler.name, measured_at)
     try:
@@ -104,7 +109,7 @@ def measure_sensor(
     return replace(profile, reasons=(*profile.reasons, *doubts))
 
 
-def _refuse_company(sampler: GpuSampler, force: bool) -> list[str]:
+def _refuse_company(sampler: GpuSampler, force: bool) -> list[Reason]:
     """Other processes on the board, as reasons; raises where they are not wanted.
 
     This one loads the board only later, so one of which it cannot be told whose it is belongs to another.
@@ -119,7 +124,7 @@ def _refuse_company(sampler: GpuSampler, force: bool) -> list[str]:
             code="gpu_busy",
             hint="end them, or measure all the same with --force",
         )
-    return [f"foreign_process: {len(others)} other processes held the GPU while it was measured"]
+    return [Reason(ReasonCode.FOREIGN_PROCESS, f"{len(others)} other processes held the GPU while it was measured")]
 
 
 def _record(

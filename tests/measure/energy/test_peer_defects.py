@@ -98,7 +98,7 @@ def test_time_in_which_two_wraps_could_hide_is_invalid__zeusd() -> None:
     accumulator.update(0)
     accumulator.update(120 * SECOND)  # 65 kJ last 66 s at 1 kW
     assert accumulator.trouble is not None
-    assert accumulator.trouble.startswith("counter_gap")
+    assert accumulator.trouble.code == "counter_gap"
 
 
 def test_rapl_energy_is_a_difference_whatever_was_read_in_between__perun(machine: Machine) -> None:
@@ -196,7 +196,7 @@ def test_counter_and_power_that_disagree_make_the_energy_invalid__zeus_181() -> 
     wrong = replace(trace, counter=replace(trace.counter, energy_j=trace.counter.energy_j * 187 / 327))
     energies = fused(wrong, 2.0, 7.0)
     assert not energies.valid[0]
-    assert any(reason.startswith("channels_disagree") for reason in energies.reasons[0])
+    assert any(str(reason).startswith("channels_disagree") for reason in energies.reasons[0])
 
 
 def test_the_update_period_is_measured_and_never_zero__zeus_infer_period() -> None:
@@ -287,7 +287,7 @@ def test_rest_is_measured_around_every_window_and_its_drift_is_said__llenergymea
     assert quantities["gpu_idle_power_after_w"].value == pytest.approx(130, rel=0.01)
     net = quantities["gpu_net_energy_j"]
     assert net.value == pytest.approx(800 - 230, rel=0.01)
-    assert any(reason.startswith("idle_drift") for reason in net.reasons)
+    assert any(str(reason).startswith("idle_drift") for reason in net.reasons)
 
 
 def test_what_was_not_recorded_is_not_extrapolated__trtllm_bench() -> None:
@@ -295,7 +295,7 @@ def test_what_was_not_recorded_is_not_extrapolated__trtllm_bench() -> None:
     _, trace = simulated({0: 400.0}, 5)
     energies = fused(trace, 3.0, 7.0)
     assert np.isnan(energies.energy_j[0])
-    assert energies.reasons[0][0].startswith("not_covered")
+    assert str(energies.reasons[0][0]).startswith("not_covered")
 
 
 def test_energy_and_duration_are_of_one_window__trtllm_bench() -> None:
@@ -313,7 +313,7 @@ def test_whole_board_power_is_not_summed_over_mig_instances__dcgm_exporter(repla
     # instance has no power of its own here: its UUID is no board, and that is said.
     instance = open_gpu("MIG-00000000-0000-0000-0000-000000000001", 0.1, replayed_gpu)
     assert isinstance(instance, Unavailable)
-    assert instance.reason.startswith("device_not_found: NVML knows no device MIG-")
+    assert str(instance.reason).startswith("device_not_found: NVML knows no device MIG-")
 
 
 def test_a_board_that_is_shared_is_not_one_process_s_energy__dcgm_exporter(
@@ -327,7 +327,7 @@ def test_a_board_that_is_shared_is_not_one_process_s_energy__dcgm_exporter(
         time.sleep(0.5)
     energy = session.energy("energy")["gpu_energy_j"]
     assert energy.valid is False
-    assert any(reason.startswith("foreign_process") for reason in energy.reasons)
+    assert any(str(reason).startswith("foreign_process") for reason in energy.reasons)
 
 
 def test_rest_and_load_are_seen_by_the_same_monitor__dcgm_exporter_464(

@@ -96,8 +96,8 @@ def test_a_kernel_at_the_power_cap_says_that_its_power_drifts_and_its_interval_c
     reference_j = judgement.reference_j[len(judgement.kernel) - len(capped) :]
     covered = np.abs(energies.energy_j - reference_j)[capped] < 1.96 * energies.u_within_j[capped]
     assert np.mean(covered) >= 0.85
-    drifting = [any(reason.startswith("drifting") for reason in why) for why in energies.reasons]
-    throttled = [any(reason.startswith("throttled") for reason in why) for why in energies.reasons]
+    drifting = [any(str(reason).startswith("drifting") for reason in why) for why in energies.reasons]
+    throttled = [any(str(reason).startswith("throttled") for reason in why) for why in energies.reasons]
     short = capped & (recorded.nominal_s <= 1)
     assert np.mean(np.array(drifting)[short]) >= 0.6
     assert np.mean(np.array(throttled)[capped]) >= 0.7
