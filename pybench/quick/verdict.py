@@ -115,10 +115,11 @@ def _gain(batch: int, ranking: Ranking, rows: Mapping[str, Row]) -> str | None:
     """How much faster the leader is, where it is what to take and another is slower."""
     if not ranking.rivals or _taken(ranking, rows) != ranking.leader:
         return None
-    rival = _compared(ranking, rows, rows[ranking.leader].case)
+    leader = rows[ranking.leader].case
+    rival = _compared(ranking, rows, leader)
     if rival.standing != "slower":
         return None
-    return f"{_ratio(rival)} times as fast as {called(rows[rival.case_id].case)} at batch {batch}"
+    return f"{_ratio(rival)} times as fast as {_other(rows[rival.case_id].case, leader)} at batch {batch}"
 
 
 def _why_no_look(rounds: Rounds) -> str:
@@ -149,9 +150,16 @@ def _part(batch: int, ranking: Ranking, rows: Mapping[str, Row]) -> str:
     if taken.id != ranking.leader or is_plain_enough:
         return f"{at}, take {called(taken)}: nothing is more than {margin} faster"
     rival = _compared(ranking, rows, taken)
+    other = _other(rows[rival.case_id].case, taken)
     if rival.standing == "equal":
-        return f"{at}, take {called(taken)}: {called(rows[rival.case_id].case)} is within {margin} of it"
-    return f"{at}, take {called(taken)}: it is {_ratio(rival)} times as fast as {called(rows[rival.case_id].case)}"
+        return f"{at}, take {called(taken)}: {other} is within {margin} of it"
+    return f"{at}, take {called(taken)}: it is {_ratio(rival)} times as fast as {other}"
+
+
+def _other(case: Case, taken: Case) -> str:
+    """Another case, by its precision alone where the runtime is the same."""
+    is_same = (case.runtime, case.provider) == (taken.runtime, taken.provider)
+    return case.precision if is_same else called(case)
 
 
 def _compared(ranking: Ranking, rows: Mapping[str, Row], taken: Case) -> Rival:

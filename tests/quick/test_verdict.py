@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sentence: what to take, where nothing is decided, and which doubts go with it."""
+
+from __future__ import annotations
+
+from pybench.analysis.ranking import rank
+from pybench.case import Case
+from pybench.quick.rounds import Rounds
+from pybench.quick.verdict import OutputAgreement, Row, judge
+
+BLOCKS = range(1, 6)
+
+
+def rounds(factors: dict[tuple[str, int], float], spread: float = 0.002) -> tuple[Rounds, list[Row]]:
+    """(precision, batch) -> its time, as five blocks with a little noise."""
+    found = Rounds(blocks=len(BLOCKS))
+    rows = []
+    for index, ((precision, batch), mean) in enumerate(factors.items()):
+        case = Case(workload="infer", model="m.onnx", runtime="onnxruntime", provider="cpu",
+                    precision=precision, batch=batch)  # fmt: skip
+        times = {block: mean * (1 + spread * ((block * 7 + index * 3) % 5 - 2)) for block in BLOCKS}
+        found.groups.setdefault(batch, {})[case.id] = times
+        agreement = OutputAgreement(0.02, 1.0, 32, None) if precision == "int8" else None
+        rows.append(Row(case, None, None, None, None, agreement, None))
+    found.rankings = dict(zip(found.groups, rank(list(found.groups.values())), strict=True))
+    return found, rows
+
+
+def test_one_case_that_wins_at_every_batch_is_named_once() -> None:
+    verdict = judge(*rounds({("fp32", 1): 2.0, ("int8", 1): 1.0, ("fp32", 8): 12.0, ("int8", 8): 4.0}))
+    assert verdict.is_decided
+    assert verdict.sentence.startswith("Take int8 on onnxruntime (cpu): 2")
+    assert "times as fast as fp32 at batch 1, and " in verdict.sentence
+    assert verdict.sentence.endswith(
+        "times as fast as fp32 at batch 8; int8 against FP32: error 2 %, same class in 100 %."
+    )
+
+
+def test_each_batch_may_have_its_own_winner() -> None:
+    verdict = judge(*rounds({("fp32", 1): 1.0, ("int8", 1): 2.0, ("fp32", 8): 12.0, ("int8", 8): 4.0}))
+    assert verdict.is_decided
+    assert "At batch 1, take fp32 on onnxruntime (cpu): it is 2" in verdict.sentence
+    assert "at batch 8, take int8 on onnxruntime (cpu): it is 3" in verdict.sentence
+
+
+def test_fp32_is_taken_where_nothing_is_faster_by_more_than_the_margin() -> None:
+    found, rows = rounds({("fp32", 1): 1.0, ("int8", 1): 0.999}, spread=0.0005)
+    verdict = judge(found, rows)
+    assert verdict.sentence == "At batch 1, take fp32 on onnxruntime (cpu): nothing is more than 5 % faster."
+    assert verdict.best == {1: rows[0].case.id}
+
+
+def test_what_cannot_be_told_apart_is_not_decided() -> None:
+    verdict = judge(*rounds({("fp32", 1): 1.02, ("int8", 1): 1.0}, spread=0.1))
+    assert not verdict.is_decided
+    assert verdict.best == {}
+    assert verdict.sentence.startswith(
+        "Not decided at batch 1: int8 on onnxruntime (cpu) and fp32 on onnxruntime (cpu)"
+    )
+    assert "cannot be told apart in 5 blocks" in verdict.sentence
+
+
+def test_outputs_that_mean_nothing_are_said() -> None:
+    found, rows = rounds({("fp32", 1): 2.0, ("int8", 1): 1.0})
+    lost = OutputAgreement(3.0, 0.01, 32, "relative error 3")
+    rows[1] = Row(rows[1].case, None, None, None, None, lost, None)
+    assert "but the outputs of int8 mean nothing here (relative error 3)" in judge(found, rows).sentence
+
+
+def test_one_case_alone_is_said_to_be_alone() -> None:
+    verdict = judge(*rounds({("fp32", 1): 2.0}))
+    assert verdict.sentence == "At batch 1, fp32 on onnxruntime (cpu) is the only one that runs."
+
+
+def test_no_look_is_no_verdict() -> None:
+    verdict = judge(Rounds(blocks=1, stopped_by="time"), [])
+    assert verdict.sentence == "Not decided: the time was over after 1 of at least 3 blocks."
