@@ -57,7 +57,7 @@ def inspect(
     shape: ShapeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what an ONNX file contains, and which runtimes of this machine take it.
+    """Show what is in an ONNX file, and which runtimes here take it.
 
     Nothing is measured. A file that no runtime can read is one error, with exit code 2.
     """

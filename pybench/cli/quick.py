@@ -54,7 +54,7 @@ def quick(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure one model in what this machine has, and say which precision and runtime to take.
+    """Measure one model here, and say which precision to take.
 
     Blocks of all cases are run until the ranking is decided, or the minutes are over. What was measured is an ordinary
     campaign, and `pybench run` continues it. Exit code 0: a verdict, or why there is none; 2: the model cannot be

@@ -51,7 +51,7 @@ def test_a_users_checkpoint_becomes_an_onnx_file_of_its_weights_and_has_to_stay_
         run({**plan_content([case], 2), "files": files})
     assert caught.value.exit_code == EXIT_CORRUPT
     (made / "model.onnx").unlink()
-    with pytest.raises(CorruptError, match=r"model\.onnx is gone"):
+    with pytest.raises(CorruptError, match=r"model\.onnx is missing"):
         run({**plan_content([case], 2), "files": files})
     shutil.rmtree(made)
     tally, _ = run({**plan_content([case], 2), "files": files})
