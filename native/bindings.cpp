@@ -17,7 +17,6 @@
 #include "cuda_bindings.hpp"
 #include "energy_integrator.hpp"
 #include "nvml.hpp"
-#include "nvml_settings.hpp"
 #include "own_process.hpp"
 #include "perf_counter.hpp"
 #include "power_sampler.hpp"
@@ -199,11 +198,6 @@ void bind_nvml(py::module_& module) {
       .def_property_readonly("name", &NvmlDevice::name)
       .def("energy_counter", &NvmlDevice::energy_counter, WithoutGil())
       .def("power_mw", &NvmlDevice::power_mw, py::arg("field"), py::arg("scope") = nvml::kScopeGpu, WithoutGil())
-      .def("clock_mhz", &NvmlDevice::clock_mhz, py::arg("clock"), WithoutGil())
-      .def("temperature_c", &NvmlDevice::temperature_c, WithoutGil())
-      .def("throttle_reasons", &NvmlDevice::throttle_reasons, WithoutGil())
-      .def("power_limit_mw", &NvmlDevice::power_limit_mw, WithoutGil())
-      .def("memory_used_bytes", &NvmlDevice::memory_used_bytes, WithoutGil())
       .def("processes", [](const NvmlDevice& device) {
         const Processes processes = [&] {
           const py::gil_scoped_release release;
@@ -249,27 +243,6 @@ void bind_counter_schedule(py::module_& module) {
       .def("note", note, py::arg("begin_ns"), py::arg("end_ns"), py::arg("energy_mj"), py::arg("due"))
       .def_property_readonly("due_ns", &CounterSchedule::due_ns)
       .def_property_readonly("grid", &CounterSchedule::grid);
-}
-
-void bind_settings(py::module_& module) {
-  py::class_<PowerRange>(module, "PowerRange")
-      .def_readonly("code", &PowerRange::code)
-      .def_readonly("minimum_mw", &PowerRange::minimum_mw)
-      .def_readonly("maximum_mw", &PowerRange::maximum_mw);
-  py::class_<Frequencies>(module, "Frequencies")
-      .def_readonly("code", &Frequencies::code)
-      .def_readonly("list_mhz", &Frequencies::list_mhz);
-  py::class_<NvmlSettings>(module, "NvmlSettings")
-      .def(py::init<NvmlDevice>(), py::arg("device"))
-      .def("power_limit_mw", &NvmlSettings::power_limit_mw, WithoutGil())
-      .def("power_range", &NvmlSettings::power_range, WithoutGil())
-      .def("memory_clocks_mhz", &NvmlSettings::memory_clocks_mhz, WithoutGil())
-      .def("sm_clocks_mhz", &NvmlSettings::sm_clocks_mhz, py::arg("memory_clock_mhz"), WithoutGil())
-      .def("set_power_limit_mw", &NvmlSettings::set_power_limit_mw, py::arg("limit_mw"), WithoutGil())
-      .def("lock_sm_clock_mhz", &NvmlSettings::lock_sm_clock_mhz, py::arg("mhz"), WithoutGil())
-      .def("reset_sm_clock", &NvmlSettings::reset_sm_clock, WithoutGil())
-      .def("lock_memory_clock_mhz", &NvmlSettings::lock_memory_clock_mhz, py::arg("mhz"), WithoutGil())
-      .def("reset_memory_clock", &NvmlSettings::reset_memory_clock, WithoutGil());
 }
 
 void bind_sampler(py::module_& module) {
@@ -370,7 +343,6 @@ PYBIND11_MODULE(_native, module) {
   bind_cuda(module);
   bind_nvml(module);
   bind_counter_schedule(module);
-  bind_settings(module);
   bind_sampler(module);
   bind_integrator(module);
   py::class_<PerfCounter>(module, "PerfCounter")

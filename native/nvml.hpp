@@ -2,7 +2,7 @@
 // NVML, opened at run time: devices and their readings, each with NVML's return code, nothing guessed.
 //
 // A machine without the library or a driver gives an NvmlLibrary that is unavailable and says why; that is no error.
-// It sets nothing on a device (nvml_settings.hpp does), and it does not sample by itself: see power_sampler.hpp.
+// It sets nothing on a device (pybench/measure/board/nvml.py does) and does not sample: see power_sampler.hpp.
 #pragma once
 
 #include <cstdint>
@@ -96,11 +96,6 @@ class NvmlLibrary : public std::enable_shared_from_this<NvmlLibrary> {
   std::string describe(std::int32_t code) const;
   std::vector<NvmlDevice> devices();
   const NvmlFunctions& functions() const { return functions_; }
-  void* symbol(const char* name) const;  // null where the library lacks it, or is unavailable
-  template <typename Function>
-  void resolve(const char* name, Function& into) const {
-    into = reinterpret_cast<Function>(symbol(name));
-  }
 
  private:
   explicit NvmlLibrary(std::string path) : path_(std::move(path)) {}

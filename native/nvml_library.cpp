@@ -83,8 +83,6 @@ std::string NvmlLibrary::describe(std::int32_t code) const {
   return text != nullptr ? number + " (" + text + ")" : number;
 }
 
-void* NvmlLibrary::symbol(const char* name) const { return available() ? dlsym(handle_, name) : nullptr; }
-
 std::string NvmlLibrary::driver_version() const {
   char text[kTextBytes] = {};
   if (!available() || !functions_.driver_version) return {};
