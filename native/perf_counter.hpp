@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One system-wide perf event on one CPU, as perf_event_open(2) gives it: used for the RAPL energy events.
 //
-// It neither finds events nor scales counts: type, config and scale are read from sysfs by pybench.measure.cpu_energy.
+// It neither finds events nor scales counts: type, config and scale are read from sysfs by pybench.measure.energy.cpu.
 #pragma once
 
 #include <cstdint>
