@@ -16,7 +16,6 @@ from pybench.analysis.cases import CaseFinding
 from pybench.analysis.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.estimate import Estimate
 from pybench.case import Case
-from pybench.case.factors import FACTORS
 
 METRIC = "throughput_tokens_per_s"
 INDIFFERENT = 0.01  # a loss of throughput that counts as none: what runs of the same case differ by anyway
@@ -86,7 +85,7 @@ def cost_paths(cases: Sequence[CaseFinding], contrasts: Sequence[ContrastFinding
 
 
 def _line_of(case: Case) -> tuple[Any, ...]:
-    return (case.path, *(getattr(case, name) for name in FACTORS if name not in _ALONG))
+    return (case.path, *((name, value) for name, value in case.factors().items() if name not in _ALONG))
 
 
 def _model_bytes(case: CaseFinding) -> float | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from pybench.case.factors import FACTORS, Factors, factors_of
+from pybench.case.factors import FACTORS, Factor, Factors, factor_named, factors_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row
 from pybench.catalogue.models import Model
 from pybench.catalogue.plugins import Plugin
@@ -35,25 +35,37 @@ class Case(Factors):
     """Every factor fixed.
 
     `sources`: (factor, sha256 of the content) for every factor that names a file of the user's.
+    `options`: (name, value) of every option of its rows that is not at its default, sorted.
     `catalogue`: the rows that its names are looked up in. It is no part of the id, of equality or of the hash.
     """
 
     sources: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
     catalogue: Catalogue = field(default=BUILT_IN, compare=False, repr=False)
 
     def value(self, name: str) -> Any:
-        """The value of a factor. Raises UnknownNameError for a name that is no factor."""
-        if name not in FACTORS:
-            raise UnknownNameError("factor", name, FACTORS)
-        return getattr(self, name)
+        """The value of a factor, or of an option of the case's rows. Raises UnknownNameError for another name."""
+        if name in FACTORS:
+            return getattr(self, name)
+        return dict(self.options).get(name, factor_named(name, self).default)
+
+    def own_factors(self) -> Mapping[str, Factor]:
+        """All factors, then the options of the case's rows."""
+        if self.catalogue is BUILT_IN:
+            return FACTORS
+        rows = (self.workload_row, self.runtime_row, self.model_row)
+        own = {option.name for row in rows if row is not None for option in row.options}
+        known = factors_of(self.catalogue)
+        return {name: factor for name, factor in known.items() if name in FACTORS or name in own}
 
     def factors(self) -> dict[str, Any]:
-        """Every factor with its value, defaults included, in the order of `FACTORS`."""
-        return {name: getattr(self, name) for name in FACTORS}
+        """Every factor and option with its value, defaults included, in the order of `FACTORS`."""
+        return {name: self.value(name) for name in self.own_factors()}
 
     def chosen(self) -> dict[str, Any]:
         """The factors that differ from their default, in the order of `FACTORS`; `sources` last when there are any."""
-        stored = {name: value for name, value in self.factors().items() if value != FACTORS[name].default}
+        known = self.own_factors()
+        stored = {name: value for name, value in self.factors().items() if value != known[name].default}
         if self.sources:
             stored["sources"] = dict(self.sources)
         return stored
@@ -99,12 +111,27 @@ class Case(Factors):
 
     def title(self, names: tuple[str, ...] | None = None) -> str:
         """A line for people: the given factors, or all chosen ones but the protocol's, as `value` or `name=value`."""
-        shown = names or tuple(name for name in self.chosen() if name in FACTORS and not FACTORS[name].protocol)
-        return " ".join(_word(name, getattr(self, name)) for name in shown)
+        shown = names or tuple(
+            name for name in self.chosen() if name != "sources" and not factor_named(name, self).protocol
+        )
+        return " ".join(_word(name, self.value(name)) for name in shown)
 
     def with_factors(self, **changes: Any) -> Case:
         """A copy with some factors changed; raises TypeError for a name that is no factor."""
-        return replace(self, **changes)
+        options = {name: value for name, value in changes.items() if name not in FACTORS and "." in name}
+        if not options:
+            return replace(self, **changes)
+        others = {name: value for name, value in changes.items() if name not in options}
+        return replace(self, **others, options=options_of(dict(self.options) | options, self.catalogue))
+
+
+def options_of(values: Mapping[str, Any], catalogue: Catalogue) -> tuple[tuple[str, Any], ...]:
+    """Options as a case keeps them: those that are not at their default. Raises UnknownNameError for another name."""
+    known = factors_of(catalogue)
+    for name in values:
+        if name not in known:
+            raise UnknownNameError("option", name, [one for one in known if one not in FACTORS])
+    return tuple(sorted((name, value) for name, value in values.items() if value != known[name].default))
 
 
 def runs_of(case: Case, repetitions: int) -> int:
@@ -114,7 +141,7 @@ def runs_of(case: Case, repetitions: int) -> int:
 
 
 def _word(name: str, value: Any) -> str:
-    return str(value) if FACTORS[name].kind == "choice" or name == "model" else f"{name}={value}"
+    return str(value) if name == "model" or (name in FACTORS and FACTORS[name].kind == "choice") else f"{name}={value}"
 
 
 def catalogue_of(cases: Iterable[Case]) -> Catalogue:
@@ -140,13 +167,17 @@ def case_from_json(stored: Mapping[str, Any]) -> Case:
     if stored.get("schema_version") != SCHEMA_VERSION:
         raise ValueError(f"case of schema version {stored.get('schema_version')}, this pybench reads {SCHEMA_VERSION}")
     beside = ("schema_version", "case_id", "sources", ROWS)
-    values = {name: value for name, value in stored.items() if name not in beside}
-    unknown = set(values) - set(FACTORS)
-    if unknown:
-        raise ValueError(f"unknown factors: {', '.join(sorted(unknown))}")
+    given = {name: value for name, value in stored.items() if name not in beside}
     rows = stored.get(ROWS) or ()
     catalogue = catalogue_of_rows(rows)
-    case = Case(**values, sources=tuple(sorted(stored.get("sources", {}).items())), catalogue=catalogue)
+    unknown = set(given) - set(factors_of(catalogue))
+    if unknown:
+        raise ValueError(f"unknown factors: {', '.join(sorted(unknown))}")
+    values = {name: value for name, value in given.items() if name in FACTORS}
+    options = options_of({name: value for name, value in given.items() if name not in FACTORS}, catalogue)
+    case = Case(
+        **values, sources=tuple(sorted(stored.get("sources", {}).items())), options=options, catalogue=catalogue
+    )
     if "case_id" in stored and stored["case_id"] != case.id:
         raise ValueError(f"case_id {stored['case_id'][:12]} does not fit its factors ({case.id[:12]})")
     return case

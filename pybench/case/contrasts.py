@@ -56,7 +56,7 @@ class Contrast:
 
     def selects(self, case: Case) -> bool:
         """Whether `where` holds for a case."""
-        return all(_value_fits(getattr(case, factor), wanted) for factor, wanted in (self.where or {}).items())
+        return all(_value_fits(case.factors().get(factor), wanted) for factor, wanted in (self.where or {}).items())
 
 
 def parse(declared: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> tuple[Contrast, ...]:
@@ -114,7 +114,7 @@ def _parse_contrast(entry: Mapping[str, Any]) -> Contrast:
     if not baseline:
         raise UsageError("criteria need a baseline", hint="such as `baseline: {precision: fp32}`")
     for factors in (baseline, where):
-        _known(factors, tuple(FACTORS), "factor")
+        _known({name: value for name, value in factors.items() if "." not in name}, tuple(FACTORS), "factor")
     _known(accept, tuple(CRITERIA), "criterion")
     problems = [threshold_problem(CRITERIA[name], threshold) for name, threshold in accept.items()]
     if any(problems):

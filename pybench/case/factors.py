@@ -7,20 +7,23 @@ list as data. Plans, run directories, tables and the JSON Schema come from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pybench.case import idle
-from pybench.case.idle import Idle, outside_its_runtimes
+from pybench.case.idle import Idle, outside_its_rows, outside_its_runtimes
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
+from pybench.catalogue.metrics import Metric
 from pybench.catalogue.models import MODELS
+from pybench.catalogue.options import Option
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.quantisers import CALIBRATIONS, QUANTISERS
 from pybench.catalogue.runtimes import COMPILE_MODES, PROVIDERS, RUNTIMES
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup
+from pybench.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from pybench.case.case import Case
@@ -373,13 +376,46 @@ FACTORS: Mapping[str, Factor] = {
 
 @lru_cache(maxsize=8)
 def factors_of(catalogue: Catalogue) -> Mapping[str, Factor]:
-    """`FACTORS` with the values that the rows of a catalogue add."""
+    """`FACTORS` with the values that the rows of a catalogue add, then the options of its rows."""
     if catalogue is BUILT_IN:
         return FACTORS
-    return {
+    owners: dict[str, list[str]] = {}
+    options: dict[str, Option] = {}
+    for row in catalogue.added():
+        for option in () if isinstance(row, Metric) else row.options:
+            owners.setdefault(option.name, []).append(row.name)
+            options[option.name] = option
+    own = {
         name: one if one.rows is None else replace(one, choices=tuple(getattr(catalogue, one.rows)))
         for name, one in FACTORS.items()
     }
+    return own | {name: _factor_of(option, owners[name]) for name, option in options.items()}
+
+
+def _factor_of(option: Option, owners: list[str]) -> Factor:
+    return Factor(
+        name=option.name,
+        kind=option.kind,
+        default=option.default,
+        meaning=option.meaning,
+        choices=option.choices,
+        minimum=option.minimum,
+        maximum=option.maximum,
+        idle=outside_its_rows(option.name, owners),
+    )
+
+
+def factor_names(cases: Iterable[Case]) -> tuple[str, ...]:
+    """Names of all factors, then of the options that any of these cases has."""
+    return tuple(dict.fromkeys([*FACTORS, *(name for case in cases for name in case.own_factors())]))
+
+
+def factor_named(name: str, case: Case) -> Factor:
+    """A factor, or an option of the case. Raises UnknownNameError for another name."""
+    known = case.own_factors()
+    if name not in known:
+        raise UnknownNameError("factor", name, known)
+    return known[name]
 
 
 def factors_in(*groups: FactorGroup) -> tuple[str, ...]:
@@ -394,7 +430,14 @@ def followers_of(fixed: str) -> tuple[str, ...]:
 
 def idle_factors(case: Case) -> frozenset[str]:
     """Factors that change nothing about a case because of another factor. A plan resets them to their default."""
-    return frozenset(name for name, factor in FACTORS.items() if factor.idle is not None and factor.idle.when(case))
+    known = factors_of(case.catalogue)
+    return frozenset(name for name, factor in known.items() if factor.idle is not None and factor.idle.when(case))
+
+
+def is_idle(name: str, case: Case, idle: frozenset[str]) -> bool:
+    """Whether a name means nothing for a case: an idle factor, or an option that the case does not have. `idle`: the
+    case's `idle_factors`."""
+    return name in idle or (name not in FACTORS and name not in case.own_factors())
 
 
 def is_built_in(factor: str, value: Any) -> bool:

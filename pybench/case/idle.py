@@ -6,7 +6,7 @@ Each rule is a part of the factors that it is about (`pybench.case.factors`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,11 @@ def outside_its_runtimes(name: str) -> Idle:
         return row is not None and name in row.factors_of(case.provider, may_use_gpu=case.device != "cpu")
 
     return Idle(lambda case: not is_taken(case), f"it is a factor of {', '.join(takers_of(name))}")
+
+
+def outside_its_rows(name: str, owners: Sequence[str]) -> Idle:
+    """Of an option that only some rows have. `owners`: their names."""
+    return Idle(lambda case: name not in case.own_factors(), f"it is an option of {', '.join(owners)}")
 
 
 def _has_no_model(case: Case) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
-from pybench.case.factors import FACTORS, QUANTISING_FACTORS, followers_of, idle_factors
+from pybench.case.factors import QUANTISING_FACTORS, factor_names, followers_of, idle_factors
 from pybench.case.images import images_of
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.workloads import Workload
@@ -84,7 +84,12 @@ def _is_judged(case: Case) -> bool:
 
 
 def _is_baseline(case: Case, contrast: Contrast) -> bool:
-    return all(getattr(case, factor) == value for factor, value in contrast.baseline.items())
+    return all(_has(case, factor, value) for factor, value in contrast.baseline.items())
+
+
+def _has(case: Case, factor: str, value: Any) -> bool:
+    """An option that a case does not have is none of its values."""
+    return factor in case.own_factors() and bool(case.value(factor) == value)
 
 
 def _followers(contrast: Contrast) -> set[str]:
@@ -100,11 +105,12 @@ def _match_key(case: Case, contrast: Contrast) -> tuple[Any, ...]:
 
 def _followers_fit(case: Case, other: Case, contrast: Contrast) -> bool:
     idle = idle_factors(case) | idle_factors(other) | ({"checkpoint"} if "model" in contrast.baseline else set())
-    return all(getattr(case, name) == getattr(other, name) for name in _followers(contrast) - idle)
+    return all(case.value(name) == other.value(name) for name in _followers(contrast) - idle)
 
 
 def _ambiguous(case: Case, candidates: Sequence[Case]) -> UsageError:
-    varying = [name for name in FACTORS if len({getattr(other, name) for other in candidates}) > 1]
+    names = factor_names(candidates)
+    varying = [name for name in names if len({one.factors().get(name) for one in candidates}) > 1]
     return UsageError(
         f"{len(candidates)} cases fit the baseline of `{case.title()}`: they differ in {', '.join(varying)}",
         hint=f"name {'its value' if len(varying) == 1 else 'their values'} in `baseline`",

@@ -18,6 +18,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.models import Model
+from pybench.catalogue.options import Option
 from pybench.catalogue.plugins import Plugin, sha256_of_package
 from pybench.catalogue.runtimes import Runtime
 from pybench.catalogue.workloads import Workload
@@ -25,6 +26,7 @@ from pybench.errors import PluginError
 
 GROUP = "pybench.catalogue"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_OPTION = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 # Frameworks that take seconds to import, and that a probing worker imports on purpose.
 _HEAVY = ("numpy", "torch", "onnx", "onnxruntime")
 
@@ -39,6 +41,7 @@ def installed_catalogue() -> Catalogue:
     for point in dict.fromkeys(found):
         rows = _rows_of(point)
         _refuse_taken(point, rows, catalogue)
+        _refuse_options(point, rows)
         catalogue = catalogue.with_rows(rows)
     for row in catalogue.added():
         _refuse_unknown_metrics(row, catalogue)
@@ -85,6 +88,18 @@ def _refuse_taken(point: EntryPoint, rows: Iterable[Row], catalogue: Catalogue) 
         owner = "itself" if taken is None else "pybench" if taken.plugin is None else taken.plugin.distribution
         what = f"adds the {_kind(row)} {row.name}, which {owner} has"
         raise _refusal(point, what, f"rename its row, as in {point.name}-{row.name}")
+
+
+def _refuse_options(point: EntryPoint, rows: Iterable[Row]) -> None:
+    """An option is told from a factor by its dot, and its first word says whose it is."""
+    known: dict[str, Option] = {}
+    for row in rows:
+        for option in () if isinstance(row, Metric) else row.options:
+            if not _OPTION.fullmatch(option.name) or option.name.split(".")[0] != point.name:
+                what = f"adds the option {option.name}, whose name does not begin with `{point.name}.`"
+                raise _refusal(point, what, f"rename it, as in {point.name}.{option.name.split('.')[-1]}")
+            if known.setdefault(option.name, option) != option:
+                raise _refusal(point, f"describes the option {option.name} in two ways", "describe it once")
 
 
 def _refuse_unknown_metrics(row: Row, catalogue: Catalogue) -> None:

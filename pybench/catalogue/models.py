@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pybench.catalogue.options import Option
 from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.rows import Rows
 
@@ -36,6 +37,7 @@ class Model:
     training_rate: highest learning rate in training, for 256 images a step
     trains_on_cpu: whether training without a GPU takes minutes; the others would take days
     plugin: the package that adds it; None: pybench
+    options: what plans can set of it, next to factors
     """
 
     name: str
@@ -55,6 +57,7 @@ class Model:
     training_rate: float = 0.4
     trains_on_cpu: bool = False
     plugin: Plugin | None = None
+    options: tuple[Option, ...] = ()
 
     @property
     def takes_ids(self) -> bool:

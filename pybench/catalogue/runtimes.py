@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pybench.catalogue.options import Option
 from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.rows import Rows
@@ -74,7 +75,7 @@ class Runtime:
     `takes_tensors`: whether it is fed with tensors that lie on its device already.
     `quantiser`: what makes the int8 of its kernels, unless a case says otherwise. `ranges`: of what that one makes.
     `size_is`, `compile_is`: what the metrics `model_bytes` and `compile_s` are. None: a run spends no `compile_s`.
-    `plugin`: the package that adds it; None: pybench.
+    `plugin`: the package that adds it; None: pybench. `options`: what plans can set of it, next to factors.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Runtime:
     size_is: str = "parameters and buffers in memory"
     compile_is: str | None = None
     plugin: Plugin | None = None
+    options: tuple[Option, ...] = ()
 
     def backend(self, provider: str | None, has_gpu: bool) -> Backend | None:
         """The backend that a case runs on: the one it names, else the first for a GPU where there is one, else the

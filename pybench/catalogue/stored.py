@@ -12,7 +12,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, Union
+from typing import Any, Literal, NoReturn, Union
 
 from pybench.catalogue.catalogue import Row
 from pybench.catalogue.metrics import Metric
@@ -81,8 +81,10 @@ def _read(hint: Any, value: Any, place: str) -> Any:
     if origin in (Union, types.UnionType):
         if value is None and type(None) in arguments:
             return None
-        (hint,) = (each for each in arguments if each is not type(None))
-        return _read(hint, value, place)
+        others = [each for each in arguments if each is not type(None)]
+        if len(others) == 1:
+            return _read(others[0], value, place)
+        hint = type(value) if type(value) in others else NoReturn
     if is_dataclass(hint):
         return _built(hint, value, place)
     if origin is tuple and isinstance(value, list):

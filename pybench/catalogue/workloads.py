@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pybench.catalogue.models import Model, ModelKind
+from pybench.catalogue.options import Option
 from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.rows import Rows
 
@@ -50,6 +51,7 @@ class Workload:
     shown: columns of its table in a report, as far as any case has them
     most_runs: how many runs of one case there are at most; None: one for each repetition
     plugin: the package that adds it; None: pybench
+    options: what plans can set of it, next to factors
     """
 
     name: str
@@ -78,6 +80,7 @@ class Workload:
     shown: tuple[str, ...] = ()
     most_runs: int | None = None
     plugin: Plugin | None = None
+    options: tuple[Option, ...] = ()
 
     def accepts(self, model: Model | None) -> bool:
         """Whether it takes a built-in model, or with None a file of the user's."""

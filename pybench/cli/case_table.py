@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from pybench.case import Case, runs_of
-from pybench.case.factors import FACTORS
+from pybench.case.factors import FACTORS, factor_names
 from pybench.cli.show import SHORT_ID, counted
 
 NOT_APPLICABLE = "-"
@@ -23,7 +23,7 @@ def run_count(cases: Sequence[Case], repetitions: int) -> int:
 
 def print_cases(cases: Sequence[Case]) -> None:
     """Rows in columns: workload, model and what varies or was chosen. With colours and lines on a terminal only."""
-    columns = [name for name in FACTORS if _is_column(name, cases)]
+    columns = [name for name in factor_names(cases) if _is_column(name, cases)]
     rows = [[case.id[:SHORT_ID], *(_shown(case, name) for name in columns)] for case in cases]
     header = ["case", *columns]
     if sys.stdout.isatty():
@@ -42,24 +42,24 @@ def print_cases(cases: Sequence[Case]) -> None:
 
 def varying(cases: Sequence[Case]) -> dict[str, list[str]]:
     """Factors with more than one value among the cases that they mean something for; workload and model always."""
-    values = {name: list(dict.fromkeys(_shown(case, name) for case in cases)) for name in FACTORS}
+    values = {name: list(dict.fromkeys(_shown(case, name) for case in cases)) for name in factor_names(cases)}
     varying = {name: [text for text in found if text != NOT_APPLICABLE] for name, found in values.items()}
     return {name: found for name, found in varying.items() if len(found) > 1 or name in ("workload", "model")}
 
 
 def _is_column(name: str, cases: Sequence[Case]) -> bool:
     shown = {_shown(case, name) for case in cases} - {NOT_APPLICABLE}
-    is_chosen = any(getattr(case, name) != FACTORS[name].default for case in cases)
-    return len(shown) > 1 or (is_chosen and not FACTORS[name].protocol)
+    is_chosen = any(name in case.chosen() for case in cases)
+    return len(shown) > 1 or (is_chosen and not (name in FACTORS and FACTORS[name].protocol))
 
 
 def _shown(case: Case, name: str) -> str:
     """A factor's value as a plan writes it, or a dash where it changes nothing about the case."""
     from pybench.plan.cases import applies
 
-    value = getattr(case, name)
     if not applies(name, case):
         return NOT_APPLICABLE
+    value = case.value(name)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pybench.case import Case, case_to_json
+from pybench.case import Case, case_to_json, catalogue_of
+from pybench.case.factors import factors_of
 from pybench.cli.case_table import extent, print_cases
 from pybench.cli.options import FilterOption, JsonOption, PlanArgument, SetOption
 from pybench.cli.show import counted, print_json, say
@@ -20,8 +21,9 @@ def expand(
     from pybench.plan import load_plan
     from pybench.plan.filter import parse_filter
 
-    accepts: Callable[[Case], bool] = parse_filter(select) if select is not None else lambda case: True
     loaded = load_plan(plan, tuple(overrides or ()))
+    known = factors_of(catalogue_of(loaded.cases))
+    accepts: Callable[[Case], bool] = parse_filter(select, known) if select is not None else lambda case: True
     cases = [case for case in cases_of(loaded) if accepts(case)]
     if not cases:
         raise UsageError(

@@ -11,7 +11,8 @@ from pybench import runner
 from pybench.campaign import layout
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan, read_resolved_plan
-from pybench.case import Case
+from pybench.case import Case, catalogue_of
+from pybench.case.factors import factors_of
 from pybench.cli.show import say
 from pybench.errors import UsageError
 
@@ -55,7 +56,7 @@ def selected_cases(plan: ResolvedPlan, expression: str | None) -> frozenset[str]
         return None
     from pybench.plan.filter import parse_filter
 
-    accepts = parse_filter(expression)
+    accepts = parse_filter(expression, factors_of(catalogue_of(plan.cases)))
     selected = frozenset(case.id for case in plan.cases if accepts(case))
     if not selected:
         raise UsageError(f"--filter {expression}: no case matches", hint="`pybench expand PLAN` lists the cases")

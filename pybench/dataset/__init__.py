@@ -156,8 +156,15 @@ class Dataset:
     def frame(self) -> pl.DataFrame:
         """One row a (run, metric), columns as in `pybench.load`. Made when asked for: the factors are its largest part,
         and the same for all rows of a case."""
-        factors = [list(self.cases[case_id].factors().values()) for case_id in self.runs["case_id"]]
-        heads = pl.DataFrame(factors, schema=_FACTOR_SCHEMA, orient="row", strict=False)
+        schema = _FACTOR_SCHEMA | {
+            name: _DTYPES[factor.kind]
+            for case in self.cases.values()
+            for name, factor in case.own_factors().items()
+            if name not in FACTORS
+        }
+        values = {case_id: case.factors() for case_id, case in self.cases.items()}
+        factors = [[values[case_id].get(name) for name in schema] for case_id in self.runs["case_id"]]
+        heads = pl.DataFrame(factors, schema=schema, orient="row", strict=False)
         heads = heads.hstack(self.runs.select(list(_RUN_SCHEMA)))
         return _beside(heads, self.metrics)
 

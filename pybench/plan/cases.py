@@ -7,12 +7,13 @@ The rules here hold on every machine. What only some machines can do is `pybench
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pybench.case import Case
-from pybench.case.factors import FACTORS, SYNTHETIC, factors_of, idle_factors
+from pybench.case.case import options_of
+from pybench.case.factors import FACTORS, SYNTHETIC, Factor, factors_of, idle_factors, is_idle
 from pybench.case.quantising import default_quantiser
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.precisions import quantised_type
@@ -25,7 +26,6 @@ from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.own_models import misfit_of
 from pybench.plan.values import PSEUDO_FACTORS
 
-_SETTABLE = {**FACTORS, **PSEUDO_FACTORS}
 # Groups of factors that mean nothing for some models.
 _OF_TOKENS: tuple[FactorGroup, ...] = ("tokens", "text")
 _OF_TEXT: tuple[FactorGroup, ...] = ("text", "feeding")
@@ -64,7 +64,7 @@ class CaseBuilder:
             built.append(_at_rest(case, resting))
         for path in (path for path, always in idle.items() if always and not damaged):
             name = str(path[-1])
-            rule = FACTORS[name].idle
+            rule = factors_of(self.catalogue)[name].idle
             because = None if rule is None else rule.because
             self._say(path, f"`{name}` changes nothing in this entry", because, at_key=True)
         return built
@@ -189,6 +189,7 @@ class CaseBuilder:
     def _case(self, settings: dict[str, Setting]) -> Case | None:
         # Each value has its factor's type, which `check_value` saw to and no type checker follows.
         values: dict[str, Any] = {name: setting.value for name, setting in settings.items() if name in FACTORS}
+        options = {name: setting.value for name, setting in settings.items() if "." in name}
         if "batch_tokens" in settings:
             batch = self._batch(settings)
             if batch is None:
@@ -202,7 +203,7 @@ class CaseBuilder:
             values["images"] = SYNTHETIC if trained else self.catalogue.models[values["model"]].trained_on
         digests = {name: self._digest(name, settings) for name in values}
         sources = tuple(sorted((name, digest) for name, digest in digests.items() if digest))
-        return Case(**values, sources=sources, catalogue=self.catalogue)
+        return Case(**values, sources=sources, options=options_of(options, self.catalogue), catalogue=self.catalogue)
 
     def _feeds(self, case: Case, settings: dict[str, Setting]) -> bool:
         """Whether the user's ONNX file, if the case has one, takes what the case feeds; says what does not fit."""
@@ -230,7 +231,7 @@ class CaseBuilder:
     def _digest(self, name: str, settings: dict[str, Setting]) -> str | None:
         """The digest of a user's file; None for what is no such file, and where something is wrong with it."""
         setting = settings.get(name)
-        if setting is None or setting.value is None or _SETTABLE[name].kind != "file":
+        if setting is None or setting.value is None or name not in FACTORS or FACTORS[name].kind != "file":
             return None
         value = str(setting.value)
         if value in factors_of(self.catalogue)[name].choices:
@@ -248,7 +249,9 @@ class CaseBuilder:
 
 def applies(name: str, case: Case) -> bool:
     """Whether a factor changes anything about a case."""
-    return _misplaced(name, case.workload, case.model, case.catalogue) is None and name not in idle_factors(case)
+    if is_idle(name, case, idle_factors(case)):
+        return False
+    return _misplaced(name, case.workload, case.model, case.catalogue) is None
 
 
 def _missing(
@@ -279,9 +282,13 @@ def _missing(
     return found
 
 
+def _settable(catalogue: Catalogue) -> Mapping[str, Factor]:
+    return {**factors_of(catalogue), **PSEUDO_FACTORS}
+
+
 def _misplaced(name: str, workload: str | None, model: str | None, catalogue: Catalogue) -> str | None:
     """Why a factor means nothing for a workload and a model, or None."""
-    group = _SETTABLE[name].group
+    group = _settable(catalogue)[name].group
     if workload is not None and not catalogue.workloads[workload].uses(group):
         return f"`{name}` has no meaning for workload {workload}"
     if model is None:
@@ -301,7 +308,7 @@ def _misplaced(name: str, workload: str | None, model: str | None, catalogue: Ca
 
 
 def _where(name: str, catalogue: Catalogue) -> str:
-    factor = _SETTABLE[name]
+    factor = _settable(catalogue)[name]
     of = " of language models" if factor.group in _OF_TOKENS else ""
     of = " of image models" if factor.group in _OF_IMAGES else of
     return f"it applies to {', '.join(factor.workloads(catalogue))}{of}"
@@ -324,7 +331,7 @@ def _multiples(tokens: int, seq_len: int) -> str:
 def _at_rest(case: Case, resting: frozenset[str]) -> Case:
     """The case with idle factors at their default, so that it is one case however they are set."""
     sources = tuple(source for source in case.sources if source[0] not in resting)
-    return case.with_factors(**{name: FACTORS[name].default for name in resting}, sources=sources)
+    return case.with_factors(**{name: factors_of(case.catalogue)[name].default for name in resting}, sources=sources)
 
 
 def _value(settings: dict[str, Setting], name: str) -> Any:

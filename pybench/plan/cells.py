@@ -170,7 +170,8 @@ def _value(cell: Cell, defaults: Cell, name: str) -> Value:
     if name == "batch" and "batch_tokens" in cell:
         seq_len = _value(cell, defaults, "seq_len")
         return int(cell["batch_tokens"].value or 0) // int(seq_len or 1)
-    return FACTORS[name].default if setting is None else setting.value
+    default = FACTORS[name].default if name in FACTORS else None
+    return default if setting is None else setting.value
 
 
 def _why_nothing(wanted: Lists, cells: Sequence[Cell], defaults: Cell) -> str | None:

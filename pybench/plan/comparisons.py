@@ -62,7 +62,7 @@ def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node, ca
             f"no case has {factor}={value}", _there(factor, cases)
         )
         for factor, value in contrast.baseline.items()
-        if all(getattr(case, factor) != value for case in cases)
+        if all(case.factors().get(factor) != value for case in cases)
     ]
     if absent:
         return absent
@@ -87,7 +87,7 @@ def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node, ca
 
 
 def _there(factor: str, cases: Sequence[Case]) -> str:
-    values = list(dict.fromkeys(str(getattr(case, factor)) for case in cases))
+    values = list(dict.fromkeys(str(case.value(factor)) for case in cases if factor in case.own_factors()))
     return f"the plan has {', '.join(values[:8])}"
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,15 +41,15 @@ class FilterTerm:
     values: tuple[Any, ...]
 
     def holds(self, case: Case) -> bool:
-        value = getattr(case, self.factor) if applies(self.factor, case) else None
+        value = case.value(self.factor) if applies(self.factor, case) else None
         if self.sign in _ORDERS:
             return value is not None and _ORDERS[self.sign](value, self.values[0])
         return (value in self.values) != (self.sign == "!=")
 
 
-def parse_filter(expression: str) -> Callable[[Case], bool]:
+def parse_filter(expression: str, factors: Mapping[str, Factor] = FACTORS) -> Callable[[Case], bool]:
     """Whether a case is selected, as a function. Raises UsageError naming the position in the expression."""
-    comparisons = tuple(_Parser(expression).comparisons())
+    comparisons = tuple(_Parser(expression, factors).comparisons())
     return lambda case: all(comparison.holds(case) for comparison in comparisons)
 
 
@@ -62,7 +62,8 @@ class _Token:
 
 
 class _Parser:
-    def __init__(self, expression: str) -> None:
+    def __init__(self, expression: str, factors: Mapping[str, Factor]) -> None:
+        self._factors = factors
         self._expression = expression
         self._tokens = list(self._split())
         self._next = 0
@@ -101,10 +102,12 @@ class _Parser:
         name = self._take()
         if name is None or name.is_sign:
             raise self._error(name, "expected a factor", "as in `precision=int8`")
-        factor = FACTORS.get(name.text)
+        factor = self._factors.get(name.text)
         if factor is None:
             raise self._error(
-                name, f"unknown factor `{name.text}`", nearest(name.text, FACTORS) or f"factors: {', '.join(FACTORS)}"
+                name,
+                f"unknown factor `{name.text}`",
+                nearest(name.text, self._factors) or f"factors: {', '.join(self._factors)}",
             )
         sign = self._take()
         if sign is None or sign.text not in _SIGNS:

@@ -22,6 +22,9 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 Schema = dict[str, Any]
 
+# Keys and values that an installed package may add: an editor must not mark a good plan as wrong.
+_OPTION = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
+_ADDED: Schema = {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]*$"}
 _SIZE: Schema = {"type": "integer", "minimum": 1}  # of a dimension
 
 
@@ -30,17 +33,17 @@ def plan_schema(factors: Mapping[str, Factor] = FACTORS) -> Schema:
     settable = {**factors, **PSEUDO_FACTORS}
     definitions = {
         **{f"{name}_value": {"anyOf": _alternatives(factor)} for name, factor in settable.items()},
-        "Cell": _mapping("Factors with one value each.", _singles(settable.values())),
-        "Defaults": _mapping("Factors of every entry that they apply to.", _singles(factors.values())),
-        "ZipBlock": _mapping("Lists of one length that advance together.", _lists(settable.values())),
-        "Selection": _mapping("Cells with these factors; a list: any of its values.", _lists(factors.values())),
+        "Cell": _of_factors("Factors with one value each.", _singles(settable.values())),
+        "Defaults": _of_factors("Factors of every entry that they apply to.", _singles(factors.values())),
+        "ZipBlock": _of_factors("Lists of one length that advance together.", _lists(settable.values())),
+        "Selection": _of_factors("Cells with these factors; a list: any of its values.", _lists(factors.values())),
         "Baseline": {
-            **_mapping("Factors of the cases that others are compared with.", _singles(factors.values())),
+            **_of_factors("Factors of the cases that others are compared with.", _singles(factors.values())),
             "minProperties": 1,
         },
         "Data": _mapping("Another way to write these factors.", _lists(factors[name] for name in shape.DATA)),
         "Accept": _mapping("Bounds on comparisons.", {name: _threshold(name) for name in CRITERIA}),
-        "Entry": _mapping("One product of factors: each key a factor with a value or a list.", _entry(settable)),
+        "Entry": _of_factors("One product of factors: each key a factor with a value or a list.", _entry(settable)),
         "Contrast": _mapping("Which cases are compared with which, and the bounds.", _contrast(), ("baseline",)),
     }
     return {
@@ -51,9 +54,9 @@ def plan_schema(factors: Mapping[str, Factor] = FACTORS) -> Schema:
     }
 
 
-def plan_schema_text() -> str:
-    """The schema as it is printed and committed."""
-    return json.dumps(plan_schema(), indent=2, ensure_ascii=False) + "\n"
+def plan_schema_text(factors: Mapping[str, Factor] = FACTORS) -> str:
+    """The schema as it is printed; the committed one is of pybench's own rows alone."""
+    return json.dumps(plan_schema(factors), indent=2, ensure_ascii=False) + "\n"
 
 
 def said(factor: Factor) -> str:
@@ -107,6 +110,11 @@ def _contrast() -> dict[str, Schema]:
 def _mapping(meaning: str, properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:
     schema: Schema = {"description": meaning, "type": "object", "additionalProperties": False}
     return {**schema, "properties": dict(properties), **({"required": list(required)} if required else {})}
+
+
+def _of_factors(meaning: str, properties: Mapping[str, Schema]) -> Schema:
+    """A mapping of factors. It takes options of installed packages, too: those have a dot, which no factor has."""
+    return {**_mapping(meaning, properties), "patternProperties": {_OPTION: {}}}
 
 
 def _described(types: Mapping[str, Schema], meanings: Mapping[str, str]) -> dict[str, Schema]:
@@ -170,5 +178,6 @@ def _alternatives(factor: Factor) -> list[Schema]:
         names = [{"type": "object", "minProperties": 1, "additionalProperties": dimensions}]
         return [*names, by_kind["text"], {"type": "null"}]
     names = [{"enum": list(factor.choices)}] if factor.kind == "file" and factor.choices else []
+    added = [_ADDED] if factor.kind == "choice" and factor.rows is not None else []
     absent = [{"type": "null"}] if may_be_null(factor) else []
-    return [*names, by_kind[factor.kind], *absent]
+    return [*names, by_kind[factor.kind], *added, *absent]

@@ -236,6 +236,8 @@ class _Reader:
         near = nearest(key, names)
         if near is not None:
             return near
+        if "." in key:
+            return f"an option of a package; install the package that adds {key} to pybench"
         if key in self.factors and names == tuple(PLAN_KEYS):
             return "a factor: write it in `defaults` or in an entry of `matrix`"
         if key in PLAN_KEYS:

@@ -10,7 +10,7 @@ from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
 from pybench.analysis.estimate import WILSON
 from pybench.case import Case, catalogue_of
-from pybench.case.factors import idle_factors
+from pybench.case.factors import idle_factors, is_idle
 from pybench.catalogue.metrics import GPU, Metric
 from pybench.report.labels import (
     case_text,
@@ -216,9 +216,9 @@ def why_nothing(case: CaseFinding) -> str:
 
 def _factor_cell(name: str, case: Case) -> Cell:
     """A dash where the factor means nothing for the case."""
-    if name in idle_factors(case):
+    if is_idle(name, case, idle_factors(case)):
         return Cell(DASH, csv=("",))
-    value = getattr(case, name)
+    value = case.value(name)
     number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     shown = factor_text(name, value) if value is None or isinstance(value, bool) else str(value)
     return Cell(
@@ -279,7 +279,7 @@ def _factor_title(name: str) -> str:
 
 
 def _is_numeric(name: str, cases: Sequence[Case]) -> bool:
-    values = [getattr(case, name) for case in cases if name not in idle_factors(case)]
+    values = [case.value(name) for case in cases if not is_idle(name, case, idle_factors(case))]
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 

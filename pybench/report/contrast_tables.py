@@ -9,12 +9,12 @@ from pybench.analysis import Analysis
 from pybench.analysis.contrasts import ContrastFinding, PairEffect
 from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.case.contrasts import Criterion
-from pybench.case.factors import FACTORS
 from pybench.case.pairing import Pair
 from pybench.report.labels import (
     bound_text,
     case_text,
     criterion_label,
+    is_protocol,
     metric_title,
     pair_texts,
     varying_factors,
@@ -42,7 +42,7 @@ def context_factors(contrast: ContrastFinding, pairs: Iterable[Pair]) -> tuple[s
     """Factors that tell pairs of a contrast apart, besides those of its baseline; of a protocol only if they must."""
     cases = [pair.case for pair in pairs]
     varying = [name for name in varying_factors(cases) if name not in contrast.contrast.baseline]
-    names = tuple(name for name in varying if not FACTORS[name].protocol)
+    names = tuple(name for name in varying if not is_protocol(name))
     # How long something was measured tells no two rows apart, unless nothing else does.
     shown = (*contrast.contrast.baseline, *names)
     return names if len({case_text(case, shown) for case in cases}) == len(cases) else tuple(varying)

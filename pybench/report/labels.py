@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pybench.case import Case
 from pybench.case.contrasts import Criterion
-from pybench.case.factors import FACTORS, idle_factors
+from pybench.case.factors import FACTORS, factor_named, factor_names, idle_factors, is_idle
 from pybench.case.pairing import Pair
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.report.numbers import DisplayUnit, format_plain
@@ -46,8 +46,8 @@ def _values(cases: Sequence[Case]) -> dict[str, list[object]]:
     """Factor -> its value in each of the cases that it means something for."""
     idle = [idle_factors(case) for case in cases]
     return {
-        name: [getattr(case, name) for case, unused in zip(cases, idle, strict=True) if name not in unused]
-        for name in FACTORS
+        name: [case.value(name) for case, unused in zip(cases, idle, strict=True) if not is_idle(name, case, unused)]
+        for name in factor_names(cases)
     }
 
 
@@ -65,7 +65,7 @@ def naming_factors(cases: Sequence[Case]) -> tuple[str, ...]:
     """The varying factors that a figure's label needs: those of `_MINOR` are left out as far as no two cases then share
     a name. Tables show them all."""
     names = list(varying_factors(cases))
-    for minor in [name for name in names if FACTORS[name].protocol or name in _MINOR]:
+    for minor in [name for name in names if is_protocol(name) or name in _MINOR]:
         fewer = [name for name in names if name != minor]
         if len({case_text(case, fewer) for case in cases}) == len({case_text(case, names) for case in cases}):
             names = fewer
@@ -74,22 +74,30 @@ def naming_factors(cases: Sequence[Case]) -> tuple[str, ...]:
 
 def constant_factors(cases: Sequence[Case]) -> dict[str, object]:
     """Factors that all cases share which they mean something for, and that some case set, protocol included."""
-    names = [name for name in FACTORS if any(name in case.chosen() for case in cases)]
+    names = [name for name in factor_names(cases) if any(name in case.chosen() for case in cases)]
     values, varying = _values(cases), varying_factors(cases)
     return {name: values[name][0] for name in names if values[name] and name not in varying and name != "workload"}
+
+
+def is_protocol(name: str) -> bool:
+    """Whether a factor says how a case is measured rather than what. No option does."""
+    return name in FACTORS and FACTORS[name].protocol
 
 
 def factor_text(name: str, value: object) -> str:
     """`fp32`, `batch 8`: values of closed lists and models speak for themselves."""
     shown = {True: "yes", False: "no", None: "default"}.get(value, value) if isinstance(value, bool | None) else value
-    return str(shown) if FACTORS[name].kind == "choice" or name == "model" else f"{name.replace('_', ' ')} {shown}"
+    speaks = name == "model" or (name in FACTORS and FACTORS[name].kind == "choice")
+    return str(shown) if speaks else f"{name.replace('_', ' ')} {shown}"
 
 
 def case_text(case: Case, names: Iterable[str]) -> str:
     """The given factors of a case in one line; left out are those that mean nothing for it, and files not given."""
     idle = idle_factors(case)
-    values = {name: getattr(case, name) for name in names if name not in idle}
-    given = {name: value for name, value in values.items() if value is not None or FACTORS[name].kind != "file"}
+    values = {name: case.value(name) for name in names if not is_idle(name, case, idle)}
+    given = {
+        name: value for name, value in values.items() if value is not None or factor_named(name, case).kind != "file"
+    }
     return ", ".join(factor_text(name, value) for name, value in given.items())
 
 

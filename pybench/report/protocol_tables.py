@@ -9,8 +9,7 @@ from pybench.analysis.paired import ALPHA
 from pybench.analysis.protocol import ProtocolFinding, ProtocolSetting, SampleFinding, Scenario, TestedPair
 from pybench.analysis.unpaired import NO_SPREAD
 from pybench.case import Case
-from pybench.case.factors import FACTORS
-from pybench.report.labels import case_text, metric_title, varying_factors
+from pybench.report.labels import case_text, is_protocol, metric_title, varying_factors
 from pybench.report.numbers import DASH, display_unit, format_p
 from pybench.report.tables import (
     Cell,
@@ -32,7 +31,7 @@ def protocol_tables(finding: ProtocolFinding) -> list[Table]:
 def setting_text(finding: ProtocolFinding, setting: ProtocolSetting) -> str:
     """Where a setting is: the factors by which the baselines of one contrast differ."""
     baselines = [other.cases[0] for other in finding.settings if other.contrast == setting.contrast]
-    names = [name for name in varying_factors(baselines) if not FACTORS[name].protocol]
+    names = [name for name in varying_factors(baselines) if not is_protocol(name)]
     return case_text(setting.cases[0], names)
 
 

@@ -15,7 +15,6 @@ from pybench.analysis.trade_offs import Figure, TradeOff, TradeOffVerdict
 from pybench.analysis.verdicts import Verdict
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
-from pybench.case.factors import FACTORS
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.units import MEGA
 from pybench.report.contrast_tables import TONES
@@ -24,6 +23,7 @@ from pybench.report.labels import (
     case_text,
     constant_factors,
     criterion_label,
+    is_protocol,
     metric_title,
     varying_factors,
 )
@@ -82,7 +82,7 @@ def line_factors(contrast: Contrast, rows: Sequence[TradeOff]) -> tuple[str, ...
     names = tuple(contrast.baseline)
     if len({case_text(case, names) for case in cases}) == len(cases):
         return names
-    more = [name for name in varying_factors(cases) if not FACTORS[name].protocol and name not in ("batch", *names)]
+    more = [name for name in varying_factors(cases) if not is_protocol(name) and name not in ("batch", *names)]
     return (*names, *more)
 
 
@@ -114,9 +114,7 @@ def standing_text(line: Line) -> tuple[str, TradeOffVerdict]:
 
 def _line_key(case: Case) -> tuple[Any, ...]:
     """Batch aside, and how long it was measured."""
-    return tuple(
-        (name, value) for name, value in case.factors().items() if name != "batch" and not FACTORS[name].protocol
-    )
+    return tuple((name, value) for name, value in case.factors().items() if name != "batch" and not is_protocol(name))
 
 
 # --- one row a precision ---------------------------------------------------------------------------------------------

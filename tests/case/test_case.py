@@ -6,11 +6,12 @@ import json
 import pytest
 
 from pybench.case import Case, case_from_json, case_to_json, catalogue_of
-from pybench.case.factors import FACTORS
+from pybench.case.factors import FACTORS, factor_names, idle_factors
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.models import Model
+from pybench.catalogue.options import Option
 from pybench.catalogue.workloads import Workload
 from pybench.errors import UnknownNameError
 
@@ -118,3 +119,51 @@ def test_a_value_is_asked_for_by_the_name_of_its_factor() -> None:
     assert Case(workload="noop", batch=3).value("batch") == 3
     with pytest.raises(UnknownNameError, match="no factor 'bach'"):
         Case(workload="noop").value("bach")
+
+
+# --- options ---------------------------------------------------------------------------------------------------------
+
+DEEP = Workload(
+    name="acme-deep", label="Deep", meaning="depth", module="acme.deep", takes=("run",), model="none",
+    options=(
+        Option(name="acme.depth", kind="integer", default=2, minimum=1, meaning="how deep"),
+        Option(name="acme.how", kind="choice", default="slow", choices=("slow", "fast"), meaning="how"),
+    ),
+)  # fmt: skip
+WITH_DEEP = BUILT_IN.with_rows([DEEP])
+
+
+def deep(**options: object) -> Case:
+    return Case(workload="acme-deep", catalogue=WITH_DEEP).with_factors(**options)
+
+
+def test_an_option_has_its_default_until_it_is_set() -> None:
+    assert (deep().value("acme.depth"), deep(**{"acme.depth": 4}).value("acme.depth")) == (2, 4)
+    assert deep(**{"acme.depth": 2}) == deep()
+    assert deep(**{"acme.depth": 2}).id == deep().id
+    assert deep(**{"acme.depth": 4}).id != deep().id
+    assert deep(**{"acme.depth": 4, "acme.how": "fast"}).options == (("acme.depth", 4), ("acme.how", "fast"))
+    assert deep(**{"acme.depth": 4}).title() == "acme-deep acme.depth=4"
+    with pytest.raises(UnknownNameError, match=r"no option 'acme\.deph'"):
+        deep(**{"acme.deph": 4})
+
+
+def test_options_are_stored_and_read_with_their_rows() -> None:
+    case = deep(**{"acme.depth": 4})
+    stored = json.loads(json.dumps(case_to_json(case)))
+    assert (stored["acme.depth"], stored["acme.how"]) == (4, "slow")
+    assert case_from_json(stored) == case
+    assert case_from_json(stored).value("acme.how") == "slow"
+    with pytest.raises(ValueError, match=r"unknown factors: acme\.depth"):
+        case_from_json({name: value for name, value in stored.items() if name not in ("rows", "case_id")})
+
+
+def test_an_option_means_nothing_for_a_case_of_other_rows() -> None:
+    plain = Case(workload="noop", catalogue=WITH_DEEP)
+    assert idle_factors(plain) >= {"acme.depth", "acme.how"}
+    assert not idle_factors(deep()) & {"acme.depth", "acme.how"}
+    assert "acme.depth" not in plain.factors()
+    with pytest.raises(UnknownNameError, match=r"no factor 'acme\.depth'"):
+        plain.value("acme.depth")
+    assert factor_names([plain]) == tuple(FACTORS)
+    assert factor_names([plain, deep()]) == (*FACTORS, "acme.depth", "acme.how")

@@ -26,6 +26,14 @@ ROWS = (Workload(name="echo", label="Echo", meaning="echoes", module="acme.echo"
 """
 
 
+OPTION = """
+from pybench.catalogue.options import Option
+from pybench.catalogue.runtimes import Runtime
+ROWS = (Runtime(name="r", module="m", opens="module", needs=("torch",), start_s=1.0,
+                options=(Option(name="%s", kind="integer", default=1, meaning="depth"),)),)
+"""
+
+
 class Site:
     """A folder of installed packages."""
 
@@ -94,6 +102,8 @@ def test_the_digest_is_of_the_code_and_of_nothing_that_python_writes(site: Site)
         ("", "rows:ROWS", "cannot be imported: AttributeError", "uninstall it"),
         ("ROWS = (1, 2)", "rows:ROWS", "does not name rows", "a tuple of Workload, Runtime, Model and Metric"),
         (MODEL % "mlp", "rows:ROWS", "adds the model mlp, which pybench has", "rename its row, as in acme_x-mlp"),
+        (OPTION % "depth", "rows:ROWS", "adds the option depth, whose name does not begin", "as in acme_x.depth"),
+        (OPTION % "acme_y.depth", "rows:ROWS", "adds the option acme_y.depth, whose name", "as in acme_x.depth"),
         (WORKLOAD, "rows:ROWS", "adds the workload echo, which yields echoes_per_s", "add a Metric row"),
     ],
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import pybench
 from tests.plugins.installation import Installation
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -21,7 +22,7 @@ seed: 1
 repetitions: 1
 defaults: {warmup_iterations: 1, iterations: 5, idle_window_s: 0, device: cpu, threads: 1}
 matrix:
-  - {workload: sort}
+  - {workload: sort, sorting.count: [1000, 10000]}
   - workload: infer
     model: [two-layers, mlp]
     runtime: [torch, torchscript]
@@ -59,16 +60,16 @@ def campaign(installed: Installation, tmp_path_factory: pytest.TempPathFactory) 
 
 def test_a_plan_names_rows_of_packages_next_to_built_in_ones(installed: Installation, campaign: Path) -> None:
     ended = installed.pybench("validate", "plan.yaml", cwd=campaign)
-    assert ended.stdout.startswith("mixed: 6 cases, 1 repetition"), ended.stdout + ended.stderr
+    assert ended.stdout.startswith("mixed: 7 cases, 1 repetition"), ended.stdout + ended.stderr
     dry = installed.pybench("run", "plan.yaml", "--out", "elsewhere", "--dry-run", "--json", cwd=campaign)
     found = json.loads(dry.stdout)
-    assert [case["unsupported"] for case in found["cases"]] == [None] * 6
+    assert [case["unsupported"] for case in found["cases"]] == [None] * 7
     assert len(found["artefacts"]) == 1, "the model's ONNX file"
 
 
 def test_each_run_stores_the_rows_of_its_case_and_what_they_came_from(campaign: Path) -> None:
     runs = sorted((campaign / RESULTS / "runs").glob("*/*/*/case.json"))
-    assert len(runs) == 6
+    assert len(runs) == 7
     for path in runs:
         case = json.loads(path.read_text())["case"]
         expected = {"sort": "acme-sorting", "torchscript": "acme-scripted", "two-layers": "acme-models"}
@@ -82,12 +83,15 @@ def test_each_run_stores_the_rows_of_its_case_and_what_they_came_from(campaign: 
 def test_metrics_of_a_package_are_measured_and_reported(campaign: Path, installed: Installation) -> None:
     summaries = [json.loads(path.read_text()) for path in (campaign / RESULTS / "runs").glob("*/*/*/summary.json")]
     found = [one["metrics"]["sorted_numbers_per_s"] for one in summaries if "sorted_numbers_per_s" in one["metrics"]]
-    assert [one["unit"] for one in found] == ["numbers/s"]
+    assert [one["unit"] for one in found] == ["numbers/s"] * 2
     assert all(one["value"] > 1000 for one in found)
     assert installed.pybench("report", RESULTS, cwd=campaign).returncode == 0
     page = (campaign / RESULTS / "report" / "index.html").read_text()
     assert "Numbers sorted" in page
     assert "torchscript" in page
+    table = (campaign / RESULTS / "report" / "tables" / "cases-sort.csv").read_text().splitlines()
+    assert table[0].startswith("sorting.count,")
+    assert [line.split(",")[0] for line in table[1:]] == ["1000", "10000"]
     compiled = [one["metrics"]["compile_s"]["value"] for one in summaries if "compile_s" in one["metrics"]]
     assert len(compiled) >= 2
 
@@ -113,9 +117,10 @@ def test_a_missing_package_is_told_from_a_missing_file(bare: Installation, campa
     assert ended.returncode == 2
     lines = ended.stderr.splitlines()
     assert "install the package that adds sort to pybench" in lines[0]
-    assert "no model and no file is called two-layers" in lines[1]
-    assert "install the package that adds two-layers to pybench" in lines[1]
-    assert "install the package that adds torchscript to pybench" in lines[2]
+    assert "install the package that adds sorting.count to pybench" in lines[1]
+    assert "no model and no file is called two-layers" in lines[2]
+    assert "install the package that adds two-layers to pybench" in lines[2]
+    assert "install the package that adds torchscript to pybench" in lines[3]
     changed = ("--set", "matrix.1.model=two-layers.onnx")
     named = bare.pybench("validate", "plan.yaml", *changed, cwd=campaign).stderr
     assert "no such file: two-layers.onnx" in named
@@ -128,11 +133,17 @@ def test_where_a_package_is_missing_its_cases_are_unsupported(bare: Installation
     shutil.copytree(campaign / RESULTS, taken)
     shutil.rmtree(taken / "runs")
     ended = bare.pybench("run", "taken", "--json", cwd=campaign)
-    assert json.loads(ended.stdout)["outcomes"] == {"unsupported": 5, "ok": 1}, ended.stderr
+    assert json.loads(ended.stdout)["outcomes"] == {"unsupported": 6, "ok": 1}, ended.stderr
     records = [json.loads(path.read_text()) for path in (taken / "runs").glob("*/*/*/run.json")]
     reasons = {record["reason"]: record["detail"] for record in records if record["outcome"] == "unsupported"}
     assert set(reasons) == {"no_plugin"}
     assert "install it" in reasons["no_plugin"]
+
+
+def test_a_frame_has_a_column_for_each_option(campaign: Path) -> None:
+    frame = pybench.load(campaign / RESULTS)
+    found = frame.select("workload", "sorting.count").unique().rows()
+    assert sorted(found, key=str) == [("infer", None), ("sort", 1000), ("sort", 10000)]
 
 
 def _files(folder: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from pybench.catalogue.metrics import Metric
+from pybench.catalogue.options import Option
 from pybench.catalogue.workloads import Workload
 
 ROWS = (
@@ -22,5 +23,8 @@ ROWS = (
         yields=("latency_mean_ms", "latency_p50_ms", "sorted_numbers_per_s"),
         headline="sorted_numbers_per_s",
         shown=("latency_mean_ms", "sorted_numbers_per_s"),
+        options=(
+            Option(name="sorting.count", kind="integer", default=10_000, minimum=1, meaning="numbers in a batch"),
+        ),
     ),
 )
