@@ -60,7 +60,8 @@ class Case(Factors):
 
     def factors(self) -> dict[str, Any]:
         """Every factor and option with its value, defaults included, in the order of `FACTORS`."""
-        return {name: self.value(name) for name in self.own_factors()}
+        found = {name: getattr(self, name) for name in FACTORS}
+        return found | {name: self.value(name) for name in self.own_factors() if name not in FACTORS}
 
     def chosen(self) -> dict[str, Any]:
         """The factors that differ from their default, in the order of `FACTORS`; `sources` last when there are any."""
