@@ -28,7 +28,7 @@ _POOLED = "Blocks are pooled: a trend over the campaign widens the samples."
 _TREND = "A trend over the campaign can make Shapiro-Wilk reject a sample that is normal around the trend."
 _SHORT_INTERVALS = (
     "BCa intervals are too short with few repetitions. Nominal 95 % intervals of normal samples contain the true value "
-    "in 85 % of cases at 5 repetitions, 91 % at 10, 93 % at 20. Below 5 repetitions there is no interval."
+    "in 83 % of cases at 5 repetitions, 90 % at 10, 93 % at 20. Below 5 repetitions there is no interval."
 )
 _TWO_STEPS = (
     "The test is chosen by a test on the same data, so the level of the two steps together is not the nominal level. "
