@@ -13,7 +13,7 @@
 // C - F is smoothed once for all windows. G differs from F only within the two samples around an edge and by a constant
 // after them, so that D follows from the smoother's answer to that step. (Taking C - F for D makes the counter
 // "correct" what G has put right already: windows of 0.2 s then read 1 % low.) Equations and error terms:
-// docs/method.md. It does not read channels, find the counter's grid or know uncertainties of the sensor's own
+// docs/method/energy.md. It does not read channels, find the counter's grid or know uncertainties of the sensor's own
 // parameters: pybench.measure.energy.integration does, by asking again with each of them moved.
 #pragma once
 
