@@ -73,7 +73,8 @@ def find_candidates(target: Target, only: Restriction) -> Candidates:
         reason = here.unsupported(case)
         misfit = None if target.content is None else misfit_of(target.content, case, of_images=False)
         if reason is not None:
-            left_out.append((_called(case), reason[1]))
+            # What a machine without a GPU lacks comes first: it is the shortest way to a number.
+            left_out.insert(len(left_out) if _needs_gpu(case) else 0, (_called(case), reason[1]))
         elif misfit is not None:
             left_out.insert(0, (_called(case), f"{misfit.what}; {misfit.hint}"))
         else:
@@ -84,6 +85,11 @@ def find_candidates(target: Target, only: Restriction) -> Candidates:
     batches = _batches(target, only)
     entries = tuple(_entries(found, here, batches, _seconds(target, pass_s)))
     return Candidates(entries, tuple(dict.fromkeys(_shortened(left_out, found))), pass_s)
+
+
+def _needs_gpu(case: Case) -> bool:
+    backend = None if case.runtime_row is None else case.runtime_row.backend(case.provider, False)
+    return backend is None or backend.needs_gpu
 
 
 def _check(only: Restriction) -> None:
@@ -141,7 +147,7 @@ def _precisions(row: Runtime, backend: Backend | None, target: Target, only: Res
 def _nothing(target: Target, left_out: Sequence[tuple[str, str]]) -> InputError:
     reasons = list(dict.fromkeys(reason for _, reason in left_out))
     what, _, hint = (reasons[0] if reasons else "nothing was asked for").rpartition("; ")
-    others = f" (and {len(reasons) - 1} further reasons)" if len(reasons) > 1 else ""
+    others = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     return InputError(f"{target.model} cannot be measured here: {what or hint}{others}", hint=hint if what else None)
 
 

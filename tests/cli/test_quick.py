@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -165,6 +166,17 @@ def test_a_wrong_wish_is_one_error(words: list[str], said: str, capsys: pytest.C
     write("plain", Path())
     assert main(["quick", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_built_in_model_without_torch_is_told_what_to_install() -> None:
+    absent = Path("absent") / "torch"
+    absent.mkdir(parents=True)
+    (absent / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    without = {**os.environ, "PYTHONPATH": str(absent.parent.absolute())}
+    words = [sys.executable, "-m", "pybench.cli", "quick", "resnet50"]
+    done = subprocess.run(words, env=without, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "hint: install pybench-campaign[torch]" in done.stderr
 
 
 def test_ctrl_c_leaves_a_campaign_that_continues(capsys: pytest.CaptureFixture[str]) -> None:
