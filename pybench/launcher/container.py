@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from pybench.launcher.launch import Exit, FileAccess, Launched, Output, signal_n
 # What the worker stores of where it ran (pybench.worker.environment), and where boards are locked (board_claim).
 IMAGE_DIGEST, ENGINE_VERSION, BOARD_STATE = "PYBENCH_IMAGE_DIGEST", "PYBENCH_CONTAINER_ENGINE", "PYBENCH_BOARD_STATE"
 DEFAULT_BOARD_STATE = "/run/pybench"
+REMOVAL_PAUSES_S = (0.5, 2.0, 5.0)  # between attempts to remove a container
 _SHELL_SIGNALS = range(129, 193)  # 128 + a signal's number, as tini and Apptainer report it
 
 
@@ -119,12 +121,20 @@ class _Contained(Launched):
         self.cut_lifeline()
         if self._ended_by_itself():
             return
+        if self._engine.kill(self._request.name) is None:
+            self._signal(signal.SIGKILL)
+        else:
+            self._remove()
+
+    def _remove(self) -> bool:
+        """Whether the engine says that it has no such container any more; True for an engine that keeps none."""
         command = self._engine.kill(self._request.name)
         if command is None:
-            self._signal(signal.SIGKILL)
-            return
+            return True
         with contextlib.suppress(subprocess.TimeoutExpired):
-            subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_S, check=False)
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_S, check=False)
+            return done.returncode == 0
+        return False
 
     def _ended_by_itself(self) -> bool:
         """Whether the engine's program has ended, which it does after its container, and was not killed before."""
@@ -142,7 +152,14 @@ class _Contained(Launched):
         return Exit(code, None)
 
     def end(self) -> None:
+        """An engine's program that ends early, or that fails to remove its container, leaves it behind: it is asked
+        again, as its own removal may be under way."""
         super().end()
+        if self.process.returncode != 0:
+            for pause_s in REMOVAL_PAUSES_S:
+                if self._remove():
+                    break
+                time.sleep(pause_s)
         shutil.rmtree(self._request.scratch, ignore_errors=True)
 
 
