@@ -34,6 +34,7 @@ _TITLES: dict[FactorGroup, str] = {
     "text": "Text",
     "feeding": "Feeding",
     "serving": "Serving",
+    "arriving": "Arrivals",
     "copying": "Copying",
     "file": "Your own ONNX file",
 }

@@ -318,14 +318,14 @@ class Factors:
         "closed",
         "`closed`: a new iteration begins as soon as an earlier one has ended; `fixed` and `poisson`: iterations "
         "arrive at a rate, and latency counts from the arrival",
-        "serving",
+        "arriving",
         choices=ARRIVALS,
     )
     arrival_rate_per_s: float | None = factor(
         "number",
         None,
         "how many iterations arrive in a second, where `arrivals` is not `closed`",
-        "serving",
+        "arriving",
         minimum=0.001,
         idle=idle.NO_ARRIVALS,
         follows=("arrivals",),

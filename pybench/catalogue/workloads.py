@@ -17,7 +17,7 @@ from pybench.catalogue.rows import Rows
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
     "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding", "serving",
-    "copying", "file",
+    "arriving", "copying", "file",
 ]  # fmt: skip
 
 
@@ -141,7 +141,7 @@ _ROWS = (
         module="pybench.workloads.infer",
         takes=(
             "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding",
-            "serving", "file",
+            "serving", "arriving", "file",
         ),
         model="required",
         kinds=("image", "language", "encoder", "volume", "vector"),

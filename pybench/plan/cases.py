@@ -147,7 +147,7 @@ class CaseBuilder:
 
     def _check_arrivals(self, settings: dict[str, Setting], workload: str) -> None:
         arrivals = _value(settings, "arrivals")
-        if not self.catalogue.workloads[workload].uses("serving") or arrivals == FACTORS["arrivals"].default:
+        if not self.catalogue.workloads[workload].uses("arriving") or arrivals == FACTORS["arrivals"].default:
             return
         if _value(settings, "arrival_rate_per_s") is None:
             hint = "as in `arrival_rate_per_s: 100`: iterations a second"
