@@ -91,11 +91,26 @@ class InputError(UsageError):
 
 
 class PluginError(UsageError):
-    """An installed package adds rows to the catalogue that cannot be used. `distribution`: its name."""
+    """An installed package adds rows to the catalogue that cannot be used.
 
-    def __init__(self, distribution: str, what: str, *, hint: str) -> None:
+    `distribution`: its name; `what`: what is wrong with it; `names`: of the workloads, runtimes and models that it
+    would add, as far as that is known.
+    """
+
+    def __init__(
+        self,
+        distribution: str,
+        what: str,
+        *,
+        hint: str,
+        version: str | None = None,
+        names: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(f"the installed package {distribution} {what}", hint=hint)
         self.distribution = distribution
+        self.version = version
+        self.what = what
+        self.names = names
 
 
 class ClusterError(PybenchError):

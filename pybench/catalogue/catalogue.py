@@ -19,6 +19,11 @@ from pybench.catalogue.workloads import WORKLOADS, Workload
 Row = Workload | Runtime | Model | Metric
 
 
+def kind_of(row: Row) -> str:
+    """What a row is one of, in words: `workload`."""
+    return type(row).__name__.lower()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Catalogue:
     """Name -> row of each kind that a package outside pybench can add to."""

@@ -4,18 +4,20 @@
 A package declares `[project.entry-points."pybench.catalogue"]` with `acme = "acme_bench.rows:ROWS"`: a tuple of rows.
 The module of the rows imports nothing but `pybench.catalogue`: it is read with every plan.
 Workers and readers never look: a campaign stores the rows that it uses.
+A package that cannot be used is an error of the plans that need it, and of no others.
 """
 
 from __future__ import annotations
 
 import importlib
+import itertools
 import re
 import sys
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 
-from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row
+from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row, kind_of
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.models import Model
 from pybench.catalogue.options import Option
@@ -31,21 +33,59 @@ _OPTION = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 _HEAVY = ("numpy", "torch", "onnx", "onnxruntime")
 
 
-def installed_catalogue() -> Catalogue:
-    """Pybench's own rows, and those of every installed package.
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What is installed. `catalogue`: pybench's own rows, and those of every package that can be used.
 
-    Raises PluginError for a package that fails to import, has no rows, or takes a name.
+    `refused`: one error for each package that cannot, in the order of their names; none of its rows are in the
+    catalogue.
     """
+
+    catalogue: Catalogue
+    refused: tuple[PluginError, ...] = ()
+
+    def refuse_names(self, names: Iterable[str]) -> None:
+        """Raises the PluginError of a refused package that claims one of these names of rows."""
+        wanted = set(names)
+        for error in self.refused:
+            if wanted & error.names:
+                raise error
+
+
+def installed() -> Installed:
+    """Pybench's own rows, and those of every installed package. A package that cannot be used stops nothing by itself:
+    it fails to import, has no rows, or takes a name."""
     found = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
-    catalogue = BUILT_IN
+    usable: dict[EntryPoint, tuple[Row, ...]] = {}
+    refused: dict[EntryPoint, PluginError] = {}
     for point in dict.fromkeys(found):
-        rows = _rows_of(point)
-        _refuse_taken(point, rows, catalogue)
-        _refuse_options(point, rows)
-        catalogue = catalogue.with_rows(rows)
-    for row in catalogue.added():
-        _refuse_unknown_metrics(row, catalogue)
-    return catalogue
+        try:
+            rows = _rows_of(point)
+            _refuse_options(point, rows)
+            _refuse_taken(point, rows, BUILT_IN.with_rows(itertools.chain(*usable.values())))
+            usable[point] = rows
+        except PluginError as error:
+            refused[point] = error
+    refused |= _without_metrics(usable)
+    catalogue = BUILT_IN.with_rows(row for point, rows in usable.items() if point not in refused for row in rows)
+    return Installed(catalogue, tuple(error for _, error in sorted(refused.items(), key=lambda pair: pair[0].name)))
+
+
+def _without_metrics(usable: Mapping[EntryPoint, tuple[Row, ...]]) -> dict[EntryPoint, PluginError]:
+    """The packages with a workload that yields what no row describes, as its runs could not be stored.
+
+    A package may yield metrics of another one, and falls with it.
+    """
+    refused: dict[EntryPoint, PluginError] = {}
+    while True:
+        kept = {point: rows for point, rows in usable.items() if point not in refused}
+        metrics = BUILT_IN.with_rows(itertools.chain(*kept.values())).metrics
+        lacking = {point: pair for point, rows in kept.items() if (pair := _unknown_metric(rows, metrics)) is not None}
+        if not lacking:
+            return refused
+        for point, (workload, metric) in lacking.items():
+            what = f"adds the workload {workload}, which yields {metric}, and no row describes that metric"
+            refused[point] = _refusal(point, what, f"add a Metric row for {metric}, or correct its name", kept[point])
 
 
 def _rows_of(point: EntryPoint) -> tuple[Row, ...]:
@@ -56,9 +96,9 @@ def _rows_of(point: EntryPoint) -> tuple[Row, ...]:
     before = set(sys.modules)
     try:
         listed = point.load()
-    except Exception as error:  # whatever a module can raise at import
-        what = f"cannot be imported: {type(error).__name__}: {error}"
-        raise _refusal(point, what, "repair or uninstall it") from error
+    except (Exception, SystemExit) as error:  # whatever a module can raise at import
+        what = f"cannot be imported: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        raise _refusal(point, what, "repair it") from error
     heavy = [name for name in _HEAVY if name in sys.modules and name not in before]
     if heavy:
         hint = f"import {heavy[0]} in the modules that its rows name: the rows are read with every plan"
@@ -78,7 +118,7 @@ def _rows_of(point: EntryPoint) -> tuple[Row, ...]:
     return tuple(replace(row, plugin=plugin) for row in listed)
 
 
-def _refuse_taken(point: EntryPoint, rows: Iterable[Row], catalogue: Catalogue) -> None:
+def _refuse_taken(point: EntryPoint, rows: tuple[Row, ...], catalogue: Catalogue) -> None:
     seen: set[tuple[type[Row], str]] = set()
     for row in rows:
         taken = _table(row, catalogue).get(row.name)
@@ -86,34 +126,31 @@ def _refuse_taken(point: EntryPoint, rows: Iterable[Row], catalogue: Catalogue) 
             seen.add((type(row), row.name))
             continue
         owner = "itself" if taken is None else "pybench" if taken.plugin is None else taken.plugin.distribution
-        what = f"adds the {_kind(row)} {row.name}, which {owner} has"
-        raise _refusal(point, what, f"rename its row, as in {point.name}-{row.name}")
+        what = f"adds the {kind_of(row)} {row.name}, which {owner} has"
+        raise _refusal(point, what, f"rename its row, as in {point.name}-{row.name}", rows)
 
 
-def _refuse_options(point: EntryPoint, rows: Iterable[Row]) -> None:
+def _refuse_options(point: EntryPoint, rows: tuple[Row, ...]) -> None:
     """An option is told from a factor by its dot, and its first word says whose it is."""
     known: dict[str, Option] = {}
     for row in rows:
         for option in () if isinstance(row, Metric) else row.options:
             if not _OPTION.fullmatch(option.name) or option.name.split(".")[0] != point.name:
                 what = f"adds the option {option.name}, whose name does not begin with `{point.name}.`"
-                raise _refusal(point, what, f"rename it, as in {point.name}.{option.name.split('.')[-1]}")
+                raise _refusal(point, what, f"rename it, as in {point.name}.{option.name.split('.')[-1]}", rows)
             if known.setdefault(option.name, option) != option:
-                raise _refusal(point, f"describes the option {option.name} in two ways", "describe it once")
+                raise _refusal(point, f"describes the option {option.name} in two ways", "describe it once", rows)
 
 
-def _refuse_unknown_metrics(row: Row, catalogue: Catalogue) -> None:
-    """A metric that a workload yields needs a row, or its runs could not be stored."""
-    if not isinstance(row, Workload):
-        return
-    named = (*row.metrics(), *row.shown, *([] if row.headline is None else [row.headline]))
-    unknown = next((name for name in named if name not in catalogue.metrics), None)
-    if unknown is not None and row.plugin is not None:
-        raise PluginError(
-            row.plugin.distribution,
-            f"adds the workload {row.name}, which yields {unknown}, and no row describes that metric",
-            hint=f"add a Metric row for {unknown}, or correct its name",
-        )
+def _unknown_metric(rows: Iterable[Row], metrics: Collection[str]) -> tuple[str, str] | None:
+    """The first workload that yields what no row describes, and that metric."""
+    for row in rows:
+        if isinstance(row, Workload):
+            named = (*row.metrics(), *row.shown, *([] if row.headline is None else [row.headline]))
+            unknown = next((name for name in named if name not in metrics), None)
+            if unknown is not None:
+                return row.name, unknown
+    return None
 
 
 def _table(row: Row, catalogue: Catalogue) -> dict[str, Row]:
@@ -126,9 +163,13 @@ def _table(row: Row, catalogue: Catalogue) -> dict[str, Row]:
     return tables[type(row)]
 
 
-def _kind(row: Row) -> str:
-    return type(row).__name__.lower()
-
-
-def _refusal(point: EntryPoint, what: str, hint: str) -> PluginError:
-    return PluginError(point.dist.name if point.dist is not None else point.value, what, hint=hint)
+def _refusal(point: EntryPoint, what: str, hint: str, rows: Iterable[Row] = ()) -> PluginError:
+    """`rows`: what the package would add, where that is known. A plan names no metrics."""
+    called = point.dist.name if point.dist is not None else point.value
+    return PluginError(
+        called,
+        what,
+        hint=f"{hint}; or remove the package: pip uninstall {called}",
+        version=point.dist.version if point.dist is not None else None,
+        names=frozenset(row.name for row in rows if not isinstance(row, Metric)),
+    )

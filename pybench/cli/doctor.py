@@ -20,8 +20,12 @@ def doctor(
     engine: EngineOption = None,
 ) -> None:
     """Print what this machine can measure, and what is missing."""
-    facts = machine.ask(machine.EVERYTHING, launcher_for(container, engine))
-    findings = machine.diagnose(facts)
+    from pybench.catalogue.installed import installed
+
+    found = installed()
+    plugins = dict.fromkeys(row.plugin.fact for row in found.catalogue.added() if row.plugin is not None)
+    facts = machine.ask((*machine.EVERYTHING, *plugins), launcher_for(container, engine))
+    findings = [*machine.diagnose(facts), *machine.diagnose_packages(found, facts)]
     if as_json:
         print_json({"findings": [asdict(finding) for finding in findings], "facts": facts})
         return

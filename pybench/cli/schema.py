@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from pybench.cli.show import say
+
 
 def schema() -> None:
     """Print the JSON Schema of plans, for editors."""
     from pybench.case.factors import factors_of
-    from pybench.catalogue.installed import installed_catalogue
+    from pybench.catalogue.installed import installed
     from pybench.plan.schema import plan_schema_text
 
-    print(plan_schema_text(factors_of(installed_catalogue())), end="")
+    found = installed()
+    for error in found.refused:
+        say(f"warning: {error}")
+    print(plan_schema_text(factors_of(found.catalogue)), end="")

@@ -7,7 +7,7 @@
 an ONNX file.
 """
 
-from pybench.machine.diagnosis import diagnose
+from pybench.machine.diagnosis import diagnose, diagnose_packages
 from pybench.machine.estimate import CampaignEstimate
 from pybench.machine.facts import EVERYTHING, ask
 from pybench.machine.machine import Machine
@@ -22,5 +22,6 @@ __all__ = [
     "ask_runtimes",
     "count_flops",
     "diagnose",
+    "diagnose_packages",
     "time_pass",
 ]

@@ -5,13 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from pybench.catalogue.catalogue import kind_of
+from pybench.catalogue.metrics import Metric
 from pybench.catalogue.packages import PACKAGES, Package
+from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError
 from pybench.machine import profiles
 from pybench.machine.facts import Facts
+
+if TYPE_CHECKING:
+    from pybench.catalogue.installed import Installed
 
 Status = Literal["yes", "no"]
 GIB = 2**30
@@ -42,6 +48,33 @@ def diagnose(facts: Facts) -> list[Finding]:
         *_boards(facts),
         _cpu_energy(facts),
     ]
+
+
+def diagnose_packages(installed: Installed, facts: Facts) -> list[Finding]:
+    """One finding for each installed package that adds rows: its rows, or why they cannot be used.
+
+    Plans are read here, and cases run where `facts` are of, which may be an image.
+    """
+    usable = dict.fromkeys(row.plugin for row in installed.catalogue.added() if row.plugin is not None)
+    findings = [_of_package(plugin, installed, facts[plugin.fact]) for plugin in usable]
+    for error in installed.refused:
+        version = "" if error.version is None else f"{error.version} "
+        findings.append(Finding(f"package {error.distribution}", "no", f"{version}{error.what}", error.hint))
+    return findings
+
+
+def _of_package(plugin: Plugin, installed: Installed, fact: Mapping[str, Any]) -> Finding:
+    what, called = f"package {plugin.distribution}", f"{plugin.distribution} {plugin.version}"
+    if not fact["available"]:
+        why = f"{plugin.version} is installed here, and not where cases run: {fact['why']}"
+        return Finding(what, "no", why, f"build an image that contains {called}")
+    if fact["sha256"] != plugin.sha256:
+        why = f"{plugin.version} is installed here, and other code where cases run: {fact['version']}"
+        return Finding(what, "no", why, f"build an image that contains the same {called}")
+    rows = [row for row in installed.catalogue.added() if row.plugin == plugin]
+    options = {option.name for row in rows if not isinstance(row, Metric) for option in row.options}
+    named = [*(f"{kind_of(row)} {row.name}" for row in rows), *(f"option {name}" for name in sorted(options))]
+    return Finding(what, "yes", f"{plugin.version} adds {', '.join(named)}")
 
 
 _NVML = "needs an NVIDIA driver; PYBENCH_NVML_LIBRARY can name its libnvidia-ml.so.1"

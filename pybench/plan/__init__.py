@@ -20,7 +20,7 @@ from pybench.case import Case, case_to_json, contrasts
 from pybench.case.contrasts import Contrast
 from pybench.case.factors import FACTORS, factors_of
 from pybench.catalogue.catalogue import Catalogue
-from pybench.catalogue.installed import installed_catalogue
+from pybench.catalogue.installed import Installed, installed
 from pybench.catalogue.protocols import with_house
 from pybench.document import read_document
 from pybench.errors import PlanError, Problem
@@ -59,11 +59,12 @@ class Plan:
 def load_plan(path: str | os.PathLike[str], overrides: Sequence[str] = (), catalogue: Catalogue | None = None) -> Plan:
     """Reads and judges a plan. `catalogue`: the rows that it may name, by default those of all installed packages.
 
-    Raises PlanError with every problem, each with its file, line and column; PluginError for an installed package whose
-    rows cannot be used.
+    Raises PlanError with every problem, each with its file, line and column; PluginError where the plan names what an
+    installed package takes from pybench or another package. Other packages that cannot be used are hints of PlanError.
     """
     path = Path(path)
-    catalogue = installed_catalogue() if catalogue is None else catalogue
+    found = installed() if catalogue is None else Installed(catalogue)
+    catalogue = found.catalogue
     document = read_document(path)
     root, override_problems = apply_overrides(document.root, overrides, str(path))
     shaped = read_shape(root, factors_of(catalogue))
@@ -80,7 +81,8 @@ def load_plan(path: str | os.PathLike[str], overrides: Sequence[str] = (), catal
         problems += check_contrasts(contrasts, cases, root, catalogue)
         problems += check_protocols(shaped.plan.protocol, contrasts, cases, root)
     if problems or shaped.plan is None:
-        raise PlanError(str(path), list(dict.fromkeys(problems)))
+        raise PlanError(str(path), list(dict.fromkeys(problems)), hint=_hint_of(found))
+    found.refuse_names(name for case in cases for name in _row_names(case))
     return Plan(
         path=path,
         source_sha256=hashlib.sha256(document.source).hexdigest(),
@@ -139,6 +141,17 @@ def _cases_of(
     if sound and not problems:
         problems += builder.unused_defaults()
     return tuple(dict.fromkeys(found)), problems
+
+
+def _hint_of(found: Installed) -> str | None:
+    """What a plan may lack because an installed package cannot be used."""
+    hints = [f"{error.message}, so its rows are left out; {error.hint}" for error in found.refused]
+    return "\n  hint: ".join(hints) or None
+
+
+def _row_names(case: Case) -> list[str]:
+    """The names by which a case finds its rows."""
+    return [name for name in (case.workload, case.model, case.runtime) if name is not None]
 
 
 def _files_of(cases: Sequence[Case], files: UserFiles) -> dict[str, UserFile]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pybench.catalogue.catalogue import BUILT_IN
-from pybench.catalogue.installed import installed_catalogue
+from pybench.catalogue.installed import installed
 from pybench.catalogue.plugins import sha256_of_package
 from pybench.errors import PluginError
 
@@ -62,13 +63,14 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def test_without_packages_the_catalogue_is_pybenchs_own() -> None:
-    assert installed_catalogue() is BUILT_IN
+    assert installed().catalogue is BUILT_IN
+    assert installed().refused == ()
 
 
 def test_rows_of_several_packages_are_found_with_what_they_came_from(site: Site) -> None:
     site.install("acme_b", MODEL % "b-model", distribution="acme-b")
     site.install("acme_a", MODEL % "a-model")
-    added = installed_catalogue().added()
+    added = installed().catalogue.added()
     assert [row.name for row in added] == ["a-model", "b-model"], "in the order of the packages' names"
     plugin = added[1].plugin
     assert plugin is not None
@@ -96,10 +98,11 @@ def test_the_digest_is_of_the_code_and_of_nothing_that_python_writes(site: Site)
             "import acme_nowhere",
             "rows:ROWS",
             "cannot be imported: ModuleNotFoundError: No module named",
-            "uninstall it",
+            "repair it",
         ),
-        ("1 / 0", "rows:ROWS", "cannot be imported: ZeroDivisionError: division by zero", "uninstall it"),
-        ("", "rows:ROWS", "cannot be imported: AttributeError", "uninstall it"),
+        ("1 / 0", "rows:ROWS", "cannot be imported: ZeroDivisionError: division by zero", "repair it"),
+        ("", "rows:ROWS", "cannot be imported: AttributeError", "repair it"),
+        ("raise SystemExit('no licence')", "rows:ROWS", "cannot be imported: SystemExit: no licence", "repair it"),
         ("ROWS = (1, 2)", "rows:ROWS", "does not name rows", "a tuple of Workload, Runtime, Model and Metric"),
         (MODEL % "mlp", "rows:ROWS", "adds the model mlp, which pybench has", "rename its row, as in acme_x-mlp"),
         (OPTION % "depth", "rows:ROWS", "adds the option depth, whose name does not begin", "as in acme_x.depth"),
@@ -109,22 +112,43 @@ def test_the_digest_is_of_the_code_and_of_nothing_that_python_writes(site: Site)
 )
 def test_what_cannot_be_used_is_one_error_with_a_hint(site: Site, rows: str, target: str, said: str, hint: str) -> None:
     site.install("acme_x", rows, distribution="acme-x", target=target)
-    with pytest.raises(PluginError) as caught:
-        installed_catalogue()
-    assert caught.value.message.startswith(f"the installed package acme-x {said}")
-    assert hint in str(caught.value.hint)
-    assert caught.value.exit_code == 2
+    (error,) = installed().refused
+    assert error.message.startswith(f"the installed package acme-x {said}")
+    assert hint in str(error.hint)
+    assert str(error.hint).endswith("; or remove the package: pip uninstall acme-x")
+    assert (error.distribution, error.version, error.exit_code) == ("acme-x", "1.2", 2)
+    assert installed().catalogue is BUILT_IN, "none of its rows are taken"
 
 
 def test_a_name_that_two_packages_add_names_both(site: Site) -> None:
     site.install("acme_e", MODEL % "same")
     site.install("acme_f", MODEL % "same")
-    with pytest.raises(PluginError, match="the installed package acme_f adds the model same, which acme_e has"):
-        installed_catalogue()
+    found = installed()
+    (error,) = found.refused
+    assert error.message == "the installed package acme_f adds the model same, which acme_e has"
+    assert [row.plugin.name for row in found.catalogue.added() if row.plugin] == ["acme_e"]
+    found.refuse_names(["mlp"])
+    with pytest.raises(PluginError, match="the model same, which acme_e has"):
+        found.refuse_names(["mlp", "same"])
+
+
+def test_a_package_falls_with_the_metrics_that_it_yields_and_no_other_does(site: Site) -> None:
+    metric = "from pybench.catalogue.metrics import Metric\n"
+    metric += 'METRIC = Metric(name="echoes_per_s", group="time", unit="1/s", better="higher", label="Echoes", '
+    metric += 'meaning="echoes in a second", rests_on="timing")\n'
+    site.install("acme_h", f"{metric}ROWS = (METRIC,)")
+    site.install("acme_i", WORKLOAD)
+    assert installed().refused == ()
+    (site.folder / "acme_h" / "rows.py").write_text("import acme_nowhere")
+    del sys.modules["acme_h.rows"]
+    site.install("acme_j", MODEL % "j-model")
+    found = installed()
+    assert [error.distribution for error in found.refused] == ["acme_h", "acme_i"]
+    assert [row.name for row in found.catalogue.added()] == ["j-model"]
 
 
 def test_rows_that_import_a_framework_are_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.install("acme_g", f"import onnxruntime\n{MODEL % 'g-model'}")
     monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
-    with pytest.raises(PluginError, match=r"imports .*onnxruntime with its rows"):
-        installed_catalogue()
+    (error,) = installed().refused
+    assert re.search(r"imports .*onnxruntime with its rows", error.message)
