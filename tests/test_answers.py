@@ -52,6 +52,7 @@ _AT_REST = ("gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_afte
 _TIMES = ("latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "cpu_cores_ratio",
           "peak_host_bytes", "peak_device_bytes", "gpu_energy_j", "gpu_net_energy_j", "cpu_energy_j",
           "cpu_energy_estimate_j")  # fmt: skip
+_JOINED = ("gpu_slow_p95_energy_j", "gpu_slow_p99_energy_j", "system_energy_j", "cpu_energy_share_ratio")
 _GRAPH = ("enqueue_p50_ms", "latency_depth1_p50_ms", "latency_depth1_p99_ms")
 
 _ON_NEITHER = ("fp8", "int8+fp16", "int8+bf16", "fp8+fp16", "fp8+bf16", "amp-fp16", "amp-bf16")
@@ -112,6 +113,20 @@ CHANGES: tuple[Change, ...] = (
             ("tokenize", "onnxruntime"),
         )
         for change in _yields("its runtime tells its kernels", KERNELS, workload=workload, runtime=runtime)
+    ),
+    *(
+        change
+        for workload in ("infer", "train", "h2d", "tokenize", "noop")
+        for change in _yields("the GPU's slow iterations, and both sensors", _JOINED, workload=workload)
+    ),
+    *(
+        change
+        for where in (
+            {"workload": "train"},
+            {"workload": "tokenize"},
+            *({"workload": "infer", "model": model} for model in ("tinylm-small", "tinylm-large", "distilbert")),
+        )
+        for change in _yields("both sensors", ("system_energy_per_token_j",), **where)
     ),
     *(
         Change(

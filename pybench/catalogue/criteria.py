@@ -113,6 +113,13 @@ _LIST = (
         "max",
         "CPU energy for a token over the baseline's",
     ),
+    CriterionKind(
+        "system_energy_per_token_ratio_max",
+        "system_energy_per_token_j",
+        "ratio",
+        "max",
+        "energy of GPU and CPU for a token over the baseline's",
+    ),
     # accuracy and training
     CriterionKind(
         "top1_delta_pp_min", "top1_percent", "difference", "min", "Top-1 minus the baseline's, in percentage points"

@@ -16,7 +16,8 @@ from pybench.catalogue.rows import Rows
 Better = Literal["lower", "higher", "none"]
 RestsOn = Literal["timing", "energy", "accuracy"]
 Group = Literal[
-    "time", "kernels", "memory and size", "energy of the GPU", "energy of the CPU", "accuracy", "training"
+    "time", "kernels", "memory and size", "energy of the GPU", "energy of the CPU", "energy of both", "accuracy",
+    "training",
 ]  # fmt: skip
 Amount = Literal["sample", "token", "gb"]
 
@@ -416,6 +417,26 @@ _ROWS = (
         scale="difference",  # it is often nothing but noise around 0
     ),
     Metric(
+        name="gpu_slow_p95_energy_j",
+        group=GPU,
+        unit="J",
+        better="none",
+        label="GPU energy beyond p95",
+        meaning="energy of the GPU board while iterations beyond the 95th percentile ran, in stretches of them that "
+        "the recovered power resolves",
+        rests_on="energy",
+    ),
+    Metric(
+        name="gpu_slow_p99_energy_j",
+        group=GPU,
+        unit="J",
+        better="none",
+        label="GPU energy beyond p99",
+        meaning="energy of the GPU board while iterations beyond the 99th percentile ran, in stretches of them that "
+        "the recovered power resolves",
+        rests_on="energy",
+    ),
+    Metric(
         name="gpu_idle_power_before_w",
         group=GPU,
         unit="W",
@@ -513,6 +534,37 @@ _ROWS = (
         is_interval=True,
         of="cpu_energy_estimate_j",
         per="token",
+    ),
+    # --- energy of both ---
+    Metric(
+        name="system_energy_j",
+        group="energy of both",
+        unit="J",
+        better="none",
+        label="GPU and CPU energy",
+        meaning="energy of the GPU board and the CPU packages in the energy window, where both are measured",
+        rests_on="energy",
+    ),
+    Metric(
+        name="system_energy_per_token_j",
+        group="energy of both",
+        unit="J",
+        better="lower",
+        label="GPU and CPU energy/token",
+        meaning="energy of the GPU board and the CPU packages, divided by the tokens of the energy window",
+        rests_on="energy",
+        of="system_energy_j",
+        per="token",
+    ),
+    Metric(
+        name="cpu_energy_share_ratio",
+        group="energy of both",
+        unit="1",
+        better="none",
+        label="CPU share of energy",
+        meaning="energy of the CPU packages, divided by that of GPU board and CPU packages in the energy window",
+        rests_on="energy",
+        scale="difference",
     ),
     # --- accuracy ---
     Metric(

@@ -57,6 +57,10 @@ class ReasonCode(StrEnum):
     DEVICE_NOT_FOUND = ("device_not_found", "no board has this UUID")
     NVML_UNAVAILABLE = ("nvml_unavailable", "NVML cannot be opened")
     NO_TAIL = ("no_tail", "there is no time between the window and the idle window after it")
+    TAIL_BELOW_RESOLUTION = (
+        "tail_below_resolution",
+        "no slow iterations in a row last longer than the recovered power resolves",
+    )
     READ_FAILED = ("read_failed", "a counter could not be read at an edge of the window")
     BUSY_TIME_UNREADABLE = ("busy_time_unreadable", "/proc/stat cannot be read")
     COUNTER_DEAD = ("counter_dead", "an energy counter of the CPU does not move under load")

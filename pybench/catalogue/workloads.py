@@ -101,7 +101,8 @@ _TIMED = (
     "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms",
     "peak_host_bytes", "peak_device_bytes", "cpu_cores_ratio",
     "gpu_energy_j", "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
-    "cpu_energy_j", "cpu_energy_estimate_j",
+    "gpu_slow_p95_energy_j", "gpu_slow_p99_energy_j",
+    "cpu_energy_j", "cpu_energy_estimate_j", "system_energy_j", "cpu_energy_share_ratio",
 )  # fmt: skip
 _PER_SAMPLE = (
     "throughput_samples_per_s", "gpu_energy_per_sample_j", "gpu_net_energy_per_sample_j",
@@ -110,6 +111,7 @@ _PER_SAMPLE = (
 _PER_TOKEN = (
     "throughput_tokens_per_s", "gpu_energy_per_token_j", "gpu_net_energy_per_token_j", "gpu_tokens_per_s_per_w",
     "cpu_energy_per_token_j", "cpu_tokens_per_s_per_w", "cpu_energy_per_token_estimate_j",
+    "system_energy_per_token_j",
 )  # fmt: skip
 _PER_GB = ("bandwidth_gb_per_s", "gpu_energy_per_gb_j", "gpu_net_energy_per_gb_j")
 _WAITS = ("wait_share_ratio",)
@@ -157,6 +159,7 @@ _ROWS = (
             "latency_mean_ms", "latency_p99_ms", "throughput_samples_per_s", "throughput_tokens_per_s",
             "wait_share_ratio", "cpu_cores_ratio",
             "gpu_energy_per_sample_j", "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
+            "system_energy_per_token_j", "cpu_energy_share_ratio",
             "peak_device_bytes", "peak_host_bytes", "model_bytes",
         ),
     ),
@@ -177,6 +180,7 @@ _ROWS = (
             "latency_mean_ms", "latency_p99_ms", "throughput_tokens_per_s", "wait_share_ratio", "cpu_cores_ratio",
             "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w",
             "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j",
+            "system_energy_per_token_j", "cpu_energy_share_ratio",
             "peak_device_bytes", "peak_host_bytes", "loss_last_nats",
         ),
     ),

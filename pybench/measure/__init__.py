@@ -33,7 +33,8 @@
     `Window(name, begin_ns, end_ns, iterations)`; a window left by an exception is not kept.
     `session.idle(IDLE_BEFORE, seconds)` and `IDLE_AFTER` are windows without work, for the power of a board at rest.
     `session.energy(name)` returns `gpu_energy_j` (only if a device was asked for; with both idle windows also what is
-    above idle, and the tail), `cpu_energy_j`, and, when that is null or invalid, `cpu_energy_estimate_j`.
+    above idle, and the tail), `cpu_energy_j`, with a GPU also both together, and, when the CPU's is null or invalid,
+    `cpu_energy_estimate_j`. `session.slow_energies(name, times)` is the GPU's in iterations beyond p95 and p99.
     `session.energy_budget(name)` says where the joules come from. `session.memory()` returns `peak_host_bytes` and,
     with a device, `peak_device_bytes`, over all windows; the host's peak is reset at the first window where the kernel
     allows it.

@@ -24,9 +24,12 @@ from pybench.measure.energy.gpu import METRIC, BoardEnergy
 from pybench.measure.energy.gpu_sampler import Columns, GpuSampler, Unavailable, open_gpu
 from pybench.measure.energy.integration import FUSED, SCOPE
 from pybench.measure.energy.profile import ASSUMED, SensorProfile
+from pybench.measure.energy.slow_iterations import PERCENTILES, metric_of, slow_energies
+from pybench.measure.energy.system import system_energies
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns
 from pybench.measure.timing.memory import read_peak_host_bytes, reset_peak_host
+from pybench.measure.timing.replay import Times
 from pybench.measure.timing.windows import OpenWindow, Window
 
 IDLE_BEFORE, IDLE_AFTER = "idle_before", "idle_after"
@@ -127,7 +130,7 @@ class MeasuringSession:
             sleep_until_ns(monotonic_ns() + round(seconds * NANOSECONDS_PER_SECOND))
 
     def energy(self, name: str) -> dict[str, Quantity]:
-        """The energies of the window `name`: GPU (where asked for), CPU, and the estimate where the CPU's is no use.
+        """The energies of the window `name`: GPU (where asked for), CPU, both, and an estimate where the CPU's is no use.
 
         Known once the session has ended: a GPU's last samples come after its window.
         """
@@ -136,9 +139,22 @@ class MeasuringSession:
         quantities = dict(self._board_energy(window).quantities) if self._gpu is not None else {}
         cpu = self._cpu.difference(window, before.cpu, after.cpu)
         quantities[CPU_METRIC] = cpu
+        if self._gpu is not None:
+            quantities |= system_energies(quantities[METRIC], cpu)
         if cpu.value is None or not cpu.valid:
             quantities[CPU_ESTIMATE] = estimate_interval(window, before.busy, after.busy)
         return quantities
+
+    def slow_energies(self, name: str, times: Times) -> dict[str, Quantity]:
+        """The GPU's energy in the slow iterations of the window `name`, whose iterations are `times`; empty where no
+        GPU was asked for."""
+        window = self._closed(name)
+        if self._gpu is None:
+            return {}
+        if isinstance(self._gpu, Unavailable):
+            null = Quantity(window=window.name, method=FUSED, scope=SCOPE, reasons=(self._gpu.reason,))
+            return {metric_of(percentile): null for percentile in PERCENTILES}
+        return slow_energies(self._gpu.trace(), times, window.name, self._profile)
 
     def energy_budget(self, name: str) -> dict[str, Any] | None:
         """Where the GPU's joules in the window come from and how sure each part is; None without a sampled GPU."""

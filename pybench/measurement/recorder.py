@@ -68,6 +68,7 @@ class Recorder:
         )
         self._cautions: list[Caution] = []
         self._energies: dict[str, Quantity] = {}
+        self._slow_energies: dict[str, Quantity] = {}
         self._energy_window = TIMING
         self._cores = 0.0  # in use, on average over the timing window
 
@@ -87,6 +88,7 @@ class Recorder:
         with self._entered:
             self._session.idle(measure.IDLE_AFTER, self.case.idle_window_s)
         self._energies = self._session.energy(self._energy_window)
+        self._slow_energies = self._session.slow_energies(TIMING, self.times)
         self._cautions += self._session.cautions(self._energy_window)
 
     def warm_up(self, work: Work) -> None:
@@ -205,7 +207,7 @@ class Recorder:
             "token": amounts.tokens * window.iterations,
             "gb": amounts.copied_bytes * window.iterations / GIGA,
         }
-        metrics = dict(self._energies)
+        metrics = self._energies | self._slow_energies
         for metric in self.case.catalogue.metrics.values():
             count = done[metric.per] if metric.per is not None and metric.of in self._energies else 0
             if count and metric.of is not None:

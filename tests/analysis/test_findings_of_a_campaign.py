@@ -22,7 +22,7 @@ from pybench.dataset.coverage import measure
 from pybench.errors import CorruptError
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Validity
-from pybench.report.sections.findings import describe
+from pybench.report.findings import describe
 from tests.support.campaigns import (
     IMAGES,
     INT8_ONLY_RIGHT,

@@ -10,6 +10,7 @@ import pytest
 
 from pybench.case import Case
 from pybench.case.yields import metrics_of
+from pybench.catalogue.metrics import GPU, METRICS
 from pybench.measurement.recorder import Amounts, record
 from pybench.measurement.result import Result
 from tests.measure.replay import TRACE, UUID, build_replay_library
@@ -37,7 +38,10 @@ def stored_of(result: Result, case: Case) -> set[str]:
     """What a run stored, and what it did not only because this machine has a sensor too few or one too many."""
     names = set(result.metrics)
     if "gpu_energy_j" not in names:
-        names |= {name for name in metrics_of(case) if name.startswith("gpu_") or name == "peak_device_bytes"}
+        needs_gpu = {"peak_device_bytes"} | {
+            name for name, row in METRICS.items() if row.group in (GPU, "energy of both")
+        }
+        names |= needs_gpu & metrics_of(case)
     if "cpu_energy_estimate_j" not in names:  # it stands in for a counter that is not there
         names |= {name for name in metrics_of(case) if name.endswith("_estimate_j")}
     return names
