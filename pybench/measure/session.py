@@ -130,7 +130,7 @@ class MeasuringSession:
             sleep_until_ns(monotonic_ns() + round(seconds * NANOSECONDS_PER_SECOND))
 
     def energy(self, name: str) -> dict[str, Quantity]:
-        """The energies of the window `name`: GPU (where asked for), CPU, both, and an estimate where the CPU's is no use.
+        """Energies of the window `name`: GPU (where asked for), CPU, both, and an estimate where the CPU's is no use.
 
         Known once the session has ended: a GPU's last samples come after its window.
         """
