@@ -28,7 +28,7 @@ import numpy as np
 from pybench.campaign import digests, layout
 from pybench.campaign.directory import CampaignDirectory, RunDirectory, open_campaign
 from pybench.campaign.resolved_plan import read_resolved_plan
-from pybench.case import Case, case_to_json, runs_of
+from pybench.case import Case, Repetitions, case_to_json
 
 SMALL = Path(__file__).parents[2] / "tests" / "data" / "earlier-campaign.tar.xz"
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -65,9 +65,9 @@ def multiply(small: Path, out: Path, *, runs: int, repetitions: int) -> int:
     """Writes a campaign of at least `runs` runs, and returns how many it has."""
     source = open_campaign(small)
     plan = read_resolved_plan(source)
-    templates = {case: _templates(source, case, plan.repetitions) for case in plan.cases}
+    templates = {case: _templates(source, case, plan.repetitions.of(case)) for case in plan.cases}
     present = [case for case, found in templates.items() if found]
-    copies = -(-runs // sum(runs_of(case, repetitions) for case in present))
+    copies = -(-runs // Repetitions(repetitions).runs(present))
     variants = [
         (case, case if copy == 0 else case.with_factors(threads=copy)) for copy in range(copies) for case in present
     ]
@@ -83,7 +83,7 @@ def multiply(small: Path, out: Path, *, runs: int, repetitions: int) -> int:
     for block in range(1, repetitions + 1):
         for index in rng.permutation(len(variants)):
             case, variant = variants[int(index)]
-            if block > runs_of(case, repetitions):
+            if block > Repetitions(repetitions).of(case):
                 continue
             template = templates[case][block % len(templates[case])]
             _write_run(campaign.attempt(variant.id, block, 1), variant, template, written, rng)

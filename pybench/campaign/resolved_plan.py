@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.campaign.directory import CampaignDirectory, read_checked, restore_hint
-from pybench.case import Case, case_from_json
+from pybench.case import Case, Repetitions, case_from_json
 from pybench.errors import CorruptError
 
 
@@ -23,13 +23,18 @@ class ResolvedPlan:
 
     name: str
     seed: int
-    repetitions: int
+    repetitions: Repetitions
     cases: tuple[Case, ...]
     criteria: tuple[Mapping[str, Any], ...]
     require: tuple[str, ...]
     files: Mapping[str, str]
     protocols: tuple[str, ...]
     content: Mapping[str, Any]
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks the campaign has."""
+        return self.repetitions.blocks(self.cases)
 
 
 def read_resolved_plan(campaign: CampaignDirectory) -> ResolvedPlan:
@@ -48,7 +53,7 @@ def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:
     return ResolvedPlan(
         name=content["name"],
         seed=int(content["seed"]),
-        repetitions=int(content["repetitions"]),
+        repetitions=Repetitions.from_json(content),
         cases=tuple(case_from_json(stored) for stored in content["cases"]),
         criteria=tuple(content["criteria"]),
         require=tuple(content["require"]),

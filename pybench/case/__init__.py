@@ -7,6 +7,7 @@ Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings them toget
 
     factors     the closed list of factors, and their values
     case        one value of each factor, and the case's id
+    repetitions how often a campaign runs each case
     idle        factors that change nothing about a case
     yields      the metrics that a case can have
     contrasts   what a plan declares, read and stored
@@ -15,6 +16,7 @@ Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings them toget
 Cases are compared here, not runs: estimates, intervals and verdicts are `pybench.analysis`.
 """
 
-from pybench.case.case import Case, case_from_json, case_to_json, catalogue_of, runs_of
+from pybench.case.case import Case, case_from_json, case_to_json, catalogue_of
+from pybench.case.repetitions import Repetitions
 
-__all__ = ["Case", "case_from_json", "case_to_json", "catalogue_of", "runs_of"]
+__all__ = ["Case", "Repetitions", "case_from_json", "case_to_json", "catalogue_of"]

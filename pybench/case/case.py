@@ -135,12 +135,6 @@ def options_of(values: Mapping[str, Any], catalogue: Catalogue) -> tuple[tuple[s
     return tuple(sorted((name, value) for name, value in values.items() if value != known[name].default))
 
 
-def runs_of(case: Case, repetitions: int) -> int:
-    """How often a campaign of so many repetitions runs a case."""
-    most = case.workload_row.most_runs
-    return repetitions if most is None else min(repetitions, most)
-
-
 def _word(name: str, value: Any) -> str:
     return str(value) if name == "model" or (name in FACTORS and FACTORS[name].kind == "choice") else f"{name}={value}"
 

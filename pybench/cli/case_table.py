@@ -6,19 +6,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from pybench.case import Case, runs_of
+from pybench.case import Case, Repetitions
 from pybench.case.factors import FACTORS, factor_names
 from pybench.cli.show import SHORT_ID, counted
 
 NOT_APPLICABLE = "-"
 
 
-def extent(cases: Sequence[Case], repetitions: int) -> str:
-    return f"{counted(repetitions, 'repetition')}: {counted(run_count(cases, repetitions), 'run')}"
-
-
-def run_count(cases: Sequence[Case], repetitions: int) -> int:
-    return sum(runs_of(case, repetitions) for case in cases)
+def extent(cases: Sequence[Case], repetitions: Repetitions) -> str:
+    """`5 repetitions: 24 runs`, `5 or 7 repetitions: 34 runs`."""
+    return f"{repetitions.text(cases)}: {counted(repetitions.runs(cases), 'run')}"
 
 
 def print_cases(cases: Sequence[Case]) -> None:

@@ -56,10 +56,11 @@ def preview(
     missing = [
         recipe for recipe in in_making_order(named) if not (campaign.artefact(recipe.digest) / layout.COMPLETE).exists()
     ]
-    blocks = sum(shard.takes(block) for block in range(1, plan.repetitions + 1))
+    blocks = sum(shard.takes(block) for block in range(1, plan.repetitions.blocks(cases) + 1))
     planned = list(runner.planned_runs(cases, plan.seed, plan.repetitions, shard))
     done = len(planned) - runner.tally(campaign, plan, planned).uncovered
-    guess = machine.estimate(runnable, blocks, missing, _known(campaign, cases))
+    runs = Counter(run.case for run in planned if unsupported[run.case.id] is None)
+    guess = machine.estimate(runs, missing, _known(campaign, cases))
     return Preview(str(campaign.path), cases, unsupported, missing, blocks, len(planned), done, guess)
 
 

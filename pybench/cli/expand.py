@@ -31,7 +31,10 @@ def expand(
             hint=f"`pybench expand` without --filter lists all {len(loaded.cases)} cases",
         )
     if as_json:
-        print_json({"name": loaded.name, "cases": [{**case_to_json(case), "title": case.title()} for case in cases]})
+        listed = [
+            {**case_to_json(case), "title": case.title(), "repetitions": loaded.repetitions.of(case)} for case in cases
+        ]
+        print_json({"name": loaded.name, "runs": loaded.repetitions.runs(cases), "cases": listed})
         return
     print_cases(cases)
     planned = counted(len(loaded.cases), "case")

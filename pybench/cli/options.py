@@ -8,6 +8,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from pybench.case.repetitions import MOST_REPETITIONS
+
 DEFAULT_TIMEOUT_S = 3600.0
 PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="The campaign's plan, a YAML file.")]
 PlanOrDirectory = Annotated[
@@ -25,7 +27,14 @@ FilterOption = Annotated[
     Optional[str],
     typer.Option("--filter", "-k", metavar="EXPR", help="Only these cases, as in `precision=int8,batch>=8`."),
 ]
-RepetitionsOption = Annotated[Optional[int], typer.Option(min=1, help="Number of repetitions, instead of the plan's.")]
+RepetitionsOption = Annotated[
+    Optional[int],
+    typer.Option(
+        min=1,
+        max=MOST_REPETITIONS,
+        help="Number of repetitions of every case, in place of all numbers that the plan states.",
+    ),
+]
 TimeoutOption = Annotated[float, typer.Option(min=0.001, metavar="S", help="Longest time of one run, in seconds.")]
 RetryFailedOption = Annotated[
     bool, typer.Option("--retry-failed", help="Also repeat runs that crashed, timed out or failed to build.")

@@ -109,7 +109,7 @@ def run(
         return
     open_source(source)
     close_ended_quietly(campaign, resolved)
-    name_uncounted(runner.uncounted(campaign, resolved), resolved.repetitions)
+    name_uncounted(runner.uncounted(campaign, resolved), resolved)
     if artefacts_only:
         raise typer.Exit(_make_artefacts(campaign, resolved, options, machine, as_json))
     result = _do(campaign, resolved, options, machine)
@@ -159,10 +159,10 @@ def _make_artefacts(
 
 def _shard(plan: ResolvedPlan, text: str) -> runner.Shard:
     shard = runner.parse_shard(text)
-    if not any(shard.takes(block) for block in range(1, plan.repetitions + 1)):
+    if not any(shard.takes(block) for block in range(1, plan.blocks + 1)):
         raise UsageError(
-            f"--shard {text}: has no block: the plan has {plan.repetitions} blocks, one for each repetition",
-            hint=f"use at most {plan.repetitions} shards",
+            f"--shard {text}: has no block: the plan has {plan.blocks} blocks, one for each repetition",
+            hint=f"use at most {plan.blocks} shards",
         )
     return shard
 

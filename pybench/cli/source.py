@@ -29,9 +29,8 @@ class Source:
 
 def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, repetitions: int | None) -> Source:
     """A plan with the campaign's directory that is meant, or a campaign that exists."""
-    changes = [*(overrides or []), *([f"repetitions={repetitions}"] if repetitions else [])]
     if CampaignDirectory(path).plan_resolved.is_file():
-        if changes or out:
+        if overrides or repetitions or out:
             raise UsageError(
                 f"{path} is an existing campaign, and --set, --repetitions and --out cannot be combined with it",
                 hint="give the plan file to change it (--set, --repetitions) or to run it in another folder (--out)",
@@ -40,7 +39,7 @@ def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, r
         return Source(campaign, read_resolved_plan(campaign), None)
     from pybench.plan import expand, load_plan, resolve
 
-    plan = load_plan(path, tuple(changes))
+    plan = load_plan(path, tuple(overrides or ()), repetitions=repetitions)
     resolved = parse_resolved_plan(resolve(plan, expand(plan)))
     return Source(CampaignDirectory(out or layout.RESULTS / resolved.name), resolved, path.read_text(encoding="utf-8"))
 

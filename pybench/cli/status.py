@@ -22,11 +22,19 @@ def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
         rows.append((case, runner.tally(campaign, plan, planned)))
         total.add(rows[-1][1])
     if as_json:
-        cases = [{"case_id": case.id, "title": case.title(), "outcomes": dict(row.outcomes)} for case, row in rows]
+        cases = [
+            {
+                "case_id": case.id,
+                "title": case.title(),
+                "repetitions": plan.repetitions.of(case),
+                "outcomes": dict(row.outcomes),
+            }
+            for case, row in rows
+        ]
         print_json(
             {
                 "name": plan.name,
-                "repetitions": plan.repetitions,
+                "repetitions": plan.repetitions.usual,
                 **tally_json(total),
                 "cases": cases,
                 **queue_json(campaign),
@@ -37,4 +45,4 @@ def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
         print(f"{case.id[:12]}  {counts_text(row.outcomes):<24}  {case.title()}")
     print(f"{plan.name}: {counts_text(total.outcomes)} of {counted(total.outcomes.total(), 'run')}")
     print_queue(campaign, plan)
-    name_uncounted(runner.uncounted(campaign, plan), plan.repetitions)
+    name_uncounted(runner.uncounted(campaign, plan), plan)

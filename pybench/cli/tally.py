@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pybench import runner
+from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.cli.show import counted, say
 
 
@@ -20,7 +21,7 @@ def tally_json(result: runner.Tally) -> Mapping[str, Any]:
     }
 
 
-def name_uncounted(runs: int, repetitions: int) -> None:
+def name_uncounted(runs: int, plan: ResolvedPlan) -> None:
     if runs:
-        beyond = f"blocks beyond {repetitions}, the number of repetitions"
+        beyond = f"blocks beyond {plan.repetitions.stated(plan.cases)}, the number of repetitions"
         say(f"kept on disk but not counted: {counted(runs, 'run')} in {beyond}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pybench.cli.case_table import extent, run_count, varying
+from pybench.cli.case_table import extent, varying
 from pybench.cli.options import JsonOption, PlanArgument, SetOption
 from pybench.cli.show import SHORT_ID, counted, print_json
 from pybench.errors import PlanError
@@ -21,14 +21,13 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         if as_json:
             print_json({"file": error.file, "valid": False, "problems": [_problem_json(one) for one in error.problems]})
         raise
-    runs = run_count(loaded.cases, loaded.repetitions)
     summary = {
         "file": str(plan),
         "valid": True,
         "name": loaded.name,
         "cases": len(loaded.cases),
-        "repetitions": loaded.repetitions,
-        "runs": runs,
+        "repetitions": loaded.repetitions.usual,
+        "runs": loaded.repetitions.runs(loaded.cases),
         "varying": varying(loaded.cases),
         "comparisons": [contrast.title() for contrast in loaded.contrasts],
         "files": {value: file.as_json() for value, file in loaded.files.items()},

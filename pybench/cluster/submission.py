@@ -75,13 +75,13 @@ class Submission:
 
 def shard_count(plan: ResolvedPlan, asked: int | None, former: Sequence[Submission]) -> int:
     """As asked, else as before, else a shard a block. Raises UsageError where a shard would have no block."""
-    count = asked or (former[-1].shards if former else plan.repetitions)
-    if count > plan.repetitions:
+    count = asked or (former[-1].shards if former else plan.blocks)
+    if count > plan.blocks:
         if asked is None:
-            return plan.repetitions
+            return plan.blocks
         raise UsageError(
-            f"--shards {count}: the plan has {plan.repetitions} blocks (one a repetition), and a block stays whole",
-            hint=f"use at most {plan.repetitions}",
+            f"--shards {count}: the plan has {plan.blocks} blocks (one a repetition), and a block stays whole",
+            hint=f"use at most {plan.blocks}",
         )
     return count
 

@@ -275,12 +275,13 @@ def load(directory: str | PathLike[str], *, hash_all: bool = False) -> Dataset:
     campaign = open_campaign(directory)
     plan = read_resolved_plan(campaign)
     planned = {case.id: case for case in plan.cases}
+    blocks = {case.id: plan.repetitions.asked(case) for case in plan.cases}
     hashed = HashedRuns(campaign.path, hash_all=hash_all)
     tables = _Tables(campaign)
     found, artefacts = _read_finished(campaign, plan, hashed, tables, hash_all=hash_all)
     hashed.store()
     asked = [run for run in found if run.case_id in planned]
-    runs = [run for run in asked if run.block <= plan.repetitions]
+    runs = [run for run in asked if run.block <= blocks[run.case_id]]
     table = pl.DataFrame(tables.rows, schema=_RUNS_SCHEMA, orient="row")
     ok = [run for run, outcome in zip(runs, table["outcome"], strict=True) if outcome == "ok"]
     predictions, prediction_runs = read_predictions(ok)
@@ -318,6 +319,7 @@ def _read_finished(
     artefacts: list[ArtefactRecord] = []
     broken: list[str] = []
     known = {case.id: KnownCase(case, case_to_json(case)) for case in plan.cases}
+    blocks = {case.id: plan.repetitions.asked(case) for case in plan.cases}
     finished = list(campaign.finished())
     counting = {(one.case_id, one.block): one for one in finished}  # of a run's attempts the last one stays
     for directory in finished:
@@ -327,7 +329,7 @@ def _read_finished(
             elif counting[directory.case_id, directory.block] is directory:
                 run = _read_run(directory, directory.check_files(hashed), known)
                 runs.append(directory)
-                if directory.case_id in known and directory.block <= plan.repetitions:
+                if directory.block <= blocks.get(directory.case_id, 0):
                     tables.add(run)
             elif hash_all:
                 directory.check_files(hashed)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.campaign.layout import COVERING, OUTCOMES
-from pybench.case import Case, runs_of
+from pybench.case import Case
 from pybench.dataset import Dataset
 
 MISSING = "missing"
@@ -111,7 +111,7 @@ def measure(dataset: Dataset) -> Coverage:
 def _measure_case(case: Case, runs: Mapping[int, tuple[str, str | None]], dataset: Dataset) -> CaseCoverage:
     states: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    planned = runs_of(case, dataset.plan.repetitions)
+    planned = dataset.plan.repetitions.of(case)
     for block in range(1, planned + 1):
         if block in runs:
             outcome, reason = runs[block]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pybench.campaign.recipe import Recipe
-from pybench.case import Case, runs_of
+from pybench.case import Case
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.machine.facts import Facts
 
@@ -36,14 +36,14 @@ class CampaignEstimate:
 
 
 def estimate(
-    cases: Sequence[Case], repetitions: int, artefacts: Sequence[Recipe], facts: Facts, known_s: Mapping[str, float]
+    runs: Mapping[Case, int], artefacts: Sequence[Recipe], facts: Facts, known_s: Mapping[str, float]
 ) -> CampaignEstimate:
-    """`known_s`: case id -> mean seconds of its runs so far; `artefacts`: those that are still to be made."""
-    runs = [(case, runs_of(case, repetitions)) for case in cases]
-    seconds = sum(known_s.get(case.id, nominal_s(case, facts)) * count for case, count in runs)
+    """`runs`: of each case; `artefacts`: those that are still to be made; `known_s`: case id -> mean seconds of its
+    runs so far."""
+    seconds = sum(known_s.get(case.id, nominal_s(case, facts)) * count for case, count in runs.items())
     seconds += sum(BUILDING_S.get(recipe.kind, ARTEFACT_S) for recipe in artefacts)
-    size = sum((RUN_BYTES + ITERATION_BYTES * case.iterations) * count for case, count in runs)
-    return CampaignEstimate(seconds, size, sum(case.id in known_s for case in cases))
+    size = sum((RUN_BYTES + ITERATION_BYTES * case.iterations) * count for case, count in runs.items())
+    return CampaignEstimate(seconds, size, sum(case.id in known_s for case in runs))
 
 
 def nominal_s(case: Case, facts: Facts) -> float:

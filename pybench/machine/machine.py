@@ -55,7 +55,7 @@ class Machine:
         return measure_profile(board, launcher=self.launcher)
 
     def estimate(
-        self, cases: Sequence[Case], repetitions: int, artefacts: Sequence[Recipe], known_s: Mapping[str, float]
+        self, runs: Mapping[Case, int], artefacts: Sequence[Recipe], known_s: Mapping[str, float]
     ) -> CampaignEstimate:
-        """How long these cases take and how much they write (see `pybench.machine.estimate`)."""
-        return estimate(cases, repetitions, artefacts, self.facts, known_s)
+        """How long so many runs of these cases take and how much they write (see `pybench.machine.estimate`)."""
+        return estimate(runs, artefacts, self.facts, known_s)

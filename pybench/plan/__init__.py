@@ -11,18 +11,18 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pybench.campaign.layout import SCHEMA_VERSION
-from pybench.case import Case, case_to_json, contrasts
+from pybench.case import Case, Repetitions, case_to_json, contrasts
 from pybench.case.contrasts import Contrast
 from pybench.case.factors import FACTORS, factors_of
 from pybench.catalogue.catalogue import Catalogue
 from pybench.catalogue.installed import Installed, installed
 from pybench.catalogue.protocols import with_house
-from pybench.document import read_document
+from pybench.document import Node, read_document
 from pybench.errors import PlanError, Problem
 from pybench.plan.cases import CaseBuilder
 from pybench.plan.cells import MOST_CELLS, cells_of, defaults_of
@@ -48,7 +48,7 @@ class Plan:
     name: str
     description: str | None
     seed: int
-    repetitions: int
+    repetitions: Repetitions
     cases: tuple[Case, ...]
     contrasts: tuple[Contrast, ...]
     require: tuple[str, ...]
@@ -56,8 +56,17 @@ class Plan:
     files: Mapping[str, UserFile]
 
 
-def load_plan(path: str | os.PathLike[str], overrides: Sequence[str] = (), catalogue: Catalogue | None = None) -> Plan:
-    """Reads and judges a plan. `catalogue`: the rows that it may name, by default those of all installed packages.
+def load_plan(
+    path: str | os.PathLike[str],
+    overrides: Sequence[str] = (),
+    catalogue: Catalogue | None = None,
+    *,
+    repetitions: int | None = None,
+) -> Plan:
+    """Reads and judges a plan.
+
+    `catalogue`: the rows that it may name, by default those of all installed packages. `repetitions`: of every case,
+    in place of the plan's number and of those of its entries.
 
     Raises PlanError with every problem, each with its file, line and column; PluginError where the plan names what an
     installed package takes from pybench or another package. Other packages that cannot be used are hints of PlanError.
@@ -70,12 +79,13 @@ def load_plan(path: str | os.PathLike[str], overrides: Sequence[str] = (), catal
     shaped = read_shape(root, factors_of(catalogue))
     problems = [*document.problems, *override_problems, *shaped.problems]
     files = UserFiles(path.parent, factors_of(catalogue))
-    cases: tuple[Case, ...] = ()
+    made = _Cases(usual=0)
     contrasts: tuple[Contrast, ...] = ()
     if shaped.plan is not None:
         builder = CaseBuilder(root, defaults_of(shaped.plan), files, catalogue)
-        cases, case_problems = _cases_of(shaped.plan, builder, shaped.damaged, sound=not problems)
-        problems += case_problems
+        made = _cases_of(_with_repetitions(shaped.plan, repetitions), builder, shaped.damaged, sound=not problems)
+        problems += made.problems
+    cases = made.cases
     if shaped.plan is not None and not problems:
         contrasts = contrasts_of(shaped.plan)
         problems += check_contrasts(contrasts, cases, root, catalogue)
@@ -86,11 +96,11 @@ def load_plan(path: str | os.PathLike[str], overrides: Sequence[str] = (), catal
     return Plan(
         path=path,
         source_sha256=hashlib.sha256(document.source).hexdigest(),
-        overrides=tuple(overrides),
+        overrides=(*overrides, *([] if repetitions is None else [f"repetitions={repetitions}"])),
         name=shaped.plan.name,
         description=shaped.plan.description,
         seed=shaped.plan.seed,
-        repetitions=shaped.plan.repetitions,
+        repetitions=made.repetitions(),
         cases=cases,
         contrasts=contrasts,
         require=tuple(dict.fromkeys(shaped.plan.require)),
@@ -112,7 +122,7 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
         "name": plan.name,
         "description": plan.description,
         "seed": plan.seed,
-        "repetitions": plan.repetitions,
+        **plan.repetitions.as_json(),
         "plan_sha256": plan.source_sha256,
         "overrides": list(plan.overrides),
         "cases": [case_to_json(case) for case in cases],
@@ -124,23 +134,66 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
     }
 
 
-def _cases_of(
-    plan: PlanShape, builder: CaseBuilder, damaged: frozenset[int], sound: bool
-) -> tuple[tuple[Case, ...], list[Problem]]:
-    """The cases of every entry, and what is wrong with them. `sound`: nothing was wrong with the plan so far."""
-    found: list[Case] = []
-    problems: list[Problem] = []
+@dataclass(slots=True)
+class _Cases:
+    """The cases of every entry, each once, with the number of their runs, and what is wrong with them.
+
+    `usual`: of an entry that states no number. `entry_of`: the entry that made a case first.
+    """
+
+    usual: int
+    runs: dict[Case, int] = field(default_factory=dict)
+    entry_of: dict[Case, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        return tuple(self.runs)
+
+    def repetitions(self) -> Repetitions:
+        return Repetitions(self.usual, {case.id: runs for case, runs in self.runs.items() if runs != self.usual})
+
+    def add(self, cases: Sequence[Case], index: int, stated: int | None, root: Node) -> None:
+        """Keeps each case once. A case of two entries has one number: with two of them a plan contradicts itself."""
+        runs = self.usual if stated is None else stated
+        for case in cases:
+            if self.runs.setdefault(case, runs) != runs:
+                self.problems.append(_contradiction(case, self.runs[case], runs, (self.entry_of[case], index), root))
+            self.entry_of.setdefault(case, index)
+
+
+def _contradiction(case: Case, first: int, second: int, entries: tuple[int, int], root: Node) -> Problem:
+    earlier, index = entries
+    line = root.at(("matrix", earlier)).place.line
+    where = f"entry {earlier}" if line is None else f"the entry on line {line}"
+    what = f"{where} makes the case {case.title()}, too, with {first} repetitions; this one has {second}"
+    hint = "give both entries one number of `repetitions`, or `exclude` the case from one of them"
+    return root.at(("matrix", index)).place.problem(what, hint)
+
+
+def _with_repetitions(plan: PlanShape, repetitions: int | None) -> PlanShape:
+    """The plan with one number for every case, where one is given."""
+    if repetitions is None:
+        return plan
+    matrix = tuple(replace(entry, repetitions=None) for entry in plan.matrix)
+    return replace(plan, repetitions=repetitions, matrix=matrix)
+
+
+def _cases_of(plan: PlanShape, builder: CaseBuilder, damaged: frozenset[int], sound: bool) -> _Cases:
+    """The cases of every entry. `sound`: nothing was wrong with the plan so far."""
+    made = _Cases(plan.repetitions)
     room = MOST_CELLS
     for index, entry in enumerate(plan.matrix):
         entry_cells = cells_of(entry, index, builder.defaults, builder.root, room)
         room -= len(entry_cells.cells)
         if index not in damaged:
-            problems += entry_cells.problems
-        found += builder.build(entry_cells.cells, index, damaged=index in damaged)
-    problems += builder.problems
-    if sound and not problems:
-        problems += builder.unused_defaults()
-    return tuple(dict.fromkeys(found)), problems
+            made.problems += entry_cells.problems
+        cases = builder.build(entry_cells.cells, index, damaged=index in damaged)
+        made.add(cases, index, entry.repetitions, builder.root)
+    made.problems += builder.problems
+    if sound and not made.problems:
+        made.problems += builder.unused_defaults()
+    return made
 
 
 def _hint_of(found: Installed) -> str | None:

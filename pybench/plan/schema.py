@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pybench.case.factors import FACTORS, Factor
+from pybench.case.repetitions import MOST_REPETITIONS
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.criteria import CRITERIA
 from pybench.catalogue.protocols import PROTOCOLS
@@ -25,6 +26,7 @@ Schema = dict[str, Any]
 # Keys and values that an installed package may add: an editor must not mark a good plan as wrong.
 _OPTION = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
 _ADDED: Schema = {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]*$"}
+_REPETITIONS: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_REPETITIONS}
 _SIZE: Schema = {"type": "integer", "minimum": 1}  # of a dimension
 
 
@@ -77,7 +79,7 @@ def _plan() -> dict[str, Schema]:
         "name": {"type": "string", "pattern": f"^{shape.NAME}$"},
         "description": {"type": ["string", "null"]},
         "seed": {"type": "integer", "minimum": 0, "maximum": shape.LARGEST_SEED, "default": 0},
-        "repetitions": {"type": "integer", "minimum": 1, "maximum": shape.MOST_REPETITIONS, "default": 10},
+        "repetitions": {**_REPETITIONS, "default": 10},
         "defaults": _or_null("Defaults"),
         "matrix": {"type": "array", "items": _reference("Entry"), "minItems": 1},
         "criteria": _blocks("Contrast"),
@@ -89,6 +91,7 @@ def _plan() -> dict[str, Schema]:
 
 def _entry(settable: Mapping[str, Factor]) -> dict[str, Schema]:
     types = {
+        "repetitions": _REPETITIONS,
         "data": _or_null("Data"),
         "zip": _blocks("ZipBlock"),
         "include": _blocks("Cell"),

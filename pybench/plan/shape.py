@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pybench.case.factors import FACTORS, Factor
+from pybench.case.repetitions import MOST_REPETITIONS
 from pybench.catalogue.criteria import CRITERIA, threshold_problem
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.document import Node
@@ -25,7 +26,6 @@ from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, check_value
 
 SCHEMA_VERSION = 1  # of plans; a case and a run directory have versions of their own
 REQUIRABLE = ("timing", "energy", "precision", "accuracy")  # a run's validities (a test compares)
-MOST_REPETITIONS = 100_000
 LARGEST_SEED = 2**32 - 1
 DATA = ("images", "corpus", "tokenizer")  # factors that `data` is another way to write
 NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?"
@@ -46,6 +46,7 @@ PLAN_KEYS = {
     + ". ".join(f"{protocol.name}: {protocol.meaning}" for protocol in PROTOCOLS.values()),
 }
 ENTRY_KEYS = {
+    "repetitions": "runs of each case of this entry, in place of the plan's number",
     "data": "another way to write images, corpus and tokenizer",
     "zip": "lists that advance together",
     "include": "single cells next to the product; factors that have one value in the entry apply here too",
@@ -72,6 +73,7 @@ class Entry:
     zip: tuple[Lists, ...] = ()
     include: tuple[Single, ...] = ()
     exclude: tuple[Lists, ...] = ()
+    repetitions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +135,7 @@ class _Reader:
         name = self._checked(keys, "name", _campaign_name, "unnamed")
         description = self._checked(keys, "description", lambda value: _text("description", value), None)
         seed = self._checked(keys, "seed", lambda value: _integer("seed", value, 0, LARGEST_SEED), 0)
-        repetitions = self._checked(
-            keys, "repetitions", lambda value: _integer("repetitions", value, 1, MOST_REPETITIONS), 10
-        )
+        repetitions = self._checked(keys, "repetitions", _repetitions, 10)
         defaults = self._singles(keys.get("defaults"), "`defaults`", self.factors)
         matrix = self._matrix(keys.get("matrix"))
         criteria = tuple(self._criteria(node) for node in self._blocks(keys.get("criteria")))
@@ -191,6 +191,7 @@ class _Reader:
             exclude=tuple(
                 self._lists(each, "`exclude`", self.factors, of_list=True) for each in self._blocks(keys.get("exclude"))
             ),
+            repetitions=self._checked(keys, "repetitions", _repetitions, None),
         )
 
     def _criteria(self, node: Node) -> CriteriaEntry | None:
@@ -394,6 +395,10 @@ def _integer(key: str, value: object, least: int, most: int) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
     raise ValueProblem(f"`{key}` takes an integer from {least} to {most}; not {describe(value)}")
+
+
+def _repetitions(value: object) -> int:
+    return _integer("repetitions", value, 1, MOST_REPETITIONS)
 
 
 def _threshold(name: str) -> Callable[[Any], float | None]:

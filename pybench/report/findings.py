@@ -199,7 +199,7 @@ def _doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Se
         text = f"{invalid} measured values are not valid and are excluded; a table below lists the reasons."
         found.append(Sentence("Invalid values", text, "bad"))
     found += unknown_metrics(analysis.unknown)
-    if dataset.plan.repetitions == 1:
+    if dataset.plan.blocks == 1:
         text = "no mean has an interval over runs, so no criterion on time or energy can be accepted or rejected."
         found.append(Sentence("One repetition", text, "bad"))
     for case_id, versions in analysis.varying.items():

@@ -8,8 +8,8 @@ from pybench.dataset import Dataset
 
 _TEXT = """\
 The unit of the analysis is the repetition. Every run is a separate process, and its iterations are nested in it. The
-plan has {repetitions} repetitions. Each repetition is a block in which every case runs once, in an order drawn from the
-seed {seed}. Accuracy cases run in the first two blocks at most, because predictions do not vary.
+plan has {repetitions}. Each repetition is a block in which every case runs once, in an order drawn from the seed
+{seed}. {unequal}Accuracy cases run in the first two blocks at most, because predictions do not vary.
 
 Means of times, rates, sizes and energies are geometric; other means are arithmetic. Each mean over repetitions has a
 skew-adjusted t interval, for any number of repetitions. This is Student's t interval with a wider bound on the side of
@@ -46,10 +46,16 @@ uncertainty budget.
 """
 
 
+_UNEQUAL = """\
+Cases with fewer repetitions run in the first blocks only, and a comparison uses the blocks of both its cases.
+"""
+
+
 def paragraphs(dataset: Dataset) -> tuple[str, ...]:
     """Plain sentences, one paragraph each."""
     text = (_TEXT + ("\n" + _JOULES if dataset.energies else "")).format(
-        repetitions=dataset.plan.repetitions,
+        repetitions=dataset.plan.repetitions.text(dataset.plan.cases),
+        unequal=_UNEQUAL if dataset.plan.repetitions.by_case else "",
         seed=dataset.plan.seed,
         margin=EQUIVALENCE_MARGIN,
         power=POWER,

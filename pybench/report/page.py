@@ -141,7 +141,11 @@ def _kind(shown: Picture) -> str:
 
 def _facts(dataset: Dataset, analysis: Analysis) -> list[str]:
     """One line under the title: size, machine, time."""
-    facts = [f"{len(analysis.cases)} cases", f"{dataset.plan.repetitions} repetitions", f"{dataset.runs.height} runs"]
+    facts = [
+        f"{len(analysis.cases)} cases",
+        dataset.plan.repetitions.text(dataset.plan.cases),
+        f"{dataset.runs.height} runs",
+    ]
     devices = sorted(device for device in dataset.runs["device"].drop_nulls().unique())
     facts += [f"on {', '.join(devices)}"] if devices else []
     started, finished = (

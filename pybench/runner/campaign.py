@@ -21,7 +21,7 @@ from pybench.campaign.claims import Claimant, claim, is_alive, this_process, tou
 from pybench.campaign.directory import CampaignDirectory, RunDirectory, not_a_campaign
 from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan, read_resolved_plan
-from pybench.case import Case, case_to_json, catalogue_of, runs_of
+from pybench.case import Case, case_to_json, catalogue_of
 from pybench.catalogue.plugins import Plugin, refuse_change
 from pybench.launcher import FileAccess
 from pybench.machine import Machine
@@ -197,7 +197,7 @@ def tally(campaign: CampaignDirectory, plan: ResolvedPlan, planned: Sequence[Pla
 
 def uncounted(campaign: CampaignDirectory, plan: ResolvedPlan) -> int:
     """How many runs of the plan's cases lie in blocks that the plan does not have: it had more repetitions before."""
-    blocks = {case.id: runs_of(case, plan.repetitions) for case in plan.cases}
+    blocks = {case.id: plan.repetitions.of(case) for case in plan.cases}
     return sum(attempt.block > blocks.get(attempt.case_id, attempt.block) for attempt in campaign.runs())
 
 

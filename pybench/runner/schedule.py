@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pybench.case import Case, runs_of
+from pybench.case import Case, Repetitions
 from pybench.errors import UsageError
 
 
@@ -39,11 +39,14 @@ class PlannedRun:
     seed: int
 
 
-def planned_runs(cases: Sequence[Case], seed: int, repetitions: int, shard: Shard = WHOLE) -> Iterator[PlannedRun]:
+def planned_runs(
+    cases: Sequence[Case], seed: int, repetitions: Repetitions, shard: Shard = WHOLE
+) -> Iterator[PlannedRun]:
     """Every run of the campaign in its order."""
-    for block in range(1, repetitions + 1):
+    runs = [(case, repetitions.of(case)) for case in cases]
+    for block in range(1, repetitions.blocks(cases) + 1):
         if shard.takes(block):
-            for case in block_order([case for case in cases if block <= runs_of(case, repetitions)], seed, block):
+            for case in block_order([case for case, count in runs if block <= count], seed, block):
                 yield PlannedRun(case, block, run_seed(seed, case.id, block))
 
 

@@ -23,6 +23,7 @@ from pybench.errors import CorruptError
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Validity
 from pybench.report.findings import describe
+from pybench.report.method import paragraphs
 from tests.support.campaigns import (
     IMAGES,
     INT8_ONLY_RIGHT,
@@ -356,3 +357,20 @@ def test_a_metric_that_this_version_does_not_know_is_left_to_the_frame(tmp_path:
     dataset = load(builder.path)
     assert "beauty" in dataset.frame["metric"].to_list()
     assert set(analyse(dataset).cases[0].metrics) == {"latency_mean_ms"}
+
+
+def test_a_comparison_uses_the_blocks_that_both_cases_have(tmp_path: Path) -> None:
+    """The baseline runs in three blocks and the case in five: the last two blocks of the case have no partner."""
+    builder = CampaignBuilder(tmp_path / "c", [INFER, INT8], repetitions=3, own={INT8: 5}, declared=AGAINST_FP32)
+    for block in range(1, 6):
+        builder.run(INT8, block, {"latency_mean_ms": 2.0 + 0.01 * block if block < 4 else 99.0})
+        if block < 4:
+            builder.run(INFER, block, {"latency_mean_ms": 4.0 + 0.02 * block})
+    dataset = load(builder.path)
+    found = analyse(dataset)
+    assert measure(dataset).is_full
+    effect = _effect(found, 0, "latency_mean_ms", lambda case: case == INT8).effect
+    assert effect is not None
+    assert (effect.pairing.blocks, effect.pairing.only_candidate) == ((1, 2, 3), 2)
+    assert effect.estimate.value == pytest.approx(0.5)
+    assert any("3 or 5 repetitions" in text for text in paragraphs(dataset))

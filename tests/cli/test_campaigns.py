@@ -77,6 +77,34 @@ def test_fewer_repetitions_than_ran_are_said_to_leave_runs_out(plan: Path, capsy
     assert "4 ok from before; 0 runs to do" in capsys.readouterr().err
 
 
+def test_an_entry_with_a_number_of_its_own_is_counted_right_everywhere(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = "  - {workload: noop, iterations: 1}\n  - {workload: noop, iterations: 2, repetitions: 3}\n"
+    plan.write_text(PLAN.partition("  - ")[0].replace("repetitions: 2", "repetitions: 1") + entries)
+    assert main(["run", str(plan), "--dry-run"]) == 0
+    assert "2 cases in 3 blocks: 4 runs (0 done)" in capsys.readouterr().out
+    assert main(["run", str(plan), "--shard", "3/3"]) == 0
+    assert "1 ok of 1 run in results/trial\n" in capsys.readouterr().out
+    assert main(["check", "results/trial"]) == 3
+    capsys.readouterr()
+    assert main(["run", "results/trial"]) == 0  # what is left of it
+    printed = capsys.readouterr()
+    assert printed.out == "4 ok of 4 runs in results/trial\n"
+    assert "1 ok from before; 3 runs to do" in printed.err
+    assert main(["check", "results/trial"]) == 0
+    capsys.readouterr()
+    assert main(["status", "results/trial", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(case["repetitions"], case["outcomes"]) for case in found["cases"]] == [(1, {"ok": 1}), (3, {"ok": 3})]
+    assert main(["run", str(plan), "--shard", "4/4"]) == 2
+    assert "the plan has 3 blocks" in capsys.readouterr().err
+    assert main(["run", str(plan), "--repetitions", "2"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "4 ok of 4 runs in results/trial\n"
+    assert "kept on disk but not counted: 1 run in blocks beyond 2" in printed.err
+
+
 def test_status_reads_each_run_once(
     plan: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,9 +155,13 @@ def test_expand_shows_a_dash_where_a_factor_means_nothing(tmp_path: Path, capsys
 def test_expand_as_json_holds_whole_cases(grid: str, capsys: Captured) -> None:
     assert main(["expand", grid, "--json", "--filter", "threads=2", "--set", "matrix.0.iterations=7"]) == EXIT_OK
     found = json.loads(capsys.readouterr().out)
-    cases = [case_from_json({k: v for k, v in stored.items() if k != "title"}) for stored in found["cases"]]
+    cases = [
+        case_from_json({k: v for k, v in stored.items() if k not in ("title", "repetitions")})
+        for stored in found["cases"]
+    ]
     assert [(case.threads, case.iterations) for case in cases] == [(2, 7)]
     assert found["cases"][0]["case_id"] == cases[0].id
+    assert (found["cases"][0]["repetitions"], found["runs"]) == (3, 3)
 
 
 def test_a_filter_that_fits_nothing_or_cannot_be_read_is_a_usage_error(grid: str, capsys: Captured) -> None:

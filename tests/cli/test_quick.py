@@ -58,7 +58,7 @@ def test_a_file_is_measured_until_it_is_decided(capsys: pytest.CaptureFixture[st
     assert int8["against_fp32_relative_error"] < 0.5
     assert Path(found["report"]).is_file()
     plan = load_plan(found["plan"])
-    assert plan.repetitions == found["blocks"]
+    assert plan.repetitions.usual == found["blocks"]
     assert {case.id for case in plan.cases} == {row["case_id"] for row in found["cases"]}
     assert main(["check", found["directory"]]) == 0
     capsys.readouterr()

@@ -252,10 +252,10 @@ def test_no_worker_is_asked_about_boards_that_no_case_uses(monkeypatch: pytest.M
 
 
 def test_an_estimate_grows_with_the_work_and_yields_to_what_was_measured() -> None:
-    small = Machine(LAPTOP).estimate([RESNET], 1, [], {})
-    large = Machine(LAPTOP).estimate([RESNET.with_factors(iterations=1000)], 1, [], {})
+    small = Machine(LAPTOP).estimate({RESNET: 1}, [], {})
+    large = Machine(LAPTOP).estimate({RESNET.with_factors(iterations=1000): 1}, [], {})
     assert large.seconds > 2 * small.seconds
-    assert Machine(LAPTOP).estimate([RESNET], 10, [], {RESNET.id: 2.0}).seconds == 20.0
+    assert Machine(LAPTOP).estimate({RESNET: 10}, [], {RESNET.id: 2.0}).seconds == 20.0
 
 
 QUICK = RESNET.with_factors(model="mlp", iterations=1, warmup_iterations=0)  # nothing but its start
@@ -263,7 +263,7 @@ QUICK = RESNET.with_factors(model="mlp", iterations=1, warmup_iterations=0)  # n
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_an_estimate_begins_with_the_start_of_the_runtime(runtime: str) -> None:
-    found = Machine(SERVER).estimate([QUICK.with_factors(runtime=runtime)], 10, [], {}).seconds / 10
+    found = Machine(SERVER).estimate({QUICK.with_factors(runtime=runtime): 10}, [], {}).seconds / 10
     row = RUNTIMES[runtime]
     backend = row.backend(None, has_gpu=True)
     assert found == pytest.approx(row.start_s if backend is None else backend.start_s, abs=0.01)
@@ -276,14 +276,14 @@ def test_an_estimate_begins_with_the_start_of_the_runtime(runtime: str) -> None:
 def test_what_compiles_in_every_run_is_estimated_with_it(runtime: str, provider: str | None, least_s: float) -> None:
     """The least that compiling was measured to take (bench/results/runtimes.md)."""
     case = QUICK.with_factors(runtime=runtime, provider=provider)
-    assert Machine(SERVER).estimate([case], 10, [], {}).seconds / 10 > least_s
+    assert Machine(SERVER).estimate({case: 10}, [], {}).seconds / 10 > least_s
 
 
 def test_an_engine_is_estimated_with_what_its_build_takes() -> None:
     recipes = in_making_order(recipes_of(QUICK.with_factors(runtime="tensorrt"), "TensorRT 10.6 on a GPU"))
     assert [recipe.kind for recipe in recipes] == ["onnx", "engine"]
-    exported = Machine(SERVER).estimate([], 1, recipes[:1], {}).seconds
-    assert Machine(SERVER).estimate([], 1, recipes, {}).seconds - exported > 20
+    exported = Machine(SERVER).estimate({}, recipes[:1], {}).seconds
+    assert Machine(SERVER).estimate({}, recipes, {}).seconds - exported > 20
 
 
 ENGINES = ("TensorRT engines", "TensorRT's buffers, graphs", "engines on a GPU")

@@ -16,7 +16,8 @@ from pybench.case import Case, case_from_json
 from pybench.case.contrasts import from_json
 from pybench.case.factors import FACTORS
 from pybench.catalogue.runtimes import BUILD_FACTORS
-from pybench.plan import Plan, expand, resolve
+from pybench.errors import PlanError
+from pybench.plan import Plan, expand, load_plan, resolve
 from tests.support.onnx_files import write
 
 Load = Callable[..., Plan]
@@ -155,7 +156,7 @@ def test_an_integer_for_a_number_gives_the_same_case(load: Load) -> None:
 
 def test_an_empty_key_is_as_good_as_none(load: Load) -> None:
     plan = load("schema_version: 1\nname: x\ndefaults:\ncriteria:\nmatrix: [{workload: noop}]\n", whole=True)
-    assert (plan.contrasts, plan.repetitions, plan.seed) == ((), 10, 0)
+    assert (plan.contrasts, plan.repetitions.usual, plan.seed) == ((), 10, 0)
 
 
 @pytest.mark.parametrize("factor", [name for name, factor in FACTORS.items() if factor.kind != "file"])
@@ -194,7 +195,7 @@ require: [timing, timing]
     plan = load(text, ("repetitions=4", "matrix.0.batch=8"), whole=True)
     content = resolve(plan, expand(plan))
     read = parse_resolved_plan(content)
-    assert (read.name, read.seed, read.repetitions, read.require) == ("resolved", 5, 4, ("timing",))
+    assert (read.name, read.seed, read.repetitions.usual, read.require) == ("resolved", 5, 4, ("timing",))
     assert read.cases == plan.cases
     assert [case.batch for case in read.cases] == [8, 8]
     assert from_json(content["criteria"]) == plan.contrasts
@@ -215,3 +216,44 @@ def test_a_power_limit_multiplies_the_cases_of_a_gpu_and_not_those_of_the_cpu(lo
     assert [(case.device, case.power_limit_w) for case in plan.cases] == [
         ("cpu", None), ("cuda", None), ("cuda", 300), ("cuda", 400),
     ]  # fmt: skip
+
+
+ENTRIES = """\
+schema_version: 1
+name: uneven
+repetitions: 5
+matrix:
+  - {workload: noop, iterations: 1}
+  - {workload: noop, iterations: [2, 3], repetitions: 7}
+"""
+
+
+def test_an_entry_has_a_number_of_repetitions_of_its_own_which_is_no_part_of_a_case(load: Load) -> None:
+    plan, even = load(ENTRIES, whole=True), load(ENTRIES.replace(", repetitions: 7", ""), whole=True)
+    assert [plan.repetitions.of(case) for case in plan.cases] == [5, 7, 7]
+    assert [case.id for case in plan.cases] == [case.id for case in even.cases]
+    content = resolve(plan, plan.cases)
+    assert content["case_repetitions"] == {case.id: 7 for case in plan.cases[1:]}
+    assert parse_resolved_plan(content).repetitions == plan.repetitions
+    assert "case_repetitions" not in resolve(even, even.cases)
+
+
+def test_a_number_for_the_whole_campaign_replaces_all_others(load: Load, tmp_path: Path) -> None:
+    load(ENTRIES, whole=True)
+    plan = load_plan(tmp_path / "plan.yaml", ("name=even",), repetitions=2)
+    assert [plan.repetitions.of(case) for case in plan.cases] == [2, 2, 2]
+    assert plan.overrides == ("name=even", "repetitions=2")
+
+
+def test_entries_that_make_one_case_may_not_state_two_numbers_for_it(load: Load) -> None:
+    same = ENTRIES.replace("[2, 3]", "[1, 2]")
+    with pytest.raises(PlanError) as error:
+        load(same, whole=True)
+    (problem,) = error.value.problems
+    assert (problem.line, problem.what) == (
+        6,
+        "the entry on line 5 makes the case noop, too, with 5 repetitions; this one has 7",
+    )
+    assert problem.hint is not None
+    assert "`exclude`" in problem.hint
+    assert len(load(same.replace("iterations: 1}", "iterations: 1, repetitions: 7}"), whole=True).cases) == 2

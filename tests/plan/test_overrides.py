@@ -32,7 +32,7 @@ def test_an_anchor_is_changed_where_the_path_leads_and_nowhere_else(load: Callab
 def test_a_key_that_the_plan_does_not_have_yet_is_added(load: Callable[..., Plan]) -> None:
     plan = load(PLAN, ("defaults.warmup_iterations=3", "repetitions=2", "description=a text"), whole=True)
     assert {case.warmup_iterations for case in plan.cases} == {3}
-    assert (plan.repetitions, plan.description) == (2, "a text")
+    assert (plan.repetitions.usual, plan.description) == (2, "a text")
 
 
 def test_overrides_apply_in_their_order(load: Callable[..., Plan]) -> None:

@@ -89,6 +89,9 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("{workload: infer, model: resnet50}", "4:5: `runtime` is missing: workload infer needs it"),
         ("{workload: train}", "4:5: `model` is missing: workload train needs it (one of tinylm-small, tinylm-large)"),
         ("{workload: accuracy, model: resnet50, runtime: torch}", "4:5: `images` is missing"),
+        ("{workload: noop, repetitions: 0}", "4:35: `repetitions` takes an integer from 1 to 100000; not 0"),
+        ("{workload: noop, repetitions: [2, 3]}", "4:35: `repetitions` takes an integer from 1 to 100000; not a list"),
+        ("{workload: noop, include: {repetitions: 3}}", "4:33: unknown key `repetitions`"),
         ("{workload: noop, batch: 3}", "4:22: `batch` has no meaning for workload noop (it applies to infer, train"),
         ("{workload: h2d, model: resnet50}", "4:21: `model` has no meaning for workload h2d"),
         (

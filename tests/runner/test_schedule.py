@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybench.case import Case
+from pybench.case import Case, Repetitions
 from pybench.errors import UsageError
 from pybench.runner.schedule import Shard, block_order, parse_shard, planned_runs, run_seed
 from tests.runner.conftest import noop_cases
@@ -36,8 +36,8 @@ def test_each_case_comes_first_about_equally_often() -> None:
 
 def test_shards_keep_whole_blocks_and_share_all_of_them() -> None:
     cases = noop_cases(3)
-    shards = [list(planned_runs(cases, 1, 7, Shard(index, 3))) for index in (1, 2, 3)]
-    whole = list(planned_runs(cases, 1, 7))
+    shards = [list(planned_runs(cases, 1, Repetitions(7), Shard(index, 3))) for index in (1, 2, 3)]
+    whole = list(planned_runs(cases, 1, Repetitions(7)))
     assert sorted((run.case.id, run.block) for shard in shards for run in shard) == sorted(
         (run.case.id, run.block) for run in whole
     )
@@ -52,6 +52,6 @@ def test_a_malformed_shard_is_named(text: str) -> None:
 
 def test_accuracy_runs_twice_however_many_repetitions_there_are() -> None:
     accuracy = Case(workload="accuracy", model="digits-cnn", runtime="torch")
-    blocks = [run.block for run in planned_runs([accuracy, *noop_cases(1)], 1, 5) if run.case == accuracy]
+    blocks = [run.block for run in planned_runs([accuracy, *noop_cases(1)], 1, Repetitions(5)) if run.case == accuracy]
     assert blocks == [1, 2]
-    assert len(list(planned_runs([accuracy], 1, 1))) == 1
+    assert len(list(planned_runs([accuracy], 1, Repetitions(1)))) == 1

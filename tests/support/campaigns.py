@@ -35,7 +35,7 @@ from pybench.campaign.layout import (
     VALIDITIES,
 )
 from pybench.campaign.storage import write_json, write_text
-from pybench.case import Case, case_to_json, contrasts
+from pybench.case import Case, Repetitions, case_to_json, contrasts
 from pybench.catalogue.cautions import Caution
 from pybench.kernels.profile import Profile, profile_to_json
 from pybench.measure.quantity import Quantity
@@ -62,6 +62,7 @@ class CampaignBuilder:
         cases: Sequence[Case],
         *,
         repetitions: int = 5,
+        own: Mapping[Case, int] | None = None,
         declared: Any = None,
         name: str = "example",
         seed: int = 20260101,
@@ -81,7 +82,7 @@ class CampaignBuilder:
                 "schema_version": SCHEMA_VERSION,
                 "name": name,
                 "seed": seed,
-                "repetitions": repetitions,
+                **Repetitions(repetitions, {case.id: number for case, number in (own or {}).items()}).as_json(),
                 "plan_sha256": "0" * 64,
                 "cases": [case_to_json(case) for case in self.cases],
                 "criteria": contrasts.to_json(contrasts.parse(declared)),

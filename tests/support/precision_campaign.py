@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from pybench.case import Case, runs_of
+from pybench.case import Case, Repetitions
 from pybench.dataset import Dataset
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Validity
@@ -50,7 +50,7 @@ def build_precisions(folder: Path, *, protocols: Any = ("welch-mann-whitney",), 
     noise = {case: (generator.permutation(_QUANTILES), generator.permutation(_QUANTILES)) for case in cases}
     for block in range(1, REPETITIONS + 1):
         for case in cases:
-            if case.workload == "accuracy" and block <= runs_of(case, REPETITIONS):
+            if case.workload == "accuracy" and block <= Repetitions(REPETITIONS).of(case):
                 _judge_images(builder, case, block)
             elif case.workload == "infer":
                 _time(builder, case, block, *(draws[block - 1] for draws in noise[case]))

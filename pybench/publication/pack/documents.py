@@ -212,7 +212,7 @@ def _provenance(facts: Facts, digests: Mapping[str, str]) -> dict[str, Any]:
                     "plan": {"name": facts.name, "digest": {"sha256": digests.get(layout.PLAN)}},
                     "overrides": list(content.get("overrides", [])),
                     "seed": facts.plan.seed,
-                    "repetitions": facts.plan.repetitions,
+                    **facts.plan.repetitions.as_json(),
                 },
                 "resolvedDependencies": _dependencies(facts),
             },
