@@ -8,6 +8,7 @@
     ├── token_paths  TokenFinding     whether all tokenizer paths gave the same ids
     ├── path_costs   PathCost         what each path costs by the size of the model, and from which size on nothing
     ├── joules       JouleFinding     where each joule of a case comes from, by one run of it
+    ├── operating_points  OperatingPoint  the power limit with the least energy in each setting, and what it costs
     ├── builds       BuildVariance    variance between builds of one engine against that between runs
     ├── protocols    ProtocolFinding  each protocol that the plan asks for beside the house's own
     ├── varying      cases whose repetitions predict differently
@@ -30,6 +31,7 @@ from pybench.analysis.estimate import CONFIDENCE
 from pybench.analysis.images import collect_images
 from pybench.analysis.joules import JouleFinding, find_joules
 from pybench.analysis.measurements import collect
+from pybench.analysis.operating_point import OperatingPoint, find_operating_points
 from pybench.analysis.path_costs import PathCost, cost_paths
 from pybench.analysis.protocol import ProtocolFinding, carry_out
 from pybench.analysis.token_paths import TokenFinding, check_token_paths
@@ -55,6 +57,7 @@ class Analysis:
     token_paths: tuple[TokenFinding, ...]
     path_costs: tuple[PathCost, ...]
     joules: tuple[JouleFinding, ...]
+    operating_points: tuple[OperatingPoint, ...]
     builds: tuple[BuildVariance, ...]
     protocols: tuple[ProtocolFinding, ...]
     varying: Mapping[str, int]
@@ -81,6 +84,7 @@ class Analysis:
             "token_paths": [finding.as_json() for finding in self.token_paths],
             "path_costs": [cost.as_json() for cost in self.path_costs],
             "joules": [finding.as_json() for finding in self.joules],
+            "operating_points": [finding.as_json() for finding in self.operating_points],
             "builds": [finding.as_json() for finding in self.builds],
             "protocols": [finding.as_json() for finding in self.protocols],
             "varying_predictions": dict(self.varying),
@@ -120,6 +124,7 @@ def analyse(dataset: Dataset) -> Analysis:
         token_paths=check_token_paths(dataset),
         path_costs=cost_paths(cases, compared),
         joules=find_joules(dataset),
+        operating_points=find_operating_points(dataset, measurements),
         builds=split_variances(dataset.plan.cases, measurements),
         protocols=tuple(carry_out(one, dataset, measurements, images, contrasts, verdicts) for one in named),
         varying=images.varying,

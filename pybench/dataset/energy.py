@@ -66,12 +66,13 @@ class EnergyWindow:
 @dataclass(frozen=True, slots=True)
 class RunEnergy:
     """energy.json of one run. `sensor`: the profile as stored; `spans`: every window of the run, name -> (begin, end)
-    in seconds after the session's begin."""
+    in seconds after the session's begin; `power_limit_w`: the board's, as the run found it."""
 
     directory: RunDirectory
     sensor: Mapping[str, Any]
     windows: tuple[EnergyWindow, ...]
     spans: Mapping[str, tuple[float, float]]
+    power_limit_w: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def read_board_energy(
     if not isinstance(stored, list) or not stored or not all(isinstance(window, dict) for window in stored):
         raise CorruptError(f"{file}: `windows` must be a list of at least one object")
     parsed = tuple(_parse_window(window, f"{file}: window {number}") for number, window in enumerate(stored, start=1))
-    return RunEnergy(directory, sensor, parsed, _spans(directory, windows, environment))
+    return RunEnergy(directory, sensor, parsed, _spans(directory, windows, environment), _power_limit_w(environment))
 
 
 def read_recording(directory: RunDirectory) -> PowerRecording:
@@ -161,6 +162,13 @@ def _spans(
         for name, window in windows.items()
         if _is_number(window.get("begin_ns")) and _is_number(window.get("end_ns"))
     }
+
+
+def _power_limit_w(environment: Mapping[str, Any]) -> float | None:
+    """As the sampler first read it, after the run had set what its case asks for."""
+    gpu = environment["measuring"].get("gpu")
+    limit_w = gpu.get("power_limit_w") if isinstance(gpu, dict) else None
+    return float(limit_w) if _is_number(limit_w) else None
 
 
 def _read_columns(file: Path, names: tuple[str, ...]) -> Numbers:
