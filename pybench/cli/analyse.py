@@ -12,11 +12,11 @@ def analyse(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     from pybench.analysis import analyse as analyse_dataset
     from pybench.dataset import load
     from pybench.dataset.coverage import measure
-    from pybench.report.case_tables import exclusions_table, workload_tables
-    from pybench.report.contrast_tables import contrast_tables
-    from pybench.report.findings import describe
-    from pybench.report.protocol_section import protocol_sections
-    from pybench.report.trust_tables import cautions_table, software_table, token_table
+    from pybench.report.sections.findings import describe
+    from pybench.report.sections.findings.contrast_tables import contrast_tables
+    from pybench.report.sections.protocols import protocol_sections
+    from pybench.report.sections.reliability import cautions_table, software_table, token_table
+    from pybench.report.sections.results.cases import exclusions_table, workload_tables
 
     dataset = load(directory)
     analysis, coverage = analyse_dataset(dataset), measure(dataset)

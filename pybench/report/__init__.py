@@ -23,16 +23,13 @@ from pybench.campaign.layout import RUNS
 from pybench.campaign.storage import storage_error, write_bytes, write_text
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage, measure
-from pybench.report.artefact_tables import artefacts_table
-from pybench.report.case_tables import exclusions_table, failures_table, metrics_table, workload_tables
-from pybench.report.contrast_tables import contrast_tables
-from pybench.report.findings import describe
-from pybench.report.joule_tables import budget_table, overview_table
-from pybench.report.kernel_tables import kernel_tables
 from pybench.report.labels import case_names
-from pybench.report.protocol_section import protocol_sections
-from pybench.report.tables import Table, to_csv, to_latex, to_markdown
-from pybench.report.trust_tables import (
+from pybench.report.sections.energy.budgets import budget_table, overview_table
+from pybench.report.sections.findings import describe
+from pybench.report.sections.findings.contrast_tables import contrast_tables
+from pybench.report.sections.kernels import kernel_tables
+from pybench.report.sections.protocols import protocol_sections
+from pybench.report.sections.reliability import (
     builds_table,
     cautions_table,
     coverage_table,
@@ -41,6 +38,9 @@ from pybench.report.trust_tables import (
     token_table,
     validity_table,
 )
+from pybench.report.sections.results.artefacts import artefacts_table
+from pybench.report.sections.results.cases import exclusions_table, failures_table, metrics_table, workload_tables
+from pybench.report.tables import Table, to_csv, to_latex, to_markdown
 
 if TYPE_CHECKING:
     from pybench.report.page import Contents
@@ -58,9 +58,9 @@ def write_report(dataset: Dataset, folder: Path | None = None, *, run_link: str 
     last. `run_link`: what leads from there to the runs, where it is not to be the way from `folder`.
 
     Tables and figures that the page of before links, and that this report does not have, are deleted."""
-    from pybench.report.figures import draw_figures
     from pybench.report.page import Contents, render_page
-    from pybench.report.power_figures import draw_powers
+    from pybench.report.sections.energy.power import draw_powers
+    from pybench.report.sections.results.figures import draw_figures
 
     target = folder or dataset.campaign.report
     analysis, coverage = analyse(dataset), measure(dataset)

@@ -21,11 +21,11 @@ from pybench.analysis import Analysis
 from pybench.case import catalogue_of
 from pybench.dataset import Dataset
 from pybench.report.canvas import Picture, inline
-from pybench.report.findings import Findings
-from pybench.report.kernel_tables import on_page
-from pybench.report.method import paragraphs
 from pybench.report.numbers import DASH, format_duration
-from pybench.report.protocol_section import ProtocolSection
+from pybench.report.sections.findings import Findings
+from pybench.report.sections.kernels import on_page
+from pybench.report.sections.protocols import ProtocolSection
+from pybench.report.sections.results.method import paragraphs
 from pybench.report.tables import Table
 
 _STACKED_FROM = 5  # columns with intervals

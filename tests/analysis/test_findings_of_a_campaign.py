@@ -22,8 +22,8 @@ from pybench.dataset.coverage import measure
 from pybench.errors import CorruptError
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Validity
-from pybench.report.findings import describe
-from pybench.report.method import paragraphs
+from pybench.report.sections.findings import describe
+from pybench.report.sections.results.method import paragraphs
 from tests.support.campaigns import (
     IMAGES,
     INT8_ONLY_RIGHT,

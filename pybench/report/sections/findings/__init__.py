@@ -21,10 +21,10 @@ from pybench.analysis.paired import POWER
 from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage
-from pybench.report.contrast_tables import TONES, context_factors, subjects
 from pybench.report.labels import bound_text, case_text, criterion_label, pair_texts, varying_factors
 from pybench.report.numbers import display_unit, factor_above_one, format_estimate, format_p
-from pybench.report.trust_tables import guard_text
+from pybench.report.sections.findings.contrast_tables import TONES, context_factors, subjects
+from pybench.report.sections.reliability import guard_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from pybench.case import catalogue_of
 from pybench.catalogue.workloads import Workload
 from pybench.dataset import Dataset
 from pybench.report.canvas import GREY, WIDTH_INCH, Picture, label_rows, pick, picture, plain_log_ticks, style
-from pybench.report.forest import draw_forests
+from pybench.report.sections.findings.forest import draw_forests
 from pybench.report.labels import case_text, naming_factors, varying_factors
 from pybench.report.numbers import DisplayUnit, display_unit
-from pybench.report.path_figure import draw_paths
+from pybench.report.sections.findings.paths import draw_paths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,10 +11,10 @@ from pybench.analysis import Analysis
 from pybench.analysis.paired import ALPHA
 from pybench.analysis.protocol import ProtocolFinding, TestedPair
 from pybench.analysis.unpaired import Variances
-from pybench.report.findings import Sentence
 from pybench.report.numbers import DASH, format_fixed
-from pybench.report.protocol_tables import protocol_tables
-from pybench.report.table_one import STANDING_TONES, Line, lines_of, standing_text, trade_off_tables
+from pybench.report.sections.findings import Sentence
+from pybench.report.sections.protocols.sample_tables import protocol_tables
+from pybench.report.sections.protocols.table_one import STANDING_TONES, Line, lines_of, standing_text, trade_off_tables
 from pybench.report.tables import Table
 
 

@@ -16,7 +16,7 @@ from pybench.catalogue.metrics import METRICS
 from pybench.dataset import load
 from pybench.errors import CorruptError
 from pybench.measure.quantity import Quantity
-from pybench.report.artefact_tables import artefacts_table
+from pybench.report.sections.results.artefacts import artefacts_table
 from pybench.report.tables import Table, to_csv
 from tests.support.campaigns import CampaignBuilder, typical_cases
 

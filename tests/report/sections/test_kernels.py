@@ -9,7 +9,7 @@ from pathlib import Path
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.report import write_report
-from pybench.report.kernel_tables import ROWS_ON_PAGE, on_page
+from pybench.report.sections.kernels import ROWS_ON_PAGE, on_page
 from pybench.report.tables import Column, Table, text_cell
 from tests.analysis.test_explanation import campaign, engines
 from tests.analysis.test_kernel_times import timed

@@ -27,8 +27,8 @@ from pybench.report.canvas import (
     picture,
     plain_log_ticks,
 )
-from pybench.report.contrast_tables import context_factors, subjects
 from pybench.report.labels import bound_text, case_text, criterion_label, pair_texts
+from pybench.report.sections.findings.contrast_tables import context_factors, subjects
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

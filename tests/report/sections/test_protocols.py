@@ -18,8 +18,8 @@ from pybench.case.contrasts import Criterion
 from pybench.catalogue.protocols import PROTOCOLS
 from pybench.dataset import load
 from pybench.report import write_report
-from pybench.report.protocol_section import protocol_sections
-from pybench.report.table_one import standing_text
+from pybench.report.sections.protocols import protocol_sections
+from pybench.report.sections.protocols.table_one import standing_text
 from tests.support.campaigns import CampaignBuilder, build_typical
 from tests.support.precision_campaign import INFER, build_precisions
 

@@ -17,7 +17,6 @@ from pybench.case import Case
 from pybench.case.contrasts import Contrast
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.units import MEGA
-from pybench.report.contrast_tables import TONES
 from pybench.report.labels import (
     bound_text,
     case_text,
@@ -28,6 +27,7 @@ from pybench.report.labels import (
     varying_factors,
 )
 from pybench.report.numbers import DASH, display_unit, format_fixed
+from pybench.report.sections.findings.contrast_tables import TONES
 from pybench.report.tables import (
     Cell,
     Column,
