@@ -15,8 +15,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pybench.cluster.keys import Form, choice, read_table, table, text, texts, truth, variables, whole
 from pybench.document import FileKind, Node, parse_text, read_text
+from pybench.document.keys import Form, choice, read_table, table, text, texts, truth, variables, whole
 from pybench.errors import Problem, SiteError
 
 A_SITE_FILE = FileKind("site file", "`pybench submit --example-site slurm` prints one", SiteError)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A YAML text as a tree of values in which every key and value knows its line and column: a plan, a site file.
+"""A YAML text as a tree of values in which every key and value knows its line and column.
 
 Reads YAML 1.2 by its core schema (section 10.3 of the specification, yaml.org/spec/1.2.2): `on` and `off` are text,
 `012` is twelve, `1e-3` is a number, a date is text. ruamel.yaml scans and parses; the tree is composed here, because

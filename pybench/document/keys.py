@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a site file as frozen dataclasses: what each key takes, and the reader that makes them of a tree.
+"""Tables of a file as frozen dataclasses: what each key takes, and the reader that makes them of a tree.
 
 A field is made by one of `text`, `texts`, `variables`, `choice`, `whole`, `truth` and `table`, which say what its key
 takes. A key that is absent or null takes the field's default; without one the key is required.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar
 
-from pybench.document import Node
+from pybench.document.tree import Node
 from pybench.errors import Problem
 
 TableT = TypeVar("TableT")
