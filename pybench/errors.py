@@ -5,7 +5,8 @@
     ├── UsageError                   2   the command line asks for something impossible
     │   ├── MalformedError           2   a file is malformed: all of its problems, each with file, line and column
     │   │   ├── PlanError            2   a plan
-    │   │   └── SiteError            2   a site file, which describes a cluster
+    │   │   ├── SiteError            2   a site file, which describes a cluster
+    │   │   └── ScenarioError        2   a scenario, which describes a fleet
     │   ├── PluginError              2   an installed package adds rows that cannot be used
     │   └── InputError               2   a file of the user's (model, tokenizer, corpus, images) is missing or malformed
     ├── ClusterError                 1   the batch system refused, or does not answer
@@ -56,7 +57,10 @@ class UsageError(PybenchError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong in a plan or a site file. Line and column count from 1; None where the problem has no place."""
+    """One thing wrong in a file that people write.
+
+    Line and column count from 1; None where the problem has no place.
+    """
 
     what: str
     line: int | None = None
@@ -84,6 +88,10 @@ class PlanError(MalformedError):
 
 class SiteError(MalformedError):
     """A site file, which describes a cluster, with at least one problem."""
+
+
+class ScenarioError(MalformedError):
+    """A scenario, which describes a fleet, with at least one problem."""
 
 
 class InputError(UsageError):

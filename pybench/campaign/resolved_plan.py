@@ -9,7 +9,7 @@ from typing import Any
 
 from pybench.campaign.directory import CampaignDirectory, read_checked, restore_hint
 from pybench.case import Case, Repetitions, case_from_json
-from pybench.errors import CorruptError
+from pybench.errors import CorruptError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,15 @@ class ResolvedPlan:
     def blocks(self) -> int:
         """How many blocks the campaign has."""
         return self.repetitions.blocks(self.cases)
+
+    def named(self, name: str) -> Case:
+        """The one case that a title or the beginning of an id names. Raises UsageError for none or several."""
+        fitting = [case for case in self.cases if case.title() == name]
+        fitting = fitting or [case for case in self.cases if name and case.id.startswith(name)]
+        if len(fitting) != 1:
+            what = "fits no case" if not fitting else f"fits {len(fitting)} cases"
+            raise UsageError(f"{name} {what} of the plan", hint="`pybench expand PLAN` lists cases with their ids")
+        return fitting[0]
 
 
 def read_resolved_plan(campaign: CampaignDirectory) -> ResolvedPlan:

@@ -7,11 +7,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from pybench.campaign.resolved_plan import ResolvedPlan
-from pybench.case import Case
 from pybench.cli.options import DirectoryArgument, JsonOption
 from pybench.cli.show import print_json, print_tables
-from pybench.errors import UsageError
 
 ROWS_SHOWN = 20
 
@@ -36,7 +33,7 @@ def explain(
     from pybench.report.explanation_tables import explanation_tables
 
     dataset = load(directory)
-    explanation = explain_cases(dataset, (named_case(dataset.plan, first), named_case(dataset.plan, second)))
+    explanation = explain_cases(dataset, (dataset.plan.named(first), dataset.plan.named(second)))
     told = sentences(explanation)
     if as_json:
         print_json({"campaign": dataset.plan.name, "sentences": told, **explanation.as_json()})
@@ -45,13 +42,3 @@ def explain(
     print(f"{slow.case.title()} against {fast.case.title()}\n")
     print("\n".join(f"  {one}" for one in told) + "\n")
     print_tables(explanation_tables(explanation, rows or None))
-
-
-def named_case(plan: ResolvedPlan, name: str) -> Case:
-    """The one case of a plan that a title or the beginning of an id names. Raises UsageError for none or several."""
-    fitting = [case for case in plan.cases if case.title() == name]
-    fitting = fitting or [case for case in plan.cases if name and case.id.startswith(name)]
-    if len(fitting) != 1:
-        what = "fits no case" if not fitting else f"fits {len(fitting)} cases"
-        raise UsageError(f"{name} {what} of the plan", hint="`pybench expand PLAN` lists cases with their ids")
-    return fitting[0]

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of a file as frozen dataclasses: what each key takes, and the reader that makes them of a tree.
 
-A field is made by one of `text`, `texts`, `variables`, `choice`, `whole`, `truth` and `table`, which say what its key
-takes. A key that is absent or null takes the field's default; without one the key is required.
+A field is made by `text`, `texts`, `variables`, `choice`, `whole`, `number`, `truth`, `table`, `tables` or `made`,
+which say what its key takes. A key that is absent or null takes the field's default; without one the key is required.
 """
 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -29,8 +30,8 @@ class Form:
     called: str
 
 
-class _Misfit(Exception):
-    """What is wrong with a value, where it is not said yet."""
+class Misfit(Exception):
+    """What is wrong with a value, where it is not said yet. `what`: goes on after the key, as in `takes a list`."""
 
     def __init__(self, what: str, hint: str | None = None) -> None:
         super().__init__(what)
@@ -62,7 +63,7 @@ def texts(form: Form) -> Any:
 
     def read(node: Node, key: str, problems: list[Problem]) -> tuple[str, ...]:
         if node.items is None:
-            raise _Misfit(f"takes a list; not {_shown(node)}", "as in [--gpu-freq=high]")
+            raise Misfit(f"takes a list; not {_shown(node)}", "as in [--gpu-freq=high]")
         return tuple(_checked(item, f"{key}.{i}", problems, _text_of(form)) for i, item in enumerate(node.items))
 
     return _field(read, ())
@@ -73,7 +74,7 @@ def variables(name: Form, value: Form) -> Any:
 
     def read(node: Node, key: str, problems: list[Problem]) -> Mapping[str, str]:
         if node.children is None:
-            raise _Misfit(f"takes a mapping; not {_shown(node)}")
+            raise Misfit(f"takes a mapping; not {_shown(node)}")
         for each in node.children:
             if not name.pattern.fullmatch(each):
                 place = node.key_place((each,))
@@ -91,7 +92,7 @@ def choice(*choices: str, default: Any = _REQUIRED) -> Any:
     def read(node: Node, key: str, problems: list[Problem]) -> str:
         value = node.plain()
         if not isinstance(value, str) or value not in choices:
-            raise _Misfit(f"takes {' or '.join(choices)}; not {_shown(node)}")
+            raise Misfit(f"takes {' or '.join(choices)}; not {_shown(node)}")
         return value
 
     return _field(read, default)
@@ -105,10 +106,25 @@ def whole(least: int, most: int | None = None, default: Any = _REQUIRED) -> Any:
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         if not is_whole or value < least or (most is not None and value > most):
             to = "" if most is None else f" to {most}"
-            raise _Misfit(f"takes an integer from {least}{to}; not {_shown(node)}")
+            raise Misfit(f"takes an integer from {least}{to}; not {_shown(node)}")
         return int(value)
 
     return _field(read, default)
+
+
+def number(least: float, most: float | None = None, default: Any = _REQUIRED) -> Any:
+    """A number in a range."""
+    return _field(lambda node, key, problems: read_number(node, least, most), default)
+
+
+def read_number(node: Node, least: float, most: float | None = None) -> float:
+    """The finite number that a node holds. Raises Misfit for anything else, and outside of the range."""
+    value = node.plain()
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not is_number or value < least or (most is not None and value > most):
+        to = " or more" if most is None else f" to {most:g}"
+        raise Misfit(f"takes a number, {least:g}{to}; not {_shown(node)}")
+    return float(value)
 
 
 def truth(default: bool) -> Any:
@@ -117,7 +133,7 @@ def truth(default: bool) -> Any:
     def read(node: Node, key: str, problems: list[Problem]) -> bool:
         value = node.plain()
         if not isinstance(value, bool):
-            raise _Misfit(f"takes true or false; not {_shown(node)}")
+            raise Misfit(f"takes true or false; not {_shown(node)}")
         return value
 
     return _field(read, default)
@@ -134,6 +150,24 @@ def table(kind: type[Any], default: Any = _REQUIRED) -> Any:
     return field(default=default, metadata={_READ: read, _TABLE: kind})
 
 
+def tables(kind: type[Any]) -> Any:
+    """A list of mappings, each read as a dataclass of its own, by default empty."""
+
+    def read(node: Node, key: str, problems: list[Problem]) -> tuple[Any, ...]:
+        if node.items is None:
+            raise Misfit(f"takes a list of mappings; not {_shown(node)}")
+        before = len(problems)
+        values = [_values(kind, item, f"{key}.{i}", problems) for i, item in enumerate(node.items)]
+        return tuple(kind(**each) for each in values) if len(problems) == before else ()
+
+    return _field(read, ())
+
+
+def made(read: Callable[[Node], Any], default: Any = _REQUIRED) -> Any:
+    """What `read` makes of the node; it raises Misfit for what it cannot take."""
+    return _field(lambda node, key, problems: read(node), default)
+
+
 def _field(read: _Read, default: Any) -> Any:
     return field(default=default, metadata={_READ: read})
 
@@ -146,7 +180,7 @@ def _values(
 ) -> dict[str, Any]:
     """The values of a mapping's keys; what is wrong goes into `problems`. `called`: its key with dots."""
     if node.children is None:
-        what = f"`{called}` takes a mapping" if called else "takes a mapping, as in `kind: slurm`"
+        what = f"`{called}` takes a mapping" if called else "takes a mapping, as in `key: value`"
         problems.append(node.place.problem(f"{what}; not {_shown(node)}"))
         return {}
     known = {one.name: one for one in fields(kind)}
@@ -169,7 +203,7 @@ def _values(
 def _checked(node: Node, key: str, problems: list[Problem], read: _Read) -> Any:
     try:
         return read(node, key, problems)
-    except _Misfit as misfit:
+    except Misfit as misfit:
         separator = " " if misfit.what.startswith("takes ") else ": "
         problems.append(node.place.problem(f"`{key}`{separator}{misfit.what}", misfit.hint))
         return None
@@ -182,9 +216,9 @@ def _text_of(form: Form) -> _Read:
 def _text(form: Form | None, value: Any) -> str:
     if not isinstance(value, str):
         is_scalar = value is None or isinstance(value, bool | int | float)
-        raise _Misfit(f"takes text; not {_described(value)}", "put it in quotes" if is_scalar else None)
+        raise Misfit(f"takes text; not {described(value)}", "put it in quotes" if is_scalar else None)
     if form is not None and not form.pattern.fullmatch(value):
-        raise _Misfit(f"`{value}` is not {form.called}")
+        raise Misfit(f"`{value}` is not {form.called}")
     return value
 
 
@@ -205,10 +239,11 @@ def _is_null(node: Node) -> bool:
 
 
 def _shown(node: Node) -> str:
-    return _described(node.plain())
+    return described(node.plain())
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
+    """A value in the words of an error."""
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
     if value is None or isinstance(value, bool):

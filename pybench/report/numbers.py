@@ -69,6 +69,13 @@ def format_plain(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def significant(value: float, digits: int) -> str:
+    """A number with so many significant digits, trailing zeros kept; whole numbers of more digits in full."""
+    if value == 0:
+        return "0"
+    return format_fixed(value, max(digits - 1 - math.floor(math.log10(abs(value))), 0))
+
+
 def format_estimate(estimate: Estimate, *, signed: bool = False) -> tuple[str, str | None]:
     """(value, interval in brackets or None). `signed`: a plus before positive numbers, for differences."""
     lower, upper = estimate.lower, estimate.upper

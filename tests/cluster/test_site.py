@@ -81,7 +81,7 @@ scratch: /tmp
         ("job: {}\n", "site.yaml:1:1: `kind` is missing (one of slurm, kubernetes)"),
         ("kind: [slurm]\n", "site.yaml:1:7: `kind` is ['slurm'] (one of slurm, kubernetes)"),
         ("", "site.yaml: is empty (`pybench submit --example-site slurm` prints one)"),
-        ("slurm\n", "site.yaml:1:1: takes a mapping, as in `kind: slurm`; not 'slurm'"),
+        ("slurm\n", "site.yaml:1:1: takes a mapping, as in `key: value`; not 'slurm'"),
         ("kind: slurm\n", "site.yaml:1:1: `job` is missing"),
         ("kind: slurm\njob:\n", "site.yaml:1:1: `job` is missing"),
         ("kind: slurm\njob: {time: '10'}\nkind: slurm\n", "site.yaml:3:1: key `kind` is given twice"),

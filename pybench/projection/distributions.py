@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of one input of a scenario: a number, or a distribution.
+
+Each is written as one key of a mapping; a plain number is `value`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from pybench.document import Node
+from pybench.document.keys import Misfit, read_number
+
+UPPER_QUARTILE = float(special.ndtri(0.75))  # of the standard normal distribution
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """`form`: a key of `FORMS`; `numbers`: what is written behind it."""
+
+    form: str
+    numbers: tuple[float, ...]
+
+    def ppf(self, probabilities: Floats) -> Floats:
+        """Quantiles at probabilities between 0 and 1, of the same shape; scipy.stats calls this so, too."""
+        return FORMS[self.form].quantiles(np.asarray(probabilities, dtype=np.float64), self.numbers)
+
+    @property
+    def is_constant(self) -> bool:
+        return min(self.numbers) == max(self.numbers)
+
+    def check(self, least: float, most: float | None) -> None:
+        """Raises Misfit where a draw could lie outside of a range."""
+        low, high = self.numbers[0] if self.form != "values" else min(self.numbers), max(self.numbers)
+        if low < least:
+            raise Misfit(f"takes at least {least:g}; not {low:g}")
+        if most is not None and (high > most or self.form == "quartiles"):
+            what = f"{high:g}" if high > most else "quartiles, whose distribution has no upper end"
+            raise Misfit(f"takes at most {most:g}; not {what}", "write uniform: [A, B]")
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{number:g}" for number in self.numbers)
+        return shown if self.form == "value" else f"{self.form} [{shown}]"
+
+
+def lognormal_of(value: float, lower: float, upper: float, probability: float = 0.95) -> Distribution:
+    """The log-normal distribution whose central interval of `probability` is as wide as that of an estimate."""
+    half = float(special.ndtri((1 + probability) / 2))
+    spread = math.log(upper / lower) / (2 * half) * UPPER_QUARTILE
+    return Distribution("quartiles", (value * math.exp(-spread), value * math.exp(spread)))
+
+
+def read_distribution(node: Node, key: str) -> Distribution:
+    """The distribution that a form's key stands before. Raises Misfit."""
+    form = FORMS[key]
+    items = [node] if node.items is None else list(node.items)
+    if not form.fewest <= len(items) <= form.most or (key != "value") != (node.items is not None):
+        raise Misfit(f"takes {form.takes}, as in `{form.example}`")
+    numbers = tuple(read_number(item, 0.0) for item in items)
+    if key != "values" and list(numbers) != sorted(numbers):
+        raise Misfit("takes numbers from small to large", f"as in `{form.example}`")
+    if key == "quartiles" and numbers[0] <= 0:
+        raise Misfit("takes positive numbers", f"as in `{form.example}`")
+    return Distribution(key, numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to write a distribution. `fewest`, `most`: how many numbers it takes."""
+
+    takes: str
+    example: str
+    fewest: int
+    most: int
+    quantiles: Callable[[Floats, tuple[float, ...]], Floats]
+
+
+def _value(probabilities: Floats, numbers: tuple[float, ...]) -> Floats:
+    return np.full_like(probabilities, numbers[0])
+
+
+def _uniform(probabilities: Floats, numbers: tuple[float, ...]) -> Floats:
+    low, high = numbers
+    return low + probabilities * (high - low)
+
+
+def _triangular(probabilities: Floats, numbers: tuple[float, ...]) -> Floats:
+    low, mode, high = numbers
+    if low == high:
+        return np.full_like(probabilities, low)
+    rising = low + np.sqrt(probabilities * (high - low) * (mode - low))
+    falling = high - np.sqrt((1 - probabilities) * (high - low) * (high - mode))
+    return np.where(probabilities < (mode - low) / (high - low), rising, falling)
+
+
+def _lognormal(probabilities: Floats, numbers: tuple[float, ...]) -> Floats:
+    low, high = np.log(numbers)
+    spread = (high - low) / (2 * UPPER_QUARTILE)
+    return np.asarray(np.exp((low + high) / 2 + spread * special.ndtri(probabilities)))
+
+
+def _values(probabilities: Floats, numbers: tuple[float, ...]) -> Floats:
+    at = np.minimum((probabilities * len(numbers)).astype(np.int64), len(numbers) - 1)
+    return np.asarray(numbers, dtype=np.float64)[at]
+
+
+FORMS: Mapping[str, Form] = {
+    "value": Form("one number", "value: 300", 1, 1, _value),
+    "uniform": Form("the least and the largest number", "uniform: [1.1, 1.3]", 2, 2, _uniform),
+    "triangular": Form(
+        "the least, the likeliest and the largest number", "triangular: [0.2, 0.5, 0.9]", 3, 3, _triangular
+    ),
+    "quartiles": Form("the two quartiles of a log-normal distribution", "quartiles: [150, 600]", 2, 2, _lognormal),
+    "values": Form("a list of numbers, each as likely", "values: [120, 300, 800]", 1, 10_000, _values),
+}

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scenario file: what is assumed of queries, of the servers that answer them, and of the fleet.
+
+`INPUTS` has one row for each quantity with a distribution. docs/user/projections.md explains every key.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pybench.document import FileKind, Node, parse_text, read_text
+from pybench.document.keys import (
+    Form,
+    Misfit,
+    described,
+    made,
+    number,
+    read_number,
+    read_table,
+    table,
+    tables,
+    text,
+    whole,
+)
+from pybench.errors import Problem, ScenarioError
+from pybench.projection.distributions import FORMS, Distribution, read_distribution
+
+A_SCENARIO = FileKind("scenario", "docs/user/projections.md has a first one", ScenarioError)
+USUAL = "usual"  # the query that no variant changes
+SHARES_ABSOLUTE = 1e-6  # by which a mix's shares may miss 1
+
+_LINE = Form(re.compile(r"[^\x00-\x1f]+"), "one line of text")
+_OUTPUT = Form(re.compile(r"(query|ratio|fleet)\.[^\s.]+"), "a result, such as query.usual, ratio.long or fleet.all")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An input that a campaign has measured. `case`: a title, or the beginning of an id; `metric`: in J a token."""
+
+    case: str
+    metric: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """One input as the scenario has it.
+
+    distribution: None where a campaign has to tell
+    measured: what the campaign is asked for
+    source: where it is from
+    chosen: why it is as it is, where no source says it
+    """
+
+    distribution: Distribution | None
+    measured: Measured | None = None
+    source: str | None = None
+    chosen: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioInput:
+    """A row. `varies`: from query to query, or from fleet to fleet, where one unknown value holds for all queries."""
+
+    name: str
+    unit: str
+    meaning: str
+    varies_by_query: bool
+    least: float
+    most: float | None = None
+    is_measurable: bool = False
+
+
+INPUTS: Mapping[str, ScenarioInput] = {
+    row.name: row
+    for row in (
+        ScenarioInput("query.input_tokens", "tokens", "tokens of a prompt", True, 0.0),
+        ScenarioInput("query.output_tokens", "tokens", "tokens of an answer", True, 0.0),
+        ScenarioInput(
+            "energy.input_token_j", "J", "energy of the GPUs for one token of a prompt", False, 0.0, None, True
+        ),
+        ScenarioInput(
+            "energy.output_token_j", "J", "energy of the GPUs for one token of an answer", False, 0.0, None, True
+        ),
+        ScenarioInput("node.utilisation", "", "share of the time in which the GPUs serve", False, 0.01, 1.0),
+        ScenarioInput("node.idle_power_ratio", "", "power of idle GPUs over that of serving ones", False, 0.0, 1.0),
+        ScenarioInput("node.other_power_ratio", "", "power of the rest of the node over that of its GPUs", False, 0.0),
+        ScenarioInput("site.pue", "", "power of the data centre over that of its computers", False, 1.0),
+        ScenarioInput("site.carbon_g_per_kwh", "g/kWh", "CO2 equivalent of the site's electricity", False, 0.0),
+        ScenarioInput("fleet.queries_per_day", "1/day", "queries that the fleet answers in a day", False, 0.0),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedNumbers:
+    """A variant with its factors, or a fleet with its shares."""
+
+    name: str
+    numbers: Mapping[str, float]
+
+
+# --- keys -----------------------------------------------------------------------------------------------------------
+
+
+def _read_assumption(node: Node, row: ScenarioInput) -> Assumption:
+    if node.children is None:
+        given = Distribution("value", (read_number(node, row.least, row.most),))
+        return Assumption(given)
+    forms = [*FORMS, *(["measured"] if row.is_measurable else [])]
+    known = [*forms, "source", "chosen"]
+    for key in node.children:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1)
+            raise Misfit(f"has no key `{key}`", f"did you mean `{near[0]}`?" if near else f"one of {', '.join(known)}")
+    written = [key for key in forms if key in node.children]
+    if len(written) != 1:
+        what = f"has {' and '.join(f'`{key}`' for key in written)}" if written else "has no number"
+        raise Misfit(what, f"write one of {', '.join(forms)}")
+    source, chosen = (_remark(node.children.get(key), key) for key in ("source", "chosen"))
+    if source is not None and chosen is not None:
+        raise Misfit("has `source` and `chosen`", "what a source says was not chosen here")
+    value = node.children[written[0]]
+    if written[0] == "measured":
+        return Assumption(None, _measured(value), source, chosen)
+    try:
+        distribution = read_distribution(value, written[0])
+        distribution.check(row.least, row.most)
+    except Misfit as misfit:
+        raise Misfit(f"{misfit.what} in `{written[0]}`", misfit.hint) from misfit
+    return Assumption(distribution, None, source, chosen)
+
+
+def _measured(node: Node) -> Measured:
+    given = node.plain()
+    if (
+        not isinstance(given, dict)
+        or set(given) != {"case", "metric"}
+        or not all(isinstance(v, str) for v in given.values())
+    ):
+        raise Misfit(
+            "takes a case and a metric in `measured`", "as in measured: {case: TITLE, metric: gpu_energy_per_token_j}"
+        )
+    return Measured(given["case"], given["metric"])
+
+
+def _remark(node: Node | None, key: str) -> str | None:
+    if node is None:
+        return None
+    value = node.plain()
+    if not isinstance(value, str) or not value.strip():
+        raise Misfit(f"takes one line of text in `{key}`; not {described(value)}")
+    return value
+
+
+def _quartiles(node: Node) -> tuple[float, float]:
+    items = [read_number(item, 0.0) for item in node.items or ()]
+    if len(items) != 2 or items[0] > items[1]:
+        raise Misfit("takes two numbers from small to large, as in `quartiles: [0.18, 0.67]`")
+    return items[0], items[1]
+
+
+def _named_numbers(node: Node) -> tuple[NamedNumbers, ...]:
+    if node.children is None:
+        raise Misfit(f"takes a mapping; not {described(node.plain())}")
+    found = []
+    for name, child in node.children.items():
+        if child.children is None:
+            raise Misfit(f"takes a mapping in `{name}`; not {described(child.plain())}")
+        if "." in name:
+            raise Misfit(f"has `{name}`", "a name has no dot")
+        found.append(NamedNumbers(name, {key: read_number(each, 0.0) for key, each in child.children.items()}))
+    return tuple(found)
+
+
+# --- the file -------------------------------------------------------------------------------------------------------
+
+
+def _assumption(name: str) -> Any:
+    return made(lambda node: _read_assumption(node, INPUTS[name]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryInputs:
+    input_tokens: Assumption = _assumption("query.input_tokens")
+    output_tokens: Assumption = _assumption("query.output_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyInputs:
+    input_token_j: Assumption = _assumption("energy.input_token_j")
+    output_token_j: Assumption = _assumption("energy.output_token_j")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeInputs:
+    utilisation: Assumption = _assumption("node.utilisation")
+    idle_power_ratio: Assumption = _assumption("node.idle_power_ratio")
+    other_power_ratio: Assumption = _assumption("node.other_power_ratio")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteInputs:
+    pue: Assumption = _assumption("site.pue")
+    carbon_g_per_kwh: Assumption = _assumption("site.carbon_g_per_kwh")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetInputs:
+    queries_per_day: Assumption = _assumption("fleet.queries_per_day")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedResult:
+    """What a paper says of a result. `of`: `query.NAME` in Wh, `ratio.NAME`, or `fleet.NAME` in GWh a day."""
+
+    of: str = text(_OUTPUT)
+    value: float = number(0.0)
+    quartiles: tuple[float, float] | None = made(_quartiles, None)
+    source: str = text(_LINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """The whole file.
+
+    variants: each with factors of inputs by their names; `usual` is the query without any
+    mixes: fleets, each with shares of its queries by variant
+    """
+
+    name: str = text(_LINE)
+    source: str | None = text(_LINE, None)
+    seed: int = whole(0, 2**32 - 1)
+    draws: int = whole(1_000, 4_000_000, default=100_000)
+    query: QueryInputs = table(QueryInputs)
+    energy: EnergyInputs = table(EnergyInputs)
+    node: NodeInputs = table(NodeInputs)
+    site: SiteInputs = table(SiteInputs)
+    fleet: FleetInputs = table(FleetInputs)
+    variants: tuple[NamedNumbers, ...] = made(_named_numbers, ())
+    mixes: tuple[NamedNumbers, ...] = made(_named_numbers, ())
+    published: tuple[PublishedResult, ...] = tables(PublishedResult)
+
+    @property
+    def inputs(self) -> dict[str, Assumption]:
+        """By the names of `INPUTS`, in their order."""
+        return {name: getattr(getattr(self, name.split(".")[0]), name.split(".")[1]) for name in INPUTS}
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Reads and judges a scenario. Raises ScenarioError with every problem, each with its file, line and column."""
+    root, found = parse_text(read_text(path, A_SCENARIO), str(path), kind=A_SCENARIO)
+    problems = list(found)
+    scenario: Scenario | None = read_table(Scenario, root, problems)
+    if scenario is not None:
+        problems += [*_clashes(scenario, root)]
+    if problems or scenario is None:
+        raise ScenarioError(str(path), problems)
+    return scenario
+
+
+# --- keys together --------------------------------------------------------------------------------------------------
+
+
+def _clashes(scenario: Scenario, root: Node) -> list[Problem]:
+    """What is wrong with several keys together."""
+    found = []
+    tokens = [scenario.inputs[name].distribution for name in ("query.input_tokens", "query.output_tokens")]
+    if all(one is not None and max(one.numbers) == 0 for one in tokens):
+        found.append(root.key_place(("query",)).problem("a query has neither a prompt nor an answer"))
+    for variant in scenario.variants:
+        for name in variant.numbers:
+            if name not in INPUTS or name.startswith("fleet."):
+                found.append(_unknown(root, ("variants", variant.name, name), name, [*INPUTS], "input"))
+        if variant.name == USUAL:
+            place = root.key_place(("variants", USUAL))
+            found.append(place.problem(f"`{USUAL}` is the query that no variant changes", "choose another name"))
+    queries = [USUAL, *(variant.name for variant in scenario.variants)]
+    for mix in scenario.mixes:
+        found += [
+            _unknown(root, ("mixes", mix.name, name), name, queries, "variant")
+            for name in mix.numbers
+            if name not in queries
+        ]
+        total = sum(mix.numbers.values())
+        if abs(total - 1) > SHARES_ABSOLUTE:
+            place = root.key_place(("mixes", mix.name))
+            found.append(place.problem(f"the shares of `{mix.name}` add up to {total:g}", "shares add up to 1"))
+    results = result_names(scenario)
+    for i, one in enumerate(scenario.published):
+        if one.of not in results:
+            found.append(_unknown(root, ("published", i, "of"), one.of, results, "result"))
+    return found
+
+
+def result_names(scenario: Scenario) -> list[str]:
+    """What `published` may name, in the order of the tables."""
+    variants = [variant.name for variant in scenario.variants]
+    queries = [f"query.{name}" for name in (USUAL, *variants)]
+    return [*queries, *(f"ratio.{name}" for name in variants), *(f"fleet.{mix.name}" for mix in scenario.mixes)]
+
+
+def _unknown(root: Node, path: tuple[str | int, ...], name: str, known: list[str], kind: str) -> Problem:
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean `{near[0]}`?" if near else f"one of {', '.join(known)}"
+    return root.key_place(path).problem(f"no {kind} is called `{name}`", hint)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`project` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pybench.cli import main
+from pybench.errors import EXIT_USAGE
+from tests.projection.test_scenario import SCENARIO
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("scenario.yaml").write_text(SCENARIO)
+
+
+def test_tables_name_every_input_and_why_it_is_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["project", "scenario.yaml"]) == 0
+    said = capsys.readouterr().out
+    for words in (
+        "Energy of a query",
+        "Energy of a fleet",
+        "chosen: a guess",
+        "source: a paper, table 2",
+        "not stated",
+    ):
+        assert words in said
+    assert "query.usual, Wh" in said
+
+
+def test_json_has_the_same_results(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["project", "scenario.yaml", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [query["name"] for query in found["queries"]] == ["usual", "long"]
+    assert found["fleets"][0]["energy_gwh_per_day"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["project", "absent.yaml"], "absent.yaml: no such file"),
+        (["project", "a", "b", "scenario.yaml"], "takes a campaign and a scenario, not 3 paths"),
+        (["project", "absent", "scenario.yaml"], "absent"),
+    ],
+)
+def test_a_wrong_call_is_one_error(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == EXIT_USAGE
+    assert said in capsys.readouterr().err

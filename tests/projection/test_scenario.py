@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenario files: what they may say, and what each wrong one is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybench.errors import ScenarioError
+from pybench.projection import read_scenario
+from pybench.projection.scenario import INPUTS
+
+SCENARIO = """\
+name: small
+seed: 7
+draws: 20000
+query:
+  input_tokens: 100
+  output_tokens: {quartiles: [150, 600], chosen: a guess}
+energy:
+  input_token_j: 0.1
+  output_token_j: {uniform: [1, 3], source: "a paper, table 2"}
+node:
+  utilisation: 0.5
+  idle_power_ratio: 0.2
+  other_power_ratio: 0.4
+site:
+  pue: 1.2
+  carbon_g_per_kwh: 300
+fleet:
+  queries_per_day: 1.0e+6
+variants:
+  long: {query.output_tokens: 15}
+mixes:
+  half: {usual: 0.5, long: 0.5}
+published:
+  - {of: query.usual, value: 0.3, quartiles: [0.2, 0.7], source: abstract}
+"""
+READY = sorted((Path(__file__).parents[2] / "plans" / "scenarios").glob("*.yaml"))
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "s.yaml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("path", READY, ids=lambda path: path.stem)
+def test_ready_scenarios_say_why_each_input_is_as_it_is(path: Path) -> None:
+    inputs = read_scenario(path).inputs
+    assert list(inputs) == list(INPUTS)
+    assert all(one.source or one.chosen or one.measured for one in inputs.values())
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ("seed: 7", "", "s.yaml:1:1: `seed` is missing"),
+        ("input_tokens: 100", "input_tokens: -1", "`query.input_tokens` takes a number, 0 or more; not -1"),
+        ("input_tokens: 100", "input_tokens: many", "`query.input_tokens` takes a number, 0 or more; not 'many'"),
+        ("input_tokens: 100", "input_tokens: .nan", "`query.input_tokens` takes a number, 0 or more; not nan"),
+        ("input_tokens: 100", "", "`query.input_tokens` is missing"),
+        ("[150, 600]", "[600, 150]", "`query.output_tokens` takes numbers from small to large in `quartiles`"),
+        ("[150, 600]", "[0, 600]", "`query.output_tokens` takes positive numbers in `quartiles`"),
+        ("[150, 600]", "150", "`query.output_tokens` takes the two quartiles of a log-normal distribution, as in"),
+        (
+            "quartiles: [150",
+            "quartile: [150",
+            "`query.output_tokens`: has no key `quartile` (did you mean `quartiles`?)",
+        ),
+        ("chosen: a guess", "value: 3", "`query.output_tokens`: has `value` and `quartiles`"),
+        ("chosen: a guess", "chosen: a, source: b", "`query.output_tokens`: has `source` and `chosen`"),
+        ("chosen: a guess", "chosen: 3", "`query.output_tokens` takes one line of text in `chosen`; not 3"),
+        ("{uniform: [1, 3], source", "{source", "`energy.output_token_j`: has no number"),
+        ("utilisation: 0.5", "utilisation: 0", "`node.utilisation` takes a number, 0.01 to 1; not 0"),
+        ("utilisation: 0.5", "utilisation: {uniform: [0.5, 1.5]}", "`node.utilisation` takes at most 1; not 1.5"),
+        (
+            "utilisation: 0.5",
+            "utilisation: {quartiles: [0.1, 0.2]}",
+            "whose distribution has no upper end in `quartiles`",
+        ),
+        ("pue: 1.2", "pue: 0.9", "`site.pue` takes a number, 1 or more; not 0.9"),
+        ("pue: 1.2", "pue: {uniform: [0.9, 1.2]}", "`site.pue` takes at least 1; not 0.9"),
+        ("pue: 1.2", "pue: {measured: {case: a, metric: b}}", "`site.pue`: has no key `measured`"),
+        ("output_token_j: {uniform: [1, 3]", "output_token_j: {measured: {case: a}", "takes a case and a metric"),
+        ("query.output_tokens: 15", "query.output_token: 15", "did you mean `query.output_tokens`?"),
+        ("query.output_tokens: 15", "query.output_tokens: -2", "`variants` takes a number, 0 or more; not -2"),
+        ("query.output_tokens: 15", "fleet.queries_per_day: 2", "no input is called `fleet.queries_per_day`"),
+        ("  long: {", "  usual: {", "`usual` is the query that no variant changes"),
+        ("long: 0.5", "long: 0.6", "s.yaml:22:3: the shares of `half` add up to 1.1 (shares add up to 1)"),
+        ("long: 0.5", "lnog: 0.5", "no variant is called `lnog` (did you mean `long`?)"),
+        ("of: query.usual", "of: query.short", "no result is called `query.short`"),
+        ("of: query.usual", "of: wh", "`wh` is not a result, such as query.usual, ratio.long or fleet.all"),
+        ("quartiles: [0.2, 0.7]", "quartiles: [0.2]", "takes two numbers from small to large"),
+        ("fleet:", "flet:", "unknown key `flet` (did you mean `fleet`?)"),
+        ("draws: 20000", "draws: 10", "`draws` takes an integer from 1000 to 4000000; not 10"),
+    ],
+)
+def test_a_wrong_scenario_is_told_its_place(tmp_path: Path, was: str, now: str, said: str) -> None:
+    assert SCENARIO.count(was) == 1
+    with pytest.raises(ScenarioError) as caught:
+        read_scenario(written(tmp_path, SCENARIO.replace(was, now)))
+    assert said in str(caught.value)
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    text = SCENARIO.replace("pue: 1.2", "pue: 0.9").replace("seed: 7", "seed: x")
+    with pytest.raises(ScenarioError) as caught:
+        read_scenario(written(tmp_path, text))
+    assert [problem.line for problem in caught.value.problems] == [2, 15]
+
+
+def test_a_query_of_no_tokens_is_refused(tmp_path: Path) -> None:
+    text = SCENARIO.replace("input_tokens: 100", "input_tokens: 0").replace(
+        "{quartiles: [150, 600], chosen: a guess}", "0"
+    )
+    with pytest.raises(ScenarioError, match="a query has neither a prompt nor an answer"):
+        read_scenario(written(tmp_path, text))
