@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import logging
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -66,11 +67,14 @@ def _name_nodes(proto: Any) -> None:
     a module gets `_2`. The exporter's own names are numbers of its passes, which another version counts differently.
 
     A convolution with a batch norm folded into it is named by its weight, for the exporter calls it after the norm.
+    A weight that several nodes read names none of them: the exporter merges equal weights, such as those of new norms.
     """
     initializers = {initializer.name for initializer in proto.graph.initializer}
+    readers = Counter(name for node in proto.graph.node for name in set(node.input))
     taken: dict[str, int] = {}
     for node in proto.graph.node:
-        weights = [name for name in node.input if name in initializers and name.endswith(WEIGHT)]
+        own = [name for name in node.input if name in initializers and readers[name] == 1]
+        weights = [name for name in own if name.endswith(WEIGHT)]
         name = f"{weights[0].removesuffix(WEIGHT) if weights else _scope(node)}/{node.op_type}".lstrip("/")
         taken[name] = taken.get(name, 0) + 1
         node.name = name if taken[name] == 1 else f"{name}_{taken[name]}"

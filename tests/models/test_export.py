@@ -102,6 +102,19 @@ def test_nodes_are_named_after_the_module_they_come_from(tmp_path: Path) -> None
         assert np.allclose(session.run({"ids": ids})[0], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["distilbert", "tinylm-small"])
+def test_equal_weights_of_new_norms_do_not_change_names(name: str, tmp_path: Path) -> None:
+    model = DistilBert(layers=2) if name == "distilbert" else TinyLm(Size(64, 2, 1), vocabulary=90)
+    names = []
+    for state in ("new", "trained"):
+        if state == "trained":
+            for position, parameter in enumerate(model.parameters()):
+                parameter.data += 0.001 * (position + 1)
+        export_onnx(model, MODELS[name], tmp_path / f"{state}.onnx", {})
+        names.append([node.name for node in onnx.load(tmp_path / f"{state}.onnx").graph.node])
+    assert names[0] == names[1]
+
+
 def test_a_folded_convolution_is_named_by_itself_and_not_by_its_norm(tmp_path: Path) -> None:
     export_onnx(build("digits-cnn"), MODELS["digits-cnn"], tmp_path / "model.onnx", {})
     names = [node.name for node in onnx.load(tmp_path / "model.onnx").graph.node]
