@@ -12,35 +12,18 @@ def analyse(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     from pybench.analysis import analyse as analyse_dataset
     from pybench.dataset import load
     from pybench.dataset.coverage import measure
-    from pybench.report.sections.findings import describe
-    from pybench.report.sections.findings.contrast_tables import contrast_tables
-    from pybench.report.sections.protocols import protocol_sections
-    from pybench.report.sections.reliability import cautions_table, software_table, token_table
-    from pybench.report.sections.results.cases import exclusions_table, workload_tables
+    from pybench.report.sections import build_sections
+    from pybench.report.sections.elements import Material
 
     dataset = load(directory)
     analysis, coverage = analyse_dataset(dataset), measure(dataset)
     if as_json:
         print_json({**analysis.as_json(), "coverage": coverage.as_json()})
         return
-    findings = describe(dataset, analysis, coverage)
-    print(f"{analysis.name}: {findings.headline}\n")
-    for title, sentences in findings.groups:
-        print("\n".join([title, *(f"  {one.plain}" for one in sentences)]) + "\n")
-    sections = protocol_sections(analysis)
+    sections = build_sections(Material(dataset, analysis, coverage, "runs"), printed=True)
+    print(f"{analysis.name}\n")
     for section in sections:
-        print(
-            "\n".join([f"Results by protocol {section.name}", *(f"  {one.plain}" for one in section.sentences)]) + "\n"
-        )
-    print("\n".join(["Reliability", *(f"  {one.plain}" for one in findings.doubts)]) + "\n")
-    tables = [*workload_tables(analysis, "runs"), *contrast_tables(analysis)]
-    tables += [table for section in sections for table in section.tables]
-    print_tables(
-        [
-            *tables,
-            token_table(analysis),
-            software_table(analysis.comparability),
-            exclusions_table(analysis),
-            cautions_table(dataset),
-        ]
-    )
+        lines = [line for element in section.elements for line in element.lines]
+        if lines:
+            print("\n".join([section.section.title, *lines]) + "\n")
+    print_tables([table for section in sections for element in section.elements for table in element.printed_tables])

@@ -18,7 +18,7 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     from pybench.analysis.comparability import compare_all, describe_exclusions, describe_unstated, software_json
     from pybench.dataset import load
     from pybench.dataset.coverage import measure
-    from pybench.report.sections.reliability import coverage_table, software_table
+    from pybench.report.sections.reliability.tables import coverage_table, software_table
 
     dataset = load(directory, hash_all=True)
     coverage, software = measure(dataset), compare_all(dataset, declared(dataset))

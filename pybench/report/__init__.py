@@ -13,37 +13,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pybench.analysis import Analysis, analyse
-from pybench.analysis.kernel_times import find_kernel_times
+from pybench.analysis import analyse
 from pybench.campaign.layout import RUNS
 from pybench.campaign.storage import storage_error, write_bytes, write_text
 from pybench.dataset import Dataset
-from pybench.dataset.coverage import Coverage, measure
-from pybench.report.labels import case_names
-from pybench.report.sections.energy.budgets import budget_table, overview_table
-from pybench.report.sections.findings import describe
-from pybench.report.sections.findings.contrast_tables import contrast_tables
-from pybench.report.sections.kernels import kernel_tables
-from pybench.report.sections.protocols import protocol_sections
-from pybench.report.sections.reliability import (
-    builds_table,
-    cautions_table,
-    coverage_table,
-    environment_table,
-    software_table,
-    token_table,
-    validity_table,
-)
-from pybench.report.sections.results.artefacts import artefacts_table
-from pybench.report.sections.results.cases import exclusions_table, failures_table, metrics_table, workload_tables
-from pybench.report.tables import Table, to_csv, to_latex, to_markdown
-
-if TYPE_CHECKING:
-    from pybench.report.page import Contents
+from pybench.dataset.coverage import measure
+from pybench.report.canvas import style
+from pybench.report.page import render_page
+from pybench.report.sections import build_sections
+from pybench.report.sections.elements import Material
+from pybench.report.tables import to_csv, to_latex, to_markdown
 
 __all__ = ["write_report"]
 
@@ -58,35 +39,16 @@ def write_report(dataset: Dataset, folder: Path | None = None, *, run_link: str 
     last. `run_link`: what leads from there to the runs, where it is not to be the way from `folder`.
 
     Tables and figures that the page of before links, and that this report does not have, are deleted."""
-    from pybench.report.page import Contents, render_page
-    from pybench.report.sections.energy.power import draw_powers
-    from pybench.report.sections.results.figures import draw_figures
-
     target = folder or dataset.campaign.report
-    analysis, coverage = analyse(dataset), measure(dataset)
-    contrasts = contrast_tables(analysis)
     run_link = run_link or _relative(dataset.campaign.path / RUNS, target)
-    contents = Contents(
-        findings=describe(dataset, analysis, coverage),
-        found_tables=[table for table in contrasts if not table.name.startswith("effects")],
-        sure_tables=_sure_tables(dataset, analysis, coverage, run_link),
-        behind_tables=[
-            *workload_tables(analysis, run_link),
-            *(table for table in contrasts if table.name.startswith("effects")),
-            metrics_table(analysis),
-            artefacts_table(dataset),
-            environment_table(dataset),
-        ],
-        pictures=draw_figures(dataset, analysis),
-        kernel_tables=kernel_tables(find_kernel_times(dataset)),
-        joule_tables=_joule_tables(analysis, run_link),
-        power_pictures=draw_powers(analysis.joules),
-        protocols=protocol_sections(analysis),
-    )
-    page = render_page(dataset, analysis, contents, run_link)
+    material = Material(dataset, analyse(dataset), measure(dataset), run_link)
+    sections = build_sections(material)
+    with style():
+        pictures = [shown for section in sections for shown in section.pictures]
+    tables = [table for section in sections for table in section.tables]
+    page = render_page(material, sections)
     before = _linked_files(target / INDEX)
     _make_folders(target)
-    tables, pictures = list(_all_tables(contents)), (*contents.pictures, *contents.power_pictures)
     for table in tables:
         for suffix, form in _FORMS.items():
             write_text(target / TABLES / f"{table.name}.{suffix}", form(table))
@@ -108,39 +70,6 @@ def _linked_files(index: Path) -> list[Path]:
     stems = {(found[1], found[2]) for found in _LINK.finditer(index.read_text(errors="replace"))}
     forms = {TABLES: tuple(_FORMS), FIGURES: ("svg", "pdf")}
     return [index.parent / kind / f"{stem}.{form}" for kind, stem in sorted(stems) for form in forms[kind]]
-
-
-def _all_tables(contents: Contents) -> Iterator[Table]:
-    yield from (*contents.found_tables, *contents.sure_tables, *contents.kernel_tables, *contents.joule_tables)
-    yield from contents.behind_tables
-    for section in contents.protocols:
-        yield from section.tables
-
-
-def _sure_tables(dataset: Dataset, analysis: Analysis, coverage: Coverage, run_link: str) -> list[Table]:
-    return [
-        token_table(analysis),
-        software_table(analysis.comparability),
-        coverage_table(coverage),
-        validity_table(dataset),
-        failures_table(analysis, run_link),
-        exclusions_table(analysis),
-        builds_table(analysis),
-        cautions_table(dataset),
-    ]
-
-
-def _joule_tables(analysis: Analysis, run_link: str) -> list[Table]:
-    """The table of all cases, then one a case, in the order of `draw_powers`."""
-    findings = analysis.joules
-    if not findings:
-        return []
-    names = case_names([finding.case for finding in findings])
-    budgets = [
-        budget_table(number, name, finding)
-        for number, (name, finding) in enumerate(zip(names, findings, strict=True), start=1)
-    ]
-    return [overview_table(findings, run_link), *budgets]
 
 
 def _relative(path: Path, start: Path) -> str:

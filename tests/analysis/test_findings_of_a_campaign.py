@@ -22,7 +22,7 @@ from pybench.dataset.coverage import measure
 from pybench.errors import CorruptError
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Validity
-from pybench.report.sections.findings import describe
+from pybench.report.sections.reliability.doubts import doubts
 from pybench.report.sections.results.method import paragraphs
 from tests.support.campaigns import (
     IMAGES,
@@ -204,7 +204,7 @@ def test_a_metric_without_a_row_is_counted_and_named(tmp_path: Path) -> None:
     assert analysis.as_json()["unknown_metrics"] == {"acme_widgets_per_s": 2}
     assert compare(dataset, dataset).as_json()["unknown_metrics"] == {"acme_widgets_per_s": 4}
     assert analysis.cases[0].metrics.keys() == {"latency_mean_ms"}
-    (doubt,) = [one.plain for one in describe(dataset, analysis, measure(dataset)).doubts if "Unknown" in one.lead]
+    (doubt,) = [one.plain for one in doubts(dataset, analysis, measure(dataset)) if "Unknown" in one.lead]
     assert "acme_widgets_per_s (2 values)" in doubt
 
 

@@ -1,2 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sections of the page: one module or folder each."""
+"""The sections of the report, in their order. A new section is a module here and a row in `ORDER`.
+
+The module, or the folder where one file is too small, defines `SECTION`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from pybench.report.sections.elements import BuiltSection, Material, Section
+
+ORDER = (
+    "findings",
+    "protocols",
+    "reliability",
+    "kernels",
+    "energy",
+    "results",
+)
+
+
+def build_sections(material: Material, *, printed: bool = False) -> list[BuiltSection]:
+    """Every section that has something to show; `printed`: only those that a terminal shows."""
+    listed: list[Section] = [import_module(f"{__name__}.{name}").SECTION for name in ORDER]
+    built = [BuiltSection(section, section.build(material)) for section in listed if section.is_printed or not printed]
+    return [one for one in built if one.elements]

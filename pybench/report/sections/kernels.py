@@ -8,15 +8,16 @@ longest-nodes  at most ten rows a case: nodes with their kernel, its type, time 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from pybench.analysis.kernel_times import KernelTimes, LongNode
+from pybench.analysis.kernel_times import KernelTimes, LongNode, find_kernel_times
 from pybench.kernels.profile import Kernel, Profile, Work, time_ratio, total_ms, work_of
 from pybench.report.explanation_tables import kernels_text, nodes_text
 from pybench.report.labels import case_names
 from pybench.report.numbers import format_fixed
+from pybench.report.sections.elements import Element, Material, Paragraph, Section, Tables
 from pybench.report.tables import Cell, Column, Table, number_cell, text_cell
 
+LEAD = "For each case, the kernels of one profiled iteration. Each run makes its profile outside of every window."
 OUTSIDE = (
     "Each run makes its profile after its last window, so no latency and no energy contains it.",
     "Profiling changes times: compare these shares, and not these times with latencies.",
@@ -26,21 +27,17 @@ _SHARES: dict[str, Work] = {"Multiplying": "multiplying", "Moving": "moving", "Q
 _NO_TIMES = "the profile has no times"
 
 
+def build(material: Material) -> list[Element]:
+    tables = kernel_tables(find_kernel_times(material.dataset))
+    return [Paragraph(LEAD, "lead"), Tables(lambda: tables, rows_on_page=ROWS_ON_PAGE)] if tables else []
+
+
 def kernel_tables(found: Sequence[KernelTimes]) -> list[Table]:
     """Both tables; none where no run stored a profile."""
     if not found:
         return []
     names = case_names([times.case for times in found])
     return [_shares_table(found, names), _longest_table(found, names)]
-
-
-def on_page(table: Table) -> Table:
-    """The table as far as the page shows it."""
-    rest = len(table.rows) - ROWS_ON_PAGE
-    if rest <= 0:
-        return table
-    note = f"{rest} more rows are in tables/{table.name}.csv."
-    return replace(table, rows=table.rows[:ROWS_ON_PAGE], notes=(*table.notes, note))
 
 
 def _shares_table(found: Sequence[KernelTimes], names: Sequence[str]) -> Table:
@@ -117,3 +114,6 @@ def _ratio_cell(ratio: float | None) -> Cell:
     if ratio is None:
         return number_cell(None, note=_NO_TIMES)
     return number_cell(ratio, text=format_fixed(100 * ratio, 1))
+
+
+SECTION = Section("time", "Where the time goes", build, is_printed=False)

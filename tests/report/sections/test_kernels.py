@@ -9,7 +9,8 @@ from pathlib import Path
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.report import write_report
-from pybench.report.sections.kernels import ROWS_ON_PAGE, on_page
+from pybench.report.sections.elements import Tables
+from pybench.report.sections.kernels import ROWS_ON_PAGE
 from pybench.report.tables import Column, Table, text_cell
 from tests.analysis.test_explanation import campaign, engines
 from tests.analysis.test_kernel_times import timed
@@ -57,7 +58,10 @@ def test_engines_without_times_show_counts_and_say_why_there_are_no_shares(tmp_p
 
 def test_many_rows_are_in_the_files_alone() -> None:
     rows = tuple((text_cell(number),) for number in range(ROWS_ON_PAGE + 7))
-    shown = on_page(Table("longest-nodes", "t", (Column("n", ("n",)),), rows))
+    table = Table("longest-nodes", "t", (Column("n", ("n",)),), rows)
+    element = Tables(lambda: [table], rows_on_page=ROWS_ON_PAGE)
+    assert list(element.tables) == [table]
+    (shown,) = element.shown
     assert len(shown.rows) == ROWS_ON_PAGE
     assert shown.notes == ("7 more rows are in tables/longest-nodes.csv.",)
 

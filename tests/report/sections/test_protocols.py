@@ -18,7 +18,7 @@ from pybench.case.contrasts import Criterion
 from pybench.catalogue.protocols import PROTOCOLS
 from pybench.dataset import load
 from pybench.report import write_report
-from pybench.report.sections.protocols import protocol_sections
+from pybench.report.sections.protocols.sentences import protocol_sentences
 from pybench.report.sections.protocols.table_one import standing_text
 from tests.support.campaigns import CampaignBuilder, build_typical
 from tests.support.precision_campaign import INFER, build_precisions
@@ -279,8 +279,8 @@ def test_a_case_in_two_comparisons_says_against_what(tmp_path: Path) -> None:
     for block in (1, 2, 3):
         for number, case in enumerate(cases, start=1):
             builder.run(case, block, {"latency_mean_ms": number + block / 10})
-    finding = protocol_sections(analyse(load(builder.path)))[0]
-    leads = [sentence.lead for sentence in finding.sentences if sentence.verdict]
+    (finding,) = analyse(load(builder.path)).protocols
+    leads = [sentence.lead for sentence in protocol_sentences(finding) if sentence.verdict]
     assert leads == ["BF16, tensorrt (a)", "BF16, torch (a)", "FP32, torch (b)", "BF16, torch (b)"]
 
 

@@ -1,2 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Energy in detail: the power and the budget of one run of each case."""
+"""Energy in detail: for each case, the power and the uncertainty budget of the run with the median energy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pybench.analysis.joules import JouleFinding
+from pybench.report.canvas import Picture
+from pybench.report.labels import case_names
+from pybench.report.sections.elements import Element, Material, Paragraph, Section
+from pybench.report.sections.energy.budgets import budget_table, overview_table
+from pybench.report.sections.energy.power import draw_powers
+from pybench.report.tables import Table
+
+_LEAD = "For each case, the run with the median energy: its power, its windows and its uncertainty budget."
+_RUNS_SHOWN = 4  # power traces with their budgets on the page; the rest is in files
+
+
+@dataclass(frozen=True)
+class Traces(Element):
+    """The table of all cases, then power and budget of one case after another; of many cases only links to files."""
+
+    overview: Table
+    budgets: Sequence[Table]
+    draw: Callable[[], Sequence[Picture]]
+
+    @cached_property
+    def drawn(self) -> tuple[Picture, ...]:
+        return tuple(self.draw())
+
+    @property
+    def pictures(self) -> Sequence[Picture]:
+        return self.drawn
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        return (self.overview, *self.budgets)
+
+    @property
+    def runs(self) -> list[tuple[Picture, Table]]:
+        return list(zip(self.drawn[:_RUNS_SHOWN], self.budgets[:_RUNS_SHOWN], strict=True))
+
+    @property
+    def rest(self) -> list[tuple[Table, Picture | None]]:
+        """Budgets that the page does not show, with their traces as far as these are drawn."""
+        pictures = [*self.drawn, *[None] * (len(self.budgets) - len(self.drawn))]
+        return list(zip(self.budgets, pictures, strict=True))[_RUNS_SHOWN:]
+
+
+def build(material: Material) -> list[Element]:
+    findings = material.analysis.joules
+    if not findings:
+        return []
+    overview = overview_table(findings, material.run_link)
+    return [Paragraph(_LEAD, "lead"), Traces(overview, _budgets(findings), lambda: draw_powers(findings))]
+
+
+def _budgets(findings: Sequence[JouleFinding]) -> list[Table]:
+    names = case_names([finding.case for finding in findings])
+    return [
+        budget_table(number, name, finding)
+        for number, (name, finding) in enumerate(zip(names, findings, strict=True), start=1)
+    ]
+
+
+SECTION = Section("joules", "Energy in detail", build, is_printed=False)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pybench.analysis.joules import JouleFinding, expanded
 from pybench.analysis.power import Steps, counter_power, recover_power
 from pybench.dataset.energy import PowerRecording, read_recording
-from pybench.report.canvas import BLACK, BLUE, GREY, ORANGE, VERMILION, WIDTH_INCH, Picture, picture, style
+from pybench.report.canvas import BLACK, BLUE, GREY, ORANGE, VERMILION, WIDTH_INCH, Picture, picture
 from pybench.report.labels import case_names
 from pybench.report.numbers import format_plus_minus
 
@@ -71,11 +71,10 @@ def draw_powers(findings: Sequence[JouleFinding]) -> list[Picture]:
     """Figures of the first cases, numbered as their budgets' tables. Raises CorruptError for channels that cannot be
     read."""
     shown = list(zip(case_names([finding.case for finding in findings]), findings, strict=True))[:_MOST]
-    with style():
-        return [
-            _draw_power(number, name, finding, read_recording(finding.board.directory))
-            for number, (name, finding) in enumerate(shown, start=1)
-        ]
+    return [
+        _draw_power(number, name, finding, read_recording(finding.board.directory))
+        for number, (name, finding) in enumerate(shown, start=1)
+    ]
 
 
 def _draw_power(number: int, name: str, finding: JouleFinding, recording: PowerRecording) -> Picture:

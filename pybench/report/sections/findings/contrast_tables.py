@@ -25,16 +25,20 @@ from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_f
 TONES = {Verdict.ACCEPTED: "good", Verdict.REJECTED: "bad", Verdict.UNDECIDED: "neutral"}
 
 
-def contrast_tables(analysis: Analysis) -> list[Table]:
-    """For each contrast its verdicts (where it judges), its effects, and its accuracies over images (where there are
-    any)."""
+def judged_tables(analysis: Analysis) -> list[Table]:
+    """For each contrast its verdicts, where it judges, and its accuracies over images, where there are any."""
     tables: list[Table] = []
     for number, (contrast, verdicts) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1):
         if contrast.contrast.accept:
             tables.append(_verdict_table(number, contrast, verdicts))
-        tables.append(_effect_table(number, contrast))
         if any(effect.images for pair in contrast.pairs for effect in pair.effects.values()):
             tables.append(_image_table(number, contrast))
+    return [table for table in tables if table.rows]
+
+
+def effect_tables(analysis: Analysis) -> list[Table]:
+    """For each contrast every effect with its test."""
+    tables = [_effect_table(number, contrast) for number, contrast in enumerate(analysis.contrasts, start=1)]
     return [table for table in tables if table.rows]
 
 

@@ -120,58 +120,6 @@ def metrics_table(analysis: Analysis) -> Table:
     )
 
 
-def exclusions_table(analysis: Analysis) -> Table:
-    """What was measured and does not count, and what could not be measured, by metric and reason."""
-    found: dict[tuple[Metric, str, str], list[tuple[Case, int]]] = {}
-    for case in analysis.cases:
-        for finding in case.metrics.values():
-            for what, counts in (("invalid", finding.excluded), ("missing", finding.missing)):
-                for reason, runs in counts.items():
-                    found.setdefault((finding.metric, what, reason), []).append((case.case, runs))
-    rows = [
-        (
-            Cell(metric.label, csv=(metric.name,)),
-            text_cell(what, tone="bad" if what == "invalid" else "neutral"),
-            text_cell(reason),
-            number_cell(sum(runs for _, runs in members)),
-            text_cell(
-                members[0][0].title() if len(members) == 1 else f"{len(members)} cases, such as {members[0][0].title()}"
-            ),
-        )
-        for (metric, what, reason), members in found.items()
-    ]
-    columns = (
-        Column("Metric", ("metric",)),
-        Column("Kind", ("left_out_as",)),
-        Column("Reason", ("reason",)),
-        Column("Values", ("values",), numeric=True),
-        Column("Cases", ("of",)),
-    )
-    return Table("left-out", "Missing and invalid values, with reasons", columns, tuple(rows))
-
-
-def failures_table(analysis: Analysis, run_link: str) -> Table:
-    """Cases with runs that are not ok."""
-    rows = []
-    for case in analysis.cases:
-        for (outcome, reason), runs in case.failures.items():
-            rows.append(
-                (
-                    text_cell(case.case.title(), href=f"{run_link}/{case.case.id}/" if case.folders else None),
-                    text_cell(outcome),
-                    text_cell(reason),
-                    number_cell(runs),
-                )
-            )
-    columns = (
-        Column("Case", ("case",)),
-        Column("Outcome", ("outcome",)),
-        Column("Reason", ("reason",)),
-        Column("Runs", ("runs",), numeric=True),
-    )
-    return Table("not-ok", "Runs that are not ok", columns, tuple(rows))
-
-
 # --- cells -----------------------------------------------------------------------------------------------------------
 
 

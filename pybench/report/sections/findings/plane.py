@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accuracy against latency, one figure a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pybench.analysis import Analysis
+from pybench.analysis.cases import CaseFinding
+from pybench.analysis.estimate import Estimate
+from pybench.report.canvas import WIDTH_INCH, Picture, pick, picture, plain_log_ticks
+from pybench.report.labels import case_text, varying_factors
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LOG_FROM = 5.0  # a range of values wider than this factor gets a logarithmic axis
+
+
+def draw_plane(analysis: Analysis) -> list[Picture]:
+    """Accuracy over latency, one panel a model; a point joins an infer case with the accuracy of its model, runtime and
+    precision."""
+    accuracies = {
+        _identity(case): case
+        for case in analysis.cases
+        if case.case.workload_row.judges is not None and _estimate(case, "top1_percent")
+    }
+    speeds = [
+        case
+        for case in analysis.cases
+        if case.case.catalogue.judge_of(case.case.workload_row) is not None and _estimate(case, "latency_mean_ms")
+    ]
+    joined = [(case, accuracies[_identity(case)]) for case in speeds if _identity(case) in accuracies]
+    models = dict.fromkeys(case.case.model for case, _ in joined)
+    return [
+        _draw_model_plane(
+            number, str(model), [pair for pair in joined if pair[0].case.model == model], many=len(models) > 1
+        )
+        for number, model in enumerate(models, start=1)
+    ]
+
+
+_Joined = Sequence[tuple[CaseFinding, CaseFinding]]  # speed, accuracy
+
+
+def _draw_model_plane(number: int, model: str, joined: _Joined, *, many: bool) -> Picture:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(WIDTH_INCH * 0.85, 3.0))
+    varying = varying_factors([speed.case for speed, _ in joined])
+    left = [name for name in varying if name not in ("runtime", "precision", "model")]
+    groups: dict[tuple[str, ...], list[tuple[CaseFinding, CaseFinding]]] = {}
+    for pair in joined:
+        groups.setdefault((str(pair[0].case.runtime), str(pair[0].case.precision)), []).append(pair)
+    for position, (group, members) in enumerate(groups.items()):
+        _draw_group(axes, position, " ".join(group), members, left)
+    values = [speed.metrics["latency_mean_ms"].estimate for speed, _ in joined]
+    numbers = [value.value for value in values if value is not None]
+    axes.margins(0.14, 0.12)
+    if max(numbers) / min(numbers) > _LOG_FROM:
+        plain_log_ticks(axes)
+    axes.set_xlabel("Mean latency of an iteration (ms)")
+    axes.set_ylabel("Top-1 (%)")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    title = f"Accuracy against latency: {model}" if many else "Accuracy against latency"
+    caption = (
+        f"Top-1 of {model} over mean latency; points at the top left are better. "
+        "Horizontal bars: 95 % intervals over repetitions. Vertical bars: 95 % intervals over images."
+    )
+    return picture(f"plane-{number}", title, caption, figure)
+
+
+def _draw_group(axes: Axes, position: int, name: str, members: _Joined, left: Sequence[str]) -> None:
+    """The points of one runtime and precision, each named by the factors in `left`; names of neighbouring groups stand
+    above and below."""
+    colour, marker = pick(position)
+    for index, (speed, accuracy) in enumerate(members):
+        latency, top1 = speed.metrics["latency_mean_ms"].estimate, accuracy.metrics["top1_percent"].estimate
+        if latency is None or top1 is None:
+            continue
+        axes.errorbar(
+            latency.value, top1.value, xerr=_bars(latency), yerr=_bars(top1), fmt=marker, color=colour,
+            label=name if index == 0 else None, markersize=5, elinewidth=1, markeredgecolor="white",
+            markeredgewidth=0.6,
+        )  # fmt: skip
+        if left:
+            axes.annotate(
+                case_text(speed.case, left), (latency.value, top1.value), xytext=(5, 4 if position % 2 == 0 else -11),
+                textcoords="offset points", fontsize=7.5, color=colour,
+            )  # fmt: skip
+
+
+def _bars(estimate: Estimate) -> list[list[float]] | None:
+    if estimate.lower is None or estimate.upper is None:
+        return None
+    return [[max(estimate.value - estimate.lower, 0.0)], [max(estimate.upper - estimate.value, 0.0)]]
+
+
+def _identity(case: CaseFinding) -> tuple[object, ...]:
+    one = case.case
+    quantised = (one.calibration, one.calibration_images) if one.precision == "int8" else ()
+    return (one.model, one.checkpoint, one.runtime, one.precision, *quantised)
+
+
+def _estimate(case: CaseFinding, name: str | None) -> Estimate | None:
+    finding = None if name is None else case.metrics.get(name)
+    return None if finding is None else finding.estimate

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was found, in sentences: verdicts first, then what is only described. No markup here.
+
+A sentence carries its numbers with their intervals; whatever a sentence cannot say (no criteria, one repetition,
+nothing ran) it says in words instead of leaving a gap.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import polars as pl
+
+from pybench.analysis import Analysis
+from pybench.analysis.contrasts import ContrastFinding, PairFinding
+from pybench.analysis.paired import POWER
+from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
+from pybench.dataset import Dataset
+from pybench.dataset.coverage import Coverage
+from pybench.report.labels import bound_text, case_text, criterion_label, pair_texts, varying_factors
+from pybench.report.numbers import display_unit, factor_above_one, format_p
+from pybench.report.sections.findings.contrast_tables import TONES, context_factors, subjects
+from pybench.report.sentences import Sentence, estimate_text, list_text
+
+
+def sentence_groups(analysis: Analysis) -> list[tuple[str, list[Sentence]]]:
+    """Title of each comparison -> its sentences; without comparisons, what was measured."""
+    groups = [
+        (contrast.contrast.title(), _contrast_sentences(contrast, verdicts))
+        for contrast, verdicts in zip(analysis.contrasts, analysis.verdicts, strict=True)
+    ]
+    if not groups:
+        groups = [("What was measured", _case_sentences(analysis))]
+    return [group for group in groups if group[1]]
+
+
+def headline(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> str:
+    """One or two sentences that sum up the report."""
+    return _token_alarm(analysis) + _headline(dataset, analysis, coverage)
+
+
+def _headline(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> str:
+    judged = [one for found in analysis.verdicts for one in found if one.verdict is not None]
+    verdicts = Counter(one.verdict for one in judged if one.is_measured and one.verdict is not None)
+    unmeasured = sum(not one.is_measured for one in judged)
+    runs = f"{coverage.covered} of {coverage.planned} planned runs are covered"
+    if not dataset.runs.filter(pl.col("outcome") == "ok").height:
+        return f"No run is ok, so there are no numbers: {runs}. The reasons are below."
+    if not analysis.contrasts:
+        return f"The plan declares no criteria, so cases are described but not compared; {runs}."
+    if not judged:
+        return f"The plan compares cases but sets no threshold, so nothing is accepted or rejected; {runs}."
+    parts = [f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict]]
+    missing = [f"{unmeasured} could not be measured"] if unmeasured else []
+    candidates = "1 candidate" if len(judged) == 1 else f"{len(judged)} candidates"
+    return f"{candidates} compared with a baseline: {list_text([*parts, *missing])}; {runs}."
+
+
+def _token_alarm(analysis: Analysis) -> str:
+    """Nothing about tokenizer speeds is worth reading when the paths tokenize differently: that stands before all."""
+    wrong = any(finding.equal is False for finding in analysis.token_paths)
+    return "TOKENIZER PATHS GAVE DIFFERENT IDS: do not compare their speeds. " if wrong else ""
+
+
+# --- comparisons -----------------------------------------------------------------------------------------------------
+
+
+def _contrast_sentences(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[Sentence]:
+    by_case = {pair.pair.case.id: pair for pair in contrast.pairs}
+    context = context_factors(contrast, subjects(verdicts))
+    sentences, unmeasured = [], []
+    for verdict in verdicts:
+        pair = by_case[verdict.subject.case.id]
+        candidate, baseline, where = pair_texts(pair.pair, tuple(contrast.contrast.baseline), context)
+        subject = f"{candidate} instead of {baseline}" + (f" ({where})" if where else "")
+        if not verdict.is_measured:
+            reasons = dict.fromkeys(one.why for one in verdict.judgements if one.why and one.pair is not None)
+            unmeasured.append(f"{subject}: {', '.join(reasons) or 'nothing to compare'}")
+        elif verdict.verdict is None:
+            sentences.append(Sentence(subject, _effect_text(pair), "neutral"))
+        else:
+            text = "; ".join(_judgement_text(one) for one in verdict.judgements) + "." + _device_text(pair)
+            sentences.append(Sentence(subject, text, TONES[verdict.verdict], verdict.verdict.value))
+    if unmeasured:
+        sentences.append(Sentence("Not measured", "; ".join(unmeasured) + ".", "neutral"))
+    return sentences
+
+
+def _judgement_text(judgement: Judgement) -> str:
+    criterion = judgement.criterion
+    label = criterion_label(criterion)
+    if judgement.estimate is None:
+        return f"{label} has no value ({judgement.why}); required {bound_text(criterion)}"
+    number = estimate_text(judgement.estimate, signed=criterion.kind == "difference", ratio=criterion.kind == "ratio")
+    text = f"{label} {number}, required {bound_text(criterion)}"
+    return f"{text} ({judgement.why})" if judgement.why else text
+
+
+def _effect_text(pair: PairFinding) -> str:
+    """The headline of a pair that is not judged, with what a null result could have hidden."""
+    name = pair.pair.case.workload_row.headline
+    found = None if name is None else pair.effects.get(name)
+    if name is None or found is None or found.effect is None:
+        return f"not comparable ({found.why_none if found is not None else 'this workload has no metric to compare'})."
+    effect = found.effect
+    ratio = effect.scale == "ratio"
+    number = estimate_text(effect.estimate, signed=not ratio, ratio=ratio)
+    text = f"{found.metric.label} {number}{'' if ratio else ' pp'}"
+    lower, upper = effect.estimate.lower, effect.estimate.upper
+    null = 1.0 if ratio else 0.0
+    if lower is None or upper is None:
+        return f"{text}; one repetition gives no interval." + _device_text(pair)
+    if not lower <= null <= upper:
+        better = (effect.estimate.value > null) == (found.metric.better == "higher")
+        return f"{text}: {'better' if better else 'worse'} than the baseline." + _device_text(pair)
+    seen = (
+        ""
+        if effect.detectable is None or not ratio
+        else f"; a change by a factor of {factor_above_one(effect.detectable)} would be found with a probability of "
+        f"{POWER * 100:.0f} %"
+    )
+    equal = f", equivalent within a factor of 1.05 (p {format_p(effect.p_equivalence)})" if effect.is_equivalent else ""
+    return f"{text}: no difference shown{equal}{seen}." + _device_text(pair)
+
+
+def _device_text(pair: PairFinding) -> str:
+    return " The two sides ran on different devices." if pair.same_device is False else ""
+
+
+# --- descriptions -----------------------------------------------------------------------------------------------------
+
+
+def _case_sentences(analysis: Analysis) -> list[Sentence]:
+    """For plans without criteria: the headline of each case."""
+    sentences = []
+    for case in analysis.cases:
+        same = [other.case for other in analysis.cases if other.case.workload == case.case.workload]
+        name = case.case.workload_row.headline
+        finding = None if name is None else case.metrics.get(name)
+        if name is None or finding is None or finding.estimate is None:
+            continue
+        unit = display_unit(finding.metric.unit, [finding.estimate.value])
+        number = estimate_text(finding.estimate.scaled(1 / unit.scale), signed=False, ratio=False)
+        lead = ", ".join(part for part in (case.case.workload, case_text(case.case, varying_factors(same))) if part)
+        sentences.append(Sentence(lead, f"{finding.metric.label.lower()} {number} {unit.name}.", "neutral"))
+    return sentences

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What limits the findings, in sentences, loudest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pybench.analysis import Analysis
+from pybench.analysis.comparability import describe_exclusions, describe_unstated
+from pybench.dataset import Dataset
+from pybench.dataset.coverage import Coverage
+from pybench.report.sections.reliability.tables import guard_text
+from pybench.report.sentences import Sentence, list_text
+
+
+def doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Sentence]:
+    """Loudest first: wrong tokens, other devices, gaps, invalid runs, one repetition, cautions."""
+    found = [*_token_doubts(analysis), *_device_doubts(analysis), *_latency_doubts(analysis)]
+    if coverage.is_full:
+        states = list_text([f"{count} {state}" for state, count in coverage.states.items()])
+        found.append(Sentence("Coverage is complete", f"{coverage.planned} planned runs: {states}.", "good"))
+    else:
+        states = list_text([f"{count} {state}" for state, count in coverage.states.items()])
+        text = f"{coverage.covered} of {coverage.planned} planned runs are covered: {states}."
+        found.append(Sentence("Coverage is incomplete", text, "bad"))
+    found += _software_doubts(analysis)
+    if coverage.unguarded:
+        found.append(Sentence("Unguarded runs", guard_text(coverage), "neutral"))
+    invalid = sum(sum(finding.excluded.values()) for case in analysis.cases for finding in case.metrics.values())
+    if invalid:
+        text = f"{invalid} measured values are not valid and are excluded; a table below lists the reasons."
+        found.append(Sentence("Invalid values", text, "bad"))
+    found += unknown_metrics(analysis.unknown)
+    if dataset.plan.blocks == 1:
+        text = "no mean has an interval over runs, so no criterion on time or energy can be accepted or rejected."
+        found.append(Sentence("One repetition", text, "bad"))
+    for case_id, versions in analysis.varying.items():
+        title = dataset.cases[case_id].title()
+        text = f"{title} gave {versions} different sets of predictions; intervals over images do not include this."
+        found.append(Sentence("Predictions vary", text, "bad"))
+    if dataset.cautions.height:
+        codes = (
+            dataset.cautions.unique(["case_id", "block", "code"])["code"]
+            .value_counts()
+            .sort("count", "code", descending=[True, False])
+        )
+        listed = ", ".join(f"{code.replace('_', ' ')} ({count})" for code, count in codes.iter_rows())
+        found.append(Sentence("Cautions (with the number of runs)", f"{listed}.", "neutral"))
+    return found
+
+
+def unknown_metrics(unknown: Mapping[str, int]) -> list[Sentence]:
+    """One sentence where runs store metrics that this pybench has no row of."""
+    if not unknown:
+        return []
+    listed = ", ".join(f"{name} ({values} values)" for name, values in sorted(unknown.items()))
+    text = f"this version of pybench does not support {listed}. They are stored, but are in no table or figure."
+    return [Sentence("Unknown metrics", text, "bad")]
+
+
+def _token_doubts(analysis: Analysis) -> list[Sentence]:
+    wrong = [finding for finding in analysis.token_paths if finding.equal is False]
+    right = [finding for finding in analysis.token_paths if finding.equal]
+    sentences = []
+    for finding in wrong:
+        paths = ", ".join(finding.digests)
+        blocks = ", ".join(map(str, finding.differing))
+        text = f"the paths {paths} did not give the same ids in blocks {blocks}: their speeds cannot be compared."
+        sentences.append(Sentence("TOKENIZER PATHS DISAGREE", text, "bad"))
+    for finding in right:
+        text = (
+            f"the paths {list_text(list(finding.digests))} gave identical ids in all {finding.blocks} blocks compared."
+        )
+        sentences.append(Sentence("Tokenizer paths agree", text, "good"))
+    return sentences
+
+
+def _device_doubts(analysis: Analysis) -> list[Sentence]:
+    pairs = {
+        pair.pair.case.id: pair
+        for contrast in analysis.contrasts
+        for pair in contrast.pairs
+        if pair.same_device is False
+    }
+    if not pairs:
+        return []
+    devices = sorted({device for pair in pairs.values() for device in pair.candidate_devices | pair.baseline_devices})
+    text = f"{len(pairs)} comparisons are between different devices ({', '.join(devices)}), so hardware differs, too."
+    return [Sentence("Different devices", text, "bad")]
+
+
+def _software_doubts(analysis: Analysis) -> list[Sentence]:
+    compared = analysis.comparability.values()
+    excluded, unstated = describe_exclusions(compared), describe_unstated(compared)
+    found = [] if excluded is None else [Sentence("Different software", excluded, "bad")]
+    return found if unstated is None else [*found, Sentence("Unstated software", unstated, "neutral")]
+
+
+def _latency_doubts(analysis: Analysis) -> list[Sentence]:
+    found = [pair for contrast in analysis.contrasts for pair in contrast.pairs if pair.same_latency is False]
+    if not found:
+        return []
+    latencies = sorted({words for pair in found for words in pair.candidate_latencies | pair.baseline_latencies})
+    text = (
+        f"{len({pair.pair.case.id for pair in found})} comparisons are between latencies of different kinds "
+        f"({'; '.join(latencies)}). Their ratios do not compare the same work. Compare energy, or compare the p50 "
+        "latency at depth 1 of the replayed side with the p50 latency of the other side."
+    )
+    return [Sentence("Different latencies", text, "bad")]

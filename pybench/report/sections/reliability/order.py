@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs by starting time: drift shows as a slope or a step."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pybench.analysis import Analysis
+from pybench.analysis.cases import CaseFinding, MetricFinding
+from pybench.dataset import Dataset
+from pybench.report.canvas import WIDTH_INCH, Picture, pick, picture
+
+if TYPE_CHECKING:
+    pass
+
+_LOG_FROM = 5.0  # a range of values wider than this factor gets a logarithmic axis
+
+
+def draw_order(dataset: Dataset, analysis: Analysis) -> list[Picture]:
+    """Each run's headline over its case's mean, in the order in which runs started."""
+    import matplotlib.pyplot as plt
+
+    started = {
+        (case_id, block): datetime.fromisoformat(text)
+        for case_id, block, text in dataset.runs.select("case_id", "block", "started_utc").iter_rows()
+        if text is not None
+    }
+    series = [
+        (started[case.case.id, block], block, 100 * (value / finding.estimate.value - 1))
+        for case in analysis.cases
+        for finding in [_timed_headline(case)]
+        if finding is not None and finding.estimate is not None and len(finding.points) > 1 and finding.estimate.value
+        for block, value in finding.points.items()
+        if (case.case.id, block) in started
+    ]
+    if len(series) < 2:
+        return []
+    series.sort()
+    begin = series[0][0]
+    minutes = [(when - begin).total_seconds() / 60 for when, _, _ in series]
+    figure, axes = plt.subplots(figsize=(WIDTH_INCH, 2.3))
+    axes.axhline(0, color="#555555", linewidth=0.8)
+    for parity, (colour, marker) in enumerate((pick(0), pick(1))):
+        chosen = [index for index, (_, block, _) in enumerate(series) if block % 2 == parity]
+        axes.plot(
+            [minutes[index] for index in chosen], [series[index][2] for index in chosen], linestyle="none",
+            marker=marker, markersize=3, markeredgewidth=0, color=colour, alpha=0.8,
+        )  # fmt: skip
+    axes.set_xlabel("Minutes since the first run")
+    axes.set_ylabel("Deviation from the case's mean (%)")
+    caption = (
+        "Deviation of every timed run from the mean of its case, by starting time. Colour and shape alternate from "
+        "block to block. A slope or a step is drift; comparisons within blocks remove drift between blocks."
+    )
+    return [picture("order", "Runs by starting time", caption, figure)]
+
+
+def _timed_headline(case: CaseFinding) -> MetricFinding | None:
+    row = case.case.workload_row
+    return case.metrics.get(row.headline) if row.headline is not None and row.timed else None

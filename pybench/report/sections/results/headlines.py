@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The headline metric of each case, one figure a workload: every repetition next to the mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pybench.analysis import Analysis
+from pybench.analysis.cases import CaseFinding, MetricFinding
+from pybench.analysis.estimate import Estimate
+from pybench.case import catalogue_of
+from pybench.catalogue.workloads import Workload
+from pybench.dataset import Dataset
+from pybench.report.canvas import GREY, WIDTH_INCH, Picture, label_rows, pick, picture, plain_log_ticks, style
+from pybench.report.labels import case_text, naming_factors, varying_factors
+from pybench.report.numbers import DisplayUnit, display_unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LOG_FROM = 5.0  # a range of values wider than this factor gets a logarithmic axis
+
+
+def draw_headlines(analysis: Analysis) -> list[Picture]:
+    """For each workload its headline metric by case, every repetition beside the mean."""
+    shown = []
+    for row in catalogue_of(case.case for case in analysis.cases).workloads.values():
+        cases = [
+            case
+            for case in analysis.cases
+            if case.case.workload == row.name and row.timed and _estimate(case, row.headline) is not None
+        ]
+        if cases:
+            shown.append(_draw_cases(row, cases))
+    return shown
+
+
+def _draw_cases(workload: Workload, cases: Sequence[CaseFinding]) -> Picture:
+    import matplotlib.pyplot as plt
+
+    factors = naming_factors([case.case for case in cases])
+    name = str(workload.headline)
+    findings = [case.metrics[name] for case in cases]
+    label = findings[0].metric.label
+    unit = display_unit(findings[0].metric.unit, [value for finding in findings for value in finding.points.values()])
+    figure, axes = plt.subplots(figsize=(WIDTH_INCH, 0.75 + 0.27 * len(cases)))
+    for row, finding in enumerate(findings):
+        _draw_points(axes, row, finding, unit)
+    label_rows(axes, [case_text(case.case, factors) or workload.name for case in cases])
+    values = [value / unit.scale for finding in findings for value in finding.points.values()]
+    if min(values) > 0 and max(values) / min(values) > _LOG_FROM:
+        plain_log_ticks(axes)
+    else:
+        axes.set_xlim(left=0)
+    axes.set_xlabel(label + ("" if unit.name in ("1", "1/s") else f" ({unit.name})"))
+    scale = "The axis is logarithmic." if axes.get_xscale() == "log" else ""
+    parts = "every repetition (grey), their mean and its 95 % interval (colour)"
+    caption = f"{label} of each case: {parts}. {scale}"
+    return picture(
+        f"{workload.name}-{name.rsplit('_', 1)[0]}",
+        f"{workload.label}: {label.lower()}",
+        caption.strip(),
+        figure,
+    )
+
+
+def _draw_points(axes: Axes, row: int, finding: MetricFinding, unit: DisplayUnit) -> None:
+    points = [value / unit.scale for value in finding.points.values()]
+    # Repetitions are spread over the row in the order of their blocks: drift shows as a slope, and nothing is random.
+    spread = [
+        row - 0.24 + 0.48 * index / max(len(points) - 1, 1) if len(points) > 1 else row for index in range(len(points))
+    ]
+    axes.plot(points, spread, linestyle="none", marker="o", markersize=2.6, markeredgewidth=0, color=GREY, alpha=0.75)
+    if finding.estimate is not None:
+        _draw_interval(axes, finding.estimate.scaled(1 / unit.scale), row, *pick(0))
+
+
+def _draw_interval(axes: Axes, estimate: Estimate, row: float, colour: str, marker: str) -> None:
+    if estimate.lower is not None and estimate.upper is not None:
+        axes.plot([estimate.lower, estimate.upper], [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
+    axes.plot(
+        [estimate.value],
+        [row],
+        marker=marker,
+        color=colour,
+        markersize=4.6,
+        markeredgecolor="white",
+        markeredgewidth=0.6,
+    )
+
+
+def _estimate(case: CaseFinding, name: str | None) -> Estimate | None:
+    finding = None if name is None else case.metrics.get(name)
+    return None if finding is None else finding.estimate
