@@ -37,6 +37,7 @@ _TITLES: dict[FactorGroup, str] = {
     "arriving": "Arrivals",
     "copying": "Copying",
     "file": "Your own ONNX file",
+    "inputs": "Inputs",
 }
 
 

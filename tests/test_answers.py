@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pybench.catalogue.paths import PATHS
 from pybench.catalogue.workloads import KERNELS
 from tests.support.answers import answers, case_of, read_stored
 
@@ -140,6 +141,17 @@ CHANGES: tuple[Change, ...] = (
         for stored in _BEFORE_PATHS
     ),
     *_CODES,
+    *(
+        Change(
+            why="`inputs` is a new factor, and a path feeds its own ids",
+            answer="idle",
+            stored=None,
+            now="inputs",
+            where={"workload": "infer", "model": model, **fed},
+        )
+        for model in ("tinylm-small", "tinylm-large")
+        for fed in ({"fed": True}, *({"path": path} for path in PATHS if path != "none"))
+    ),
 )
 
 GROUPS = read_stored()

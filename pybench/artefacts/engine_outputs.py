@@ -22,7 +22,7 @@ import numpy.typing as npt
 from pybench.artefacts.request import MakeRequest
 from pybench.artefacts.samples import CalibrationSamples
 from pybench.errors import InputError, UnsupportedError
-from pybench.measurement.inputs import Arrays, random_arrays
+from pybench.measurement.inputs import Arrays, random_arrays, sample_ranges
 from pybench.precision.execution import compare, outputs_of
 
 SAMPLES = 8  # different ones; an engine of a larger batch is given them over and over
@@ -63,7 +63,8 @@ def _feed(request: MakeRequest, origin: Path, batch: int, tokens: int) -> tuple[
     images = CalibrationSamples(specs, {**parameters, "calibration_images": samples}, request.files, request.models)
     if images.source != "random":
         return images[0], images.source
-    return random_arrays(specs, parameters["model"], samples, tokens, SEED, request.models), images.source
+    ranges = sample_ranges(request.files.get("model"))
+    return random_arrays(specs, parameters["model"], samples, tokens, SEED, request.models, ranges), images.source
 
 
 def _judged(reference: npt.NDArray[Any], expected: npt.NDArray[Any], engine: npt.NDArray[Any]) -> dict[str, Any]:

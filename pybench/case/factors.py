@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 SYNTHETIC = "synthetic-100"  # a generated set of images: docs/method/accuracy.md
 ARRIVALS = ("closed", "fixed", "poisson")
 LAUNCHES = ("graph", "enqueue")
+NORMAL, ZEROS, DATA = "normal", "zeros", "data"  # of `inputs`
 
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
 RowKind = Literal["workloads", "runtimes", "models"]
@@ -309,6 +310,16 @@ class Factors:
     )
     image_limit: int | None = factor(
         "integer", None, "judge at most this many images", "images", minimum=1, absent="all", idle=idle.NOT_JUDGED
+    )
+    inputs: str = factor(
+        "file",
+        NORMAL,
+        "what the model is fed with: `normal` random numbers, `zeros`, `data` (the case's `images`, or ids of its "
+        "`corpus`), or the path of an .npz with an array for each input",
+        "inputs",
+        choices=(NORMAL, ZEROS, DATA),
+        idle=idle.FED_BY_PATH,
+        follows=("path",),
     )
     transfers: bool = factor(
         "boolean", False, "whether an iteration includes the copies to and from the device", "serving"

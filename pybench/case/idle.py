@@ -66,7 +66,19 @@ def _has_no_board(case: Case) -> bool:
 
 
 def _reads_no_text(case: Case) -> bool:
-    return not PATHS[case.path].reads_text
+    return not PATHS[case.path].reads_text and not _takes_data(case)
+
+
+def _takes_data(case: Case) -> bool:
+    """Whether the model is fed with the case's images or text instead of random numbers."""
+    return case.workload_row.uses("inputs") and case.inputs == "data" and not _is_fed_by_path(case)
+
+
+def _is_fed_by_path(case: Case) -> bool:
+    """Whether batches of ids reach the model by the way of a path, in each iteration."""
+    row = case.model_row
+    takes_batches = row is not None and row.takes_text and case.workload_row.uses("inputs")
+    return takes_batches and (PATHS[case.path].reads_text or case.fed)
 
 
 NOT_EXECUTED = Idle(_has_no_model, "without a model nothing is executed")
@@ -78,8 +90,8 @@ ALL_FP32 = Idle(
     "the precision is FP32 everywhere",
 )
 NO_IMAGES = Idle(
-    lambda case: _judges_no_images(case) and _is_not_calibrated(case),
-    "in infer, images are used only to find the ranges of int8 and fp8",
+    lambda case: _judges_no_images(case) and _is_not_calibrated(case) and not _takes_data(case),
+    "in infer, images are used only for `inputs: data`, and to find the ranges of int8 and fp8",
 )
 NOT_JUDGED = Idle(_judges_no_images, "infer measures no accuracy; calibration_images limits the images for calibration")
 NO_ARRIVALS = Idle(
@@ -90,8 +102,9 @@ SYNTHETIC_IDS = Idle(_reads_no_text, "path none uses synthetic ids")
 NOT_TOKENIZED = Idle(
     lambda case: _reads_no_text(case) and not case.workload_row.draws_ids, "path none uses synthetic ids"
 )
+FED_BY_PATH = Idle(_is_fed_by_path, "`path` and `fed` hand their own ids to the model in each iteration")
 FED_ANYHOW = Idle(
-    lambda case: not _reads_no_text(case) or case.model_row is None or not case.model_row.takes_text,
+    lambda case: PATHS[case.path].reads_text or case.model_row is None or not case.model_row.takes_text,
     "a path that reads text always feeds the model batch by batch",
 )
 NO_BOARD = Idle(_has_no_board, "it sets the board of a GPU, and this runs on none (noop does where device is a UUID)")

@@ -17,7 +17,7 @@ from pybench.catalogue.rows import Rows
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
     "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding", "serving",
-    "arriving", "copying", "file",
+    "arriving", "copying", "file", "inputs",
 ]  # fmt: skip
 
 
@@ -143,7 +143,7 @@ _ROWS = (
         module="pybench.workloads.infer",
         takes=(
             "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding",
-            "serving", "arriving", "file",
+            "serving", "arriving", "file", "inputs",
         ),
         model="required",
         kinds=("image", "language", "encoder", "volume", "vector"),

@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seeded random inputs for a model, by what it says that it takes."""
+"""Inputs that are made up for a model, by what it says that it takes: seeded random ones, or zeros."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pybench.catalogue.models import MODELS, Model
+from pybench.onnx_file.graph import read_graph
+from pybench.onnx_file.ranges import UNKNOWN, USUAL_BELOW, IntegerRange, integer_ranges
 from pybench.runtimes.session import TensorSpec, resolved
 
-# Ids, masks and token types of a user's model are all valid below this; its vocabulary is not known.
-INTEGERS_BELOW = 2
-
 Arrays = dict[str, npt.NDArray[Any]]
+Ranges = Mapping[str, IntegerRange]  # by input; others take what `UNKNOWN` says
+
+_NONE: Ranges = {}
 
 
 def random_arrays(
@@ -25,27 +29,63 @@ def random_arrays(
     tokens: int,
     seed: int,
     models: Mapping[str, Model] = MODELS,
+    ranges: Ranges = _NONE,
 ) -> Arrays:
     """Standard normal floats and uniform integers, an array for each input; equal seeds give equal arrays.
 
-    `model`: a name of one of `models`, whose ids are known, or how messages call a user's file. Raises InputError where
-    a shape contradicts `batch` or `tokens`.
+    `model`: a name of one of `models`, whose ids are known, or how messages call a user's file, of which `ranges` are
+    known. Raises InputError where a shape contradicts `batch` or `tokens`.
     """
     known = models.get(model)
-    below = known.vocabulary if known is not None and known.vocabulary is not None else INTEGERS_BELOW
-    return arrays_of(specs, resolved(specs, batch, tokens, model), seed, below)
+    if known is not None and known.vocabulary is not None:
+        ranges = dict.fromkeys((spec.name for spec in specs), IntegerRange(0, known.vocabulary))
+    return arrays_of(specs, resolved(specs, batch, tokens, model), seed, ranges)
 
 
 def arrays_of(
-    specs: Sequence[TensorSpec], shapes: Mapping[str, tuple[int, ...]], seed: int, below: int = INTEGERS_BELOW
+    specs: Sequence[TensorSpec], shapes: Mapping[str, tuple[int, ...]], seed: int, ranges: Ranges = _NONE
 ) -> Arrays:
-    """The same for inputs whose sizes are known. `below`: what integers stay below."""
+    """The same for inputs whose sizes are known."""
     generator = np.random.default_rng(seed)
     arrays: Arrays = {}
     for spec in specs:
         shape = shapes[spec.name]
-        if spec.dtype.kind == "f":
+        if is_floating(spec):
             arrays[spec.name] = generator.standard_normal(shape, dtype=np.float32).astype(spec.dtype)
         else:
-            arrays[spec.name] = generator.integers(0, below, shape).astype(spec.dtype)
+            taken = taken_by(spec, ranges)
+            arrays[spec.name] = generator.integers(taken.least, taken.below, shape).astype(spec.dtype)
     return arrays
+
+
+def zero_arrays(specs: Sequence[TensorSpec], shapes: Mapping[str, tuple[int, ...]], ranges: Ranges = _NONE) -> Arrays:
+    """Zeros; where the graph accepts no zero, the least number that it does."""
+    return {
+        spec.name: np.full(shapes[spec.name], 0 if is_floating(spec) else taken_by(spec, ranges).least, spec.dtype)
+        for spec in specs
+    }
+
+
+def is_floating(spec: TensorSpec) -> bool:
+    """Whether an input takes floating-point numbers. bfloat16 is no kind of numpy's own."""
+    return spec.dtype.kind == "f" or spec.dtype.name == "bfloat16"
+
+
+def taken_by(spec: TensorSpec, ranges: Ranges) -> IntegerRange:
+    """The integers that an input takes; a type may have fewer than the graph."""
+    found = ranges.get(spec.name, UNKNOWN)
+    most = 1 if spec.dtype.kind == "b" else int(np.iinfo(spec.dtype).max)
+    return replace(found, below=min(found.below, most + 1))
+
+
+def file_ranges(path: Path | None) -> dict[str, IntegerRange]:
+    """What integer inputs of an ONNX file may be fed with; nothing for a built-in model, which has none."""
+    return {} if path is None else integer_ranges(read_graph(path))
+
+
+def sample_ranges(path: Path | None) -> dict[str, IntegerRange]:
+    """The same for samples that an artefact is made on: as few values as where nothing is known, so that equal recipes
+    make equal files."""
+    return {
+        name: replace(one, below=min(one.below, one.least + USUAL_BELOW)) for name, one in file_ranges(path).items()
+    }

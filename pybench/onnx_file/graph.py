@@ -4,12 +4,14 @@
 Importing the onnx package costs 0.4 s, in every run that is audited, and a plan may be checked where it is not
 installed; this costs milliseconds. Field numbers are those of onnx.proto3, which never change; `tests/onnx_file`
 compares this reader with the onnx package. Bodies of If, Loop and Scan are read, those of local functions are not.
+Of values, only short lists of integers are read: they are the shapes and axes that nodes are given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,8 +31,11 @@ _TYPE_FORMS = {1: "tensor", 4: "sequence", 5: "map", 8: "sparse tensor", 9: "opt
 _TENSOR_ELEMENT, _TENSOR_SHAPE = 1, 2
 _SHAPE_SIZE, _SIZE_VALUE, _SIZE_NAME = 1, 1, 2
 _NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OP, _NODE_ATTRIBUTE, _NODE_DOMAIN = 1, 2, 3, 4, 5, 7
-_ATTRIBUTE_NAME, _ATTRIBUTE_INT, _ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS = 1, 3, 6, 11
-_WEIGHT_DIMS, _WEIGHT_TYPE, _WEIGHT_NAME, _WEIGHT_BESIDE = 1, 2, 8, 13
+_ATTRIBUTE_NAME, _ATTRIBUTE_INT, _ATTRIBUTE_TENSOR, _ATTRIBUTE_GRAPH, _ATTRIBUTE_INTS = 1, 3, 5, 6, 8
+_ATTRIBUTE_GRAPHS = 11
+_WEIGHT_DIMS, _WEIGHT_TYPE, _WEIGHT_INT32, _WEIGHT_INT64, _WEIGHT_NAME, _WEIGHT_RAW, _WEIGHT_BESIDE = (
+    1, 2, 5, 7, 8, 9, 13,
+)  # fmt: skip
 _SPARSE_VALUES = 1
 # TensorProto.DataType
 _TYPES = {
@@ -40,6 +45,7 @@ _TYPES = {
     23: "float4e2m1",
 }  # fmt: skip
 
+LONGEST_INTEGERS = 64  # elements of a list of integers that is read: shapes and axes have fewer dimensions
 DEEPEST_GRAPHS = 33  # one inside another: protobuf reads 100 nested messages, and each level is three
 
 Shape = tuple[int | str | None, ...]  # a size, the name of a free one, or None: free and without a name
@@ -60,7 +66,7 @@ class Value:
 @dataclass(frozen=True, slots=True)
 class OnnxNode:
     """One operator of the graph, with the names of what it reads and writes. `to`: the type that a Cast writes;
-    `bodies`: the graphs inside it."""
+    `bodies`: the graphs inside it; `attributes`: (name, numbers) of those that are integers, a list or one."""
 
     op: str
     name: str
@@ -69,6 +75,11 @@ class OnnxNode:
     to: str = ""
     domain: str = ""
     bodies: tuple[OnnxGraph, ...] = ()
+    attributes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+    def integer(self, attribute: str, default: int) -> int:
+        """The value of an attribute that is one integer."""
+        return next(iter(dict(self.attributes).get(attribute, ())), default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +94,8 @@ class ExternalData:
 @dataclass(frozen=True, slots=True)
 class OnnxGraph:
     """`weights`: name -> (type, elements) of every initialiser; `types`: type of every other tensor that the file
-    states one of; `properties`: what the file says of itself; `beside`: weights that lie in other files."""
+    states one of; `properties`: what the file says of itself; `beside`: weights that lie in other files; `sizes`:
+    initialiser -> its shape; `integers`: values of short int32 and int64 constants, initialisers and nodes."""
 
     nodes: tuple[OnnxNode, ...]
     weights: dict[str, tuple[str, int]]
@@ -92,6 +104,8 @@ class OnnxGraph:
     inputs: tuple[Value, ...] = ()
     outputs: tuple[Value, ...] = ()
     beside: dict[str, ExternalData] | None = None
+    sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    integers: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def fed(self) -> tuple[Value, ...]:
@@ -194,23 +208,30 @@ def _graph(content: Buffer, properties: dict[str, str], depth: int) -> OnnxGraph
         raise ValueError(f"graphs inside graphs, more than {DEEPEST_GRAPHS} deep")
     nodes: list[OnnxNode] = []
     weights: dict[str, tuple[str, int]] = {}
+    sizes: dict[str, tuple[int, ...]] = {}
+    integers: dict[str, tuple[int, ...]] = {}
     values: dict[int, list[Value]] = {_GRAPH_INPUT: [], _GRAPH_OUTPUT: [], _GRAPH_BETWEEN: []}
     beside: dict[str, ExternalData] = {}
     for part, inner in messages(content):
         if part == _GRAPH_NODE:
-            nodes.append(_node(inner, depth))
+            node, constant = _node(inner, depth)
+            nodes.append(node)
+            if constant is not None and node.outputs:
+                integers[node.outputs[0]] = constant
         elif part in (_GRAPH_INITIALIZER, _GRAPH_SPARSE):
             dense = inner if part == _GRAPH_INITIALIZER else _sparse_values(inner)
-            name, kind, elements, where = _weight(dense)
-            weights[name] = (kind, elements)
+            name, kind, shape, where = _weight(dense)
+            weights[name], sizes[name] = (kind, prod(shape)), shape
             if where is not None:
                 beside[name] = where
+            elif part == _GRAPH_INITIALIZER and (numbers := _integers(dense, kind, shape)) is not None:
+                integers[name] = numbers
         elif part in values:
             values[part].append(_value(inner))
     stated = [value for kind in values.values() for value in kind]
     types = {value.name: value.element for value in stated if value.element}
     inputs, outputs = tuple(values[_GRAPH_INPUT]), tuple(values[_GRAPH_OUTPUT])
-    return OnnxGraph(tuple(nodes), weights, types, properties, inputs, outputs, beside)
+    return OnnxGraph(tuple(nodes), weights, types, properties, inputs, outputs, beside, sizes, integers)
 
 
 def _value(content: Buffer) -> Value:
@@ -247,52 +268,85 @@ def _size(content: Buffer) -> int | str | None:
     return None
 
 
-def _node(content: Buffer, depth: int) -> OnnxNode:
+def _node(content: Buffer, depth: int) -> tuple[OnnxNode, tuple[int, ...] | None]:
+    """A node, and the integers that it writes if it is a Constant of few."""
     texts: dict[int, list[str]] = {
         _NODE_INPUT: [], _NODE_OUTPUT: [], _NODE_NAME: [""], _NODE_OP: [""], _NODE_DOMAIN: [""]
     }  # fmt: skip
-    attributes = []
+    contents = []
     for number, value in messages(content):
         if number in texts:
             texts[number].append(str(value, "utf-8"))
         elif number == _NODE_ATTRIBUTE:
-            attributes.append(value)
+            contents.append(value)
     op = texts[_NODE_OP][-1]
-    return OnnxNode(
+    attributes = [_attribute(content, depth) for content in contents]
+    integers = tuple((one.name, one.integers) for one in attributes if one.integers)
+    node = OnnxNode(
         op,
         texts[_NODE_NAME][-1],
         tuple(texts[_NODE_INPUT]),
         tuple(texts[_NODE_OUTPUT]),
-        _cast_type(attributes) if op == "Cast" else "",
+        _cast_type(integers) if op == "Cast" else "",
         own_domain(texts[_NODE_DOMAIN][-1]),
-        tuple(body for attribute in attributes for body in _bodies(attribute, depth)),
+        tuple(body for one in attributes for body in one.bodies),
+        integers,
     )
+    constant = (
+        next((one.constant for one in attributes if one.constant is not None), None) if op == "Constant" else None
+    )
+    return node, constant
 
 
-def _bodies(attribute: Buffer, depth: int) -> list[OnnxGraph]:
-    return [
-        _graph(content, {}, depth - 1)
-        for number, content in messages(attribute)
-        if number in (_ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS)
-    ]
+@dataclass(frozen=True, slots=True)
+class _Attribute:
+    """What is read of an attribute. `constant`: the value of a tensor of few integers."""
+
+    name: str
+    integers: tuple[int, ...]
+    bodies: tuple[OnnxGraph, ...]
+    constant: tuple[int, ...] | None
 
 
-def _cast_type(attributes: list[Buffer]) -> str:
+def _attribute(content: Buffer, depth: int) -> _Attribute:
+    name, constant = "", None
+    integers: list[int] = []
+    bodies: list[OnnxGraph] = []
+    for number, wire, value in fields(content):
+        if number == _ATTRIBUTE_NAME and isinstance(value, memoryview):
+            name = str(value, "utf-8")
+        elif number in (_ATTRIBUTE_INT, _ATTRIBUTE_INTS):
+            integers += _numbers(wire, value)
+        elif number == _ATTRIBUTE_TENSOR and isinstance(value, memoryview):
+            _, kind, shape, where = _weight(value)
+            constant = _integers(value, kind, shape) if where is None else None
+        elif number in (_ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS) and isinstance(value, memoryview):
+            bodies.append(_graph(value, {}, depth - 1))
+    if name in ("value_int", "value_ints"):  # of a Constant
+        constant = tuple(integers)
+    return _Attribute(name, tuple(integers), tuple(bodies), constant)
+
+
+def _numbers(wire: int, value: Buffer | int) -> list[int]:
+    """Signed integers of one field: packed, or one alone."""
+    plain = list(varints(value)) if wire == BYTES and isinstance(value, memoryview) else [value]
+    return [each - (1 << 64) if each >= 1 << 63 else each for each in plain if isinstance(each, int)]
+
+
+def _cast_type(attributes: Sequence[tuple[str, tuple[int, ...]]]) -> str:
     """The type that a Cast's attribute `to` states; empty without one."""
-    for attribute in attributes:
-        found = {number: value for number, _, value in fields(attribute)}
-        name, kind = found.get(_ATTRIBUTE_NAME), found.get(_ATTRIBUTE_INT)
-        if isinstance(name, memoryview) and bytes(name) == b"to" and isinstance(kind, int):
-            return _TYPES.get(kind, f"type {kind}")
-    return ""
+    kind = next((numbers[0] for name, numbers in attributes if name == "to"), None)
+    return "" if kind is None else _TYPES.get(kind, f"type {kind}")
 
 
 def _sparse_values(content: Buffer) -> Buffer:
     return next((values for number, values in messages(content) if number == _SPARSE_VALUES), memoryview(b""))
 
 
-def _weight(content: Buffer) -> tuple[str, str, int, ExternalData | None]:
-    name, kind, elements = "", "undefined", 1
+def _weight(content: Buffer) -> tuple[str, str, tuple[int, ...], ExternalData | None]:
+    """Name, type, shape and, where it is in another file, the place of a tensor."""
+    name, kind = "", "undefined"
+    shape: list[int] = []
     beside: dict[str, str] = {}
     for number, wire, value in fields(content):
         if number == _WEIGHT_NAME and isinstance(value, memoryview):
@@ -300,12 +354,26 @@ def _weight(content: Buffer) -> tuple[str, str, int, ExternalData | None]:
         elif number == _WEIGHT_TYPE and isinstance(value, int):
             kind = _TYPES.get(value, f"type {value}")
         elif number == _WEIGHT_DIMS:
-            for size in varints(value) if wire == BYTES and isinstance(value, memoryview) else [value]:
-                elements *= size if isinstance(size, int) else 1
+            shape += _numbers(wire, value)
         elif number == _WEIGHT_BESIDE and isinstance(value, memoryview):
             key, text = _entry(value)
             beside[key] = text
-    return name, kind, elements, _beside(beside) if beside else None
+    return name, kind, tuple(shape), _beside(beside) if beside else None
+
+
+def _integers(content: Buffer, kind: str, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The values of a tensor of few int32 or int64; None for any other."""
+    if kind not in ("int32", "int64") or not 0 <= prod(shape) <= LONGEST_INTEGERS:
+        return None
+    found: list[int] = []
+    for number, wire, value in fields(content):
+        if number in (_WEIGHT_INT32, _WEIGHT_INT64):
+            found += _numbers(wire, value)
+        elif number == _WEIGHT_RAW and isinstance(value, memoryview):
+            width = 4 if kind == "int32" else 8
+            ends = range(width, len(value) + 1, width)
+            found += [int.from_bytes(value[end - width : end], "little", signed=True) for end in ends]
+    return tuple(found) if len(found) == prod(shape) else None
 
 
 def _beside(entries: dict[str, str]) -> ExternalData:

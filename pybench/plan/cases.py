@@ -21,7 +21,9 @@ from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantiser
 from pybench.catalogue.workloads import FactorGroup, Workload
 from pybench.document import Node
 from pybench.errors import Problem
+from pybench.onnx_file.inputs import Misfit
 from pybench.plan.cells import Cell, Path, Setting
+from pybench.plan.fed_inputs import misfit_of_inputs
 from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.own_models import misfit_of
 from pybench.plan.values import PSEUDO_FACTORS
@@ -206,17 +208,26 @@ class CaseBuilder:
         return Case(**values, sources=sources, options=options_of(options, self.catalogue), catalogue=self.catalogue)
 
     def _feeds(self, case: Case, settings: dict[str, Setting]) -> bool:
-        """Whether the user's ONNX file, if the case has one, takes what the case feeds; says what does not fit."""
-        if case.model is None or not case.names_file("model"):
-            return True
-        model = self.files.model(case.model)
-        misfit = misfit_of(model, case, of_images=case.workload_row.kinds == ("image",))
+        """Whether the user's ONNX file, if the case has one, and what is fed to the model fit; says what does not."""
+        misfit, about = self._misfit(case)
         if misfit is None:
             return True
         written = {"batch": "batch_tokens"}.get(misfit.factor, "")
         place = next((name for name in (misfit.factor, written) if name in settings), "model")
-        self._say(settings[place].path, f"`{place}`: {case.model}: {misfit.what}", misfit.hint)
+        self._say(settings[place].path, f"`{place}`: {about}: {misfit.what}", misfit.hint)
         return False
+
+    def _misfit(self, case: Case) -> tuple[Misfit | None, str]:
+        """What does not fit, and the file or value that it is about."""
+        if case.model is None:
+            return None, ""
+        model = self.files.model(case.model) if case.names_file("model") else None
+        if model is not None and (found := misfit_of(model, case, of_images=case.workload_row.kinds == ("image",))):
+            return found, case.model
+        if not case.workload_row.uses("inputs") or is_idle("inputs", case, idle_factors(case)):
+            return None, ""
+        arrays = self.files.find("inputs", case.inputs).path if case.names_file("inputs") else None
+        return misfit_of_inputs(case, model, arrays), case.inputs
 
     def _batch(self, settings: dict[str, Setting]) -> int | None:
         setting = settings["batch_tokens"]

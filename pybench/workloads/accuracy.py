@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pybench.case import Case
-from pybench.case.factors import is_built_in
 from pybench.case.images import images_of
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import InputError
@@ -23,9 +21,8 @@ from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import allowed_threads, calibration_cautions, images_identity, thread_cautions
 from pybench.measurement.model import OpenedModel, conclude, open_model
 from pybench.measurement.result import Result, RunRequest, Validity
-from pybench.models.images import Images, Shape, open_images
-from pybench.onnx_file.inputs import image_shape as shape_of_images
-from pybench.runtimes.session import refused
+from pybench.measurement.supply import image_shape, image_source
+from pybench.models.images import Images, open_images
 
 TOP = 5
 
@@ -78,26 +75,6 @@ def predict(opened: OpenedModel, images: Images, batch: int, threads: int = 1) -
         top1.append(order[:, 0])
         top5_hit.append((order == images.labels[chosen, np.newaxis]).any(axis=1))
     return Predictions(np.concatenate(top1).astype(np.int64), np.concatenate(top5_hit), finite, outputs)
-
-
-def image_source(request: RunRequest) -> Any:
-    """A built-in name, or the path that the case names. Raises InputError when there is neither."""
-    case: Case = request.case
-    name = images_of(case)
-    if name is None:
-        raise InputError(
-            f"accuracy of {case.model} needs labelled images", hint="set `images` to a folder of class folders"
-        )
-    return name if is_built_in("images", name) else request.files["images"]
-
-
-def image_shape(opened: OpenedModel) -> Shape:
-    """(channels, height, width) of the model's one input. Raises InputError for a model that takes no images."""
-    if opened.row is not None and opened.row.takes_images:
-        channels, height, width = opened.row.shape
-        return channels, height, width
-    with refused(opened.name):
-        return shape_of_images([spec.value for spec in opened.session.inputs])
 
 
 def _check_scores(scores: npt.NDArray[Any], batch: int, images: Images, opened: OpenedModel) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inference: one forward pass an iteration, on seeded random inputs, or on tokenized text where a path is given.
+"""Inference: one forward pass an iteration, on the arrays that `inputs` names, or on text where a path is given.
 
 Language models run prefill: a batch of whole sequences in, the logits of the next token out. Where a path is given, an
 iteration also fetches the next batch; so it does where `fed` asks for it with synthetic ids, which is what a path is to
@@ -9,10 +9,10 @@ be compared with. Outputs are not judged: `accuracy` does that.
 from __future__ import annotations
 
 from pybench.measurement.feed import PERIOD, TokenFeed, feeding, record_fed
-from pybench.measurement.inputs import random_arrays
 from pybench.measurement.model import OpenedModel, conclude, open_model
 from pybench.measurement.recorder import Amounts, record
 from pybench.measurement.result import Result, RunRequest
+from pybench.measurement.supply import supply, takes_text_ids, text_ids
 
 
 def run(request: RunRequest) -> Result:
@@ -20,14 +20,13 @@ def run(request: RunRequest) -> Result:
     row = case.model_row
     if row is not None and row.takes_text and (case.path != "none" or case.fed):
         return _run_fed(request)
-    opened = open_model(request)
-    inputs = random_arrays(
-        opened.session.inputs, opened.name, case.batch, case.seq_len, request.seed, case.catalogue.models
-    )
-    work = opened.session.bind_replay(inputs, transfers=case.transfers)
+    ids = text_ids(request) if takes_text_ids(case) else None
+    opened = open_model(request, vocabulary=0 if ids is None else ids.vocabulary)
+    fed = supply(request, opened, ids)
+    work = opened.session.bind_replay(fed.arrays, transfers=case.transfers)
     done = amounts(opened, case.batch, case.seq_len)
     result = record(case, work, done, opened.session.device_uuid, seed=request.seed, sensors=request.sensors)
-    result.labels["inputs"] = "seeded random: standard normal floats, uniform ids"
+    result.labels["inputs"] = fed.described
     result.labels["transfers"] = "copies to and from the device in each iteration" if case.transfers else "none"
     return conclude(result, opened, case)
 

@@ -12,6 +12,7 @@ from pybench.report.sections.reliability.tables import (
     coverage_table,
     exclusions_table,
     failures_table,
+    fed_table,
     software_table,
     token_table,
     validity_table,
@@ -27,7 +28,7 @@ def build(material: Material) -> list[Element]:
             lambda: [coverage_table(coverage), validity_table(dataset), failures_table(analysis, material.run_link)]
         ),
         Tables(lambda: [exclusions_table(analysis)], is_printed=True),
-        Tables(lambda: [builds_table(analysis)]),
+        Tables(lambda: [builds_table(analysis), fed_table(dataset)]),
         Tables(lambda: [cautions_table(dataset)], is_printed=True),
         Pictures(lambda: draw_order(dataset, analysis)),
     ]

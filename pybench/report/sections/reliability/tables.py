@@ -131,6 +131,24 @@ def cautions_table(dataset: Dataset) -> Table:
     return Table("cautions", "Cautions", columns, tuple(rows))
 
 
+def fed_table(dataset: Dataset) -> Table:
+    """What was fed to the models: values alone change the power of a GPU by tens of percent."""
+    fed: dict[str, list[str]] = {}
+    for (case_id, _), labels in dataset.labels.items():
+        if labels.get("inputs") is not None:
+            fed.setdefault(str(labels["inputs"]), []).append(case_id)
+    rows = [
+        (text_cell(what), number_cell(len(set(case_ids))), number_cell(len(case_ids))) for what, case_ids in fed.items()
+    ]
+    columns = (
+        Column("Inputs", ("inputs",)),
+        Column("Cases", ("cases",), numeric=True),
+        Column("Runs", ("runs",), numeric=True),
+    )
+    notes = ("Input values change the power of a GPU. Compare energies of cases that were fed alike.",)
+    return Table("fed", "What was fed to the models", columns, tuple(rows), notes)
+
+
 def token_table(analysis: Analysis) -> Table:
     """Whether all paths of one text gave the same ids."""
     rows = []

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a case feeds to its model, as the factor `inputs` says: random numbers, zeros, a user's arrays, or its data.
+
+Everything is made before the model is measured, and the same arrays are fed in each iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pybench import preprocess
+from pybench.case import Case
+from pybench.case.factors import DATA, NORMAL, ZEROS, is_built_in
+from pybench.case.images import images_of
+from pybench.errors import InputError
+from pybench.measurement.inputs import Arrays, Ranges, file_ranges, is_floating, random_arrays, taken_by, zero_arrays
+from pybench.measurement.model import OpenedModel
+from pybench.measurement.result import RunRequest
+from pybench.models.images import Shape, open_images
+from pybench.onnx_file.inputs import image_shape as shape_of_images
+from pybench.runtimes.session import TensorSpec, refused, resolved
+
+RANDOM = "seeded random: standard normal floats, uniform ids"
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """`arrays`: by input; `described`: what they are, for people."""
+
+    arrays: Arrays
+    described: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextIds:
+    """The first batch of a case's corpus. `ids`: int64 [batch, seq_len], each below `vocabulary`."""
+
+    ids: Any
+    vocabulary: int
+    described: str
+
+
+def takes_text_ids(case: Case) -> bool:
+    """Whether a case feeds ids of its corpus, which a model has to be opened for."""
+    row = case.model_row
+    return case.inputs == DATA and row is not None and row.takes_text
+
+
+def text_ids(request: RunRequest) -> TextIds:
+    """One batch of the corpus, tokenized in Python: every path gives the same ids."""
+    case = request.case
+    tokenizer = preprocess.find_tokenizer(str(request.files.get("tokenizer", case.tokenizer)))
+    name = str(request.files.get("corpus", case.corpus))
+    corpus = preprocess.resolve_corpus(name, case.corpus_limit_bytes, case.corpus_field)
+    with preprocess.open_batches(
+        "python", tokenizer, corpus, case.batch, case.seq_len, epochs=0, hash_ids=False
+    ) as stream:
+        slot = stream.take()
+        ids = slot.ids.astype(np.int64)
+        stream.give_back(slot.index)
+    described = f"the first {case.batch} x {case.seq_len} ids of the corpus {case.corpus}, by {case.tokenizer}"
+    return TextIds(ids, preprocess.vocabulary_size(tokenizer), described)
+
+
+def supply(request: RunRequest, opened: OpenedModel, ids: TextIds | None = None) -> Supply:
+    """The arrays of a case. `ids`: of its text. Raises InputError where they do not fit the model."""
+    case, specs = request.case, opened.session.inputs
+    own = request.files.get("model")
+    ranges = file_ranges(own)
+    if ids is not None:
+        return Supply({specs[0].name: ids.ids}, ids.described)
+    if case.inputs == NORMAL:
+        arrays = random_arrays(
+            specs, opened.name, case.batch, case.seq_len, request.seed, case.catalogue.models, ranges
+        )
+        return Supply(arrays, RANDOM + _ranges_text(specs, ranges))
+    shapes = resolved(specs, case.batch, case.seq_len, opened.name)
+    if case.inputs == ZEROS:
+        return Supply(zero_arrays(specs, shapes, ranges), "zeros" + _least_text(ranges))
+    if case.inputs == DATA:
+        return _images(request, opened)
+    return Supply(_stored(request.files["inputs"], specs, shapes), f"the arrays of {case.inputs}")
+
+
+def image_source(request: RunRequest) -> Any:
+    """A built-in name, or the path that the case names. Raises InputError when there is neither."""
+    case = request.case
+    name = images_of(case)
+    if name is None:
+        raise InputError(
+            f"{case.workload} of {case.model} needs labelled images", hint="set `images` to a folder of class folders"
+        )
+    return name if is_built_in("images", name) else request.files["images"]
+
+
+def image_shape(opened: OpenedModel) -> Shape:
+    """(channels, height, width) of the model's one input. Raises InputError for a model that takes no images."""
+    if opened.row is not None and opened.row.takes_images:
+        channels, height, width = opened.row.shape
+        return channels, height, width
+    with refused(opened.name):
+        return shape_of_images([spec.value for spec in opened.session.inputs])
+
+
+def _images(request: RunRequest, opened: OpenedModel) -> Supply:
+    """Images that judge, evenly spaced over their classes; over and over where there are fewer than the batch."""
+    case, spec = request.case, opened.session.inputs[0]
+    images = open_images(image_source(request), "validation", image_shape(opened)).limited(case.batch)
+    pixels = images.load_all()[np.arange(case.batch) % len(images)]
+    described = f"{len(images)} of the images that judge, of {images_of(case)}"
+    return Supply({spec.name: pixels.astype(spec.dtype)}, described)
+
+
+def _stored(path: Path, specs: Sequence[TensorSpec], shapes: Mapping[str, tuple[int, ...]]) -> Arrays:
+    """A user's arrays, which the plan has checked. A precision may have changed the floating type of an input."""
+    arrays: Arrays = {}
+    with np.load(path, allow_pickle=False) as archive:
+        for spec in specs:
+            if spec.name not in archive.files or archive[spec.name].shape != shapes[spec.name]:
+                raise InputError(
+                    f"{path} has no array {spec.name} of {list(shapes[spec.name])}",
+                    hint="it has changed since the plan was read: run the plan again with another --out",
+                )
+            array = archive[spec.name]
+            is_raw = spec.dtype.name == "bfloat16" and array.dtype.itemsize == spec.dtype.itemsize
+            arrays[spec.name] = array.view(spec.dtype) if is_raw else array.astype(spec.dtype)
+    return arrays
+
+
+def _ranges_text(specs: Sequence[TensorSpec], ranges: Ranges) -> str:
+    """What integer inputs of a user's file are drawn from; empty where nothing is known."""
+    taken = {spec.name: taken_by(spec, ranges) for spec in specs if not is_floating(spec) and spec.name in ranges}
+    return "".join(f"; {name}: {one.least} to {one.below - 1}, by {one.node}" for name, one in taken.items())
+
+
+def _least_text(ranges: Ranges) -> str:
+    above = {name: one for name, one in ranges.items() if one.least > 0}
+    return "".join(f"; {name}: {one.least}, as {one.node} takes no zero" for name, one in above.items())

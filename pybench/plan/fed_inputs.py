@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether what `inputs` names is there, and fits the model of a case: known before the first run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pybench.case import Case
+from pybench.case.factors import DATA
+from pybench.case.images import images_of
+from pybench.onnx_file.graph import OnnxModel, Value
+from pybench.onnx_file.inputs import Misfit, fed_shapes, image_shape, parse_sizes, with_sizes
+from pybench.onnx_file.ranges import IntegerRange, integer_ranges
+from pybench.onnx_file.stored_arrays import FACTOR, misfit_of_arrays
+
+
+def misfit_of_inputs(case: Case, model: OnnxModel | None, arrays: Path | None) -> Misfit | None:
+    """The first thing that does not fit, or None. `model`: the user's ONNX file, None for a built-in model; `arrays`:
+    the file that `inputs` names, None where it names none.
+
+    What does not fit whatever is fed is told elsewhere (`own_models`).
+    """
+    try:
+        if case.inputs == DATA:
+            return _misfit_of_data(case, model)
+        if arrays is None:
+            return None
+        inputs = _inputs_of(case, model)
+        shapes = fed_shapes(inputs, case.batch, case.seq_len, _sizes(case))
+        return misfit_of_arrays(arrays, inputs, shapes, _ranges(case, model))
+    except Misfit as misfit:
+        return misfit
+
+
+def _misfit_of_data(case: Case, model: OnnxModel | None) -> Misfit | None:
+    row = case.model_row
+    if row is not None and row.takes_text:
+        return None
+    hint = "write `inputs: FILE.npz`, with an array for each input"
+    if row is not None and not row.takes_images:
+        return Misfit(f"there is no data for {row.name}", hint, FACTOR)
+    if images_of(case) is None:
+        what = f"{case.model} comes with no images, and `images` names none"
+        return Misfit(what, "set `images`: digits, synthetic-100, or a path", FACTOR)
+    if model is None:
+        return None
+    try:
+        image_shape(with_sizes(model.graph.fed, _sizes(case)))
+    except Misfit as misfit:
+        return Misfit(misfit.what, hint, FACTOR)
+    return None
+
+
+def _inputs_of(case: Case, model: OnnxModel | None) -> tuple[Value, ...]:
+    """The inputs of a user's file, or the one of a built-in model."""
+    if model is not None:
+        return model.graph.fed
+    row = case.model_row
+    if row is None:
+        return ()
+    shape: tuple[int | None, ...] = (None, None) if row.takes_ids else (None, *row.shape)
+    return (Value(row.input, "tensor", "int64" if row.takes_ids else "float32", shape),)
+
+
+def _ranges(case: Case, model: OnnxModel | None) -> dict[str, IntegerRange]:
+    if model is not None:
+        return integer_ranges(model.graph)
+    row = case.model_row
+    if row is None or row.vocabulary is None:
+        return {}
+    return {row.input: IntegerRange(0, row.vocabulary, f"the vocabulary of {row.name}")}
+
+
+def _sizes(case: Case) -> dict[str, int]:
+    return parse_sizes(case.shapes) if case.shapes else {}

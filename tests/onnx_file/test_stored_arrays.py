@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from pybench.errors import InputError
+from pybench.onnx_file.graph import Value
+from pybench.onnx_file.ranges import IntegerRange
+from pybench.onnx_file.stored_arrays import StoredArray, misfit_of_arrays, read_headers
+
+INPUTS = (Value("x", "tensor", "float32", ("n", 3)), Value("ids", "tensor", "int64", ("n", 2)))
+SHAPES = {"x": (2, 3), "ids": (2, 2)}
+RANGES = {"ids": IntegerRange(0, 7, "embed (Gather)")}
+GOOD = {"x": np.zeros((2, 3), np.float32), "ids": np.full((2, 2), 6)}
+
+
+def said(path: Path, **arrays: Any) -> str:
+    np.savez(path, **arrays)
+    found = misfit_of_arrays(path, INPUTS, SHAPES, RANGES)
+    return "" if found is None else f"{found.what} ({found.hint})"
+
+
+def test_headers_are_those_of_numpy(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, scalar=np.float16(1), **{"a/b": np.zeros((0, 2), bool)})
+    assert read_headers(path) == {"scalar": StoredArray("float16", ()), "a/b": StoredArray("bool", (0, 2))}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, ""),
+        ({"ids": None}, "it has no array ids (the model's inputs are x, ids)"),
+        ({"y": np.zeros(1)}, "the model has no input y (its inputs are x, ids)"),
+        (
+            {"x": np.zeros((2, 3))},
+            'x is float64, the model takes float32 (store it as that: array.astype("float32"))',
+        ),
+        (
+            {"x": np.zeros((4, 3), np.float32)},
+            "x is [4, 3], this case feeds [2, 3] (set batch: 4, or store 2 samples)",
+        ),
+        (
+            {"x": np.zeros((2, 4), np.float32)},
+            "x is [2, 4], this case feeds [2, 3] (store an array of that shape, or set batch, seq_len and shapes to",
+        ),
+        (
+            {"ids": np.full((2, 2), 7)},
+            "ids has numbers from 7 to 7, and embed (Gather) takes 0 to 6 (store numbers within that range)",
+        ),
+        ({"ids": np.full((2, 2), -7)}, ""),  # from the end of the table
+        ({"x": np.array([None])}, "x is object, the model takes float32"),
+    ],
+)
+def test_what_does_not_fit_is_said(tmp_path: Path, change: dict[str, Any], expected: str) -> None:
+    arrays = {name: array for name, array in (GOOD | change).items() if array is not None}
+    found = said(tmp_path / "a.npz", **arrays)
+    assert found.startswith(expected) if expected else found == ""
+
+
+def test_bfloat16_is_stored_as_its_bits(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    inputs = (Value("x", "tensor", "bfloat16", (2,)),)
+    for array in (np.ones(2, ml_dtypes.bfloat16), np.ones(2, np.uint16)):
+        np.savez(path, x=array)
+        assert misfit_of_arrays(path, inputs, {"x": (2,)}, {}) is None
+    np.savez(path, x=np.ones(2, np.float16))
+    assert misfit_of_arrays(path, inputs, {"x": (2,)}, {}) is not None
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and no more", b"no archive at all"])
+def test_a_file_that_is_none_is_told(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.npz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"it is no \.npz of numpy"):
+        read_headers(path)
+    found = misfit_of_arrays(path, INPUTS, SHAPES, {})
+    assert found is not None
+    assert "no .npz" in found.what
+
+
+def test_a_truncated_file_is_told(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", **GOOD)
+    content = (tmp_path / "a.npz").read_bytes()
+    for end in range(0, len(content), 23):
+        (tmp_path / "b.npz").write_bytes(content[:end])
+        found = misfit_of_arrays(tmp_path / "b.npz", INPUTS, SHAPES, RANGES)
+        assert found is not None
+
+
+def test_a_member_that_is_no_array_is_told(tmp_path: Path) -> None:
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x.txt", "words")
+    with pytest.raises(InputError, match=r"it is no \.npz"):
+        read_headers(tmp_path / "a.npz")
