@@ -267,7 +267,7 @@ class Factors:
         "text",
         choices=("tok32k",),
         idle=idle.NOT_TOKENIZED,
-        follows=("path",),
+        follows=("path", "inputs"),
     )
     corpus: str = factor(
         "file",
@@ -277,7 +277,7 @@ class Factors:
         "text",
         choices=("python-stdlib",),
         idle=idle.SYNTHETIC_IDS,
-        follows=("path",),
+        follows=("path", "inputs"),
     )
     corpus_limit_bytes: int | None = factor(
         "integer",
@@ -287,7 +287,7 @@ class Factors:
         minimum=1,
         absent="read all",
         idle=idle.SYNTHETIC_IDS,
-        follows=("path",),
+        follows=("path", "inputs"),
     )
     corpus_field: str = factor(
         "text",
@@ -296,7 +296,7 @@ class Factors:
         "text",
         hint="as in `text`",
         idle=idle.SYNTHETIC_IDS,
-        follows=("path",),
+        follows=("path", "inputs"),
     )
     images: str | None = factor(
         "file",
@@ -306,7 +306,7 @@ class Factors:
         choices=("digits", SYNTHETIC),
         absent="those that the model was trained on here",
         idle=idle.NO_IMAGES,
-        follows=("precision",),
+        follows=("precision", "inputs"),
     )
     image_limit: int | None = factor(
         "integer", None, "judge at most this many images", "images", minimum=1, absent="all", idle=idle.NOT_JUDGED
@@ -314,8 +314,8 @@ class Factors:
     inputs: str = factor(
         "file",
         NORMAL,
-        "what the model is fed with: `normal` random numbers, `zeros`, `data` (the case's `images`, or ids of its "
-        "`corpus`), or the path of an .npz with an array for each input",
+        "what the model is fed with: `normal` random numbers, `zeros`, the case's own `data` (images, or ids of text), "
+        "or an .npz with an array for each input",
         "inputs",
         choices=(NORMAL, ZEROS, DATA),
         idle=idle.FED_BY_PATH,

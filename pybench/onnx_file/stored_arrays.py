@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays of a user's .npz as inputs of a model: names, types, shapes and integers, against what the model accepts.
 
-Headers are read first, and only integers are read whole: a range is checked on them. Nothing is unpickled.
+Headers are read first, and only integers are read whole, piece by piece: a range is checked on them. Nothing is
+unpickled. Does not import numpy, which who reads a plan has not loaded. Source of the format: numpy.lib.format.
 """
 
 from __future__ import annotations
 
+import array
+import ast
+import struct
+import sys
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 from pybench.errors import InputError
 from pybench.onnx_file.graph import Value
@@ -18,7 +24,14 @@ from pybench.onnx_file.inputs import Misfit
 from pybench.onnx_file.ranges import UNKNOWN, IntegerRange
 
 FACTOR = "inputs"
-_SUFFIX = ".npy"
+_SUFFIX, _MAGIC = ".npy", b"\x93NUMPY"
+_LONGEST_HEADER = 1 << 16  # bytes; a header of plain arrays has about a hundred
+_PIECE_BYTES = 1 << 20
+_LETTERS = {"f": "float", "i": "int", "u": "uint", "c": "complex", "V": "void"}
+_CODES = {"int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
+          "uint64": "Q"}  # fmt: skip
+_BROKEN = (OSError, ValueError, KeyError, TypeError, EOFError, SyntaxError, struct.error, zlib.error,
+           zipfile.BadZipFile, RuntimeError)  # fmt: skip
 # How numpy stores what it has no type for: the raw 16 bits, as ml_dtypes writes them or as plain integers.
 _STORED_AS = {"bfloat16": ("bfloat16", "void16", "uint16")}
 _AS_NUMPY = "write it with numpy.savez, one array for each input"
@@ -26,18 +39,23 @@ _AS_NUMPY = "write it with numpy.savez, one array for each input"
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """`element`: numpy's word for the type, such as `float32`."""
+    """`element`: numpy's word for the type, such as `float32`; `is_swapped`: its bytes are in the other order."""
 
     element: str
     shape: tuple[int, ...]
+    is_swapped: bool = False
 
 
 def read_headers(path: Path) -> dict[str, StoredArray]:
     """Name -> type and shape of each array. Raises InputError for a file that is no .npz."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return {_name(entry): _header(archive, entry) for entry in archive.namelist()}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+            found = {}
+            for entry in archive.namelist():
+                with archive.open(entry) as file:
+                    found[entry.removesuffix(_SUFFIX)] = _header(file)
+            return found
+    except _BROKEN as error:
         raise InputError(f"it is no .npz of numpy ({error})", hint=_AS_NUMPY) from error
 
 
@@ -80,22 +98,37 @@ def _misfits(
             yield Misfit(what, _hint(array.shape, shapes[value.name]), FACTOR)
     for value in inputs:
         if value.element.removeprefix("u").startswith("int"):
-            yield from _outside(path, value.name, ranges.get(value.name, UNKNOWN))
+            yield from _outside(path, value.name, stored[value.name], ranges.get(value.name, UNKNOWN))
 
 
-def _outside(path: Path, name: str, taken: IntegerRange) -> Iterator[Misfit]:
+def _outside(path: Path, name: str, stored: StoredArray, taken: IntegerRange) -> Iterator[Misfit]:
     """Integers that a node does not accept. Negative ones count from the end of a table, as in numpy."""
     if not taken.node:
         return
-    import numpy as np
-
-    with np.load(path, allow_pickle=False) as archive:
-        array = archive[name]
-    least = taken.least if taken.least > 0 else -taken.below
-    if array.size and not (least <= int(array.min()) and int(array.max()) < taken.below):
-        found = f"{int(array.min())} to {int(array.max())}"
-        what = f"{name} has numbers from {found}, and {taken.node} takes {taken.least} to {taken.below - 1}"
+    least, most = _extremes(path, name, stored)
+    if not ((taken.least or -taken.below) <= least and most < taken.below):
+        accepted = f"{taken.least} to {taken.below - 1}"
+        what = f"{name} has numbers from {least} to {most}, and {taken.node} takes {accepted}"
         yield Misfit(what, "store numbers within that range", FACTOR)
+
+
+def _extremes(path: Path, name: str, stored: StoredArray) -> tuple[int, int]:
+    """The least and the greatest of an array of integers. Raises InputError where it cannot be read."""
+    least, most = [], []
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(name + _SUFFIX) as file:
+            _header(file)
+            while piece := file.read(_PIECE_BYTES):
+                numbers = array.array(_CODES[stored.element], piece)
+                if stored.is_swapped:
+                    numbers.byteswap()
+                least.append(min(numbers))
+                most.append(max(numbers))
+    except _BROKEN as error:
+        raise InputError(f"its array {name} cannot be read ({error})", hint=_AS_NUMPY) from error
+    if not least:
+        raise InputError(f"its array {name} is empty", hint=_AS_NUMPY)
+    return min(least), max(most)
 
 
 def _hint(stored: Sequence[int], fed: Sequence[int]) -> str:
@@ -108,19 +141,28 @@ def _sizes(shape: Sequence[int]) -> str:
     return f"[{', '.join(str(size) for size in shape)}]"
 
 
-def _name(entry: str) -> str:
-    return entry.removesuffix(_SUFFIX)
+def _header(file: IO[bytes]) -> StoredArray:
+    """The header of an .npy, which is a literal of Python; leaves the file at the first number."""
+    beginning = file.read(len(_MAGIC) + 2)
+    if beginning[: len(_MAGIC)] != _MAGIC:
+        raise ValueError("an entry is no array")
+    form = "<H" if beginning[len(_MAGIC)] == 1 else "<I"
+    (length,) = struct.unpack(form, file.read(struct.calcsize(form)))
+    if length > _LONGEST_HEADER:
+        raise ValueError(f"a header of {length} bytes")
+    header = ast.literal_eval(file.read(length).decode("utf-8").strip())
+    description, shape = header["descr"], tuple(int(size) for size in header["shape"])
+    if not isinstance(description, str):
+        return StoredArray("a structure", shape)
+    other = ">" if sys.byteorder == "little" else "<"
+    return StoredArray(_element(description), shape, description.startswith(other))
 
 
-def _header(archive: zipfile.ZipFile, entry: str) -> StoredArray:
-    from numpy.lib import format as npy
-
-    with archive.open(entry) as file:
-        version = npy.read_magic(file)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, _, dtype = read(file)
-    return StoredArray(_element(dtype), tuple(shape))
-
-
-def _element(dtype: Any) -> str:
-    return f"void{8 * dtype.itemsize}" if dtype.kind == "V" and dtype.names is None else str(dtype.name)
+def _element(description: str) -> str:
+    """numpy's `<f4` as `float32`."""
+    letter, size = description[1:2], description[2:]
+    if letter == "b":
+        return "bool"
+    if letter not in _LETTERS or not size.isdecimal():
+        return {"O": "object", "U": "text", "S": "text"}.get(letter, description)
+    return f"{_LETTERS[letter]}{8 * int(size)}"

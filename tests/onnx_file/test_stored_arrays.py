@@ -73,6 +73,17 @@ def test_bfloat16_is_stored_as_its_bits(tmp_path: Path) -> None:
     assert misfit_of_arrays(path, inputs, {"x": (2,)}, {}) is not None
 
 
+@pytest.mark.parametrize("kind", ["<i8", ">i8", "<i2", "u1"])
+def test_integers_of_any_width_and_order_are_judged(tmp_path: Path, kind: str) -> None:
+    value = Value("ids", "tensor", np.dtype(kind).name, (300_000,))
+    ids = np.random.default_rng(0).integers(0, 7, 300_000).astype(kind)
+    for last, fits in ((6, True), (7, False)):
+        ids[-1] = last
+        np.savez_compressed(tmp_path / "a.npz", ids=ids)
+        found = misfit_of_arrays(tmp_path / "a.npz", (value,), {"ids": (300_000,)}, RANGES)
+        assert (found is None) is fits
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and no more", b"no archive at all"])
 def test_a_file_that_is_none_is_told(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.npz"
