@@ -39,6 +39,7 @@ from pybench.analysis.verdicts import CaseVerdict, judge
 from pybench.case import contrasts
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair
+from pybench.case.service_levels import at_bounds
 from pybench.catalogue.protocols import PAIRED_BLOCKS, protocol_named
 from pybench.dataset import Dataset
 from pybench.errors import CorruptError, UsageError
@@ -96,7 +97,7 @@ class Analysis:
 def declared(dataset: Dataset) -> tuple[Contrast, ...]:
     """The comparisons that the plan declares. Raises `CorruptError` where they cannot be read."""
     try:
-        return tuple(contrasts.from_json(dataset.plan.criteria))
+        return tuple(at_bounds(one, dataset.plan.cases) for one in contrasts.from_json(dataset.plan.criteria))
     except (UsageError, KeyError, TypeError) as error:
         what = f"{dataset.campaign.plan_resolved}: criteria or protocols cannot be read"
         raise CorruptError(f"{what}: {error}") from error

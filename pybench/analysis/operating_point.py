@@ -260,8 +260,8 @@ def share_of_wins(values: Numbers, seed: int) -> Numbers | None:
 
 
 def _ratio(values: Numbers, place: int, reference: int) -> Estimate:
-    sides = (dict(enumerate(map(float, values[row]))) for row in (place, reference))
-    effect = compare_paired(*sides, "ratio")
+    case, other = (dict(enumerate(map(float, values[row]))) for row in (place, reference))
+    effect = compare_paired(case, other, "ratio")
     if effect is None:
         raise ValueError("limits without a common block")
     return effect.estimate

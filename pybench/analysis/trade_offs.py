@@ -24,7 +24,7 @@ from pybench.case import Case, contrasts
 from pybench.case.contrasts import Contrast, Criterion
 from pybench.case.pairing import Pair, joined, pairs
 from pybench.case.yields import metrics_of
-from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.metrics import metric_named
 from pybench.catalogue.protocols import Protocol
 
 SPEED = (
@@ -212,7 +212,7 @@ class _Scales:
         cell = self.measurements.cell(case.id, metric)
         if not cell.values:
             return Figure(None, self.measurements.why_empty(case.id, metric))
-        estimate = self.images.share(case.id, METRICS[metric]) or student_mean(Sample.of(cell.values.values()))
+        estimate = self.images.share(case.id, metric_named(metric)) or student_mean(Sample.of(cell.values.values()))
         return Figure(estimate, None, tuple(sorted(cell.windows)), tuple(sorted(cell.methods)))
 
     def least_accurate(self, accuracies: Sequence[Pair], bounds: Sequence[tuple[Criterion, bool]]) -> Pair | None:
@@ -239,7 +239,7 @@ class _Scales:
         if pair is None:
             return Figure(None, _NO_ACCURACY)
         if pair not in self.comparability or not self.comparability[pair].excluded:
-            by_image = self.images.compare(pair.case.id, pair.baseline.id, METRICS[metric])
+            by_image = self.images.compare(pair.case.id, pair.baseline.id, metric_named(metric))
             if by_image is not None:
                 return Figure(by_image.estimate, None)
         return self._ratio(pair, metric, lambda case, baseline: case - baseline)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.campaign.directory import CampaignDirectory, read_checked, restore_hint
-from pybench.case import Case, Repetitions, case_from_json
+from pybench.case import Case, Repetitions, case_from_json, service_levels
 from pybench.errors import CorruptError, UsageError
 
 
@@ -63,7 +63,7 @@ def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:
         name=content["name"],
         seed=int(content["seed"]),
         repetitions=Repetitions.from_json(content),
-        cases=tuple(case_from_json(stored) for stored in content["cases"]),
+        cases=service_levels.from_json((case_from_json(stored) for stored in content["cases"]), content),
         criteria=tuple(content["criteria"]),
         require=tuple(content["require"]),
         files={value: entry["path"] for value, entry in content["files"].items()},

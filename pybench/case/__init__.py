@@ -9,6 +9,7 @@ Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings them toget
     case        one value of each factor, and the case's id
     repetitions how often a campaign runs each case
     idle        factors that change nothing about a case
+    service_levels  the bounds of latency that are asked about
     yields      the metrics that a case can have
     contrasts   what a plan declares, read and stored
     pairing     which case is compared with which

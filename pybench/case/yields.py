@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pybench.case import Case
+from pybench.case.service_levels import GROUP, rows_of
 from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, ENQUEUE, KERNELS
 
 
@@ -29,6 +30,7 @@ def metrics_of(case: Case) -> frozenset[str]:
         *(row.yields_fed if model is not None and model.takes_ids and is_fed else ()),
         *(COMPILE if row.opens and case.model is not None and compiles else ()),
         *(KERNELS if is_profiled(case) else ()),
+        *((level.name for level in rows_of(case)) if row.uses(GROUP) else ()),
         *(ENQUEUE if is_replayed else ()),
         *(ALONE if is_replayed and case.arrivals == "closed" else ()),
     }

@@ -43,6 +43,20 @@ _LIST = (
     CriterionKind(
         "tokens_per_s_ratio_min", "throughput_tokens_per_s", "ratio", "min", "tokens a second over the baseline's"
     ),
+    CriterionKind(
+        "slo_attainment_delta_min",
+        "slo_attainment_ratio",
+        "difference",
+        "min",
+        "share of iterations within each bound of `slo_ms`, minus the baseline's",
+    ),
+    CriterionKind(
+        "goodput_ratio_min",
+        "goodput_samples_per_s",
+        "ratio",
+        "min",
+        "samples a second within each bound of `slo_ms` over the baseline's",
+    ),
     CriterionKind("text_rate_ratio_min", "text_mb_per_s", "ratio", "min", "bytes of text a second over the baseline's"),
     CriterionKind(
         "bandwidth_ratio_min", "bandwidth_gb_per_s", "ratio", "min", "bytes copied a second over the baseline's"

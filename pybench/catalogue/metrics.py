@@ -7,7 +7,7 @@ SI inside Python; the unit is the last part of the metric's name. A rate or rati
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pybench.catalogue.plugins import Plugin
@@ -22,6 +22,7 @@ Group = Literal[
 Amount = Literal["sample", "token", "gb"]
 
 GPU: Group = "energy of the GPU"
+_AT = "@"  # between a metric's name and its bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,9 @@ class Metric:
     is_counted: counted, not sampled: values that are equal in all runs are exact
     is_interval: only ever an interval without a value: an estimate, which is never added to a measured number
     hit_column: the column of predictions that it is the share of true values of; then images are its unit, not runs
+    is_per_bound: not stored but evaluated from stored iterations, once for each bound of `slo_ms`; the rows of
+        `at_bound` then stand for it
+    bound_ms: the bound that it is evaluated at
     plugin: the package that adds it; None: pybench
     """
 
@@ -60,7 +64,21 @@ class Metric:
     is_counted: bool = False
     is_interval: bool = False
     hit_column: str | None = None
+    is_per_bound: bool = False
+    bound_ms: float | None = None
     plugin: Plugin | None = None
+
+    def at_bound(self, bound_ms: float) -> Metric:
+        """The row of one bound: `slo_attainment_ratio@50ms`."""
+        bound = f"{bound_ms:.12g}"
+        return replace(
+            self,
+            name=f"{self.name}{_AT}{bound}ms",
+            label=f"{self.label} at {bound} ms",
+            meaning=f"{self.meaning}; the bound is {bound} ms",
+            is_per_bound=False,
+            bound_ms=bound_ms,
+        )
 
     @property
     def mean(self) -> Literal["geometric", "arithmetic"]:
@@ -155,6 +173,28 @@ _ROWS = (
         label="Tokens/s",
         meaning="timed tokens, divided by the time from the begin of the first iteration to the end of the last",
         rests_on="timing",
+    ),
+    Metric(
+        name="slo_attainment_ratio",
+        group="time",
+        unit="1",
+        better="higher",
+        label="SLO attainment",
+        meaning="share of timed iterations whose latency (with arrivals: response time) is at most a bound of `slo_ms`",
+        rests_on="timing",
+        scale="difference",
+        is_per_bound=True,
+    ),
+    Metric(
+        name="goodput_samples_per_s",
+        group="time",
+        unit="1/s",
+        better="higher",
+        label="Goodput",
+        meaning="timed samples whose latency is at most a bound of `slo_ms`, divided by the time that "
+        "throughput_samples_per_s is about",
+        rests_on="timing",
+        is_per_bound=True,
     ),
     Metric(
         name="text_mb_per_s",
@@ -613,3 +653,12 @@ _ROWS = (
 )
 
 METRICS = Rows("metric", _ROWS)
+PER_BOUND = tuple(metric for metric in _ROWS if metric.is_per_bound)
+
+
+def metric_named(name: str) -> Metric:
+    """One of pybench's own rows, or that of a bound. Raises UnknownNameError for another name."""
+    base, _, bound = name.partition(_AT)
+    if not bound or base not in METRICS:
+        return METRICS[name]
+    return METRICS[base].at_bound(float(bound.removesuffix("ms")))

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from pybench.case import Case, case_to_json, catalogue_of
+from pybench.case import Case, case_to_json, catalogue_of, service_levels
 from pybench.case.factors import factors_of
 from pybench.cli.case_table import extent, print_cases
 from pybench.cli.options import FilterOption, JsonOption, PlanArgument, SetOption
@@ -31,12 +32,16 @@ def expand(
             hint=f"`pybench expand` without --filter lists all {len(loaded.cases)} cases",
         )
     if as_json:
-        listed = [
-            {**case_to_json(case), "title": case.title(), "repetitions": loaded.repetitions.of(case)} for case in cases
-        ]
+        listed = [_described(case, loaded.repetitions.of(case)) for case in cases]
         print_json({"name": loaded.name, "runs": loaded.repetitions.runs(cases), "cases": listed})
         return
     print_cases(cases)
     planned = counted(len(loaded.cases), "case")
     of = f"{len(cases)} of {planned}" if len(cases) < len(loaded.cases) else planned
     say(f"{of}, {extent(cases, loaded.repetitions)}")
+
+
+def _described(case: Case, repetitions: int) -> dict[str, Any]:
+    bounds = service_levels.bounds_of(case)
+    own = {"slo_ms": list(bounds)} if bounds else {}
+    return {**case_to_json(case), "title": case.title(), "repetitions": repetitions, **own}

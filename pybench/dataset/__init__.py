@@ -6,14 +6,15 @@ invisible. The attempt that counts is the latest complete one (docs/formats/rund
 for (any more) are read, counted and left out: a plan cut short would else be analysed with runs that `run` says do not
 count. Every corrupt run is named, at once.
 
-This module computes no statistic and decides nothing about validity: that is `pybench.analysis`.
+This module computes no statistic and decides nothing about validity: that is `pybench.analysis`. What a plan asks of
+stored iterations (service levels) is evaluated here, because analysis opens no file.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
 from pybench.dataset.energy import RunEnergy, read_board_energy
 from pybench.dataset.predictions import read_predictions
+from pybench.dataset.service_levels import evaluate
 from pybench.dataset.software import Software, read_software
 from pybench.errors import CorruptError
 
@@ -87,6 +89,7 @@ _CAUTION_SCHEMA: dict[str, Any] = {
     "metric": pl.String,
     "advice": pl.String,
 }
+_NO_METRIC: Mapping[None, Mapping[str, Any]] = {None: {}}  # of a run without any
 _NAMED_AT_ONCE = 10  # corrupt runs named in one error; the rest is counted
 
 
@@ -194,6 +197,8 @@ class _LoadedRun:
     environment: Mapping[str, Any]
     guarded: bool
     energy: RunEnergy | None = None
+    levels: Mapping[str, Any] = field(default_factory=dict)
+    """Metrics at the bounds that the plan asks about, in the stored form."""
 
 
 def _beside(heads: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
@@ -222,7 +227,8 @@ class _Tables:
     def add(self, run: _LoadedRun) -> None:
         key = _key(run)
         number = len(self.rows)
-        for name, metric in run.summary["metrics"].items() or [(None, {})]:
+        metrics: dict[str, Any] = {**run.summary["metrics"], **run.levels}
+        for name, metric in metrics.items() or _NO_METRIC.items():
             self._metric_rows.append([number, name, *(metric.get(column) for column in _STORED_COLUMNS)])
         if len(self._metric_rows) >= _CHUNK_ROWS:
             self._flush()
@@ -356,7 +362,11 @@ def _read_run(directory: RunDirectory, guarded: bool, known: Mapping[str, KnownC
     )
     _check_run(run)
     _check_tables(run)
-    return replace(run, energy=read_board_energy(directory, run.summary["windows"], run.environment))
+    energy = read_board_energy(directory, run.summary["windows"], run.environment)
+    if directory.case_id not in known or run.run["outcome"] != "ok":
+        return replace(run, energy=energy)
+    levels = evaluate(known[directory.case_id].case, directory, run.summary["metrics"])
+    return replace(run, energy=energy, levels=levels)
 
 
 def _read_artefact(making: RunDirectory, guarded: bool) -> ArtefactRecord:

@@ -168,7 +168,7 @@ def _power_limit_w(environment: Mapping[str, Any]) -> float | None:
     """As the sampler first read it, after the run had set what its case asks for."""
     gpu = environment["measuring"].get("gpu")
     limit_w = gpu.get("power_limit_w") if isinstance(gpu, dict) else None
-    return float(limit_w) if _is_number(limit_w) else None
+    return float(limit_w) if limit_w is not None and _is_number(limit_w) else None
 
 
 def _read_columns(file: Path, names: tuple[str, ...]) -> Numbers:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.campaign.layout import SCHEMA_VERSION
-from pybench.case import Case, Repetitions, case_to_json, contrasts
+from pybench.case import Case, Repetitions, case_to_json, contrasts, service_levels
 from pybench.case.contrasts import Contrast
 from pybench.case.factors import FACTORS, factors_of
 from pybench.catalogue.catalogue import Catalogue
@@ -126,6 +126,7 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
         "plan_sha256": plan.source_sha256,
         "overrides": list(plan.overrides),
         "cases": [case_to_json(case) for case in cases],
+        **service_levels.to_json(cases),
         "criteria": contrasts.to_json(plan.contrasts),
         "require": list(plan.require),
         "protocol": {"analysis": list(plan.protocols)},
@@ -138,17 +139,19 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
 class _Cases:
     """The cases of every entry, each once, with the number of their runs, and what is wrong with them.
 
-    `usual`: of an entry that states no number. `entry_of`: the entry that made a case first.
+    `usual`: of an entry that states no number. `entry_of`: the entry that made a case first. `bounds_ms`: of a case,
+    from all entries that make it: they are evaluated on the same runs.
     """
 
     usual: int
     runs: dict[Case, int] = field(default_factory=dict)
     entry_of: dict[Case, int] = field(default_factory=dict)
+    bounds_ms: dict[Case, set[float]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        return tuple(self.runs)
+        return tuple(service_levels.with_bounds(case, self.bounds_ms.get(case, ())) for case in self.runs)
 
     def repetitions(self) -> Repetitions:
         return Repetitions(self.usual, {case.id: runs for case, runs in self.runs.items() if runs != self.usual})
@@ -160,6 +163,23 @@ class _Cases:
             if self.runs.setdefault(case, runs) != runs:
                 self.problems.append(_contradiction(case, self.runs[case], runs, (self.entry_of[case], index), root))
             self.entry_of.setdefault(case, index)
+
+    def bound(self, cases: Sequence[Case], index: int, bounds_ms: Sequence[float], root: Node) -> None:
+        """Keeps the bounds of an entry. They are wrong where its requests have no time of their own."""
+        if not bounds_ms:
+            return
+        for case in cases:
+            self.bounds_ms.setdefault(case, set()).update(bounds_ms)
+        for row in dict.fromkeys(case.workload_row for case in cases):
+            if not row.uses(service_levels.GROUP):
+                what = f"`slo_ms` has no meaning for workload {row.name}"
+                place = root.key_place(("matrix", index, "slo_ms"))
+                self.problems.append(place.problem(what, f"it applies to {_serving(cases[0])}"))
+
+
+def _serving(case: Case) -> str:
+    """The workloads whose requests have a time of their own."""
+    return ", ".join(name for name, row in case.catalogue.workloads.items() if row.uses(service_levels.GROUP))
 
 
 def _contradiction(case: Case, first: int, second: int, entries: tuple[int, int], root: Node) -> Problem:
@@ -190,6 +210,7 @@ def _cases_of(plan: PlanShape, builder: CaseBuilder, damaged: frozenset[int], so
             made.problems += entry_cells.problems
         cases = builder.build(entry_cells.cells, index, damaged=index in damaged)
         made.add(cases, index, entry.repetitions, builder.root)
+        made.bound(cases, index, entry.slo_ms, builder.root)
     made.problems += builder.problems
     if sound and not made.problems:
         made.problems += builder.unused_defaults()

@@ -9,6 +9,7 @@ from typing import Any
 from pybench.case import Case, contrasts
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import pairs
+from pybench.case.service_levels import GROUP, at_bounds
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
@@ -76,12 +77,13 @@ def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node, ca
         hint = "a case needs a partner with the values of the baseline that is equal in all other factors"
         return [place.problem("no case can be compared with this baseline", hint)]
     yielded = frozenset[str]().union(*(metrics_of(pair.case) for pair in found))
+    asked = at_bounds(contrast, [pair.case for pair in found])
     return [
         root.key_place(("criteria", index, "accept", criterion.name)).problem(
             f"`{criterion.name}` needs {criterion.metric}, which no compared case yields",
             _who_yields(criterion.metric, catalogue),
         )
-        for criterion in contrast.accept
+        for criterion in asked.accept
         if criterion.metric not in yielded
     ]
 
@@ -92,6 +94,10 @@ def _there(factor: str, cases: Sequence[Case]) -> str:
 
 
 def _who_yields(metric: str, catalogue: Catalogue = BUILT_IN) -> str:
+    row = catalogue.metrics.get(metric)
+    if row is not None and row.is_per_bound:
+        served = " or ".join(name for name, row in catalogue.workloads.items() if row.uses(GROUP))
+        return f"it comes from workload {served}, where the entry has `slo_ms`"
     usual = [
         Case(workload=name, model=model, catalogue=catalogue)
         for name, row in catalogue.workloads.items()

@@ -27,6 +27,7 @@ Schema = dict[str, Any]
 _OPTION = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
 _ADDED: Schema = {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]*$"}
 _REPETITIONS: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_REPETITIONS}
+_BOUND_MS: Schema = {"type": "number", "exclusiveMinimum": 0}
 _SIZE: Schema = {"type": "integer", "minimum": 1}  # of a dimension
 
 
@@ -92,6 +93,7 @@ def _plan() -> dict[str, Schema]:
 def _entry(settable: Mapping[str, Factor]) -> dict[str, Schema]:
     types = {
         "repetitions": _REPETITIONS,
+        "slo_ms": _one_or_many(_BOUND_MS),
         "data": _or_null("Data"),
         "zip": _blocks("ZipBlock"),
         "include": _blocks("Cell"),

@@ -47,6 +47,7 @@ PLAN_KEYS = {
 }
 ENTRY_KEYS = {
     "repetitions": "runs of each case of this entry, in place of the plan's number",
+    "slo_ms": "bounds of latency in ms: the share of iterations within each, and the samples a second in these",
     "data": "another way to write images, corpus and tokenizer",
     "zip": "lists that advance together",
     "include": "single cells next to the product; factors that have one value in the entry apply here too",
@@ -74,6 +75,7 @@ class Entry:
     include: tuple[Single, ...] = ()
     exclude: tuple[Lists, ...] = ()
     repetitions: int | None = None
+    slo_ms: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,7 @@ class _Reader:
                 self._lists(each, "`exclude`", self.factors, of_list=True) for each in self._blocks(keys.get("exclude"))
             ),
             repetitions=self._checked(keys, "repetitions", _repetitions, None),
+            slo_ms=self._checked(keys, "slo_ms", _bounds_ms, ()),
         )
 
     def _criteria(self, node: Node) -> CriteriaEntry | None:
@@ -241,6 +244,8 @@ class _Reader:
             return f"an option of a package; install the package that adds {key} to pybench"
         if key in self.factors and names == tuple(PLAN_KEYS):
             return "a factor: write it in `defaults` or in an entry of `matrix`"
+        if key in ENTRY_KEYS:
+            return "write it in an entry of `matrix`"
         if key in PLAN_KEYS:
             return "write it at the top level of the plan"
         return (
@@ -399,6 +404,18 @@ def _integer(key: str, value: object, least: int, most: int) -> int:
 
 def _repetitions(value: object) -> int:
     return _integer("repetitions", value, 1, MOST_REPETITIONS)
+
+
+def _bounds_ms(value: object) -> tuple[float, ...]:
+    bounds: list[Any] = value if isinstance(value, list) else [value]
+    if not bounds:
+        raise ValueProblem("`slo_ms` is an empty list", "give a bound in ms, or remove the key")
+    for bound in bounds:
+        is_number = isinstance(bound, int | float) and not isinstance(bound, bool)
+        if not is_number or not 0 < bound < float("inf"):
+            hint = "as in `slo_ms: 50` or `slo_ms: [20, 50]`"
+            raise ValueProblem(f"`slo_ms` takes milliseconds above 0, or a list of them; not {describe(bound)}", hint)
+    return tuple(float(bound) for bound in bounds)
 
 
 def _threshold(name: str) -> Callable[[Any], float | None]:

@@ -9,7 +9,7 @@ from pybench.case import Case
 from pybench.case.contrasts import Criterion
 from pybench.case.factors import FACTORS, factor_named, factor_names, idle_factors, is_idle
 from pybench.case.pairing import Pair
-from pybench.catalogue.metrics import METRICS, Metric
+from pybench.catalogue.metrics import Metric, metric_named
 from pybench.report.numbers import DisplayUnit, format_plain
 
 
@@ -22,7 +22,7 @@ def criterion_label(criterion: Criterion) -> str:
     """The number that a criterion bounds: `Speed-up`, `p99 latency ratio`, `Top-1 difference (pp)`."""
     if criterion.inverse and criterion.metric == "latency_mean_ms":
         return "Speed-up"
-    metric = METRICS[criterion.metric]
+    metric = metric_named(criterion.metric)
     if criterion.kind == "ratio":
         return f"{metric.label} ratio"
     return f"{metric.label} difference (pp)" if metric.unit == "%" else f"{metric.label} difference"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case import Case, case_from_json
 from pybench.case.contrasts import from_json
 from pybench.case.factors import FACTORS
+from pybench.case.service_levels import bounds_of
 from pybench.catalogue.runtimes import BUILD_FACTORS
 from pybench.errors import PlanError
 from pybench.plan import Plan, expand, load_plan, resolve
@@ -236,6 +238,37 @@ def test_an_entry_has_a_number_of_repetitions_of_its_own_which_is_no_part_of_a_c
     assert content["case_repetitions"] == {case.id: 7 for case in plan.cases[1:]}
     assert parse_resolved_plan(content).repetitions == plan.repetitions
     assert "case_repetitions" not in resolve(even, even.cases)
+
+
+SERVED = """\
+schema_version: 1
+name: served
+defaults: {model: mlp, runtime: torch}
+matrix:
+  - {workload: infer, batch: [1, 2], slo_ms: [50, 20.5]}
+  - {workload: infer, batch: [2, 4], slo_ms: 10}
+  - {workload: infer, batch: 8}
+"""
+
+
+def test_bounds_of_latency_are_those_of_all_entries_that_make_a_case_and_no_part_of_it(load: Load) -> None:
+    plan, without = load(SERVED, whole=True), load(re.sub(r", slo_ms: [^}]*", "", SERVED), whole=True)
+    assert [bounds_of(case) for case in plan.cases] == [(20.5, 50), (10, 20.5, 50), (10,), ()]
+    assert [case.id for case in plan.cases] == [case.id for case in without.cases]
+    content = resolve(plan, plan.cases)
+    assert list(content["case_slo_ms"].values()) == [[20.5, 50], [10, 20.5, 50], [10]]
+    assert [bounds_of(case) for case in parse_resolved_plan(content).cases] == list(map(bounds_of, plan.cases))
+    assert "case_slo_ms" not in resolve(without, without.cases)
+
+
+def test_a_criterion_of_service_levels_needs_a_bound(load: Load) -> None:
+    criteria = "criteria: {baseline: {batch: 1}, accept: {slo_attainment_delta_min: -0.01, goodput_ratio_min: 1}}\n"
+    assert len(load(SERVED + criteria, whole=True).contrasts) == 1
+    with pytest.raises(PlanError) as error:
+        load(re.sub(r", slo_ms: [^}]*", "", SERVED) + criteria, whole=True)
+    first, second = error.value.problems
+    assert first.what == "`slo_attainment_delta_min` needs slo_attainment_ratio, which no compared case yields"
+    assert second.hint == "it comes from workload infer, where the entry has `slo_ms`"
 
 
 def test_a_number_for_the_whole_campaign_replaces_all_others(load: Load, tmp_path: Path) -> None:

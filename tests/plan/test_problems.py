@@ -92,6 +92,22 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("{workload: noop, repetitions: 0}", "4:35: `repetitions` takes an integer from 1 to 100000; not 0"),
         ("{workload: noop, repetitions: [2, 3]}", "4:35: `repetitions` takes an integer from 1 to 100000; not a list"),
         ("{workload: noop, include: {repetitions: 3}}", "4:33: unknown key `repetitions`"),
+        (
+            "{workload: noop, slo_ms: 50}",
+            "4:22: `slo_ms` has no meaning for workload noop (it applies to infer",
+        ),
+        (
+            "{workload: infer, model: mlp, runtime: torch, slo_ms: []}",
+            "4:59: `slo_ms` is an empty list (give a bound in ms, or remove the key)",
+        ),
+        (
+            "{workload: infer, model: mlp, runtime: torch, slo_ms: [20, 0]}",
+            "4:59: `slo_ms` takes milliseconds above 0, or a list of them; not 0 (as in `slo_ms: 50` or",
+        ),
+        (
+            "{workload: infer, model: mlp, runtime: torch, slo_ms: fast}",
+            "4:59: `slo_ms` takes milliseconds above 0, or a list of them; not 'fast'",
+        ),
         ("{workload: noop, batch: 3}", "4:22: `batch` has no meaning for workload noop (it applies to infer, train"),
         ("{workload: h2d, model: resnet50}", "4:21: `model` has no meaning for workload h2d"),
         (

@@ -35,7 +35,7 @@ from pybench.campaign.layout import (
     VALIDITIES,
 )
 from pybench.campaign.storage import write_json, write_text
-from pybench.case import Case, Repetitions, case_to_json, contrasts
+from pybench.case import Case, Repetitions, case_to_json, contrasts, service_levels
 from pybench.catalogue.cautions import Caution
 from pybench.kernels.profile import Profile, profile_to_json
 from pybench.measure.quantity import Quantity
@@ -85,6 +85,7 @@ class CampaignBuilder:
                 **Repetitions(repetitions, {case.id: number for case, number in (own or {}).items()}).as_json(),
                 "plan_sha256": "0" * 64,
                 "cases": [case_to_json(case) for case in self.cases],
+                **service_levels.to_json(self.cases),
                 "criteria": contrasts.to_json(contrasts.parse(declared)),
                 "require": list(require),
                 "protocol": {"analysis": list(protocols)},

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run says of the bounds that its plan asks about, evaluated from its iterations.csv.
+
+Nothing of it is stored: a plan that asks about other bounds is answered by the same runs. An iteration keeps a bound
+when its latency is at most the bound; latency is what `latency_mean_ms` of the same run is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pybench.campaign.directory import RunDirectory
+from pybench.campaign.layout import ITERATIONS
+from pybench.case import Case
+from pybench.case.service_levels import rows_of
+from pybench.catalogue.metrics import Metric
+from pybench.errors import CorruptError
+
+THROUGHPUT = "throughput_samples_per_s"
+# The two columns that latency is between, the first that a file has: arrival and end, else the GPU's events, else the
+# host's (`Times.latency_ns` of the measuring half).
+_ENDS = (("due_ns", "end_ns"), ("gpu_begin_ns", "gpu_end_ns"), ("begin_ns", "end_ns"))
+
+
+def evaluate(
+    case: Case, directory: RunDirectory, metrics: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """The metrics of a case's bounds by their names, in the stored form. `metrics`: those that the run stored.
+
+    Raises CorruptError for a file that cannot be read.
+    """
+    rows = rows_of(case)
+    if not rows:
+        return {}
+    latency_ns, method = read_latencies(directory.file(ITERATIONS))
+    throughput = None if THROUGHPUT not in metrics else metrics[THROUGHPUT].get("value")
+    return {row.name: _at_bound(row, latency_ns, throughput, method) for row in rows}
+
+
+def read_latencies(file: Path) -> tuple[NDArray[np.int64], str]:
+    """int64 [n] ns, the latency of each timed iteration in order, and what it is in words."""
+    try:
+        table = pl.read_csv(file)
+        begin, end = next(ends for ends in _ENDS if set(ends) <= set(table.columns))
+        latency_ns = (table[end].cast(pl.Int64) - table[begin].cast(pl.Int64)).to_numpy()
+    except (OSError, UnicodeDecodeError, StopIteration, pl.exceptions.PolarsError) as error:
+        what = str(error).splitlines()[0] if str(error) else "it lacks begin_ns and end_ns"
+        raise CorruptError(f"{file} cannot be read: {what}") from error
+    if len(latency_ns) == 0:
+        raise CorruptError(f"{file} has no iteration")
+    return latency_ns, "response time" if begin == "due_ns" else "latency of an iteration"
+
+
+def _at_bound(row: Metric, latency_ns: NDArray[np.int64], throughput: float | None, method: str) -> dict[str, Any]:
+    """One metric at one bound. The rate of samples that keep the bound is their share of the rate of all samples."""
+    bound_ns = round((row.bound_ms or 0.0) * 1e6)
+    share = float(np.count_nonzero(latency_ns <= bound_ns)) / len(latency_ns)
+    is_share = row.unit == "1"
+    missing = not is_share and throughput is None
+    return {
+        "value": share if is_share else None if throughput is None else share * throughput,
+        "unit": row.unit,
+        "window": "timing",
+        "samples": len(latency_ns),
+        "method": method,
+        "reason": f"nothing_counted: the run has no {THROUGHPUT}" if missing else None,
+    }
