@@ -91,7 +91,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("{workload: accuracy, model: resnet50, runtime: torch}", "4:5: `images` is missing"),
         ("{workload: noop, repetitions: 0}", "4:35: `repetitions` takes an integer from 1 to 100000; not 0"),
         ("{workload: noop, repetitions: [2, 3]}", "4:35: `repetitions` takes an integer from 1 to 100000; not a list"),
-        ("{workload: noop, include: {repetitions: 3}}", "4:33: unknown key `repetitions`"),
+        ("{workload: noop, include: {repetitions: 3}}", "4:32: unknown key `repetitions`"),
         (
             "{workload: noop, slo_ms: 50}",
             "4:22: `slo_ms` has no meaning for workload noop (it applies to infer",
