@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -15,7 +15,7 @@ import typer
 from pybench import runner
 from pybench.campaign import layout
 from pybench.campaign.directory import CampaignDirectory
-from pybench.campaign.resolved_plan import parse_resolved_plan
+from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan
 from pybench.cli.inspect import ShapeOption, sizes_of
 from pybench.cli.options import JsonOption
 from pybench.cli.progress import Progress
@@ -60,7 +60,7 @@ def quick(
     campaign, and `pybench run` continues it. Exit code 0: a verdict, or why there is none; 2: the model cannot be
     measured here.
     """
-    from pybench.quick.rounds import MOST_BLOCKS
+    from pybench.quick.rounds import MOST_BLOCKS, RoundsSetup
     from pybench.quick.verdict import judge
 
     begin_s = time.monotonic()
@@ -70,7 +70,15 @@ def quick(
     _tell_candidates(found)
     text = kept_text(plan, plan_text(target, found, MOST_BLOCKS))
     keep_plan(plan, with_repetitions(text, MOST_BLOCKS))
-    setup = replace(_open(plan, out, begin_s + 60 * (minutes or _minutes(found))), as_it_is=_is_no_fp32(target))
+    campaign, resolved = _open(plan, out)
+    setup = RoundsSetup(
+        campaign,
+        resolved,
+        found.machine.asked_too(resolved.cases),
+        _Lines(campaign),
+        begin_s + 60 * (minutes or _minutes(found)),
+        as_it_is=_is_no_fp32(target),
+    )
     rounds = _measure(setup)
     if rounds.stopped_by == "interrupted":
         say(f"interrupted: the same command continues, and so does `pybench run {plan}`")
@@ -78,7 +86,7 @@ def quick(
     if not any(rounds.groups.values()):
         raise _unmeasurable(target, rounds)
     keep_plan(plan, with_repetitions(text, max(rounds.blocks, 1)))
-    campaign = _open(plan, out, 0.0).campaign
+    _open(plan, out)
     rows, page = _report(campaign, setup.machine, rounds)
     answer = Answer(target, plan, campaign, page, rounds, rows, judge(rounds, rows), found)
     answer.print_json() if as_json else answer.print()
@@ -179,8 +187,8 @@ def _is_no_fp32(target: Target) -> bool:
 
 
 def _tell_candidates(found: Candidates) -> None:
-    if found.first_look_s is not None:
-        say(f"first look: one pass of the file takes about {1000 * found.first_look_s:.3g} ms here")
+    if found.first_look is not None:
+        say(f"first look: one pass of {found.first_look.of} takes about {1000 * found.first_look.seconds:.3g} ms here")
     reasons: dict[str, list[str]] = {}
     for name, why in found.left_out:
         reasons.setdefault(why.partition("; ")[0], []).append(name)
@@ -200,16 +208,15 @@ def _usual_directory(target: Target) -> Path:
     return layout.RESULTS / f"quick-{target.name}"
 
 
-def _open(plan: Path, out: Path | None, deadline_s: float) -> RoundsSetup:
+def _open(plan: Path, out: Path | None) -> tuple[CampaignDirectory, ResolvedPlan]:
     """The plan as a campaign that may be run."""
     from pybench.plan import expand, load_plan, resolve
-    from pybench.quick.rounds import RoundsSetup
 
     loaded = load_plan(plan)
     resolved = parse_resolved_plan(resolve(loaded, expand(loaded)))
     campaign = CampaignDirectory(out or layout.RESULTS / resolved.name)
     runner.open_for_running(campaign, resolved.content, plan.read_text(encoding="utf-8"))
-    return RoundsSetup(campaign, resolved, Machine.ask(resolved.cases), _Lines(campaign), deadline_s)
+    return campaign, resolved
 
 
 def _measure(setup: RoundsSetup) -> Rounds:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from pybench.campaign.recipe import Recipe, recipes_of
@@ -33,6 +33,14 @@ class Machine:
         facts = ask(needed_facts(cases), launcher)
         refuse_changed(cases, facts)
         return cls(facts, launcher)
+
+    def asked_too(self, cases: Sequence[Case]) -> Self:
+        """This machine with the facts that these cases need, too. A worker is asked only for those that are not known:
+        it imports frameworks, which takes seconds. Raises what `ask` raises."""
+        missing = [name for name in needed_facts(cases) if name not in self.facts]
+        facts = {**self.facts, **ask(missing, self.launcher)}
+        refuse_changed(cases, facts)
+        return replace(self, facts=facts)
 
     def unsupported(self, case: Case) -> Reason | None:
         """None when the case can run here, else a short stable code and a sentence with what to do."""

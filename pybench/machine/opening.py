@@ -69,14 +69,15 @@ def count_flops(path: Path, fed: Mapping[str, Sequence[int]]) -> int:
     return int(_ask(question, "the operations of the model")["flops"])
 
 
-def time_pass(path: Path, case: Case, fed: Mapping[str, Sequence[int]]) -> float:
-    """Seconds of one pass of the file, roughly: the best of a few, in the case's runtime. Nothing is stored.
+def time_pass(path: Path | None, case: Case, fed: Mapping[str, Sequence[int]]) -> float:
+    """Seconds of one pass of a file, or of a built-in model (None), roughly: the best of a few, in the case's runtime.
+    Nothing is stored.
 
     Raises InputError for a file that the runtime does not open or run, and PybenchError where it cannot answer.
     """
     question = {
         "job": "time",
-        "path": str(path.absolute()),
+        "path": None if path is None else str(path.absolute()),
         "case": case_to_json(case),
         "fed": {name: list(sizes) for name, sizes in fed.items()},
     }

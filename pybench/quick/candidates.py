@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pybench import machine as machines
 from pybench.case import Case
@@ -44,12 +45,21 @@ class CandidateEntry:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """`entries`: what is measured; `left_out`: what is not, with the reason; `first_look_s`: seconds of one pass of the
-    file as it is, where onnxruntime was asked for it."""
+    """`machine`: with the facts that the candidates need; `entries`: what is measured; `left_out`: what is not, with
+    the reason; `first_look`: one pass, before any run."""
 
+    machine: Machine
     entries: tuple[CandidateEntry, ...]
     left_out: tuple[tuple[str, str], ...]
-    first_look_s: float | None = None
+    first_look: FirstLook | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """Seconds of one pass at the smallest batch, roughly. `of`: what was run, in words."""
+
+    seconds: float
+    of: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +91,13 @@ def find_candidates(target: Target, only: Restriction) -> Candidates:
             found.append(case)
     if not found:
         raise _nothing(target, left_out)
-    pass_s, found = _first_look(target, found, left_out)
+    if target.file is None:
+        look = _look_at_module(target, here)
+    else:
+        look, found = _look_at_file(target.file, target, found, left_out)
     batches = _batches(target, only)
-    entries = tuple(_entries(found, here, batches, _seconds(target, pass_s)))
-    return Candidates(entries, tuple(dict.fromkeys(_shortened(left_out, found))), pass_s)
+    entries = tuple(_entries(found, here, batches, _seconds(target, look)))
+    return Candidates(here, entries, tuple(dict.fromkeys(_shortened(left_out, found))), look)
 
 
 def _needs_gpu(case: Case) -> bool:
@@ -151,22 +164,38 @@ def _nothing(target: Target, left_out: Sequence[tuple[str, str]]) -> InputError:
     return InputError(f"{target.model} cannot be measured here: {what or hint}{others}", hint=hint if what else None)
 
 
-def _first_look(target: Target, cases: list[Case], left_out: list[tuple[str, str]]) -> tuple[float | None, list[Case]]:
-    """Seconds of one pass of the file as it is, and the cases that are left; None where no runtime opens it as it is.
+def _look_at_module(target: Target, here: Machine) -> FirstLook | None:
+    """One pass of a built-in model as torch runs it: its export, which every number waits for, takes far longer."""
+    case = Case(workload="infer", model=target.model, runtime=opening("module")[0], batch=1, seq_len=target.seq_len)
+    row = case.model_row
+    if row is None or here.asked_too([case]).unsupported(case) is not None:
+        return None
+    fed = {row.input: (1, target.seq_len) if row.takes_ids else (1, *row.shape)}
+    try:
+        return FirstLook(machines.time_pass(None, case, fed), f"{target.model} in {case.runtime}")
+    except PybenchError:  # whatever it is, the export meets it, too, and says so
+        return None
+
+
+def _look_at_file(
+    path: Path, target: Target, cases: list[Case], left_out: list[tuple[str, str]]
+) -> tuple[FirstLook | None, list[Case]]:
+    """One pass of the file as it is, and the cases that are left; None where no runtime opens it as it is.
 
     A runtime that opens ONNX files and not this one is left out with all its cases. Raises InputError where no other
     is here.
     """
     opening_it = [case for case in cases if case.runtime_row is not None and case.runtime_row.opens == "onnx"]
-    if target.file is None or not opening_it:
+    if not opening_it:
         return None, cases
     try:
-        return machines.time_pass(target.file, opening_it[0], target.fed(target.only_batch or 1)), cases
+        seconds = machines.time_pass(path, opening_it[0], target.fed(target.only_batch or 1))
+        return FirstLook(seconds, "the file"), cases
     except PybenchError as error:
         what, _, hint = error.message.partition("\n  hint: ")
         rest = [case for case in cases if case.runtime != opening_it[0].runtime]
         if not rest:
-            said = what if str(target.file.absolute()) in what or target.model in what else f"{target.model}: {what}"
+            said = what if str(path.absolute()) in what or target.model in what else f"{target.model}: {what}"
             raise InputError(said, hint=error.hint or hint or "`pybench inspect` shows the file") from error
         left_out += [(_called(case), what) for case in cases if case not in rest]
         return None, rest
@@ -178,14 +207,15 @@ def _batches(target: Target, only: Restriction) -> tuple[int, ...]:
     return tuple(dict.fromkeys(only.batches or BATCHES))
 
 
-def _seconds(target: Target, pass_s: float | None) -> float:
-    """Seconds of a sample on the CPU, measured or nominal."""
+def _seconds(target: Target, look: FirstLook | None) -> float:
+    """Seconds of a sample on the CPU: of a file as measured, of a built-in model nominal, so that equal questions give
+    equal plans."""
     row = Case(workload="infer", model=target.model).model_row
-    if pass_s is not None:
-        return pass_s / (target.only_batch or 1)
-    if row is None:
+    if row is not None:
+        return row.multiply_adds * (target.seq_len if row.takes_ids else 1) / CPU_RATE
+    if look is None:
         return WINDOW_S / MOST_ITERATIONS
-    return row.multiply_adds * (target.seq_len if row.takes_ids else 1) / CPU_RATE
+    return look.seconds / (target.only_batch or 1)
 
 
 def _entries(cases: Sequence[Case], here: Machine, batches: Sequence[int], sample_s: float) -> Iterator[CandidateEntry]:

@@ -2,7 +2,8 @@
 """Blocks of a campaign, one after the other, until every ranking is decided or the time is over.
 
 Each block is a call of the campaign's own runner, so that claims, order, artefacts and interruption are the same as in
-`pybench run`. In the first block every run is a call of its own, because nobody knows yet how long it takes. Cases that
+`pybench run`. In the first block every run is a call of its own, because nobody knows yet how long it takes; the case
+with the least to make for it goes first, so that a number appears before conversions and engines are made. Cases that
 fail once are not run again. A block that would end after the deadline is not begun.
 """
 
@@ -16,6 +17,7 @@ from typing import Any, Literal
 from pybench import runner
 from pybench.analysis.ranking import LOOKS, Ranking, is_look, rank
 from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.recipe import in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case
 from pybench.machine import Machine
@@ -86,7 +88,7 @@ def run_rounds(setup: RoundsSetup) -> Rounds:
 
 def _first_block(setup: RoundsSetup, cases: Sequence[Case], rounds: Rounds) -> StoppedBy | None:
     """Run by run. The first of them runs in any case: one number is better than none."""
-    for case in block_order(cases, setup.plan.seed, 1):
+    for case in _first_order(cases, setup):
         has_number = any(rounds.groups.values())
         if has_number and _is_pending(setup, [case], 1) and time.monotonic() > setup.deadline_s:
             return "time"
@@ -94,6 +96,13 @@ def _first_block(setup: RoundsSetup, cases: Sequence[Case], rounds: Rounds) -> S
         if stopped is not None:
             return stopped
     return None
+
+
+def _first_order(cases: Sequence[Case], setup: RoundsSetup) -> list[Case]:
+    """The order of the first block, with the case in front that needs the fewest artefacts, at the smallest batch."""
+    ordered = block_order(cases, setup.plan.seed, 1)
+    first = min(ordered, key=lambda case: (len(in_making_order(setup.machine.recipes(case))), case.batch))
+    return [first, *(case for case in ordered if case is not first)]
 
 
 def _block(setup: RoundsSetup, cases: Sequence[Case], block: int, rounds: Rounds) -> StoppedBy | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ import pytest
 from onnx import helper
 
 from pybench.cli import main
+from pybench.launcher import Launcher
+from pybench.machine.asking import ask_worker
 from pybench.plan import load_plan
 from tests.support.onnx_files import model, write
 
@@ -103,6 +107,42 @@ def test_no_time_is_no_verdict_but_an_answer(capsys: pytest.CaptureFixture[str])
     assert not found["is_decided"]
     assert found["stopped_by"] == "time"
     assert found["verdict"].startswith("Not decided: the time was over")
+
+
+def test_the_first_number_waits_for_nothing_that_it_does_not_need(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FP32 at the smallest batch is first, before anything is converted; no framework is asked for twice."""
+    asked: list[str] = []
+
+    def ask(launcher: Launcher, question: Sequence[str], what: str, **how: Any) -> dict[str, Any]:
+        asked.extend(question[1].split(",") if question[0] == "--probe" else ())
+        return ask_worker(launcher, question, what, **how)
+
+    monkeypatch.setattr("pybench.machine.facts.ask_worker", ask)
+    large(Path("large.onnx"))
+    words = ["quick", "large.onnx", "--minutes", "0.01", "--batch", "16", "--batch", "2", "--batch", "4"]
+    assert main([*words, "--json"]) == 0
+    said = capsys.readouterr()
+    measured = [row for row in json.loads(said.out)["cases"] if row["latency_ms"] is not None]
+    assert [(row["precision"], row["batch"]) for row in measured] == [("fp32", 2)]
+    assert "making" not in said.err
+    assert not any(Path("results/quick-large/artefacts").iterdir())
+    assert len(asked) == len(set(asked)) > 1
+
+
+def test_a_built_in_model_has_a_first_number_before_it_is_exported(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["quick", "mlp", "--minutes", "0.01", "--json"]) == 0
+    said = capsys.readouterr()
+    lines = said.err.splitlines()
+    (look,) = [
+        index for index, line in enumerate(lines) if re.match(r"first look: one pass of mlp in torch .* ms", line)
+    ]
+    making = [index for index, line in enumerate(lines) if line.startswith("making ")]
+    assert [lines[index] for index in making] == ["making onnx mlp"]
+    assert look < making[0]
+    measured = [row for row in json.loads(said.out)["cases"] if row["latency_ms"] is not None]
+    assert [(row["precision"], row["batch"]) for row in measured] == [("fp32", 1)]
 
 
 def test_a_file_in_fp16_is_measured_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
