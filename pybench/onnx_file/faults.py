@@ -89,7 +89,7 @@ def _domains(model: OnnxModel) -> Iterator[Fault]:
     """Operators of a domain that the file does not import. A local function needs no import."""
     for node in model.graph.nodes:
         if node.domain not in model.opsets and (node.domain, node.op) not in model.functions:
-            what = f"{_called(node)} is of the domain {node.domain or 'ai.onnx'}, which opset_import does not name"
+            what = f"{called(node)} is of the domain {node.domain or 'ai.onnx'}, which opset_import does not name"
             yield Fault(what, EXPORT_AGAIN)
 
 
@@ -102,8 +102,8 @@ def _names(graph: OnnxGraph) -> Iterator[Fault]:
     for node in graph.nodes:
         for name in filter(None, node.outputs):
             if name in written:
-                yield Fault(f"{_called(node)} writes {name}, which is written by {written[name]}, too", EXPORT_AGAIN)
-            written[name] = _called(node)
+                yield Fault(f"{called(node)} writes {name}, which is written by {written[name]}, too", EXPORT_AGAIN)
+            written[name] = called(node)
     if not graph.outputs:
         yield Fault("it has no output", EXPORT_AGAIN)
     for value in graph.outputs:
@@ -127,7 +127,7 @@ def _reads(graph: OnnxGraph, around: Set[str]) -> Iterator[Fault]:
     for node in graph.nodes:
         for name in filter(None, node.inputs):
             if name not in known:
-                yield Fault(f"{_called(node)} reads {name}, which nothing writes", EXPORT_AGAIN)
+                yield Fault(f"{called(node)} reads {name}, which nothing writes", EXPORT_AGAIN)
         for body in node.bodies:
             yield from _reads(body, known)
 
@@ -148,7 +148,7 @@ def _cycles(graph: OnnxGraph) -> Iterator[Fault]:
                 ready.append(reader)
     if len(ready) < len(graph.nodes):
         stuck = next(node for node, sources in zip(graph.nodes, waiting, strict=True) if sources)
-        yield Fault(f"{_called(stuck)} waits for its own result: the graph has a cycle", EXPORT_AGAIN)
+        yield Fault(f"{called(stuck)} waits for its own result: the graph has a cycle", EXPORT_AGAIN)
 
 
 def _all_reads(node: OnnxNode) -> Iterator[str]:
@@ -175,6 +175,7 @@ def _beside(name: str, where: ExternalData, folder: Path) -> Iterator[Fault]:
         yield Fault(what, hint)
 
 
-def _called(node: OnnxNode) -> str:
+def called(node: OnnxNode) -> str:
+    """A node as errors name it."""
     name = node_name(node.name, node.outputs[0] if node.outputs else "")
     return f"the node {name} ({node.op})"

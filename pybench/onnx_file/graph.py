@@ -3,7 +3,7 @@
 
 Importing the onnx package costs 0.4 s, in every run that is audited, and a plan may be checked where it is not
 installed; this costs milliseconds. Field numbers are those of onnx.proto3, which never change; `tests/onnx_file`
-compares this reader with the onnx package. Bodies of If, Loop and Scan are read, those of local functions are not.
+compares this reader with the onnx package. Bodies of If, Loop and Scan are read, and the nodes of local functions.
 Of values, only short lists of integers are read: they are the shapes and axes that nodes are given.
 """
 
@@ -22,7 +22,7 @@ from pybench.onnx_file.wire import BYTES, Buffer, fields, mapped, messages, vari
 _MODEL_IR, _MODEL_GRAPH, _MODEL_OPSET, _MODEL_PROPERTY, _MODEL_FUNCTION = 1, 7, 8, 14, 25
 _MODEL_PRODUCER, _MODEL_PRODUCER_VERSION = 2, 3
 _OPSET_DOMAIN, _OPSET_VERSION = 1, 2
-_FUNCTION_NAME, _FUNCTION_DOMAIN = 1, 10
+_FUNCTION_NAME, _FUNCTION_NODE, _FUNCTION_DOMAIN = 1, 7, 10
 _ENTRY_KEY, _ENTRY_VALUE = 1, 2
 _GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_SPARSE = 1, 5, 15
 _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_BETWEEN = 11, 12, 13
@@ -115,12 +115,12 @@ class OnnxGraph:
 
 @dataclass(frozen=True, slots=True)
 class OnnxModel:
-    """A whole file. `opsets`: domain -> version, ONNX's own as ""; `functions`: (domain, name) of the local ones;
-    `producer`: the exporter and its version, or empty."""
+    """A whole file. `opsets`: domain -> version, ONNX's own as ""; `functions`: (domain, name) of the local ones ->
+    their nodes; `producer`: the exporter and its version, or empty."""
 
     ir_version: int
     opsets: dict[str, int]
-    functions: frozenset[tuple[str, str]]
+    functions: dict[tuple[str, str], tuple[OnnxNode, ...]]
     graph: OnnxGraph
     producer: str = ""
 
@@ -140,6 +140,19 @@ def read_properties(path: Path) -> dict[str, str]:
     return _read(path, _properties)
 
 
+def first_with_body(model: OnnxModel) -> OnnxNode | None:
+    """A first node with graphs inside (If, Loop, Scan): of the main graph, or of a local function that it calls."""
+    waiting, called = list(model.graph.nodes), set()
+    for node in waiting:  # grows while it is walked
+        if node.bodies:
+            return node
+        function = (node.domain, node.op)
+        if function in model.functions and function not in called:
+            called.add(function)
+            waiting += model.functions[function]
+    return None
+
+
 def node_name(name: str, first_output: str) -> str:
     """What a node is called in facts: its own name, or the one that TensorRT gives a node without."""
     return name or f"node_of_{first_output}"
@@ -153,7 +166,7 @@ def _read(path: Path, parse: Callable[[Buffer], T]) -> T:
 
 
 def _model(whole: Buffer) -> OnnxModel:
-    ir_version, opsets, functions, graphs = 0, {}, set(), []
+    ir_version, opsets, functions, graphs = 0, {}, {}, []
     for number, _, value in fields(whole):
         if number == _MODEL_IR and isinstance(value, int):
             ir_version = value
@@ -164,7 +177,8 @@ def _model(whole: Buffer) -> OnnxModel:
             opsets[domain] = version
         elif number == _MODEL_FUNCTION:
             texts = _texts(value, (_FUNCTION_NAME, _FUNCTION_DOMAIN))
-            functions.add((texts.get(_FUNCTION_DOMAIN, ""), texts.get(_FUNCTION_NAME, "")))
+            nodes = (_node(inner, DEEPEST_GRAPHS)[0] for part, inner in messages(value) if part == _FUNCTION_NODE)
+            functions[texts.get(_FUNCTION_DOMAIN, ""), texts.get(_FUNCTION_NAME, "")] = tuple(nodes)
         elif number == _MODEL_GRAPH:
             graphs.append(value)
     if not graphs:
@@ -172,7 +186,7 @@ def _model(whole: Buffer) -> OnnxModel:
     graph = _graph(graphs[-1], _properties(whole), DEEPEST_GRAPHS)
     texts = _texts(whole, (_MODEL_PRODUCER, _MODEL_PRODUCER_VERSION))
     producer = " ".join(filter(None, (texts.get(_MODEL_PRODUCER), texts.get(_MODEL_PRODUCER_VERSION))))
-    return OnnxModel(ir_version, opsets, frozenset(functions), graph, producer)
+    return OnnxModel(ir_version, opsets, functions, graph, producer)
 
 
 def _opset(content: Buffer) -> tuple[str, int]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pybench.case import Case
 from pybench.catalogue.precisions import floating_type, quantised_type
-from pybench.onnx_file.graph import OnnxGraph, OnnxModel
+from pybench.onnx_file.faults import called
+from pybench.onnx_file.graph import OnnxModel, first_with_body
 from pybench.onnx_file.inputs import Misfit, check_sizes, fed_shapes, image_shape, parse_sizes, with_sizes
 from pybench.onnx_file.products import NOT_FP32, floating_types, is_quantised
 
@@ -27,17 +28,20 @@ def misfit_of(model: OnnxModel, case: Case, *, of_images: bool) -> Misfit | None
         fed_shapes(inputs, case.batch, case.seq_len, sizes)
         if of_images:
             image_shape(with_sizes(inputs, sizes))
-        _check_types(model.graph, case.precision)
+        _check_precision(model, case.precision)
     except Misfit as misfit:
         return misfit
     return None
 
 
-def _check_types(graph: OnnxGraph, precision: str) -> None:
-    """Lower precisions are made of FP32, but for what is in the type already."""
+def _check_precision(model: OnnxModel, precision: str) -> None:
+    """Lower precisions are made of FP32, but for what is in the type already; and of graphs that have none inside."""
     floating, quantised = floating_type(precision), quantised_type(precision)
-    if (floating == "fp32" and quantised is None) or (quantised is not None and is_quantised(graph)):
+    if (floating == "fp32" and quantised is None) or (quantised is not None and is_quantised(model.graph)):
         return
-    found = floating_types(graph) - {"fp32", floating if quantised is None else "fp32"}
+    found = floating_types(model.graph) - {"fp32", floating if quantised is None else "fp32"}
     if found:
         raise Misfit(f"it {NOT_FP32.format(' and '.join(sorted(found)))}", "export the model in FP32", "precision")
+    if outer := first_with_body(model):
+        what = f"{called(outer)} has graphs inside, and no lower precision is made of such a file"
+        raise Misfit(what, "run it in fp32, or export the model without If, Loop and Scan", "precision")

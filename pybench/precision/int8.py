@@ -34,6 +34,7 @@ from pybench.precision.audit import quantised_nodes
 from pybench.precision.execution import Feed
 from pybench.precision.network import Network, open_network
 
+OPSET = 13  # the first whose DequantizeLinear has an axis, which one scale a channel needs
 METHODS = QUANTISERS["onnxruntime"].calibrations
 
 # What the quantiser and the runs that it makes raise for a file or an input that they cannot take.
@@ -68,6 +69,7 @@ def quantise(
     Raises InputError when onnxruntime cannot quantise the file, or does not leave those nodes alone.
     """
     network = open_network(source)
+    network.raise_opset(OPSET)
     symmetric = scheme == "symmetric"
     options = {"ActivationSymmetric": symmetric, "WeightSymmetric": True, "CalibStridedMinMax": 1}
     if symmetric:  # TensorRT folds the pairs around weights itself, and wants no integer biases

@@ -3,14 +3,16 @@
 
 `open_network` brings a file into one plain form, so that everything that rewrites it sees no synonyms: local functions
 are inlined, constants are initialisers (no Constant nodes, no Identity of an initialiser), every tensor's type is
-known, every node has a name. An exporter that finds two equal biases may store one and copy it by Identity: TensorRT
-10.6 then treats the copy as computed anew in each run, with a kernel of its own before every convolution that reads it
-(docs/decisions/009-models-and-export.md). Graphs with bodies inside nodes (If, Loop, Scan) are refused.
+known, every node has a name, nodes are in running order. An exporter that finds two equal biases may store one and copy
+it by Identity: TensorRT 10.6 then treats the copy as computed anew in each run, with a kernel of its own before every
+convolution that reads it (docs/decisions/009-models-and-export.md). Graphs with bodies inside nodes
+(If, Loop, Scan) are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ from onnx import TensorProto, helper, inliner, numpy_helper, shape_inference, ve
 
 from pybench.errors import InputError, UnsupportedError
 
+FIRST_IR_WITH_CONSTANTS = 4  # ONNX's IR.md: until 3, every initialiser is an input, too
 FLOATING = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE})
 
 Array = npt.NDArray[np.generic]
@@ -174,6 +177,7 @@ def open_network(path: Path) -> Network:
     nodes have bodies."""
     try:
         model = onnx.load(path)
+        _mend(model)
         onnx.checker.check_model(model)
     except (OSError, DecodeError, onnx.checker.ValidationError) as error:
         raise InputError(f"{path} is not a valid ONNX model ({_short(error)})") from error
@@ -192,6 +196,52 @@ def as_network(model: onnx.ModelProto) -> Network:
     network = Network(copy)
     network.infer()
     return network
+
+
+def _mend(model: onnx.ModelProto) -> None:
+    """What onnxruntime takes and onnx.checker does not: constants that are no inputs in IR version 3, nodes in any
+    order, and outputs that state no shape but have one."""
+    model.ir_version = max(model.ir_version, FIRST_IR_WITH_CONSTANTS)
+    _sort_nodes(model.graph)
+    shapeless = [output for output in model.graph.output if _lacks_shape(output)]
+    if not shapeless:
+        return
+    inferred = shape_inference.infer_shapes(model, data_prop=True)
+    found = {output.name: output for output in inferred.graph.output if not _lacks_shape(output)}
+    for output in shapeless:
+        if output.name not in found:
+            raise InputError(
+                f"the output {output.name} states no shape, and ONNX's shape inference finds none",
+                hint="export the model so that its outputs state their number of dimensions, or run it in fp32",
+            )
+        output.CopyFrom(found[output.name])
+
+
+def _lacks_shape(value: onnx.ValueInfoProto) -> bool:
+    return value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape")
+
+
+def _sort_nodes(graph: onnx.GraphProto) -> None:
+    """Puts the nodes of the main graph in an order in which they run; nodes that are in one stay as they are."""
+    writers = {name: number for number, node in enumerate(graph.node) for name in node.output if name}
+    needs = [{writers[name] for name in _reads(node) if name in writers} for node in graph.node]
+    if all(max(sources, default=-1) < number for number, sources in enumerate(needs)):
+        return
+    order = list(TopologicalSorter(dict(enumerate(needs))).static_order())
+    nodes = [graph.node[number] for number in order]
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+def _reads(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node reads, its bodies included."""
+    yield from node.input
+    for attribute in node.attribute:
+        for body in (attribute.g, *attribute.graphs):
+            for inner in body.node:
+                yield from _reads(inner)
+            yield from (output.name for output in body.output)
 
 
 def _initialise_constants(graph: onnx.GraphProto) -> None:

@@ -14,7 +14,8 @@ from tests.support.onnx_outcomes import CELLS, ENTRY, PLAN, Cell, sweep, table
 
 # Files whose FP32 cells run on onnxruntime's CPU provider, with every batch or the one that they have.
 RUN = {
-    "plain", "external-data", "output-without-shape", "opset-7", "contributed-operator", "local-function", "if",
+    "plain", "external-data", "output-without-shape", "opset-7", "contributed-operator", "local-function",
+    "local-function-with-if", "if", "output-of-another-batch",
     "loop", "sequence-inside", "strings-inside", "several-inputs", "scalar-beside", "fixed-batch", "token-ids",
     "fp16-weights-and-input", "fp64-weights-and-input", "bool-input", "uint8-input", "int8-input", "uint16-input",
     "int16-input", "int32-input", "uint32-input", "int64-input", "uint64-input", "not-in-running-order",

@@ -67,6 +67,22 @@ def test_lower_precisions_are_made_of_fp32(tmp_path: Path, problems: Problems, l
     assert len(load(entry("[fp32, int8]")).cases) == 4
 
 
+@pytest.mark.parametrize(
+    ("name", "node"),
+    [("if", "node_of_y (If)"), ("loop", "node_of_y (Loop)"), ("local-function-with-if", "node_of_b (If)")],
+)
+def test_no_lower_precision_is_made_of_graphs_inside_nodes(
+    tmp_path: Path, problems: Problems, load: Load, name: str, node: str
+) -> None:
+    write(name, tmp_path)
+    wanted = "has graphs inside, and no lower precision is made of such a file"
+    hint = "(run it in fp32, or export the model without If, Loop and Scan)"
+    assert problems(entry("[fp32, int8, fp16]", "1")) == [
+        f"7:{column}: `precision`: model.onnx: the node {node} {wanted} {hint}" for column in (23, 29)
+    ]
+    assert len(load(entry()).cases) == 2
+
+
 def test_torch_takes_no_file_so_its_sizes_are_not_judged(tmp_path: Path, load: Load) -> None:
     write("fixed-batch", tmp_path)
     assert len(load(entry(runtime="torch")).cases) == 2

@@ -232,6 +232,23 @@ def test_parameters_and_switches_are_judged() -> None:
     assert audit_parameters(["float32"], "amp-bf16", IEEE).realised == "parameters float32, autocast to bf16"
 
 
+@pytest.mark.parametrize("opset", [7, 9, 11, 12])
+def test_an_old_opset_is_raised_to_the_first_with_a_scale_for_each_channel(opset: int, tmp_path: Path) -> None:
+    path = write_classifier(tmp_path / "mine.onnx")
+    content = onnx.load(path)
+    content.opset_import[0].version = opset
+    content.ir_version = 4
+    onnx.save(content, path)
+    pictures = np.random.default_rng(1).normal(size=(2, 1, 8, 8)).astype(np.float32)
+    int8.quantise(path, tmp_path / "int8.onnx", "minmax", [{"pictures": pictures}], {})
+    assert read_graph(tmp_path / "int8.onnx").nodes
+    outputs = [
+        onnxruntime.open_session(each, precision="fp32", threads=1, device="cpu").run({"pictures": pictures})[0]
+        for each in (path, tmp_path / "int8.onnx")
+    ]
+    assert compare(*outputs).relative_error < 0.1
+
+
 def test_a_file_that_cannot_be_quantised_is_named(tmp_path: Path) -> None:
     path = write_classifier(tmp_path / "mine.onnx")
     path.write_bytes(path.read_bytes()[:-200])

@@ -262,6 +262,23 @@ def _() -> onnx.ModelProto:
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], domains={"mine": 1}, functions=[square])
 
 
+@_model("local-function-with-if")
+def _() -> onnx.ModelProto:
+    def branch(name: str, op: str) -> onnx.GraphProto:
+        result = helper.make_tensor_value_info(name, 1, None)
+        return helper.make_graph([helper.make_node(op, ["a"], [name])], name, [], [result])
+
+    body = [
+        helper.make_node("Constant", [], ["zero"], value=helper.make_tensor("zero", 1, [], [0.0])),
+        helper.make_node("ReduceSum", ["a"], ["sum"], keepdims=0),
+        helper.make_node("Greater", ["sum", "zero"], ["positive"]),
+        helper.make_node("If", ["positive"], ["b"], then_branch=branch("c", "Neg"), else_branch=branch("d", "Abs")),
+    ]
+    choose = helper.make_function("mine", "Choose", ["a"], ["b"], body, [helper.make_opsetid("", OPSET)])
+    nodes = [helper.make_node("Choose", ["x"], ["y"], name="mine", domain="mine")]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], domains={"mine": 1}, functions=[choose])
+
+
 @_model("if")
 def _() -> onnx.ModelProto:
     def branch(name: str, op: str) -> onnx.GraphProto:
@@ -378,6 +395,14 @@ def _() -> onnx.ModelProto:
 @_model("fixed-batch")
 def _() -> onnx.ModelProto:
     return product((1, FEATURES))
+
+
+@_model("output-of-another-batch")
+def _() -> onnx.ModelProto:
+    """What tracing with two samples leaves behind."""
+    content = product()
+    content.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", 1, [2, CLASSES]))
+    return content
 
 
 @_model("free-height-and-width")
