@@ -35,6 +35,7 @@ _TITLES: dict[FactorGroup, str] = {
     "feeding": "Feeding",
     "serving": "Serving",
     "arriving": "Arrivals",
+    "generating": "Generation",
     "copying": "Copying",
     "file": "Your own ONNX file",
     "inputs": "Inputs",

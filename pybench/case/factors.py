@@ -244,7 +244,23 @@ class Factors:
         "compile_mode", "choice", "default", "what torch-compile optimises for", choices=COMPILE_MODES
     )
     batch: int = factor("integer", 1, "samples in an iteration", "model", minimum=1)
-    seq_len: int = factor("integer", 128, "tokens in a sample of a language model", "tokens", minimum=2)
+    seq_len: int = factor(
+        "integer", 128, "tokens in a sample of a language model; in `generate`, its prompt", "tokens", minimum=2
+    )
+    new_tokens: int = factor(
+        "integer",
+        64,
+        "tokens that each prompt is continued by; the first ends the prefill, and no token ends a sample early",
+        "generating",
+        minimum=2,
+    )
+    temperature: float = factor(
+        "number",
+        0.0,
+        "0: the likeliest token each time (greedy); else tokens are drawn, with a seed, after logits are divided by it",
+        "generating",
+        minimum=0,
+    )
     path: str = factor(
         "choice",
         "none",

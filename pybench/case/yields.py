@@ -12,7 +12,14 @@ def is_profiled(case: Case) -> bool:
     """Whether a run of the case ends with a profile of its kernels: its runtime can tell them, and time counts."""
     row, runtime = case.workload_row, case.runtime_row
     can_tell = runtime is not None and runtime.profile is not None
-    return can_tell and row.opens and row.timed and case.model is not None
+    return can_tell and row.opens and row.timed and not row.generates and case.model is not None
+
+
+def is_compared(case: Case) -> bool:
+    """Whether a run ends with a comparison of its tokens with those of the same module in FP32: drawn ones say nothing
+    of a precision."""
+    runtime = case.runtime_row
+    return case.workload_row.generates and case.temperature == 0 and runtime is not None and runtime.opens == "module"
 
 
 def metrics_of(case: Case) -> frozenset[str]:
@@ -29,6 +36,7 @@ def metrics_of(case: Case) -> frozenset[str]:
         *(row.yields_of_ids if model is not None and model.takes_ids else ()),
         *(row.yields_fed if model is not None and model.takes_ids and is_fed else ()),
         *(COMPILE if row.opens and case.model is not None and compiles else ()),
+        *(row.yields_compared if is_compared(case) else ()),
         *(KERNELS if is_profiled(case) else ()),
         *((level.name for level in rows_of(case)) if row.uses(GROUP) else ()),
         *(ENQUEUE if is_replayed else ()),

@@ -57,6 +57,15 @@ _LIST = (
         "min",
         "samples a second within each bound of `slo_ms` over the baseline's",
     ),
+    CriterionKind("ttft_ratio_max", "ttft_ms", "ratio", "max", "time to the first token over the baseline's"),
+    CriterionKind("tpot_ratio_max", "tpot_ms", "ratio", "max", "time per output token over the baseline's"),
+    CriterionKind(
+        "output_tokens_per_s_ratio_min",
+        "output_tokens_per_s",
+        "ratio",
+        "min",
+        "generated tokens a second over the baseline's",
+    ),
     CriterionKind("text_rate_ratio_min", "text_mb_per_s", "ratio", "min", "bytes of text a second over the baseline's"),
     CriterionKind(
         "bandwidth_ratio_min", "bandwidth_gb_per_s", "ratio", "min", "bytes copied a second over the baseline's"
@@ -78,6 +87,13 @@ _LIST = (
     CriterionKind(
         "model_bytes_ratio_max", "model_bytes", "ratio", "max", "size of the model's file over the baseline's"
     ),
+    CriterionKind(
+        "kv_cache_bytes_ratio_max",
+        "kv_cache_bytes",
+        "ratio",
+        "max",
+        "size of the cache of keys and values over the baseline's",
+    ),
     # energy
     CriterionKind(
         "gpu_energy_ratio_max", "gpu_energy_per_sample_j", "ratio", "max", "GPU energy for a sample over the baseline's"
@@ -88,6 +104,20 @@ _LIST = (
         "ratio",
         "max",
         "GPU energy for a token over the baseline's",
+    ),
+    CriterionKind(
+        "gpu_energy_per_input_token_ratio_max",
+        "gpu_energy_per_input_token_j",
+        "ratio",
+        "max",
+        "GPU energy for a token of a prompt over the baseline's",
+    ),
+    CriterionKind(
+        "gpu_energy_per_output_token_ratio_max",
+        "gpu_energy_per_output_token_j",
+        "ratio",
+        "max",
+        "GPU energy for a generated token over the baseline's",
     ),
     CriterionKind(
         "gpu_energy_per_gb_ratio_max",
@@ -128,6 +158,20 @@ _LIST = (
         "CPU energy for a token over the baseline's",
     ),
     CriterionKind(
+        "cpu_energy_per_input_token_ratio_max",
+        "cpu_energy_per_input_token_j",
+        "ratio",
+        "max",
+        "CPU energy for a token of a prompt over the baseline's",
+    ),
+    CriterionKind(
+        "cpu_energy_per_output_token_ratio_max",
+        "cpu_energy_per_output_token_j",
+        "ratio",
+        "max",
+        "CPU energy for a generated token over the baseline's",
+    ),
+    CriterionKind(
         "system_energy_per_token_ratio_max",
         "system_energy_per_token_j",
         "ratio",
@@ -140,6 +184,13 @@ _LIST = (
     ),
     CriterionKind(
         "top5_delta_pp_min", "top5_percent", "difference", "min", "Top-5 minus the baseline's, in percentage points"
+    ),
+    CriterionKind(
+        "fp32_token_agreement_delta_min",
+        "fp32_token_agreement_ratio",
+        "difference",
+        "min",
+        "share of new tokens before the first that differs from FP32, minus the baseline's",
     ),
     CriterionKind(
         "loss_last_delta_nats_max", "loss_last_nats", "difference", "max", "last training loss minus the baseline's"

@@ -19,7 +19,7 @@ Group = Literal[
     "time", "kernels", "memory and size", "energy of the GPU", "energy of the CPU", "energy of both", "accuracy",
     "training",
 ]  # fmt: skip
-Amount = Literal["sample", "token", "gb"]
+Amount = Literal["sample", "token", "input_token", "output_token", "gb"]
 
 GPU: Group = "energy of the GPU"
 _AT = "@"  # between a metric's name and its bound
@@ -197,6 +197,54 @@ _ROWS = (
         is_per_bound=True,
     ),
     Metric(
+        name="ttft_ms",
+        group="time",
+        unit="ms",
+        better="lower",
+        label="Time to first token",
+        meaning="mean time from the begin or arrival of a request until its first tokens are on the host",
+        rests_on="timing",
+    ),
+    Metric(
+        name="ttft_p99_ms",
+        group="time",
+        unit="ms",
+        better="lower",
+        label="p99 time to first token",
+        meaning="99th percentile of times to the first token, by trtexec's rule",
+        rests_on="timing",
+    ),
+    Metric(
+        name="tpot_ms",
+        group="time",
+        unit="ms",
+        better="lower",
+        label="Time per output token",
+        meaning="mean time from the first tokens of a request to its last ones, divided by the tokens of a "
+        "sample after "
+        "the first",
+        rests_on="timing",
+    ),
+    Metric(
+        name="tpot_p99_ms",
+        group="time",
+        unit="ms",
+        better="lower",
+        label="p99 time per output token",
+        meaning="99th percentile of the requests' times per output token, by trtexec's rule",
+        rests_on="timing",
+    ),
+    Metric(
+        name="output_tokens_per_s",
+        group="time",
+        unit="1/s",
+        better="higher",
+        label="Output tokens/s",
+        meaning="tokens that all samples were continued by, divided by the time from the begin of the first request to "
+        "the end of the last",
+        rests_on="timing",
+    ),
+    Metric(
         name="text_mb_per_s",
         group="time",
         unit="MB/s",
@@ -328,6 +376,16 @@ _ROWS = (
         is_counted=True,
     ),
     Metric(
+        name="kv_cache_bytes",
+        group="memory and size",
+        unit="bytes",
+        better="lower",
+        label="Cache of keys and values",
+        meaning="size of the keys and values of a whole request",
+        rests_on=None,
+        is_counted=True,
+    ),
+    Metric(
         name="build_s",
         group="memory and size",
         unit="s",
@@ -376,6 +434,29 @@ _ROWS = (
         rests_on="energy",
         of="gpu_energy_j",
         per="token",
+    ),
+    Metric(
+        name="gpu_energy_per_input_token_j",
+        group=GPU,
+        unit="J",
+        better="lower",
+        label="GPU energy/input token",
+        meaning="energy of the GPU board in the prefill window, divided by the tokens of the prompts in the "
+        "prefill window",
+        rests_on="energy",
+        of="gpu_energy_j",
+        per="input_token",
+    ),
+    Metric(
+        name="gpu_energy_per_output_token_j",
+        group=GPU,
+        unit="J",
+        better="lower",
+        label="GPU energy/output token",
+        meaning="energy of the GPU board in the decode window, divided by the tokens that the decode window produced",
+        rests_on="energy",
+        of="gpu_energy_j",
+        per="output_token",
     ),
     Metric(
         name="gpu_energy_per_gb_j",
@@ -433,6 +514,30 @@ _ROWS = (
         rests_on="energy",
         of="gpu_net_energy_j",
         per="token",
+    ),
+    Metric(
+        name="gpu_net_energy_per_input_token_j",
+        group=GPU,
+        unit="J",
+        better="lower",
+        label="GPU energy above idle/input token",
+        meaning="energy of the GPU board above its idle power in the prefill window, divided by the tokens of "
+        "the prompts in the prefill window",
+        rests_on="energy",
+        of="gpu_net_energy_j",
+        per="input_token",
+    ),
+    Metric(
+        name="gpu_net_energy_per_output_token_j",
+        group=GPU,
+        unit="J",
+        better="lower",
+        label="GPU energy above idle/output token",
+        meaning="energy of the GPU board above its idle power in the decode window, divided by the tokens that "
+        "the decode window produced",
+        rests_on="energy",
+        of="gpu_net_energy_j",
+        per="output_token",
     ),
     Metric(
         name="gpu_net_energy_per_gb_j",
@@ -527,6 +632,30 @@ _ROWS = (
         per="token",
     ),
     Metric(
+        name="cpu_energy_per_input_token_j",
+        group="energy of the CPU",
+        unit="J",
+        better="lower",
+        label="CPU energy/input token",
+        meaning="energy of the CPU packages in the prefill window, divided by the tokens of the prompts in the "
+        "prefill window",
+        rests_on="energy",
+        of="cpu_energy_j",
+        per="input_token",
+    ),
+    Metric(
+        name="cpu_energy_per_output_token_j",
+        group="energy of the CPU",
+        unit="J",
+        better="lower",
+        label="CPU energy/output token",
+        meaning="energy of the CPU packages in the decode window, divided by the tokens that the decode window "
+        "produced",
+        rests_on="energy",
+        of="cpu_energy_j",
+        per="output_token",
+    ),
+    Metric(
         name="cpu_tokens_per_s_per_w",
         group="energy of the CPU",
         unit="1/J",
@@ -574,6 +703,32 @@ _ROWS = (
         is_interval=True,
         of="cpu_energy_estimate_j",
         per="token",
+    ),
+    Metric(
+        name="cpu_energy_per_input_token_estimate_j",
+        group="energy of the CPU",
+        unit="J",
+        better="none",
+        label="CPU energy/input token, bounds",
+        meaning="interval for the energy of the CPU packages for one input token of the prefill window, from assumed "
+        "bounds of their power; no measurement",
+        rests_on="energy",
+        is_interval=True,
+        of="cpu_energy_estimate_j",
+        per="input_token",
+    ),
+    Metric(
+        name="cpu_energy_per_output_token_estimate_j",
+        group="energy of the CPU",
+        unit="J",
+        better="none",
+        label="CPU energy/output token, bounds",
+        meaning="interval for the energy of the CPU packages for one output token of the decode window, from assumed "
+        "bounds of their power; no measurement",
+        rests_on="energy",
+        is_interval=True,
+        of="cpu_energy_estimate_j",
+        per="output_token",
     ),
     # --- energy of both ---
     Metric(
@@ -628,6 +783,17 @@ _ROWS = (
         rests_on="accuracy",
         scale="difference",
         hit_column="top5_hit",
+    ),
+    Metric(
+        name="fp32_token_agreement_ratio",
+        group="accuracy",
+        unit="1",
+        better="higher",
+        label="Agreement with FP32",
+        meaning="share of a sample's new tokens before the first that differs from greedy decoding by torch in FP32, "
+        "averaged over the samples of one request",
+        rests_on="accuracy",
+        scale="difference",
     ),
     # --- training ---
     Metric(

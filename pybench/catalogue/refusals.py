@@ -82,6 +82,17 @@ def refuse_training(runtime: Runtime) -> None:
         )
 
 
+def refuse_generation(runtime: Runtime) -> None:
+    """Whether a runtime generates at all."""
+    if runtime.generates is None:
+        others = [row.name for row in RUNTIMES.values() if row.generates is not None]
+        raise UnsupportedError(
+            f"{runtime.name} keeps no cache of keys and values here, so it does not generate",
+            code=f"no_generation_in_{runtime.name}",
+            hint=f"use runtime: {' or '.join(others)}",
+        )
+
+
 def refuse_file(runtime: Runtime) -> None:
     """Whether a runtime runs a user's ONNX file."""
     if runtime.opens == "module":

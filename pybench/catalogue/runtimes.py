@@ -72,6 +72,8 @@ class Runtime:
     `modes`: values of the factor `compile_mode`; `graph_modes`: those that record CUDA graphs.
     `graph`: whether the loop replays a captured graph from C++: never, with `launch: graph`, or always.
     `transfers`: whether an iteration can include the copies to and from the device.
+    `generates`: `module:name` of what continues prompts from a cache of keys and values, None: nothing does
+    (pybench/runtimes/generation.py).
     `takes_tensors`: whether it is fed with tensors that lie on its device already.
     `quantiser`: what makes the int8 of its kernels, unless a case says otherwise. `ranges`: of what that one makes.
     `size_is`, `compile_is`: what the metrics `model_bytes` and `compile_s` are. None: a run spends no `compile_s`.
@@ -96,6 +98,7 @@ class Runtime:
     graph_modes: tuple[str, ...] = ()
     graph: Literal["never", "asked", "always"] = "never"
     transfers: bool = True
+    generates: str | None = None
     takes_tensors: bool = False
     quantiser: str = "pybench"
     ranges: Literal["symmetric", "asymmetric"] = "symmetric"
@@ -195,6 +198,7 @@ _ROWS = (
         start_s=3.5,
         precisions=_EAGER,
         trains=anywhere("fp32") | on_gpu("tf32") | anywhere("amp-bf16") | on_gpu("amp-fp16"),
+        generates="pybench.runtimes.torch_generation:TorchGeneration",
         takes_tensors=True,
     ),
     Runtime(

@@ -17,7 +17,7 @@ from pybench.catalogue.rows import Rows
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
     "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding", "serving",
-    "arriving", "copying", "file", "inputs",
+    "arriving", "generating", "copying", "file", "inputs",
 ]  # fmt: skip
 
 
@@ -38,6 +38,7 @@ class Workload:
     needs_gpu: why it cannot run without a GPU; None: it can
     names_board: a GPU takes part only where `device` is its UUID, because the workload opens no GPU by itself
     draws_ids: with path `none` it draws ids from the tokenizer's vocabulary, so that `tokenizer` has a meaning
+    generates: whether an iteration continues a prompt of `seq_len` tokens by `new_tokens`
     trains: whether an iteration changes the weights: it then costs a forward and a backward pass
     judges: the workload whose outputs it judges; speed and correctness are then joined in verdicts
     timed: whether its iterations are timed; else its uncertainty is over images, and runs are equal
@@ -47,6 +48,7 @@ class Workload:
     yields_of_model: further metrics where it has a model
     yields_of_ids: further metrics where its model takes token ids
     yields_fed: further metrics where its model is fed batch by batch
+    yields_compared: further metrics where what it gives is compared with a module in FP32
     headline: the metric that it is judged by where a plan does not say
     shown: columns of its table in a report, as far as any case has them
     most_runs: how many runs of one case there are at most; None: one for each repetition
@@ -68,6 +70,7 @@ class Workload:
     names_board: bool = False
     draws_ids: bool = False
     trains: bool = False
+    generates: bool = False
     judges: str | None = None
     timed: bool = True
     opens: bool = False
@@ -76,6 +79,7 @@ class Workload:
     yields_of_model: tuple[str, ...] = ()
     yields_of_ids: tuple[str, ...] = ()
     yields_fed: tuple[str, ...] = ()
+    yields_compared: tuple[str, ...] = ()
     headline: str | None = None
     shown: tuple[str, ...] = ()
     most_runs: int | None = None
@@ -88,7 +92,8 @@ class Workload:
 
     def metrics(self) -> tuple[str, ...]:
         """Names of all metrics that some case of it can yield by its row."""
-        return (*self.yields, *self.yields_of_model, *self.yields_of_ids, *self.yields_fed)
+        of_some = (*self.yields_of_model, *self.yields_of_ids, *self.yields_fed, *self.yields_compared)
+        return (*self.yields, *of_some)
 
     def uses(self, group: FactorGroup) -> bool:
         """Whether a group of factors means something for it."""
@@ -113,6 +118,14 @@ _PER_TOKEN = (
     "cpu_energy_per_token_j", "cpu_tokens_per_s_per_w", "cpu_energy_per_token_estimate_j",
     "system_energy_per_token_j",
 )  # fmt: skip
+_PER_INPUT_TOKEN = (
+    "gpu_energy_per_input_token_j", "gpu_net_energy_per_input_token_j",
+    "cpu_energy_per_input_token_j", "cpu_energy_per_input_token_estimate_j",
+)  # fmt: skip
+_PER_OUTPUT_TOKEN = (
+    "gpu_energy_per_output_token_j", "gpu_net_energy_per_output_token_j",
+    "cpu_energy_per_output_token_j", "cpu_energy_per_output_token_estimate_j",
+)  # fmt: skip
 _PER_GB = ("bandwidth_gb_per_s", "gpu_energy_per_gb_j", "gpu_net_energy_per_gb_j")
 _WAITS = ("wait_share_ratio",)
 _SIZE = ("model_bytes",)
@@ -131,6 +144,7 @@ KERNELS = (
 ABOVE_IDLE = (
     "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
     "gpu_net_energy_per_sample_j", "gpu_net_energy_per_token_j", "gpu_net_energy_per_gb_j",
+    "gpu_net_energy_per_input_token_j", "gpu_net_energy_per_output_token_j",
 )  # fmt: skip
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -182,6 +196,32 @@ _ROWS = (
             "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j",
             "system_energy_per_token_j", "cpu_energy_share_ratio",
             "peak_device_bytes", "peak_host_bytes", "loss_last_nats",
+        ),
+    ),
+    Workload(
+        name="generate",
+        label="Generation",
+        meaning="one request: prompts are read, then continued token by token from a cache of keys and values",
+        module="pybench.workloads.generate",
+        takes=("run", "board", "model", "runtime", "tokens", "generating", "arriving"),
+        model="required",
+        kinds=("language",),
+        generates=True,
+        opens=True,
+        yields=(
+            *_TIMED, *_PER_SAMPLE, "ttft_ms", "ttft_p99_ms", "tpot_ms", "tpot_p99_ms",
+            "output_tokens_per_s", "kv_cache_bytes",
+            *_PER_INPUT_TOKEN, *_PER_OUTPUT_TOKEN,
+        ),
+        yields_of_model=_SIZE,
+        yields_compared=("fp32_token_agreement_ratio",),
+        headline="tpot_ms",
+        shown=(
+            "ttft_ms", "ttft_p99_ms", "tpot_ms", "output_tokens_per_s", "cpu_cores_ratio",
+            "gpu_energy_per_input_token_j", "gpu_energy_per_output_token_j",
+            "cpu_energy_per_input_token_j", "cpu_energy_per_output_token_j",
+            "cpu_energy_per_input_token_estimate_j", "cpu_energy_per_output_token_estimate_j",
+            "kv_cache_bytes", "peak_device_bytes", "peak_host_bytes", "fp32_token_agreement_ratio",
         ),
     ),
     Workload(

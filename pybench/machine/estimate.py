@@ -52,8 +52,11 @@ def nominal_s(case: Case, facts: Facts) -> float:
     cores = case.threads or facts.get("machine", {}).get("cpu_count", 1)
     rate = GPU_RATE if on_gpu else CPU_RATE * cores
     passes = 3 if case.workload_row.trains else 1  # forward, and backward at twice its cost
-    work_s = (case.warmup_iterations + case.iterations) * case.batch * _multiply_adds(case) * passes / rate
-    return start_s(case, on_gpu) + work_s + case.energy_window_s
+    iterations, energy_s = case.warmup_iterations + case.iterations, case.energy_window_s
+    if case.workload_row.generates:  # prefill and decode have windows of their own
+        iterations, energy_s = iterations + (0 if energy_s > 0 else case.iterations), 3 * energy_s
+    work_s = iterations * case.batch * _multiply_adds(case) * passes / rate
+    return start_s(case, on_gpu) + work_s + energy_s
 
 
 def start_s(case: Case, on_gpu: bool) -> float:
@@ -70,4 +73,5 @@ def _multiply_adds(case: Case) -> float:
     row = case.model_row
     if row is None:
         return UNKNOWN_MULTIPLY_ADDS if case.model else 0.0
-    return row.multiply_adds * (case.seq_len if row.takes_ids else 1)
+    added = case.new_tokens if case.workload_row.generates else 0
+    return row.multiply_adds * (case.seq_len + added if row.takes_ids else 1)

@@ -20,6 +20,7 @@ from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.quantisers import quantisers_to
 from pybench.catalogue.refusals import (
     refuse_file,
+    refuse_generation,
     refuse_mode,
     refuse_precision,
     refuse_provider,
@@ -95,6 +96,8 @@ def _runtime(case: Case, facts: Facts) -> Reason | None:
     row = case.runtime_row
     if row is not None and case.workload_row.trains:
         refuse_training(row)
+    if row is not None and case.workload_row.generates:
+        refuse_generation(row)
     if row is not None and case.names_file("model"):
         refuse_file(row)
     return None

@@ -35,7 +35,7 @@
     `session.energy(name)` returns `gpu_energy_j` (only if a device was asked for; with both idle windows also what is
     above idle, and the tail), `cpu_energy_j`, with a GPU also both together, and, when the CPU's is null or invalid,
     `cpu_energy_estimate_j`. `session.slow_energies(name, times)` is the GPU's in iterations beyond p95 and p99.
-    `session.energy_budget(name)` says where the joules come from. `session.memory()` returns `peak_host_bytes` and,
+    `session.energy_budget(*names)` says where the joules come from. `session.memory()` returns `peak_host_bytes` and,
     with a device, `peak_device_bytes`, over all windows; the host's peak is reset at the first window where the kernel
     allows it.
     `session.write_channels(write)` calls `write(name, columns)` with `name` in `power_samples`, `power_polled`,

@@ -156,11 +156,12 @@ class MeasuringSession:
             return {metric_of(percentile): null for percentile in PERCENTILES}
         return slow_energies(self._gpu.trace(), times, window.name, self._profile)
 
-    def energy_budget(self, name: str) -> dict[str, Any] | None:
-        """Where the GPU's joules in the window come from and how sure each part is; None without a sampled GPU."""
+    def energy_budget(self, *names: str) -> dict[str, Any] | None:
+        """Where the GPU's joules in windows come from and how sure each part is; None without a sampled GPU."""
         if self._gpu is None or isinstance(self._gpu, Unavailable):
             return None
-        return {"sensor": self._profile.as_json(), "windows": [self._board_energy(self._closed(name)).budget]}
+        windows = [self._board_energy(self._closed(name)).budget for name in names]
+        return {"sensor": self._profile.as_json(), "windows": windows}
 
     def memory(self) -> dict[str, Quantity]:
         """Peak memory over all windows: of this process, and of the device where one was asked for."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,16 @@ def judge_energy(quantities: Mapping[str, Quantity], on_gpu: bool) -> Validity:
     if quantity is None:
         return Validity(None, ("not_asked",))
     return Validity(quantity.valid, tuple(reason.code.value for reason in quantity.reasons))
+
+
+def weakest(verdicts: Iterable[Validity]) -> Validity:
+    """Of windows whose energies count together: false where one is, with every reason, then null, then true."""
+    several = list(verdicts)
+    for value in (False, None):
+        found = [verdict for verdict in several if verdict.value is value]
+        if found:
+            return Validity(value, tuple(dict.fromkeys(reason for verdict in found for reason in verdict.reasons)))
+    return Validity(True, tuple(dict.fromkeys(reason for verdict in several for reason in verdict.reasons)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pybench.case import Case
-from pybench.case.yields import is_profiled
+from pybench.case.yields import is_compared, is_profiled
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.models import Model
 from pybench.catalogue.refusals import refuse_file
@@ -113,7 +113,7 @@ def weight_cautions(case: Case) -> list[Caution]:
     model = case.model_row
     trained = model is None or model.trained_on is not None or case.checkpoint is not None
     row = case.workload_row
-    is_judged = row.judges is not None or case.catalogue.judge_of(row) is not None
+    is_judged = row.judges is not None or case.catalogue.judge_of(row) is not None or is_compared(case)
     if trained or not is_judged:
         return []
     return [Caution(CautionCode.UNTRAINED_WEIGHTS, f"{case.model} without a checkpoint")]
@@ -131,8 +131,10 @@ def partition_cautions(labels: Mapping[str, Any]) -> list[Caution]:
 def check_sequence(case: Case) -> None:
     """Raises InputError for a sequence longer than the model has learned positions for."""
     positions = None if case.model_row is None else case.model_row.longest_sequence
-    if positions is not None and case.seq_len > positions:
-        raise InputError(f"{case.model} has {positions} positions, the case asks for seq_len {case.seq_len}")
+    added = case.new_tokens if case.workload_row.generates else 0
+    if positions is not None and case.seq_len + added > positions:
+        more = f" and new_tokens {added}" if added else ""
+        raise InputError(f"{case.model} has {positions} positions, the case asks for seq_len {case.seq_len}{more}")
 
 
 def _check_vocabulary(case: Case, vocabulary: int) -> None:

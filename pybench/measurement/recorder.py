@@ -9,8 +9,9 @@
 
 The timing window is `iterations` long. Work that is replayed several deep is timed once more one at a time, in a
 window of its own and under metrics of its own. Where `energy_window_s` is set, the same work is replayed in a window
-of its own for that long; else the timing window serves for energy too. Every metric names its window. The board's
-power limit and clocks are set before anything is sampled, and put back after it.
+of its own for that long; else the timing window serves for energy too. A part of the work can have a window, with
+energies per what the part does. Every metric names its window. The board's power limit and clocks are set before
+anything is sampled, and put back after it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pybench.catalogue.units import GIGA
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.cpu_time import own_cpu_s
 from pybench.measure.timing.latency import LatencySummary
-from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, thread_cautions
+from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, thread_cautions, weakest
 from pybench.measurement.result import Result, Validity
 
 TIMING, ALONE, ENERGY = "timing", "timing_depth1", "energy"
@@ -45,6 +46,18 @@ class Amounts:
     samples: int = 0
     tokens: int = 0
     copied_bytes: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def of(self, iterations: int) -> dict[Amount, float]:
+        """What so many iterations do."""
+        return {
+            "sample": self.samples * iterations,
+            "token": self.tokens * iterations,
+            "input_token": self.input_tokens * iterations,
+            "output_token": self.output_tokens * iterations,
+            "gb": self.copied_bytes * iterations / GIGA,
+        }
 
 
 Work = measure.Replayer | Callable[[], object]
@@ -67,9 +80,10 @@ class Recorder:
             device_uuid, profile=(sensors or {}).get(device_uuid or "", measure.ASSUMED)
         )
         self._cautions: list[Caution] = []
-        self._energies: dict[str, Quantity] = {}
         self._slow_energies: dict[str, Quantity] = {}
+        self._energies: dict[str, dict[str, Quantity]] = {}  # by window
         self._energy_window = TIMING
+        self._parts: dict[str, Amounts] = {}  # by window, what one iteration of it does
         self._cores = 0.0  # in use, on average over the timing window
 
     def __enter__(self) -> Recorder:
@@ -87,14 +101,27 @@ class Recorder:
             return
         with self._entered:
             self._session.idle(measure.IDLE_AFTER, self.case.idle_window_s)
-        self._energies = self._session.energy(self._energy_window)
         self._slow_energies = self._session.slow_energies(TIMING, self.times)
-        self._cautions += self._session.cautions(self._energy_window)
+        self._energies = {name: self._session.energy(name) for name in self._windows_of_energy}
+        for name in self._windows_of_energy:
+            known = {(caution.code, caution.metric) for caution in self._cautions}
+            found = self._session.cautions(name)
+            self._cautions += [caution for caution in found if (caution.code, caution.metric) not in known]
 
     def warm_up(self, work: Work) -> None:
         """Idle power with everything loaded, then the case's warm-up iterations, unmeasured."""
         self._session.idle(measure.IDLE_BEFORE, self.case.idle_window_s)
         measure.as_replayer(work).replay(self.case.warmup_iterations)
+
+    def measure_part(self, name: str, work: Work, amounts: Amounts) -> None:
+        """A window for a part of the work, repeated in a closed loop: as long as the energy window, or where the case
+        asks for none, `iterations` long. It comes before `time`, for what follows the last window is rest."""
+        with self._session.window(name) as window:
+            seconds = self.case.energy_window_s
+            times = measure.as_replayer(work).replay(1 if seconds > 0 else self.case.iterations, seconds)
+            window.iterations = len(times)
+        self._board.check()
+        self._parts[name] = amounts
 
     def time(self, work: Work) -> None:
         """The timing window; and, for work that a closed loop replays several deep, one of it alone."""
@@ -122,6 +149,11 @@ class Recorder:
         self._energy_window = ENERGY
 
     @property
+    def _windows_of_energy(self) -> tuple[str, ...]:
+        """The one that the run's energy is of, then those of parts."""
+        return (self._energy_window, *self._parts)
+
+    @property
     def timed_s(self) -> float:
         """From the begin of the first timed iteration to the end of the last."""
         return self.times.span_s
@@ -142,10 +174,10 @@ class Recorder:
         }
         result.labels = {"steady": steady.label, "latency": self.times.definition, "arrivals": self._arrivals.title}
         result.measuring = {**self._session.facts(), "board_settings": self._board.facts()}
-        result.energy_budget = self._session.energy_budget(self._energy_window)
+        result.energy_budget = self._session.energy_budget(*self._windows_of_energy)
         result.valid = {
             "timing": judge_timing(latency.p50_s),
-            "energy": judge_energy(self._energies, self.on_gpu),
+            "energy": weakest(judge_energy(energies, self.on_gpu) for energies in self._energies.values()),
             "precision": Validity(None),
             "accuracy": Validity(None),
         }
@@ -201,18 +233,15 @@ class Recorder:
         return metrics
 
     def _energy_metrics(self, amounts: Amounts) -> dict[str, Quantity]:
-        window = next(window for window in self._session.windows if window.name == self._energy_window)
-        done: dict[Amount, float] = {
-            "sample": amounts.samples * window.iterations,
-            "token": amounts.tokens * window.iterations,
-            "gb": amounts.copied_bytes * window.iterations / GIGA,
-        }
-        metrics = self._energies | self._slow_energies
-        for metric in self.case.catalogue.metrics.values():
-            count = done[metric.per] if metric.per is not None and metric.of in self._energies else 0
-            if count and metric.of is not None:
-                energy = self._energies[metric.of]
-                metrics[metric.name] = energy.inverse(count) if metric.is_inverse else energy.scaled(1 / count)
+        windows = {window.name: window for window in self._session.windows}
+        metrics = self._energies[self._energy_window] | self._slow_energies
+        for name, each in {self._energy_window: amounts, **self._parts}.items():
+            energies, done = self._energies[name], each.of(windows[name].iterations)
+            for metric in self.case.catalogue.metrics.values():
+                count = done[metric.per] if metric.per is not None and metric.of in energies else 0
+                if count and metric.of is not None:
+                    energy = energies[metric.of]
+                    metrics[metric.name] = energy.inverse(count) if metric.is_inverse else energy.scaled(1 / count)
         return metrics
 
 

@@ -7,8 +7,10 @@
 | tinylm-large | 512 | 8 | 8 | 59.0 million |
 
 Follows the structure of nanoGPT. Weights of embedding and head are not tied. Leaves out dropout (nothing here is
-trained to generalise), biases in linear layers, generation and a key-value cache: one forward pass is what a serving
-system calls prefill. N: sequences of a batch, T: tokens of a sequence, D: width, H: heads, V: vocabulary.
+trained to generalise) and biases in linear layers. `forward` reads whole sequences, which is what a serving system
+calls prefill; `extend` continues them from a cache of keys and values with a fixed capacity, as in gpt-fast.
+N: sequences of a batch, T: tokens of a sequence, S: capacity of the cache, L: layers, D: width, H: heads,
+V: vocabulary.
 """
 
 from __future__ import annotations
@@ -34,8 +36,45 @@ class Size:
 SMALL, LARGE = Size(256, 4, 4), Size(512, 8, 8)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyValueCache:
+    """What attention has seen. `keys`, `values`: [L, N, H, S, D/H]; `positions`: int64 [S], 0, 1, ..., S - 1."""
+
+    keys: Tensor
+    values: Tensor
+    positions: Tensor
+
+    @property
+    def bytes(self) -> int:
+        """Of keys and values."""
+        return sum(tensor.numel() * tensor.element_size() for tensor in (self.keys, self.values))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """Which entries of a cache T new tokens write and read.
+
+    positions: int64 [T], where they are written
+    end: entries from here on are not read
+    mask: bool [T, end], true where a token reads an entry; None: all of them, or without a past those before it
+    """
+
+    positions: Tensor
+    end: int
+    mask: Tensor | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerCache:
+    """What one layer has seen. `keys`, `values`: [N, H, S, D/H], which take in those of the new tokens."""
+
+    keys: Tensor
+    values: Tensor
+    reach: Reach
+
+
 class CausalAttention(nn.Module):
-    """Causal self-attention; [N, T, D] -> [N, T, D]."""
+    """Causal self-attention; [N, T, D] -> [N, T, D], of whole sequences, or of T tokens after those in a cache."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -43,14 +82,27 @@ class CausalAttention(nn.Module):
         self.project_in = nn.Linear(size.width, 3 * size.width, bias=False)
         self.project_out = nn.Linear(size.width, size.width, bias=False)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, cache: LayerCache | None = None) -> Tensor:
         samples, tokens, width = x.shape
         mixed = self.project_in(x).view(samples, tokens, 3, self.heads, width // self.heads)
         query, key, value = mixed.permute(2, 0, 3, 1, 4).unbind(0)  # each [N, H, T, D/H]
-        y = functional.scaled_dot_product_attention(query, key, value, is_causal=True)  # [N, H, T, D/H]
+        if cache is None:
+            y = functional.scaled_dot_product_attention(query, key, value, is_causal=True)  # [N, H, T, D/H]
+        else:
+            y = _attend(query, key, value, cache)
         y = y.transpose(1, 2).reshape(samples, tokens, width)  # [N, T, D]
         out: Tensor = self.project_out(y)
         return out
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, cache: LayerCache) -> Tensor:
+    """Puts key and value into the cache, and attends to what is then in it; all but the cache [N, H, T, D/H]."""
+    reach, tokens = cache.reach, query.shape[2]
+    cache.keys.index_copy_(2, reach.positions, key)
+    cache.values.index_copy_(2, reach.positions, value)
+    seen = cache.keys[:, :, : reach.end], cache.values[:, :, : reach.end]
+    has_no_past = reach.mask is None and reach.end == tokens
+    return functional.scaled_dot_product_attention(query, *seen, attn_mask=reach.mask, is_causal=has_no_past)
 
 
 class Block(nn.Module):
@@ -64,8 +116,8 @@ class Block(nn.Module):
         self.widen = nn.Linear(size.width, 4 * size.width, bias=False)
         self.narrow = nn.Linear(4 * size.width, size.width, bias=False)
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attention(self.norm1(x))
+    def forward(self, x: Tensor, cache: LayerCache | None = None) -> Tensor:
+        x = x + self.attention(self.norm1(x), cache)
         out: Tensor = x + self.narrow(functional.gelu(self.widen(self.norm2(x))))  # [N, T, 4D] inside
         return out
 
@@ -75,6 +127,7 @@ class TinyLm(nn.Module):
 
     def __init__(self, size: Size, vocabulary: int = TOKENIZER_IDS, positions: int = TINYLM_POSITIONS) -> None:
         super().__init__()
+        self.size = size
         self.embed = nn.Embedding(vocabulary, size.width)
         self.position = nn.Embedding(positions, size.width)
         self.blocks = nn.ModuleList(Block(size) for _ in range(size.layers))
@@ -96,6 +149,27 @@ class TinyLm(nn.Module):
         logits: Tensor = self.head(self.hidden(ids))
         return logits
 
+    def new_cache(self, samples: int, capacity: int) -> KeyValueCache:
+        """An empty cache for `samples` sequences of up to `capacity` tokens: of the weights' type, on their device."""
+        size, weight = self.size, self.head.weight
+        shape = (size.layers, samples, size.heads, capacity, size.width // size.heads)
+        positions = torch.arange(capacity, device=weight.device)
+        return KeyValueCache(weight.new_zeros(shape), weight.new_zeros(shape), positions)
+
+    def extend(self, ids: Tensor, cache: KeyValueCache, past: int | Tensor) -> Tensor:
+        """Logits of the token after `ids` [N, T], which follow the first `past` tokens in `cache`: [N, V].
+
+        `past` as a tensor, int64 [1], is read when the work runs, so that one captured or compiled step serves every
+        position; attention then reads the whole capacity under a mask.
+        """
+        x = self.embed(ids)
+        reach = _reach(cache, past, ids.shape[1])
+        x = x + self.position(reach.positions)
+        for layer, block in enumerate(self.blocks):
+            x = block(x, LayerCache(cache.keys[layer], cache.values[layer], reach))
+        last: Tensor = self.head(self.norm(x[:, -1]))  # [N, V]
+        return last
+
     def hidden(self, ids: Tensor) -> Tensor:
         """What the head reads: [N, T, D]."""
         x = self.embed(ids) + self.position(torch.arange(ids.shape[1], device=ids.device))
@@ -103,6 +177,17 @@ class TinyLm(nn.Module):
             x = block(x)
         out: Tensor = self.norm(x)
         return out
+
+
+def _reach(cache: KeyValueCache, past: int | Tensor, tokens: int) -> Reach:
+    """One new token with a known past reads all before it, so it needs no mask; nor does a sequence without a past."""
+    if isinstance(past, Tensor):
+        positions = past + cache.positions[:tokens]
+        return Reach(positions, len(cache.positions), cache.positions <= positions[:, None])
+    end = past + tokens
+    positions = cache.positions[past:end]
+    mask = None if past == 0 or tokens == 1 else cache.positions[:end] <= positions[:, None]
+    return Reach(positions, end, mask)
 
 
 def small(vocabulary: int) -> TinyLm:

@@ -135,9 +135,7 @@ class CaseBuilder:
             kinds = " or ".join(_KINDS.get(kind, f"a model of kind {kind}") for kind in measured.kinds)
             what = f"workload {workload} takes {kinds}, not {model}"
             self._say(settings["model"].path, what, f"one of {_models_of(measured, self.catalogue)}")
-        longest = None if row is None else row.longest_sequence
-        if longest is not None and (_value(settings, "seq_len") or 0) > longest:
-            self._say(settings["seq_len"].path, f"{model} takes sequences of up to {longest} tokens")
+        self._check_length(settings, measured, model, None if row is None else row.longest_sequence)
         checkpoint = _value(settings, "checkpoint")
         if checkpoint is not None and row is None:
             self._say(
@@ -146,6 +144,21 @@ class CaseBuilder:
         elif checkpoint == SYNTHETIC and row is not None and row.images_to_train is None:
             hint = f"those that are: {_trainable_models(self.catalogue)}"
             self._say(settings["checkpoint"].path, f"{model} is not trained on {SYNTHETIC}", hint)
+
+    def _check_length(self, settings: dict[str, Setting], measured: Workload, model: str, longest: int | None) -> None:
+        """Whether the model has positions for the sequence, and for what it is continued by."""
+        read, added = (_value(settings, name) or 0 for name in ("seq_len", "new_tokens"))
+        if longest is None or read + (added if measured.generates else 0) <= longest:
+            return
+        what = f"{model} takes sequences of up to {longest} tokens"
+        if not measured.generates or read >= longest:
+            self._say(settings["seq_len"].path, what)
+            return
+        place = "new_tokens" if "new_tokens" in settings else "seq_len"
+        self._say(
+            settings[place].path, f"{what}, and seq_len {read} with new_tokens {added} is {read + added}",
+            f"use new_tokens of at most {longest - read}" if longest - read > 1 else "use a shorter seq_len",
+        )  # fmt: skip
 
     def _check_arrivals(self, settings: dict[str, Setting], workload: str) -> None:
         arrivals = _value(settings, "arrivals")

@@ -68,7 +68,10 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("12:16", "`batch` takes an integer from 1"),
         ("12:19", "`batch` takes an integer from 1"),
         ("13:5", "key `batch` is given twice (first on line 12)"),
-        ("16:5", "`seq_len` has no meaning for resnet50, which takes no tokens (it applies to infer, train, tokenize"),
+        (
+            "16:5",
+            "`seq_len` has no meaning for resnet50, which takes no tokens (it applies to infer, train, generate",
+        ),
         ("17:12", "unknown key `image` (did you mean `images`?)"),
         ("19:5", "`matrix` takes a list of mappings; not 'just text'"),
         ("21:25", "`precision` takes one of"),
@@ -122,6 +125,33 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         (
             "{workload: infer, model: tinylm-small, runtime: torch, images: digits}",
             "4:60: `images` has no meaning for tinylm-small, which takes no images",
+        ),
+        (
+            "{workload: generate, model: tinylm-small, runtime: torch, seq_len: [2000, 8], new_tokens: 49}",
+            "4:95: tinylm-small takes sequences of up to 2048 tokens, and seq_len 2000 with new_tokens 49 is 2049",
+        ),
+        (
+            "{workload: generate, model: tinylm-small, runtime: torch, seq_len: 2048}",
+            "4:72: tinylm-small takes sequences of up to 2048 tokens",
+        ),
+        ("{workload: generate, model: distilbert, runtime: torch}", "4:33: workload generate takes a language model"),
+        ("{workload: generate, model: tinylm-small, runtime: torch, new_tokens: 1}", "4:75: `new_tokens` takes"),
+        ("{workload: generate, model: tinylm-small, runtime: torch, temperature: -1}", "4:76: `temperature` takes"),
+        (
+            "{workload: generate, model: tinylm-small, runtime: torch, transfers: true}",
+            "4:63: `transfers` has no meaning for workload generate (it applies to infer",
+        ),
+        (
+            "{workload: infer, model: tinylm-small, runtime: torch, new_tokens: 8}",
+            "4:60: `new_tokens` has no meaning for workload infer (it applies to generate",
+        ),
+        (
+            "{workload: train, model: tinylm-small, temperature: 1}",
+            "4:44: `temperature` has no meaning for workload train (it applies to generate",
+        ),
+        (
+            "{workload: generate, model: tinylm-small, runtime: torch, arrivals: poisson}",
+            "4:73: poisson arrivals need `arrival_rate_per_s`",
         ),
         ("{workload: train, model: distilbert}", "4:30: workload train takes a language model, not distilbert"),
         (
@@ -292,7 +322,7 @@ def test_energy_above_idle_cannot_be_compared_without_idle_windows(problems: Pro
     restless = INT8.replace("CALIBRATION", "percentile").replace("criteria", "    idle_window_s: 0\ncriteria")
     found = problems(f"{restless}  {{baseline: {{precision: fp32}}, accept: {{gpu_net_energy_ratio_max: 0.9}}}}\n")
     assert len(found) == 1
-    assert "(it comes from workload infer or train or tokenize, where `idle_window_s` is not 0)" in found[0]
+    assert "(it comes from workload infer or train or generate or tokenize, where `idle_window_s` is not 0)" in found[0]
 
 
 def test_a_baseline_that_two_cases_fit_is_refused(problems: Problems) -> None:

@@ -27,6 +27,8 @@ CASES = {
     "infer of a language model": TINYLM,
     "infer that is fed": TINYLM.with_factors(fed=True),
     "train": TINYLM.with_factors(workload="train"),
+    "generate": TINYLM.with_factors(workload="generate", new_tokens=3),
+    "generate that draws": TINYLM.with_factors(workload="generate", new_tokens=3, temperature=1.0),
     "tokenize": TOKENS,
     "tokenize that feeds a model": TOKENS.with_factors(model="tinylm-small", runtime="torch"),
     "accuracy": MLP.with_factors(workload="accuracy", model="digits-cnn", image_limit=4),
