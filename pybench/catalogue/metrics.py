@@ -221,8 +221,7 @@ _ROWS = (
         better="lower",
         label="Time per output token",
         meaning="mean time from the first tokens of a request to its last ones, divided by the tokens of a "
-        "sample after "
-        "the first",
+        "sample after the first",
         rests_on="timing",
     ),
     Metric(
