@@ -39,7 +39,8 @@ def make(request: MakeRequest, path: Path) -> Result:
     samples = CalibrationSamples.of_file(source, request, {"calibration_images": COMPARED_SAMPLES, **parameters})
     _refuse(quantiser, str(quantised_type(precision)), parameters.get("calibration"))
     calibration, labels = named_code(quantiser.make)(request, source, path, samples)
-    labels = {"calibration": calibration, "quantiser": quantiser.name, "scheme": parameters["scheme"], **labels}
+    made = {"quantiser": quantiser.name, **{name: parameters[name] for name in ("scheme", "range", "granularity")}}
+    labels = {"calibration": calibration, **made, **labels}
     result = Result(labels=labels)
     judge_agreement(result, source, path, precision, samples)
     return _audited(result, path, precision, calibration_cautions({CALIBRATION_KEY: json.dumps(calibration)}))
@@ -70,7 +71,14 @@ def by_pybench(
     stored = json.loads(request.needed("calibration").read_text())
     kind, floating = quantised_type(parameters["precision"]), floating_type(parameters["precision"])
     network = open_network(source)
-    placement, kept = quantise(network, stored["amax"], Quantisation(str(kind), floating, parameters["keep_fp32"]))
+    quantisation = Quantisation(
+        str(kind),
+        floating,
+        parameters["keep_fp32"],
+        has_full_range=parameters["range"] == "full",
+        scales_weights_whole=parameters["granularity"] == "tensor",
+    )
+    placement, kept = quantise(network, stored["amax"], quantisation)
     network.save(path, _metadata(stored["calibration"], kept))
     return stored["calibration"], {"kept": kept, "activations_quantised": len(placement.readers)}
 
@@ -88,7 +96,10 @@ def by_onnxruntime(
     excluded = matching_nodes(open_network(source), parameters["keep_fp32"]) if parameters["keep_fp32"] else set()
     calibration = samples.record(parameters["calibration"], digest(samples))
     method, scheme = parameters["calibration"], parameters["scheme"]
-    kept = int8.quantise(source, path, method, samples, _metadata(calibration), scheme=scheme, excluded=excluded)
+    by_channel = parameters["granularity"] == "channel"
+    kept = int8.quantise(
+        source, path, method, samples, _metadata(calibration), scheme=scheme, by_channel=by_channel, excluded=excluded
+    )
     if floating != "fp32":
         network = open_network(path)
         convert(network, floating, "|".join(map(re.escape, kept)) or None)

@@ -25,7 +25,7 @@ from pybench.catalogue.quantisers import QUANTISERS
 from pybench.catalogue.runtimes import BUILD_FACTORS
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
-RECIPE_VERSION = 8
+RECIPE_VERSION = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +191,7 @@ def _quantised(case: Case, exported: Recipe | None) -> Recipe:
     needs = _on(exported)
     if quantiser.from_ranges:
         needs += (("calibration", Recipe("calibration", calibration, needs, own)),)
-    parameters = (
-        *calibration,
-        ("precision", case.precision),
-        ("quantiser", quantiser.name),
-        ("scheme", scheme_of(case)),
-        ("keep_fp32", case.keep_fp32),
-    )
+    parameters = (*calibration, *_rounding(case), ("keep_fp32", case.keep_fp32))
     return Recipe("onnx-quantised", parameters, needs, own)
 
 
@@ -206,9 +200,18 @@ def _trained_on(case: Case, exported: Recipe | None) -> Recipe:
     checkpoint = _checkpoint_of(case)
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
     parameters = (*_named(case), ("images", usual_images_of(case)), ("images_sha256", None), ("seed", 1),
-                  ("precision", case.precision), ("quantiser", quantiser_of(case).name),
-                  ("scheme", scheme_of(case)))  # fmt: skip
+                  *_rounding(case))  # fmt: skip
     return Recipe("onnx-quantised", parameters, (*_on(exported), *needs))
+
+
+def _rounding(case: Case) -> tuple[tuple[str, Any], ...]:
+    return (
+        ("precision", case.precision),
+        ("quantiser", quantiser_of(case).name),
+        ("scheme", scheme_of(case)),
+        ("range", case.range),
+        ("granularity", case.granularity),
+    )
 
 
 def _named(case: Case) -> tuple[tuple[str, Any], ...]:

@@ -20,7 +20,7 @@ from pybench.catalogue.models import MODELS
 from pybench.catalogue.options import Option
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS
-from pybench.catalogue.quantisers import CALIBRATIONS, QUANTISERS
+from pybench.catalogue.quantisers import CALIBRATIONS, EXTENTS, GRANULARITIES, QUANTISERS, SCHEMES
 from pybench.catalogue.runtimes import COMPILE_MODES, PROVIDERS, RUNTIMES
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup
 from pybench.errors import UnknownNameError
@@ -191,6 +191,34 @@ class Factors:
         "quantising",
         minimum=1,
         idle=idle.NOT_CALIBRATED,
+        follows=("precision",),
+    )
+    scheme: str | None = factor(
+        "choice",
+        None,
+        "whether int8 ranges have a zero point: `symmetric` ones have none",
+        "quantising",
+        choices=SCHEMES,
+        absent="that of the runtime's kernels: `asymmetric` for onnxruntime on a CPU, else `symmetric`",
+        idle=idle.NOT_QUANTISED,
+        follows=("precision",),
+    )
+    range: str = factor(
+        "choice",
+        "restricted",
+        "which int8 codes a symmetric range uses: -127 to 127 (`restricted`), or -128, too (`full`)",
+        "quantising",
+        choices=EXTENTS,
+        idle=idle.NOT_INT8,
+        follows=("precision",),
+    )
+    granularity: str = factor(
+        "choice",
+        "channel",
+        "how many scales a weight has: one for each output channel, or one for the tensor",
+        "quantising",
+        choices=GRANULARITIES,
+        idle=idle.NOT_QUANTISED,
         follows=("precision",),
     )
     workspace_bytes: int | None = runtime_factor(

@@ -84,6 +84,7 @@ def _is_fed_by_path(case: Case) -> bool:
 NOT_EXECUTED = Idle(_has_no_model, "without a model nothing is executed")
 NOT_COMPUTED = Idle(_has_no_model, "without a model nothing is computed")
 NOT_QUANTISED = Idle(_is_not_quantised, "only int8 and fp8 are quantised")
+NOT_INT8 = Idle(lambda case: quantised_type(case.precision) != "int8", "only int8 has integer codes")
 NOT_CALIBRATED = Idle(_is_not_calibrated, "only int8 and fp8 are quantised, and qat finds its ranges while it trains")
 ALL_FP32 = Idle(
     lambda case: _is_not_quantised(case) and floating_type(case.precision) == "fp32",

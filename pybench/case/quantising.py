@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from pybench.case.case import Case
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, Scheme
 from pybench.catalogue.runtimes import Runtime
@@ -14,7 +16,10 @@ def quantiser_of(case: Case) -> Quantiser:
 
 
 def scheme_of(case: Case) -> Scheme:
-    """The ranges that the case's quantiser makes: those of the runtime's kernels, where it makes such."""
+    """The ranges that the case's quantiser makes: as asked for, else those of the runtime's kernels, where it makes
+    such."""
+    if case.scheme is not None:
+        return cast(Scheme, case.scheme)
     row = case.runtime_row
     return row.ranges if row is not None and row.ranges in quantiser_of(case).schemes else "symmetric"
 

@@ -82,7 +82,7 @@ _ROWS = (
         file=_ONNX_FILE,
         module="pybench.artefacts.quantised",
         needs=("onnx", "onnxruntime"),
-        title=("model", "precision", "quantiser", "scheme", *_RANGES, "keep_fp32"),
+        title=("model", "precision", "quantiser", "scheme", "range", "granularity", *_RANGES, "keep_fp32"),
     ),
     ArtefactKind(
         name="engine",

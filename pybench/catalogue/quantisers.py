@@ -10,6 +10,12 @@ from typing import Literal
 from pybench.catalogue.rows import Rows
 
 Scheme = Literal["symmetric", "asymmetric"]
+Granularity = Literal["channel", "tensor"]
+Extent = Literal["restricted", "full"]
+
+SCHEMES: tuple[Scheme, ...] = ("symmetric", "asymmetric")
+GRANULARITIES: tuple[Granularity, ...] = ("channel", "tensor")
+EXTENTS: tuple[Extent, ...] = ("restricted", "full")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +28,8 @@ class Quantiser:
     types: what it rounds to
     why_not: why it rounds to no other type
     schemes: the ranges that it makes: `asymmetric` ones have a zero point
+    granularities: the scales of a weight: one for each output channel, or one for the tensor
+    extents: int8's codes that symmetric ranges use: -127 to 127, or -128, too
     needs: packages besides those that every quantised file needs
     from_ranges: it works from ranges that were found before; else it finds them by itself
     trains: it finds them while it trains the weights on, so that a plan chooses no calibration
@@ -34,10 +42,16 @@ class Quantiser:
     types: tuple[str, ...] = ("int8", "fp8")
     why_not: str = ""
     schemes: tuple[Scheme, ...] = ("symmetric",)
+    granularities: tuple[Granularity, ...] = ("channel",)
+    extents: tuple[Extent, ...] = ("restricted",)
     needs: tuple[str, ...] = ()
     from_ranges: bool = False
     trains: bool = False
     keeps_nodes: bool = True
+
+    def offers(self, factor: str) -> tuple[str, ...]:
+        """The values of `scheme`, `range` or `granularity` that it makes."""
+        return {"scheme": self.schemes, "range": self.extents, "granularity": self.granularities}[factor]
 
 
 _ROWS = (
@@ -50,6 +64,8 @@ _ROWS = (
             "percentile": "99.999th percentile of magnitudes, 2048 bins",
             "moving-average": "moving average of the batches' largest magnitudes, constant 0.1",
         },
+        granularities=GRANULARITIES,
+        extents=EXTENTS,
         from_ranges=True,
     ),
     Quantiser(
@@ -58,7 +74,8 @@ _ROWS = (
         calibrations={"minmax": "MinMax", "percentile": "Percentile"},
         types=("int8",),
         why_not="it has one scale for all channels of an fp8 weight",
-        schemes=("symmetric", "asymmetric"),
+        schemes=SCHEMES,
+        granularities=GRANULARITIES,
     ),
     Quantiser(
         name="modelopt",

@@ -117,7 +117,7 @@ def _provider(case: Case, facts: Facts) -> Reason | None:
     if backend is not None and backend.symmetric_ranges and kind is not None and scheme_of(case) != "symmetric":
         return "ranges_not_symmetric", (
             f"{backend.called} accepts only symmetric ranges, but {quantiser_of(case).name} makes others; "
-            f"use quantiser: {' or '.join(quantisers_to(kind))}"
+            f"use scheme: symmetric, or quantiser: {' or '.join(quantisers_to(kind))}"
         )
     return None
 

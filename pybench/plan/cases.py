@@ -181,6 +181,12 @@ class CaseBuilder:
         if calibration not in row.calibrations and not row.trains:
             what = f"the quantiser {row.name} does not support calibration: {calibration}"
             self._say(path, what, f"supported: {', '.join(row.calibrations)}; the quantiser {USUAL.name} supports all")
+        for name in ("scheme", "range", "granularity"):
+            value = _value(settings, name)
+            if value is not None and value not in row.offers(name):
+                others = [each.name for each in QUANTISERS.values() if value in each.offers(name)]
+                what = f"the quantiser {row.name} does not support {name}: {value}"
+                self._say(settings[name].path, what, f"use quantiser: {' or '.join(others)}")
         if claimed not in row.types and row.name != default:  # else the runtime does not execute the type either
             what = f"the quantiser {row.name} does not round to {claimed}: {row.why_not}"
             self._say(path, what, f"use quantiser {' or '.join(quantisers_to(claimed))}")

@@ -60,10 +60,12 @@ def quantise(
     metadata: Mapping[str, str],
     *,
     scheme: str = "asymmetric",
+    by_channel: bool = True,
     excluded: Collection[str] = (),
 ) -> list[str]:
     """Writes the quantised graph of `source`. `feeds`: inputs of the calibration runs, each one batch; `excluded`:
-    names of nodes of its plain form (`network`) that are left alone. Returns the names that those have in the result:
+    names of nodes of its plain form (`network`) that are left alone; `by_channel`: a weight has one scale for each
+    output channel, else one. Returns the names that those have in the result:
     onnxruntime fuses some with what stands behind them.
 
     Raises InputError when onnxruntime cannot quantise the file, or does not leave those nodes alone.
@@ -85,7 +87,7 @@ def quantise(
             kept = _surviving(network, graph, excluded)
             multiplying = {node.name for node in graph.nodes if node.op in MULTIPLYING}
             quantize_static(
-                prepared, destination, _Feeds(feeds), quant_format=QuantFormat.QDQ, per_channel=True,
+                prepared, destination, _Feeds(feeds), quant_format=QuantFormat.QDQ, per_channel=by_channel,
                 activation_type=QuantType.QInt8 if symmetric else QuantType.QUInt8, weight_type=QuantType.QInt8,
                 calibrate_method=CalibrationMethod[METHODS[method]], nodes_to_exclude=kept,
                 # Stride 1: a batch's activations are dropped before the next one runs.

@@ -37,12 +37,15 @@ FEWEST_FP8_CHANNELS = 17
 @dataclass(frozen=True, slots=True)
 class Quantisation:
     """How a graph is quantised. `kind`: int8 or fp8; `floating`: the type around it, which scales are rounded to;
-    `keep_fp32`: a regular expression on whole names of nodes that are left alone.
+    `keep_fp32`: a regular expression on whole names of nodes that are left alone; `has_full_range`: of int8, -128 is a
+    code, too; `scales_weights_whole`: a weight has one scale, not one for each output channel.
     """
 
     kind: str
     floating: str = "fp32"
     keep_fp32: str | None = None
+    has_full_range: bool = False
+    scales_weights_whole: bool = False
 
     @property
     def quantises_both_summands(self) -> bool:

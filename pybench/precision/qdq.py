@@ -67,8 +67,9 @@ class _Writing:
     def __init__(self, network: Network, ranges: Mapping[str, float], quantisation: Quantisation) -> None:
         self._network, self._ranges = network, ranges
         self._ranges_of: dict[str, str] = {}
-        self._scales_whole = quantisation.scales_convolutions_whole
-        self._codes = Codes(quantisation.kind, quantisation.floating)
+        self._scales_whole = quantisation.scales_weights_whole
+        self._scales_convolutions_whole = quantisation.scales_convolutions_whole
+        self._codes = Codes(quantisation.kind, quantisation.floating, quantisation.has_full_range)
         self._written: list[onnx.NodeProto] = []
         self._zeros: dict[int, str] = {}  # scales (0: a scalar) -> name of their zero point
         self._weights: dict[tuple[str, int | None, float | None], str] = {}  # weight, axis, scale of the other factor
@@ -112,7 +113,7 @@ class _Writing:
             return
         name = original.input[position]
         value = self._network.constant(name).astype(np.float32)
-        is_whole = self._scales_whole and original.op_type in CONVOLUTIONS
+        is_whole = self._scales_whole or (self._scales_convolutions_whole and original.op_type in CONVOLUTIONS)
         axis = None if is_whole else _channel_axis(original, position, value.ndim)
         multiplied = self._codes.kind == "fp8" or original.op_type in PRODUCTS  # INT8's convolutions scale in FP32
         other = float(self._scale(original.input[1 - position])) if multiplied else None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From largest magnitudes to scales: symmetric INT8 and FP8 (E4M3), zero point 0.
 
-    scale = amax / 127 (INT8)   or   the power of two at or above amax / 448 (FP8)
+    scale = amax / 127 (INT8, restricted)   or   amax / 127.5 (INT8, full)
+          or the power of two at or above amax / 448 (FP8)
     code  = saturate(round(x / scale)),   x' = code * scale
 
 A power of two costs FP8 nothing, as its codes are floating numbers, and is exact in every type. Any other is not: the
@@ -9,7 +10,8 @@ products of TensorRT 10.6 multiply the two scales in FP16, cutting off what does
 FP16's subnormal numbers, with a few bits left or none (docs/decisions/014-scales.md). INT8's scales cannot be rounded
 so far; a weight's is raised, by a few percent, until nothing is cut off its product with the activation's.
 
-INT8's -128 is left out of the scale, so that the range is symmetric; 448 is E4M3's largest finite number. (modelopt's
+A restricted range leaves INT8's -128 out, so that the codes are symmetric. A full one has it, and cuts half a step off
+the largest positive number (Krishnamoorthi 2018, arXiv:1806.08342). 448 is E4M3's largest finite number. (modelopt's
 FP8 scales are 12.4 times as large: amax / 127 * 448 / 127; docs/decisions/012-quantisers.md.) Rounding is to nearest,
 ties to even, as QuantizeLinear does.
 """
@@ -32,6 +34,7 @@ SUBNORMAL = 2.0**-14
 FURTHEST_RAISED = {"fp8": 2.0**10, "int8": 2.0**3}
 
 LARGEST = {"int8": 127.0, "fp8": 448.0}
+LARGEST_OF_FULL = 127.5  # of int8: half of its 255 steps
 CODES = {"int8": np.dtype(np.int8), "fp8": np.dtype(ml_dtypes.float8_e4m3fn)}
 _FLOATING = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 _LARGEST_FLOATING = {
@@ -44,10 +47,17 @@ Reals = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """`kind`: int8 or fp8; `floating`: the type of scales, in which TensorRT wants what it scales, too."""
+    """`kind`: int8 or fp8; `floating`: the type of scales, in which TensorRT wants what it scales, too; `is_full`: of
+    int8, whether -128 is a code."""
 
     kind: str
     floating: str = "fp32"
+    is_full: bool = False
+
+    @property
+    def largest(self) -> float:
+        """What the largest magnitude is divided by."""
+        return LARGEST_OF_FULL if self.is_full else LARGEST[self.kind]
 
     def scales(self, magnitudes: Reals, other: float | None = None) -> Reals:
         """Scales of largest magnitudes, as FP32 numbers that the floating type holds exactly; always above 0.
@@ -62,7 +72,7 @@ class Codes:
         largest: it overflows there before it is encoded.
         """
         kind, largest = _FLOATING[self.floating], _LARGEST_FLOATING[self.floating]
-        exact = np.where(magnitudes > 0, magnitudes / np.float32(LARGEST[self.kind]), np.float32(1)).astype(np.float32)
+        exact = np.where(magnitudes > 0, magnitudes / np.float32(self.largest), np.float32(1)).astype(np.float32)
         if self.kind == "fp8":
             return self._powers_of_two(exact, other)
         if other is not None and self.floating in LEAST_PRODUCT:
