@@ -9,19 +9,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from pybench.artefacts.samples import CalibrationSamples
-from pybench.measurement.doubts import LOST_KEY, lost_outputs, output_cautions
+from pybench.measurement.doubts import LOST_KEY, agreement_note, lost_outputs, output_cautions
 from pybench.measurement.result import Result
 
 
 def judge_agreement(result: Result, source: Path, path: Path, precision: str, samples: CalibrationSamples) -> None:
-    """Adds labels `against_fp32_*` to a result and, where outputs are lost, a caution to it and a note to the file."""
+    """Adds labels `against_fp32_*` to a result and a note to the file; where outputs are lost, a caution to both."""
     from pybench.precision.execution import compare_files
     from pybench.precision.int8 import stamp
 
     labels = compare_files(source, path, precision, samples.compared())
     result.labels |= labels
     lost = lost_outputs(labels)
-    if lost is not None:
-        note = {LOST_KEY: lost}
-        stamp(path, note)
-        result.cautions += output_cautions(note)
+    note = agreement_note(labels) | ({} if lost is None else {LOST_KEY: lost})
+    stamp(path, note)
+    result.cautions += output_cautions(note)

@@ -39,7 +39,10 @@ def make(request: MakeRequest, path: Path) -> Result:
     samples = CalibrationSamples.of_file(source, request, {"calibration_images": COMPARED_SAMPLES, **parameters})
     _refuse(quantiser, str(quantised_type(precision)), parameters.get("calibration"))
     calibration, labels = named_code(quantiser.make)(request, source, path, samples)
-    made = {"quantiser": quantiser.name, **{name: parameters[name] for name in ("scheme", "range", "granularity")}}
+    made = {
+        "quantiser": quantiser.name,
+        **{name: parameters[name] for name in ("scheme", "range", "granularity") if name in parameters},
+    }
     labels = {"calibration": calibration, **made, **labels}
     result = Result(labels=labels)
     judge_agreement(result, source, path, precision, samples)
@@ -75,8 +78,8 @@ def by_pybench(
         str(kind),
         floating,
         parameters["keep_fp32"],
-        has_full_range=parameters["range"] == "full",
-        scales_weights_whole=parameters["granularity"] == "tensor",
+        has_full_range=parameters.get("range") == "full",
+        scales_weights_whole=parameters.get("granularity") == "tensor",
     )
     placement, kept = quantise(network, stored["amax"], quantisation)
     network.save(path, _metadata(stored["calibration"], kept))
@@ -96,7 +99,7 @@ def by_onnxruntime(
     excluded = matching_nodes(open_network(source), parameters["keep_fp32"]) if parameters["keep_fp32"] else set()
     calibration = samples.record(parameters["calibration"], digest(samples))
     method, scheme = parameters["calibration"], parameters["scheme"]
-    by_channel = parameters["granularity"] == "channel"
+    by_channel = parameters.get("granularity") != "tensor"
     kept = int8.quantise(
         source, path, method, samples, _metadata(calibration), scheme=scheme, by_channel=by_channel, excluded=excluded
     )

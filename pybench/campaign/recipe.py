@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
-from pybench.case.factors import SYNTHETIC
+from pybench.case.factors import FACTORS, SYNTHETIC
 from pybench.case.images import images_of, usual_images_of
 from pybench.case.quantising import quantiser_of, scheme_of
 from pybench.catalogue.kinds import KINDS
@@ -26,6 +26,7 @@ from pybench.catalogue.runtimes import BUILD_FACTORS
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
 RECIPE_VERSION = 9
+_UNUSUAL = ("range", "granularity")  # named where they are not the usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +210,7 @@ def _rounding(case: Case) -> tuple[tuple[str, Any], ...]:
         ("precision", case.precision),
         ("quantiser", quantiser_of(case).name),
         ("scheme", scheme_of(case)),
-        ("range", case.range),
-        ("granularity", case.granularity),
+        *((name, value) for name in _UNUSUAL if (value := getattr(case, name)) != FACTORS[name].default),
     )
 
 

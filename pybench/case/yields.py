@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pybench.case import Case
 from pybench.case.service_levels import GROUP, rows_of
+from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, ENQUEUE, KERNELS
 
 
@@ -39,7 +40,15 @@ def metrics_of(case: Case) -> frozenset[str]:
         *(row.yields_compared if is_compared(case) else ()),
         *(KERNELS if is_profiled(case) else ()),
         *((level.name for level in rows_of(case)) if row.uses(GROUP) else ()),
+        *(row.yields_lowered if _is_lowered(case) else ()),
         *(ENQUEUE if is_replayed else ()),
         *(ALONE if is_replayed and case.arrivals == "closed" else ()),
     }
     return frozenset(found if case.idle_window_s > 0 else found.difference(ABOVE_IDLE))
+
+
+def _is_lowered(case: Case) -> bool:
+    """Whether the case opens a file that is made of one in FP32."""
+    opens = None if case.runtime_row is None else case.runtime_row.opens
+    lowered = quantised_type(case.precision) is not None or floating_type(case.precision) != "fp32"
+    return opens in ("onnx", "engine") and lowered and case.model is not None

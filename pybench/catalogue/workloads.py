@@ -49,6 +49,7 @@ class Workload:
     yields_of_ids: further metrics where its model takes token ids
     yields_fed: further metrics where its model is fed batch by batch
     yields_compared: further metrics where what it gives is compared with a module in FP32
+    yields_lowered: further metrics where it opens a file that is made of one in FP32
     headline: the metric that it is judged by where a plan does not say
     shown: columns of its table in a report, as far as any case has them
     most_runs: how many runs of one case there are at most; None: one for each repetition
@@ -80,6 +81,7 @@ class Workload:
     yields_of_ids: tuple[str, ...] = ()
     yields_fed: tuple[str, ...] = ()
     yields_compared: tuple[str, ...] = ()
+    yields_lowered: tuple[str, ...] = ()
     headline: str | None = None
     shown: tuple[str, ...] = ()
     most_runs: int | None = None
@@ -93,7 +95,7 @@ class Workload:
     def metrics(self) -> tuple[str, ...]:
         """Names of all metrics that some case of it can yield by its row."""
         of_some = (*self.yields_of_model, *self.yields_of_ids, *self.yields_fed, *self.yields_compared)
-        return (*self.yields, *of_some)
+        return (*self.yields, *of_some, *self.yields_lowered)
 
     def uses(self, group: FactorGroup) -> bool:
         """Whether a group of factors means something for it."""
@@ -140,6 +142,8 @@ KERNELS = (
     "kernels_count", "moving_kernels_count", "qdq_nodes_count",
     "multiplying_time_ratio", "moving_time_ratio", "quantising_time_ratio",
 )  # fmt: skip
+# Where a file in lower precision is made, whose outputs are compared with FP32's.
+AGREEMENT = ("relative_error_ratio", "cosine_ratio", "top1_agreement_ratio")
 # Where a case has idle windows: they tell what a board takes at rest.
 ABOVE_IDLE = (
     "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
@@ -168,6 +172,7 @@ _ROWS = (
         yields_of_model=_SIZE,
         yields_of_ids=_PER_TOKEN,
         yields_fed=_WAITS,
+        yields_lowered=AGREEMENT,
         headline="latency_mean_ms",
         shown=(
             "latency_mean_ms", "latency_p99_ms", "throughput_samples_per_s", "throughput_tokens_per_s",
@@ -269,9 +274,10 @@ _ROWS = (
         timed=False,
         opens=True,
         yields=("top1_percent", "top5_percent"),
+        yields_lowered=AGREEMENT,
         yields_of_model=_SIZE,
         headline="top1_percent",
-        shown=("top1_percent", "top5_percent", "model_bytes"),
+        shown=("top1_percent", "top5_percent", "top1_agreement_ratio", "relative_error_ratio", "model_bytes"),
         most_runs=2,  # predictions do not vary between runs; the second run shows that they do not
     ),
     Workload(

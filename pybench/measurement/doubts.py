@@ -29,9 +29,16 @@ SHORTEST_ITERATION_S = 1e-6
 ENOUGH_CALIBRATION_SAMPLES = 100
 # Where an int8 file says how it was calibrated (a property of the ONNX file, JSON).
 CALIBRATION_KEY = "pybench.calibration"
+# Where it says how its outputs compare with FP32's (a property of the ONNX file, JSON: metric -> value).
+AGREEMENT_KEY = "pybench.agreement"
 # Where a file of lower precision says that its outputs mean nothing (a property of the ONNX file, a sentence).
 LOST_KEY = "pybench.outputs_lost"
 
+_AGREEMENT = {
+    "relative_error_ratio": "relative_error",
+    "cosine_ratio": "cosine",
+    "top1_agreement_ratio": "top1_agreement_ratio",
+}
 _BUSY_COLUMNS = (0, 1, 2, 5, 6)  # of /proc/stat: user, nice, system, irq, softirq
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -70,6 +77,28 @@ def lost_outputs(labels: Mapping[str, Any]) -> str | None:
     if labels["against_fp32_top1_agreement_ratio"] is None or (error is not None and error < 1):
         return None
     return labels["against_fp32_reason"] or f"relative error to FP32 {error:.2g}"
+
+
+def agreement_note(labels: Mapping[str, Any]) -> dict[str, str]:
+    """What a file says of its outputs, by its labels `against_fp32_*`; empty where they were not to be computed."""
+    named = {metric: labels[f"against_fp32_{label}"] for metric, label in _AGREEMENT.items()}
+    known = {metric: value for metric, value in named.items() if value is not None}
+    return {AGREEMENT_KEY: json.dumps(known, sort_keys=True)} if known else {}
+
+
+def agreement(metadata: Mapping[str, str]) -> dict[str, Quantity]:
+    """How the outputs of a file compare with FP32's, as metrics; empty where the file does not say it."""
+    try:
+        stored = json.loads(metadata.get(AGREEMENT_KEY, "null"))
+    except ValueError:
+        return {}  # another program's property of that name
+    values = stored if isinstance(stored, dict) else {}
+    method = "the ONNX file against that in FP32, on a CPU"
+    return {
+        metric: Quantity(value=float(values[metric]), method=method)
+        for metric in _AGREEMENT
+        if isinstance(values.get(metric), float | int)
+    }
 
 
 def output_cautions(metadata: Mapping[str, str]) -> list[Caution]:

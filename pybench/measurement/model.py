@@ -22,7 +22,7 @@ from pybench.errors import InputError, UnsupportedError
 from pybench.kernels.profile import Profile
 from pybench.measure.quantity import Quantity
 from pybench.measurement import audits, profiles
-from pybench.measurement.doubts import allowed_threads, calibration_cautions, output_cautions
+from pybench.measurement.doubts import agreement, allowed_threads, calibration_cautions, output_cautions
 from pybench.measurement.profiles import add_profile
 from pybench.measurement.result import Result, RunRequest, Validity
 from pybench.precision.audit import Audit
@@ -93,6 +93,7 @@ def conclude(result: Result, opened: OpenedModel, case: Case) -> Result:
     if opened.session.compile_s is not None:
         how = None if row is None else row.compile_is
         result.metrics["compile_s"] = Quantity(value=opened.session.compile_s, method=how)
+    result.metrics |= agreement(opened.metadata)
     result.labels |= {key: value for key, value in opened.session.labels.items() if key != "device_uuid"}
     result.labels["device"] = opened.session.device
     result.labels["threads"] = allowed_threads(case)

@@ -16,7 +16,7 @@ from pybench import artefacts
 from pybench.campaign.recipe import in_making_order, recipes_of
 from pybench.case import Case
 from pybench.errors import InputError, UnsupportedError
-from pybench.measurement.doubts import LOST_KEY
+from pybench.measurement.doubts import LOST_KEY, agreement
 from pybench.measurement.result import Result
 from pybench.precision.audit import audit_onnx
 from pybench.precision.conversion import convert
@@ -138,6 +138,19 @@ def test_onnxruntimes_quantiser_is_symmetric_for_tensorrt(tmp_path: Path) -> Non
     assert pairs
     assert all(arrays[node.input[2]].dtype.name == "int8" and not arrays[node.input[2]].any() for node in pairs)
     assert (result.labels["scheme"], result.valid["precision"].value) == ("symmetric", True)
+
+
+@pytest.mark.parametrize(
+    "factors", [{"quantiser": "onnxruntime", "granularity": "tensor"}, {"quantiser": "pybench", "range": "full"}]
+)
+def test_a_file_says_how_its_weights_and_codes_were_chosen_and_how_far_it_is_from_fp32(
+    factors: dict[str, str], tmp_path: Path
+) -> None:
+    result, path = made(DIGITS.with_factors(precision="int8", **factors), tmp_path)
+    assert {name: result.labels[name] for name in factors} == factors
+    stored = agreement(read_notes(path).metadata)
+    assert stored["relative_error_ratio"].value == result.labels["against_fp32_relative_error"]
+    assert set(stored) == {"relative_error_ratio", "cosine_ratio", "top1_agreement_ratio"}
 
 
 @pytest.mark.parametrize(

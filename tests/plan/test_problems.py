@@ -232,6 +232,22 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "4:94: the quantiser onnxruntime does not support calibration: moving-average",
         ),
         (
+            "{workload: infer, model: digits-cnn, runtime: onnxruntime, precision: int8, range: full}",
+            "4:88: the quantiser onnxruntime does not support range: full (use quantiser: pybench)",
+        ),
+        (
+            TENSORRT_INT8.replace("}", ", scheme: asymmetric}"),
+            "4:79: the quantiser pybench does not support scheme: asymmetric (use quantiser: onnxruntime)",
+        ),
+        (
+            TENSORRT_INT8.replace("}", ", quantiser: modelopt, granularity: tensor}"),
+            "4:105: the quantiser modelopt does not support granularity: tensor (use quantiser: pybench or onnx",
+        ),
+        (
+            "{workload: train, model: tinylm-small, scheme: symmetric}",
+            "4:44: `scheme` has no meaning for workload train",
+        ),
+        (
             TENSORRT_INT8.replace("int8}", "fp8, quantiser: onnxruntime}"),
             "4:81: the quantiser onnxruntime does not round to fp8: it has one scale for all channels",
         ),

@@ -394,3 +394,24 @@ def test_magnitudes_lie_along_their_axis() -> None:
     assert magnitudes(value, None) == 4
     assert magnitudes(value, 0).tolist() == [4, 3]
     assert magnitudes(value, 1).tolist() == [2, 4]
+
+
+def test_a_weight_can_have_one_scale_for_all_its_channels() -> None:
+    counts = {}
+    for whole in (False, True):
+        network, _ = quantised(graphs.residual_block(), Quantisation("int8", scales_weights_whole=whole), BATCH)
+        halves = [
+            node for node in network.nodes if node.op_type == "QuantizeLinear" and network.is_constant(node.input[0])
+        ]
+        counts[whole] = {network.constant(node.input[1]).size for node in halves}
+    assert counts[True] == {1}
+    assert counts[False] != {1}
+
+
+def test_a_full_range_divides_by_half_a_code_more() -> None:
+    scales = {}
+    for full in (False, True):
+        network, _ = quantised(graphs.residual_block(), Quantisation("int8", has_full_range=full), BATCH)
+        first = next(node for node in network.nodes if node.op_type == "QuantizeLinear")
+        scales[full] = float(network.constant(first.input[1]))
+    assert scales[False] / scales[True] == pytest.approx(127.5 / 127)
