@@ -5,6 +5,8 @@
     ├── cases        CaseFinding      each case: metrics, outcomes, what was left out and why
     ├── contrasts    ContrastFinding  each declared comparison: effects paired within blocks, or over images
     ├── verdicts     CaseVerdict      each criterion: accepted, rejected, undecided, and all together
+    ├── cell_effects CellsEffect      each comparison over all of its cells, and how cells differ
+    ├── references   ReferenceFinding published values next to this campaign's; they judge nothing
     ├── token_paths  TokenFinding     whether all tokenizer paths gave the same ids
     ├── path_costs   PathCost         what each path costs by the size of the model, and from which size on nothing
     ├── joules       JouleFinding     where each joule of a case comes from, by one run of it
@@ -25,6 +27,7 @@ from typing import Any
 
 from pybench.analysis.build_variance import BuildVariance, split_variances
 from pybench.analysis.cases import CaseFinding, describe_cases
+from pybench.analysis.cell_effects import CellsEffect, effects_over_cells
 from pybench.analysis.comparability import PairComparability
 from pybench.analysis.contrasts import ContrastFinding, compare_contrasts
 from pybench.analysis.estimate import CONFIDENCE
@@ -34,6 +37,7 @@ from pybench.analysis.measurements import collect
 from pybench.analysis.operating_point import OperatingPoint, find_operating_points
 from pybench.analysis.path_costs import PathCost, cost_paths
 from pybench.analysis.protocol import ProtocolFinding, carry_out
+from pybench.analysis.references import ReferenceFinding, find_references
 from pybench.analysis.token_paths import TokenFinding, check_token_paths
 from pybench.analysis.verdicts import CaseVerdict, judge
 from pybench.case import contrasts
@@ -55,6 +59,8 @@ class Analysis:
     cases: tuple[CaseFinding, ...]
     contrasts: tuple[ContrastFinding, ...]
     verdicts: tuple[tuple[CaseVerdict, ...], ...]
+    cell_effects: tuple[CellsEffect, ...]
+    references: tuple[ReferenceFinding, ...]
     token_paths: tuple[TokenFinding, ...]
     path_costs: tuple[PathCost, ...]
     joules: tuple[JouleFinding, ...]
@@ -82,6 +88,8 @@ class Analysis:
                 }
                 for contrast, verdicts in zip(self.contrasts, self.verdicts, strict=True)
             ],
+            "effects_over_cells": [effect.as_json() for effect in self.cell_effects],
+            "references": [found.as_json() for found in self.references],
             "token_paths": [finding.as_json() for finding in self.token_paths],
             "path_costs": [cost.as_json() for cost in self.path_costs],
             "joules": [finding.as_json() for finding in self.joules],
@@ -122,6 +130,8 @@ def analyse(dataset: Dataset) -> Analysis:
         cases=cases,
         contrasts=compared,
         verdicts=verdicts,
+        cell_effects=effects_over_cells(compared, measurements, dataset.plan.seed),
+        references=find_references(dataset, cases, compared, measurements),
         token_paths=check_token_paths(dataset),
         path_costs=cost_paths(cases, compared),
         joules=find_joules(dataset),

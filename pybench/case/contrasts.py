@@ -10,6 +10,7 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.case.factors import FACTORS
+from pybench.case.references import Reference, reference_from_json
 from pybench.catalogue.criteria import CRITERIA, CriterionKind, Kind, Sense, threshold_problem
 from pybench.errors import UsageError
 
@@ -42,12 +43,14 @@ class Criterion:
 @dataclass(frozen=True, slots=True)
 class Contrast:
     """Which cases are compared with which, and what is asked of them. `baseline`: factor -> value; `where`: only cases
-    with these factors (a tuple: any of its values). Without `accept` the comparison is reported and not judged."""
+    with these factors (a tuple: any of its values). Without `accept` the comparison is reported and not judged.
+    `reference`: published values of the same comparison."""
 
     baseline: Mapping[str, Any]
     accept: tuple[Criterion, ...] = ()
     where: Mapping[str, Any] | None = None
     name: str | None = None
+    reference: tuple[Reference, ...] = ()
 
     def title(self) -> str:
         """Its name, or `baseline precision=fp32`."""
@@ -88,6 +91,7 @@ def to_json(contrasts: Iterable[Contrast]) -> list[dict[str, Any]]:
                 }
                 for criterion in contrast.accept
             ],
+            **({"reference": [one.as_json() for one in contrast.reference]} if contrast.reference else {}),
         }
         for contrast in contrasts
     ]
@@ -96,7 +100,13 @@ def to_json(contrasts: Iterable[Contrast]) -> list[dict[str, Any]]:
 def from_json(stored: Iterable[Mapping[str, Any]]) -> tuple[Contrast, ...]:
     """The inverse of `to_json`; raises UsageError for a criterion that this version does not know."""
     return tuple(
-        _parse_contrast({**entry, "accept": {one["name"]: one["threshold"] for one in entry.get("accept", ())}})
+        _parse_contrast(
+            {
+                **entry,
+                "accept": {one["name"]: one["threshold"] for one in entry.get("accept", ())},
+                "reference": [reference_from_json(one) for one in entry.get("reference", ())],
+            }
+        )
         for entry in stored
     )
 
@@ -109,7 +119,7 @@ def _written(value: Any) -> str:
 
 
 def _parse_contrast(entry: Mapping[str, Any]) -> Contrast:
-    _known(entry, ("name", "baseline", "accept", "where"), "key of criteria")
+    _known(entry, ("name", "baseline", "accept", "where", "reference"), "key of criteria")
     baseline, where, accept = (dict(entry.get(key) or {}) for key in ("baseline", "where", "accept"))
     if not baseline:
         raise UsageError("criteria need a baseline", hint="such as `baseline: {precision: fp32}`")
@@ -124,6 +134,7 @@ def _parse_contrast(entry: Mapping[str, Any]) -> Contrast:
         accept=tuple(_criterion(CRITERIA[name], threshold) for name, threshold in accept.items()),
         where={factor: tuple(value) if isinstance(value, list) else value for factor, value in where.items()},
         name=entry.get("name"),
+        reference=tuple(entry.get("reference") or ()),
     )
 
 

@@ -40,7 +40,8 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         print(f"  {name}: {', '.join(values)}")
     for contrast in loaded.contrasts:
         bounds = ", ".join(f"{criterion.name} {criterion.threshold:g}" for criterion in contrast.accept)
-        print(f"  comparison: {contrast.title()}" + (f"; {bounds}" if bounds else ""))
+        published = counted(len(contrast.reference), "published value") if contrast.reference else ""
+        print(f"  comparison: {'; '.join(filter(None, [contrast.title(), bounds, published]))}")
     for value, file in loaded.files.items():
         print(f"  file {value}: sha256 {file.sha256[:SHORT_ID]} of its {file.covers}, {file.bytes} bytes")
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from pybench.case import Case, contrasts
 from pybench.case.contrasts import Contrast
-from pybench.case.pairing import pairs
+from pybench.case.pairing import Pair, pairs
+from pybench.case.references import Reference
 from pybench.case.service_levels import GROUP, at_bounds
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
@@ -79,6 +80,10 @@ def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node, ca
     yielded = frozenset[str]().union(*(metrics_of(pair.case) for pair in found))
     asked = at_bounds(contrast, [pair.case for pair in found])
     return [
+        problem
+        for reference in contrast.reference
+        for problem in _check_reference(reference, ("criteria", index, *reference.path), found, root, catalogue)
+    ] + [
         root.key_place(("criteria", index, "accept", criterion.name)).problem(
             f"`{criterion.name}` needs {criterion.metric}, which no compared case yields",
             _who_yields(criterion.metric, catalogue),
@@ -88,9 +93,36 @@ def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node, ca
     ]
 
 
+def _check_reference(
+    reference: Reference, path: tuple[str | int, ...], found: Sequence[Pair], root: Node, catalogue: Catalogue
+) -> list[Problem]:
+    """What keeps a published value from having a counterpart among the pairs."""
+    cases = [pair.case for pair in found]
+    if reference.kind == "absolute":
+        cases = list(dict.fromkeys(case for pair in found for case in (pair.case, pair.baseline)))
+    meant = [case for case in cases if reference.selects(case)]
+    if not meant:
+        place = root.key_place((*path, "where"))
+        absent = [
+            f"the compared cases have {factor} {_values_of(factor, cases)}"
+            for factor, wanted in reference.where.items()
+            if all(case.factors().get(factor) not in wanted for case in cases)
+        ]
+        hint = absent[0] if absent else "no compared case has all of these values"
+        return [place.problem("`where` matches no compared case", hint)]
+    if not any(reference.metric in metrics_of(case) for case in meant):
+        what = f"`{reference.name}` needs {reference.metric}, which no case that it is published for yields"
+        return [root.key_place(path).problem(what, _who_yields(reference.metric, catalogue))]
+    return []
+
+
 def _there(factor: str, cases: Sequence[Case]) -> str:
+    return f"the plan has {_values_of(factor, cases)}"
+
+
+def _values_of(factor: str, cases: Sequence[Case]) -> str:
     values = list(dict.fromkeys(str(case.value(factor)) for case in cases if factor in case.own_factors()))
-    return f"the plan has {', '.join(values[:8])}"
+    return ", ".join(values[:8])
 
 
 def _who_yields(metric: str, catalogue: Catalogue = BUILT_IN) -> str:
@@ -115,4 +147,10 @@ def _who_yields(metric: str, catalogue: Catalogue = BUILT_IN) -> str:
 
 
 def _declared(entry: CriteriaEntry) -> dict[str, Any]:
-    return {"name": entry.name, "baseline": entry.baseline, "where": entry.where, "accept": entry.accept}
+    return {
+        "name": entry.name,
+        "baseline": entry.baseline,
+        "where": entry.where,
+        "accept": entry.accept,
+        "reference": entry.reference,
+    }

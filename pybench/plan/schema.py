@@ -12,9 +12,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pybench.case.factors import FACTORS, Factor
+from pybench.case.references import COMPARED
 from pybench.case.repetitions import MOST_REPETITIONS
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.criteria import CRITERIA
+from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PROTOCOLS
 from pybench.plan import shape
 from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, describe, may_be_null
@@ -46,6 +48,9 @@ def plan_schema(factors: Mapping[str, Factor] = FACTORS) -> Schema:
         },
         "Data": _mapping("Another way to write these factors.", _lists(factors[name] for name in shape.DATA)),
         "Accept": _mapping("Bounds on comparisons.", {name: _threshold(name) for name in CRITERIA}),
+        "Reference": _mapping("One published value.", _reference_keys(), ("value", "source")),
+        "Published": _blocks("Reference"),
+        "References": _mapping("Published values, by the name of what was compared, or of a metric.", _references()),
         "Entry": _of_factors("One product of factors: each key a factor with a value or a list.", _entry(settable)),
         "Contrast": _mapping("Which cases are compared with which, and the bounds.", _contrast(), ("baseline",)),
     }
@@ -108,8 +113,28 @@ def _contrast() -> dict[str, Schema]:
         "baseline": _reference("Baseline"),
         "where": _or_null("Selection"),
         "accept": _or_null("Accept"),
+        "reference": _blocks("References"),
     }
     return _described(types, shape.CRITERIA_KEYS)
+
+
+def _references() -> dict[str, Schema]:
+    meanings = {name: kind.meaning for name, kind in COMPARED.items()} | {
+        name: f"{metric.meaning} ({metric.unit})" for name, metric in METRICS.items()
+    }
+    values = {name: {"description": meaning, **_reference("Published")} for name, meaning in meanings.items()}
+    return {"where": {"description": shape.REFERENCE_KEYS["where"], **_or_null("Selection")}, **values}
+
+
+def _reference_keys() -> dict[str, Schema]:
+    types: dict[str, Schema] = {
+        "value": {"type": "number"},
+        "source": {"type": "string"},
+        "device": {"type": ["string", "null"]},
+        "where": _or_null("Selection"),
+        "over_cells": {"type": "boolean"},
+    }
+    return _described(types, shape.REFERENCE_KEYS)
 
 
 def _mapping(meaning: str, properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:

@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pybench.case.factors import FACTORS, Factor
+from pybench.case.references import COMPARED, Reference, meaning_of, value_problem
 from pybench.case.repetitions import MOST_REPETITIONS
 from pybench.catalogue.criteria import CRITERIA, threshold_problem
+from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.document import Node
 from pybench.errors import Problem
@@ -58,7 +60,16 @@ CRITERIA_KEYS = {
     "baseline": "the cases that others are compared with, as in {precision: fp32}",
     "where": "compare only these cases",
     "accept": "bounds; without them the comparison is only reported",
+    "reference": "published values of the same comparison; they are shown next to the plan's own, and judge nothing",
 }
+REFERENCE_KEYS = {
+    "value": "the published number, in the unit of the metric",
+    "source": 'where it was published, such as "Precision trade-offs, table 2"',
+    "device": "what it was measured on",
+    "where": "the cases that it was published for",
+    "over_cells": "true: it is the mean over all of these cases, and not a value of each",
+}
+REFERENCE_NAMES = (*COMPARED, *METRICS)
 
 Single = Mapping[str, Value]  # factor -> its value
 Lists = Mapping[str, tuple[Value, ...]]  # factor -> its values
@@ -86,6 +97,7 @@ class CriteriaEntry:
     baseline: Single
     where: Lists
     accept: Mapping[str, float]
+    reference: tuple[Reference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +221,47 @@ class _Reader:
         bounds = self._optional(keys.get("accept"), "`accept`", CRITERIA)
         accept = {each: self._checked(bounds, each, _threshold(each), None) for each in CRITERIA if each in bounds}
         return CriteriaEntry(
-            name, baseline, where, {each: value for each, value in accept.items() if value is not None}
+            name,
+            baseline,
+            where,
+            {each: value for each, value in accept.items() if value is not None},
+            self._references(keys.get("reference")),
+        )
+
+    def _references(self, node: Node | None) -> tuple[Reference, ...]:
+        """Published values: mappings from a name to one value or several, with a `where` of their own or in common."""
+        found = []
+        for block, mapping in enumerate(self._blocks(node)):
+            keys = self._mapping(mapping, "`reference`", (*REFERENCE_NAMES, "where"), of_list=True) or {}
+            common = self._lists(keys.pop("where", None), "`where`", self.factors)
+            for name, values in keys.items():
+                for index, item in enumerate(self._blocks(values)):
+                    found.append(self._reference(name, item, common, ("reference", block, name, index)))
+        return tuple(one for one in found if one is not None)
+
+    def _reference(self, name: str, node: Node, common: Lists, path: tuple[str | int, ...]) -> Reference | None:
+        keys = self._mapping(node, f"`{name}`", REFERENCE_KEYS, required=("value", "source"), of_list=True)
+        if keys is None or "value" not in keys or "source" not in keys:
+            return None
+        value = self._checked(keys, "value", _published(name), None)
+        source = self._checked(keys, "source", lambda given: _text("source", given), None)
+        if source is None or value is None:
+            return None
+        metric, kind, inverse = meaning_of(name)
+        over_cells = self._checked(keys, "over_cells", _truth, False)
+        if over_cells and kind != "ratio":
+            self._say(keys["over_cells"], f"`over_cells` is for ratios, and {name} is none", "remove the key")
+        return Reference(
+            name=name,
+            metric=metric,
+            kind=kind,
+            inverse=inverse,
+            value=value,
+            source=source,
+            device=self._checked(keys, "device", lambda given: _text("device", given), None),
+            where={**common, **self._lists(keys.get("where"), "`where`", self.factors)},
+            over_cells=over_cells,
+            path=path,
         )
 
     def _mapping(
@@ -232,7 +284,7 @@ class _Reader:
                 self.problems.append(node.key_place((key,)).problem(f"unknown key `{key}`", self._hint(key, known)))
         for key in required:
             if key not in node.children:
-                meaning = PLAN_KEYS.get(key) or CRITERIA_KEYS.get(key)
+                meaning = PLAN_KEYS.get(key) or CRITERIA_KEYS.get(key) or REFERENCE_KEYS.get(key)
                 self.problems.append(node.place.problem(f"`{key}` is missing", meaning))
         return {key: child for key, child in node.children.items() if key in known}
 
@@ -426,3 +478,19 @@ def _threshold(name: str) -> Callable[[Any], float | None]:
         return float(value)
 
     return check
+
+
+def _published(name: str) -> Callable[[Any], float | None]:
+    def check(value: Any) -> float:
+        wrong = value_problem(name, value)
+        if wrong is not None:
+            raise ValueProblem(wrong)
+        return float(value)
+
+    return check
+
+
+def _truth(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueProblem(f"`over_cells` takes true or false; not {describe(value)}")

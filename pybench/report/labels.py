@@ -9,6 +9,7 @@ from pybench.case import Case
 from pybench.case.contrasts import Criterion
 from pybench.case.factors import FACTORS, factor_named, factor_names, idle_factors, is_idle
 from pybench.case.pairing import Pair
+from pybench.case.references import Reference
 from pybench.catalogue.metrics import Metric, metric_named
 from pybench.report.numbers import DisplayUnit, format_plain
 
@@ -18,8 +19,8 @@ def metric_title(metric: Metric, unit: DisplayUnit) -> str:
     return metric.label if unit.name in ("1", "", "1/s") else f"{metric.label} ({unit.name})"
 
 
-def criterion_label(criterion: Criterion) -> str:
-    """The number that a criterion bounds: `Speed-up`, `p99 latency ratio`, `Top-1 difference (pp)`."""
+def criterion_label(criterion: Criterion | Reference) -> str:
+    """The number that is bounded or was published: `Speed-up`, `p99 latency ratio`, `Top-1 difference (pp)`."""
     if criterion.inverse and criterion.metric == "latency_mean_ms":
         return "Speed-up"
     metric = metric_named(criterion.metric)

@@ -12,6 +12,8 @@ from pybench.report.sections.elements import BuiltSection, Material, Section
 
 ORDER = (
     "findings",
+    "cell_effects",
+    "references",
     "protocols",
     "reliability",
     "kernels",
