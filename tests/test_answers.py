@@ -141,6 +141,7 @@ CHANGES: tuple[Change, ...] = (
         for stored in _BEFORE_PATHS
     ),
     *_CODES,
+    Change(why="`fixed_batch` is a new factor, of files", answer="idle", stored=None, now="fixed_batch"),
     *(
         Change(
             why="`inputs` is a new factor, and a path feeds its own ids",

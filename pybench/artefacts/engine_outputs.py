@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from pybench.artefacts.request import MakeRequest
 from pybench.artefacts.samples import CalibrationSamples
+from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.errors import InputError, UnsupportedError
 from pybench.measurement.inputs import Arrays, random_arrays, sample_ranges
 from pybench.precision.execution import compare, outputs_of
@@ -39,7 +40,11 @@ def judge_outputs(run: Run, request: MakeRequest, graph: Path, batch: int, token
 
     `run`: the engine; `request`: of its making; `graph`: the file that it was built of.
     """
-    origin, precision = request.source("origin", "model") or graph, request.parameters["precision"]
+    precision = request.parameters["precision"]
+    is_origin = (
+        floating_type(precision) == "fp32" and quantised_type(precision) is None
+    )  # the graph that it is built of
+    origin = graph if is_origin else request.source("origin", "model") or graph
     try:
         feed, source = _feed(request, origin, batch, tokens)
         reference, _ = outputs_of(origin, "fp32", [feed])

@@ -49,7 +49,7 @@ def make(request: MakeRequest, path: Path) -> Result:
     for dimension in _dimensions(model.graph):
         if dimension.dim_param in names:
             dimension.dim_value = names[dimension.dim_param]
-    _save(model, path)
+    save(model, path)
     return Result(labels={"shapes": dict(sizes), "fixed_names": _plain(names)})
 
 
@@ -63,7 +63,8 @@ def _dimensions(graph: Any) -> Iterator[Any]:
                 yield from _dimensions(body)
 
 
-def _save(model: Any, path: Path) -> None:
+def save(model: Any, path: Path) -> None:
+    """Writes a model, its weights beside it where one message of protobuf cannot hold them."""
     if sum(len(weight.raw_data) for weight in model.graph.initializer) <= INLINE_BYTES:
         onnx.save(model, path)
         return

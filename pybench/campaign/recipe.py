@@ -155,7 +155,7 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
 
 def _onnx_of(case: Case) -> Recipe | None:
     """The ONNX file in the case's precision; None: a user's own, as it is."""
-    exported = _shaped(case) if case.names_file("model") else _exported(case)
+    exported = _batched(case) if case.names_file("model") else _exported(case)
     if quantised_type(case.precision) is not None:
         return _quantised(case, exported)
     if floating_type(case.precision) == "fp32":
@@ -167,6 +167,14 @@ def _onnx_of(case: Case) -> Recipe | None:
         ("images", usual_images_of(case)),
     )
     return Recipe("onnx-converted", parameters, _on(exported), _own(case, "model"))
+
+
+def _batched(case: Case) -> Recipe | None:
+    """The user's file with a free batch, where it has another one fixed; None: as it is."""
+    shaped = _shaped(case)
+    if case.fixed_batch is None:
+        return shaped
+    return Recipe("onnx-batched", (*_named(case), ("fixed_batch", case.fixed_batch)), _on(shaped), _own(case, "model"))
 
 
 def _shaped(case: Case) -> Recipe | None:

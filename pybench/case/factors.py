@@ -129,6 +129,17 @@ class Factors:
         form="sizes",
         absent="the file leaves no dimension free but batch and sequence",
     )
+    fixed_batch: int | None = factor(
+        "integer",
+        None,
+        "the batch that your own ONNX file is fixed at, where `batch` is another: the file is then rewritten, and both "
+        "are run to check that; pybench sets it",
+        "file",
+        minimum=1,
+        absent="the file takes the batch as it is",
+        idle=idle.BATCH_AS_IT_IS,
+        follows=("batch",),
+    )
     checkpoint: str | None = factor(
         "file",
         None,

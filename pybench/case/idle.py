@@ -83,6 +83,7 @@ def _is_fed_by_path(case: Case) -> bool:
 
 NOT_EXECUTED = Idle(_has_no_model, "without a model nothing is executed")
 NOT_COMPUTED = Idle(_has_no_model, "without a model nothing is computed")
+BATCH_AS_IT_IS = Idle(lambda case: case.fixed_batch in (None, case.batch), "the file takes the batch as it is")
 NOT_QUANTISED = Idle(_is_not_quantised, "only int8 and fp8 are quantised")
 NOT_INT8 = Idle(lambda case: quantised_type(case.precision) != "int8", "only int8 has integer codes")
 NOT_CALIBRATED = Idle(_is_not_calibrated, "only int8 and fp8 are quantised, and qat finds its ranges while it trains")

@@ -61,6 +61,14 @@ _ROWS = (
         title=("model", "shapes"),
     ),
     ArtefactKind(
+        name="onnx-batched",
+        meaning="an ONNX file of the user's whose fixed batch is free, compared with the file by running both",
+        file=_ONNX_FILE,
+        module="pybench.artefacts.batched",
+        needs=("onnx", "onnxruntime"),
+        title=("model", "fixed_batch"),
+    ),
+    ArtefactKind(
         name="onnx-converted",
         meaning="an ONNX file in FP16 or BF16",
         file=_ONNX_FILE,

@@ -165,6 +165,12 @@ def fixed_batch(inputs: Sequence[Value]) -> int | None:
     return sizes[0] if sizes and len(sizes) == len(leading) else None
 
 
+def batch_to_rewrite(inputs: Sequence[Value], batch: int) -> int | None:
+    """The one batch that a file takes, where that is another than `batch`; None: the file takes it as it is."""
+    has_it = any(value.shape and value.shape[0] == batch for value in inputs)
+    return None if has_it else fixed_batch(inputs)
+
+
 def sizes_text(sizes: Mapping[str, int]) -> str:
     """The inverse of `parse_sizes`, in the order of the names: equal sizes have equal texts."""
     return ",".join(f"{key}={size}" for key, size in sorted(sizes.items()))

@@ -21,7 +21,7 @@ from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantiser
 from pybench.catalogue.workloads import FactorGroup, Workload
 from pybench.document import Node
 from pybench.errors import Problem
-from pybench.onnx_file.inputs import Misfit
+from pybench.onnx_file.inputs import Misfit, batch_to_rewrite
 from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.fed_inputs import misfit_of_inputs
 from pybench.plan.files import FileProblem, UserFiles
@@ -223,8 +223,18 @@ class CaseBuilder:
             trained = values.get("checkpoint") == SYNTHETIC
             values["images"] = SYNTHETIC if trained else self.catalogue.models[values["model"]].trained_on
         digests = {name: self._digest(name, settings) for name in values}
+        if values.get("fixed_batch") is None and digests.get("model") is not None:
+            values["fixed_batch"] = self._fixed_batch(values)
         sources = tuple(sorted((name, digest) for name, digest in digests.items() if digest))
         return Case(**values, sources=sources, options=options_of(options, self.catalogue), catalogue=self.catalogue)
+
+    def _fixed_batch(self, values: Mapping[str, Any]) -> int | None:
+        """The batch of the user's file, where another is asked for; None where nothing opens the file."""
+        runtime = self.catalogue.runtimes.get(values.get("runtime") or "")
+        if runtime is None or runtime.opens == "module":
+            return None
+        inputs = self.files.model(values["model"]).graph.fed
+        return batch_to_rewrite(inputs, values.get("batch", FACTORS["batch"].default))
 
     def _feeds(self, case: Case, settings: dict[str, Setting]) -> bool:
         """Whether the user's ONNX file, if the case has one, and what is fed to the model fit; says what does not."""

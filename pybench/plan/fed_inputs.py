@@ -8,6 +8,7 @@ from pathlib import Path
 from pybench.case import Case
 from pybench.case.factors import DATA
 from pybench.case.images import images_of
+from pybench.onnx_file.batch import freed
 from pybench.onnx_file.graph import OnnxModel, Value
 from pybench.onnx_file.inputs import Misfit, fed_shapes, image_shape, parse_sizes, with_sizes
 from pybench.onnx_file.ranges import IntegerRange, integer_ranges
@@ -54,7 +55,7 @@ def _misfit_of_data(case: Case, model: OnnxModel | None) -> Misfit | None:
 def _inputs_of(case: Case, model: OnnxModel | None) -> tuple[Value, ...]:
     """The inputs of a user's file, or the one of a built-in model."""
     if model is not None:
-        return model.graph.fed
+        return model.graph.fed if case.fixed_batch is None else tuple(freed(model.graph.fed, case.fixed_batch))
     row = case.model_row
     if row is None:
         return ()

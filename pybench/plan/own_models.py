@@ -6,11 +6,22 @@ Only what the file itself tells: whether a runtime has an operator, or takes a v
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pybench.case import Case
 from pybench.catalogue.precisions import floating_type, quantised_type
+from pybench.onnx_file.batch import freed, rewriting
 from pybench.onnx_file.faults import called
-from pybench.onnx_file.graph import OnnxModel, first_with_body
-from pybench.onnx_file.inputs import Misfit, check_sizes, fed_shapes, image_shape, parse_sizes, with_sizes
+from pybench.onnx_file.graph import OnnxGraph, OnnxModel, Value, first_with_body
+from pybench.onnx_file.inputs import (
+    Misfit,
+    batch_to_rewrite,
+    check_sizes,
+    fed_shapes,
+    image_shape,
+    parse_sizes,
+    with_sizes,
+)
 from pybench.onnx_file.products import NOT_FP32, floating_types, is_quantised
 
 
@@ -21,8 +32,11 @@ def misfit_of(model: OnnxModel, case: Case, *, of_images: bool) -> Misfit | None
     """
     if case.runtime_row is None or case.runtime_row.opens == "module":
         return None
-    inputs = model.graph.fed
+    inputs: Sequence[Value] = model.graph.fed
     try:
+        if case.fixed_batch is not None and case.fixed_batch != case.batch:
+            _check_rewriting(model.graph, case.fixed_batch, case.batch)
+            inputs = freed(inputs, case.fixed_batch)
         sizes = parse_sizes(case.shapes) if case.shapes else {}
         check_sizes(inputs, sizes)
         fed_shapes(inputs, case.batch, case.seq_len, sizes)
@@ -32,6 +46,18 @@ def misfit_of(model: OnnxModel, case: Case, *, of_images: bool) -> Misfit | None
     except Misfit as misfit:
         return misfit
     return None
+
+
+def _check_rewriting(graph: OnnxGraph, fixed: int, batch: int) -> None:
+    """What is known before the file is rewritten for another batch: the rest shows when both files are run."""
+    own = batch_to_rewrite(graph.fed, batch)
+    if own != fixed:
+        what = f"its batch is fixed at {own}" if own is not None else f"it takes batch {batch} as it is"
+        raise Misfit(f"{what}, and `fixed_batch` is {fixed}", "leave `fixed_batch` out", "fixed_batch")
+    obstacle = rewriting(graph, fixed).obstacle
+    if obstacle is not None:
+        what = f"its batch is fixed at {fixed}, and cannot be {batch}: the node {obstacle.node} {obstacle.why}"
+        raise Misfit(what, f"set batch: {fixed}, or export the model with its batch free", "batch")
 
 
 def _check_precision(model: OnnxModel, precision: str) -> None:

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from pybench.onnx_file.graph import read_model
 from pybench.plan import Plan
-from tests.support.making import write_classifier
-from tests.support.onnx_files import write
+from tests.support.onnx_files import model, write
 
 Load = Callable[..., Plan]
 Problems = Callable[..., list[str]]
@@ -33,20 +35,34 @@ def test_a_file_that_no_runtime_runs_is_one_problem_at_its_name(tmp_path: Path, 
     assert said.startswith("5:12: `model`: model.onnx: the node sum (Add) reads nowhere, which nothing writes (export")
 
 
-def test_a_fixed_batch_is_a_problem_of_each_other_batch(tmp_path: Path, problems: Problems, load: Load) -> None:
+def test_a_fixed_batch_is_rewritten_for_each_other_batch(tmp_path: Path, load: Load) -> None:
     write("fixed-batch", tmp_path)
+    cases = load(entry(batch="[1, 2, 4]")).cases
+    assert [(case.batch, case.fixed_batch) for case in cases] == [(1, None), (2, 1), (4, 1)]
+    assert cases[0].id == load(entry(batch="1")).cases[0].id
+    assert load(entry(batch="[1, 2]").rstrip() + "\n    fixed_batch: 1\n").cases == cases[:2]
+
+
+def test_a_node_that_keeps_the_batch_is_a_problem_of_each_other_batch(tmp_path: Path, problems: Problems) -> None:
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"], name="fold")]
+    inputs, outputs = [("x", TensorProto.FLOAT, (1, 3, 4))], [("y", TensorProto.FLOAT, None)]
+    onnx.save(model(nodes, inputs, outputs, {"shape": np.array([3, 4])}), tmp_path / "model.onnx")
     assert problems(entry(batch="[1, 2, 4]")) == [
-        f"8:{column}: `batch`: model.onnx: the input x has 1 as its batch, the case {batch} "
-        "(set batch: 1, or export the model with that dimension free)"
+        f"8:{column}: `batch`: model.onnx: its batch is fixed at 1, and cannot be {batch}: the node fold (Reshape) "
+        "reshapes to [3, 4], a constant number of elements (set batch: 1, or export the model with its batch free)"
         for column, batch in ((16, 2), (19, 4))
     ]
-    assert len(load(entry(batch="1")).cases) == 1
 
 
-def test_a_batch_by_default_is_told_at_the_model(tmp_path: Path, problems: Problems) -> None:
-    write_classifier(tmp_path / "model.onnx", batch=3)
-    (said,) = problems("  - {workload: infer, model: model.onnx, runtime: onnxruntime}\n")
-    assert said.startswith("4:30: `model`: model.onnx: the input pictures has 3 as its batch, the case 1")
+def test_a_fixed_batch_that_is_none_is_a_problem(tmp_path: Path, problems: Problems) -> None:
+    write("fixed-batch", tmp_path)
+    (said,) = problems(entry(batch="2").rstrip() + "\n    fixed_batch: 3\n")
+    assert (
+        "`fixed_batch`: model.onnx: its batch is fixed at 1, and `fixed_batch` is 3 (leave `fixed_batch` out)" in said
+    )
+    write("plain", tmp_path)
+    (said,) = problems(entry(batch="2").rstrip() + "\n    fixed_batch: 1\n")
+    assert "it takes batch 2 as it is, and `fixed_batch` is 1" in said
 
 
 @pytest.mark.parametrize("name", ["free-height-and-width", "string-input", "no-inputs", "unranked-input"])
