@@ -44,6 +44,10 @@ def quick(
         Optional[list[int]], typer.Option(min=1, help="Only this batch [default: 1 and 8]. May be repeated.")
     ] = None,
     shape: ShapeOption = None,
+    arrays: Annotated[
+        Optional[Path],
+        typer.Option("--input", metavar="FILE.npz", help="Feed these arrays, one for each input, by its name."),
+    ] = None,
     minutes: Annotated[
         Optional[float],
         typer.Option(min=0.01, help="Begin no block that would end later [default: 2, or 5 with engines]."),
@@ -64,7 +68,7 @@ def quick(
     from pybench.quick.verdict import judge
 
     begin_s = time.monotonic()
-    target = find_target(model, plan.parent, sizes_of(shape))
+    target = find_target(model, plan.parent, sizes_of(shape), arrays)
     _tell_target(target)
     found = find_candidates(target, Restriction(tuple(runtime or ()), tuple(precision or ()), tuple(batch or ())))
     _tell_candidates(found)

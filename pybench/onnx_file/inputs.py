@@ -11,9 +11,16 @@ from dataclasses import replace
 
 from pybench.onnx_file.graph import Value
 
-# Types of tensors that numpy has, and that every runtime is fed with. ONNX has more.
+# Types of tensors that runtimes are fed with. ONNX has more. A runtime may refuse bfloat16, which numpy does not have.
 FED = frozenset(
-    {"float16", "float32", "float64", "bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+    {
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "bool",
+        *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    }
 )
 _DIMENSIONS_OF_IDS = 2  # dimensions of token ids: batch and sequence
 

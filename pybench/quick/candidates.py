@@ -10,18 +10,22 @@ from pathlib import Path
 
 from pybench import machine as machines
 from pybench.case import Case
+from pybench.case.factors import NORMAL
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.runtimes import RUNTIMES, Backend, Runtime, opening
 from pybench.errors import InputError, PybenchError, UsageError
 from pybench.machine import Machine
 from pybench.machine.opening import SHA_OF_NOTHING
-from pybench.onnx_file.inputs import sizes_text
+from pybench.onnx_file.batch import rewriting
+from pybench.onnx_file.inputs import batch_to_rewrite, sizes_text
+from pybench.plan.fed_inputs import misfit_of_inputs
 from pybench.plan.own_models import misfit_of
 from pybench.quick.target import Target
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 MIXED = {"int8": "int8+fp16"}  # what a runtime with both is better at: what is not rounded stays in FP16
 BATCHES = (1, 8)
+LARGER = 8  # times the batch that a file has fixed
 WINDOW_S = 0.4  # of timed iterations: a run of a fast model is then mostly its own start
 GPU_ITERATIONS, GPU_WARMUP, GPU_ENERGY_WINDOW_S = 300, 30, 0.5
 CPU_RATE = 25e9  # multiply-adds a second and core, nominal
@@ -75,8 +79,9 @@ def find_candidates(target: Target, only: Restriction) -> Candidates:
     """Everything that can be run here. Raises InputError, with the reasons, where nothing can, and UsageError for a
     wish that nobody has."""
     _check(only)
+    _check_given(target, only)
     asked = list(_cases(target, only))
-    here = Machine.ask(asked)
+    here = Machine.ask([*asked, *_larger(target, asked)])
     left_out: list[tuple[str, str]] = []
     found: list[Case] = []
     for case in asked:
@@ -95,7 +100,7 @@ def find_candidates(target: Target, only: Restriction) -> Candidates:
         look = _look_at_module(target, here)
     else:
         look, found = _look_at_file(target.file, target, found, left_out)
-    batches = _batches(target, only)
+    batches = _batches(target, only, found, here)
     entries = tuple(_entries(found, here, batches, _seconds(target, look)))
     return Candidates(here, entries, tuple(dict.fromkeys(_shortened(left_out, found))), look)
 
@@ -115,6 +120,21 @@ def _check(only: Restriction) -> None:
             raise UsageError(f"{option} {unknown}: there is none of that name", hint=f"one of {', '.join(known)}")
 
 
+def _check_given(target: Target, only: Restriction) -> None:
+    """Whether the arrays fit the model, and the batch that is asked for is theirs."""
+    given = target.given
+    if given is None:
+        return
+    other = next((batch for batch in only.batches if batch != given.batch), None)
+    if other is not None:
+        raise UsageError(f"--batch {other}: {given.file} has {given.batch} samples", hint="leave --batch out")
+    case = next(_cases(target, only))
+    misfit = None if target.content is None else misfit_of(target.content, case, of_images=False)
+    misfit = misfit or misfit_of_inputs(case, target.content, given.file)
+    if misfit is not None:
+        raise InputError(f"--input {given.file}: {misfit.what}", hint=misfit.hint)
+
+
 def _all_precisions() -> tuple[str, ...]:
     of_rows = [row.precisions for row in RUNTIMES.values()]
     of_backends = [backend.precisions for row in RUNTIMES.values() for backend in row.backends]
@@ -122,8 +142,10 @@ def _all_precisions() -> tuple[str, ...]:
 
 
 def _cases(target: Target, only: Restriction) -> Iterator[Case]:
-    sources = () if target.file is None else (("model", SHA_OF_NOTHING),)  # these cases are asked about, not run
-    batch = (only.batches or (target.only_batch or 1,))[0]
+    named = {"inputs": target.given is not None, "model": target.file is not None}
+    sources = tuple((name, SHA_OF_NOTHING) for name, is_file in named.items() if is_file)  # asked about, not run
+    inputs = () if target.facts is None else target.facts.inputs
+    batch = (only.batches or (target.first_batch if target.given is None else target.given.batch,))[0]
     for name in only.runtimes or opening("onnx"):
         row = RUNTIMES[name]
         backends: tuple[Backend | None, ...] = row.backends or (None,)
@@ -138,6 +160,8 @@ def _cases(target: Target, only: Restriction) -> Iterator[Case]:
                     batch=batch,
                     seq_len=target.seq_len,
                     shapes=sizes_text(target.sizes) or None,
+                    fixed_batch=batch_to_rewrite(inputs, batch),
+                    inputs=NORMAL if target.given is None else target.given.named,
                     sources=sources,
                 )
 
@@ -189,7 +213,7 @@ def _look_at_file(
     if not opening_it:
         return None, cases
     try:
-        seconds = machines.time_pass(path, opening_it[0], target.fed(target.only_batch or 1))
+        seconds = machines.time_pass(path, opening_it[0], target.fed(target.first_batch))
         return FirstLook(seconds, "the file"), cases
     except PybenchError as error:
         what, _, hint = error.message.partition("\n  hint: ")
@@ -201,10 +225,25 @@ def _look_at_file(
         return None, rest
 
 
-def _batches(target: Target, only: Restriction) -> tuple[int, ...]:
-    if target.only_batch is not None:
-        return (target.only_batch,)
-    return tuple(dict.fromkeys(only.batches or BATCHES))
+def _batches(target: Target, only: Restriction, found: Sequence[Case], here: Machine) -> tuple[int, ...]:
+    """Those that are asked for, else that of the arrays, else two. Of a file whose batch is fixed, its own and, where
+    its nodes and this machine allow that, a larger one."""
+    if only.batches:
+        return tuple(dict.fromkeys(only.batches))
+    if target.given is not None:
+        return (target.given.batch,)
+    own = target.only_batch
+    if own is None or target.content is None:
+        return BATCHES
+    if rewriting(target.content.graph, own).obstacle is not None or any(map(here.unsupported, _larger(target, found))):
+        return (own,)
+    return (own, LARGER * own)
+
+
+def _larger(target: Target, cases: Sequence[Case]) -> list[Case]:
+    """The same with a larger batch than the one that the file has fixed, which has to be rewritten for it."""
+    own = target.only_batch
+    return [] if own is None else [case.with_factors(batch=LARGER * own, fixed_batch=own) for case in cases]
 
 
 def _seconds(target: Target, look: FirstLook | None) -> float:
@@ -215,7 +254,7 @@ def _seconds(target: Target, look: FirstLook | None) -> float:
         return row.multiply_adds * (target.seq_len if row.takes_ids else 1) / CPU_RATE
     if look is None:
         return WINDOW_S / MOST_ITERATIONS
-    return look.seconds / (target.only_batch or 1)
+    return look.seconds / target.first_batch
 
 
 def _entries(cases: Sequence[Case], here: Machine, batches: Sequence[int], sample_s: float) -> Iterator[CandidateEntry]:

@@ -89,10 +89,12 @@ def _entry(target: Target, entry: CandidateEntry) -> Iterator[str]:
         yield f"    provider: {entry.provider}"
     yield f"    precision: [{', '.join(entry.precisions)}]"
     yield f"    batch: {entry.batch}"
-    if _takes_ids(target):
+    if _takes_ids(target) or (target.given is not None and target.given.seq_len is not None):
         yield f"    seq_len: {target.seq_len}"
     if any(quantised_type(name) is not None for name in entry.precisions) and not _is_quantised(target):
         yield f"    calibration_images: {entry.calibration_images}"
+    if target.given is not None:
+        yield f"    inputs: {json.dumps(target.given.named)}"
     yield f"    warmup_iterations: {entry.warmup_iterations}"
     yield f"    iterations: {entry.iterations}"
     if entry.on_gpu:

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pybench.case.factors import FACTORS, is_built_in
+from pybench.catalogue.models import MODELS
 from pybench.errors import InputError, UsageError
 from pybench.onnx_file.facts import FileFacts, facts_of
 from pybench.onnx_file.faults import read_sound
 from pybench.onnx_file.graph import OnnxModel, Value
 from pybench.onnx_file.inputs import Misfit, fed_shapes, fixed_batch
+from pybench.quick.given import GivenArrays, read_given
 
 # Sizes that a free dimension gets where nobody states one.
 IMAGE_SIDE = 224
@@ -33,7 +35,8 @@ class Target:
     sizes: free dimensions but the batch and the sequence of ids, `INPUT.DIM` -> size
     guessed: those of `sizes` that nobody stated
     seq_len: tokens of a sample
-    only_batch: the one batch that the file takes; None: any
+    only_batch: the one batch that the file takes as it is; None: any
+    given: arrays that are fed; None: random ones
     """
 
     model: str
@@ -44,6 +47,12 @@ class Target:
     guessed: tuple[str, ...] = ()
     seq_len: int = FACTORS["seq_len"].default
     only_batch: int | None = None
+    given: GivenArrays | None = None
+
+    @property
+    def first_batch(self) -> int:
+        """The batch that is looked at first: the file's or the arrays' own, else one sample."""
+        return self.only_batch or (self.given.batch if self.given is not None else 1)
 
     @property
     def name(self) -> str:
@@ -57,20 +66,23 @@ class Target:
         return fed_shapes(inputs, batch, self.seq_len, self.sizes)
 
 
-def find_target(given: str, plan_folder: Path, stated: Mapping[str, int]) -> Target:
-    """The target of a name or a path. Raises InputError for a file that cannot be measured, UsageError for a size that
-    the model does not leave free."""
+def find_target(given: str, plan_folder: Path, stated: Mapping[str, int], arrays: Path | None = None) -> Target:
+    """The target of a name or a path. `arrays`: an .npz that is fed. Raises InputError for a file that cannot be
+    measured, UsageError for a size that the model does not leave free."""
     if is_built_in("model", given):
         if stated:
             raise UsageError(f"--shape: {given} is a built-in model, whose sizes are fixed", hint="leave --shape out")
-        return Target(given)
+        return _built_in(given, plan_folder, arrays)
     path = Path(given)
     if not path.exists():
         known = ", ".join(FACTORS["model"].choices)
         raise InputError(f"{given}: no such file", hint=f"give an ONNX file, or a built-in model: {known}")
     content = read_sound(path)
     facts = facts_of(path, content)
+    fed = None if arrays is None else read_given(arrays, plan_folder, facts.inputs)
     sizes, seq_len = _split(facts.inputs, stated)
+    if fed is not None:
+        sizes, seq_len = {**fed.sizes, **sizes}, fed.seq_len or seq_len
     guessed = {key: size for key, size in _guesses(facts.inputs).items() if not _is_stated(facts.inputs, key, sizes)}
     target = Target(
         model=os.path.relpath(path.absolute(), plan_folder.absolute()),
@@ -81,14 +93,25 @@ def find_target(given: str, plan_folder: Path, stated: Mapping[str, int]) -> Tar
         guessed=tuple(guessed),
         seq_len=seq_len,
         only_batch=fixed_batch(facts.inputs),
+        given=fed,
     )
     try:
-        target.fed(target.only_batch or 1)
+        target.fed(target.first_batch)
     except Misfit as misfit:
         if misfit.factor == "shapes":
             raise UsageError(f"--shape: {misfit.what}", hint=misfit.hint) from misfit
         raise InputError(f"{path}: {misfit.what}", hint=misfit.hint) from misfit
     return target
+
+
+def _built_in(name: str, plan_folder: Path, arrays: Path | None) -> Target:
+    if arrays is None:
+        return Target(name)
+    row = MODELS[name]
+    shape: tuple[int | None, ...] = (None, None) if row.takes_ids else (None, *row.shape)
+    value = Value(row.input, "tensor", "int64" if row.takes_ids else "float32", shape)
+    fed = read_given(arrays, plan_folder, [value])
+    return Target(name, seq_len=fed.seq_len or int(FACTORS["seq_len"].default), given=fed)
 
 
 def _split(inputs: Sequence[Value], stated: Mapping[str, int]) -> tuple[dict[str, int], int]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError
 from pybench.kernels.launches import profile_of_launches
 from pybench.kernels.profile import Profile
-from pybench.runtimes import providers
+from pybench.runtimes import bfloat16, providers
 from pybench.runtimes.device import chosen, narrow
 from pybench.runtimes.launched import Kernels, kernels_of
 from pybench.runtimes.memory import memory_errors, memory_evidence
@@ -41,6 +41,7 @@ from pybench.runtimes.tensorrt import library
 
 NAME = "onnxruntime"
 NS_PER_S = 1e9
+Run = Callable[[list[str], dict[str, npt.NDArray[Any]], Any], list[npt.NDArray[Any]]]
 NOT_CAPTURED = -1  # of the CUDA provider's `gpu_graph_id`, which tells captured runs apart: this one is none
 
 _DTYPES = {
@@ -113,6 +114,7 @@ class OnnxRuntimeSession:
         self._graphs = itertools.count(1)
         self._plain = _run_options(NOT_CAPTURED) if started.graph else None
         self._outputs = [value.name for value in session.get_outputs()]
+        self._run = _runner(session, kind, path)
         self._last: Iterate = ended  # what ran last, to be run again when the kernels are asked for
         self._fed: Arrays = {}  # what it ran on
 
@@ -122,7 +124,7 @@ class OnnxRuntimeSession:
 
     def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]:
         with _run_errors(self.path, self.kind):
-            outputs: list[npt.NDArray[Any]] = self._session.run(self._outputs, dict(inputs), self._plain)
+            outputs = self._run(self._outputs, dict(inputs), self._plain)
         self._remember(inputs)
         return outputs
 
@@ -142,7 +144,7 @@ class OnnxRuntimeSession:
             refuse_transfers(RUNTIMES[NAME], has_gpu=self.kind == "cuda")
         begin_ns = measure.monotonic_ns()
         binding = self._session.io_binding()
-        held = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array, self.kind, 0) for name, array in inputs.items()}
+        held = {name: bfloat16.ort_value(array, self.kind) for name, array in inputs.items()}
         for name, value in held.items():
             binding.bind_ortvalue_input(name, value)
         outputs = self._output_values(inputs)
@@ -182,10 +184,10 @@ class OnnxRuntimeSession:
 
     def bind_feed(self) -> Launch:
         """On the CPU the arrays are read where they lie; outputs are allocated anew, for shapes may change."""
-        session, names, plain = self._session, self._outputs, self._plain
+        run, names, plain = self._run, self._outputs, self._plain
 
         def launch(inputs: Arrays) -> Wait:
-            session.run(names, dict(inputs), plain)
+            run(names, dict(inputs), plain)
             if self._last is ended:  # a copy, for what is fed is lent
                 self._remember({name: array.copy() for name, array in inputs.items()})
             return ended
@@ -193,15 +195,20 @@ class OnnxRuntimeSession:
         return launch
 
     def _remember(self, inputs: Arrays) -> None:
-        session, names, plain = self._session, self._outputs, self._plain  # not self: a cycle would hold a GPU's memory
-        self._last = lambda: session.run(names, dict(inputs), plain)
+        run, names, plain = self._run, self._outputs, self._plain  # not self: a cycle would hold a GPU's memory
+
+        def again() -> None:
+            run(names, dict(inputs), plain)
+
+        self._last = again
         self._fed = inputs
 
     def _output_values(self, inputs: Arrays) -> dict[str, onnxruntime.OrtValue]:
         """Outputs allocated once on the device: one run tells their shapes."""
         values = {}
         for name, array in zip(self._outputs, self.run(inputs), strict=True):
-            values[name] = onnxruntime.OrtValue.ortvalue_from_shape_and_type(array.shape, array.dtype, self.kind, 0)
+            kind = bfloat16.ONNX_TYPE if bfloat16.is_bfloat16(array.dtype) else array.dtype
+            values[name] = onnxruntime.OrtValue.ortvalue_from_shape_and_type(array.shape, kind, self.kind, 0)
         return values
 
 
@@ -348,10 +355,25 @@ def _not_started(provider: str) -> UnsupportedError:
     )  # fmt: skip
 
 
+def _runner(session: onnxruntime.InferenceSession, kind: str, path: Path) -> Run:
+    """What runs a session on arrays. Raises UnsupportedError for bfloat16 on a GPU."""
+    if not bfloat16.has_bfloat16(session):
+        return session.run  # type: ignore[no-any-return]
+    if kind != "cpu":
+        raise UnsupportedError(
+            f"{path.name} takes or gives bfloat16, which onnxruntime's Python interface does not pass to a GPU",
+            code="no_bf16_tensors",
+            hint="export the model with inputs and outputs in FP32, and a Cast behind and before them",
+        )
+    return lambda names, inputs, plain: bfloat16.run_raw(session, names, inputs)
+
+
 def _spec(value: Any, path: Path) -> TensorSpec:
+    shape = tuple(size if isinstance(size, int) and size > 0 else None for size in value.shape)
+    if value.type == "tensor(bfloat16)":
+        return TensorSpec(value.name, bfloat16.bfloat16_type(f"{path.name}: the input {value.name}"), shape)
     if value.type not in _DTYPES:
         raise InputError(f"{path}: the input {value.name} is a {value.type}, which pybench cannot feed")
-    shape = tuple(size if isinstance(size, int) and size > 0 else None for size in value.shape)
     return TensorSpec(value.name, np.dtype(_DTYPES[value.type]), shape)
 
 

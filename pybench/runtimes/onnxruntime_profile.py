@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from pybench.errors import UnsupportedError
 from pybench.kernels.operators import profile_of_runs
 from pybench.kernels.profile import Profile
 from pybench.onnx_file.graph import read_graph
+from pybench.runtimes import bfloat16
 from pybench.runtimes.session import Arrays
 
 MEMORY = Path("/proc/meminfo")
@@ -46,9 +48,10 @@ def profile_session(path: Path, options: Any, providers: Any, inputs: Arrays) ->
 
 
 def _run(session: onnxruntime.InferenceSession, inputs: Arrays) -> None:
+    run = partial(bfloat16.run_raw, session) if bfloat16.has_bfloat16(session) else session.run
     begin_ns = measure.monotonic_ns()
     for number in range(SKIPPED_RUNS + MOST_RUNS):
-        session.run(None, dict(inputs))
+        run(None, dict(inputs))
         if number >= SKIPPED_RUNS and measure.monotonic_ns() - begin_ns > LONGEST_NS:
             return
 

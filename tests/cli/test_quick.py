@@ -162,6 +162,40 @@ def test_what_fails_is_named_and_the_rest_is_measured(capsys: pytest.CaptureFixt
     assert rows["fp32", 8]["latency_ms"] is None
 
 
+def test_a_fixed_batch_and_a_larger_one_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    path = write("fixed-batch", Path())
+    found = quick(capsys, str(path), "--precision", "fp32", "--minutes", "0.01")
+    assert {row["batch"]: row["latency_ms"] is not None for row in found["cases"]} == {1: True, 8: True}
+    assert [case.fixed_batch for case in load_plan("quick.yaml").cases] == [None, 1]
+
+
+def test_arrays_are_fed(capsys: pytest.CaptureFixture[str]) -> None:
+    path = write("plain", Path())
+    np.savez("a.npz", x=np.ones((3, 12), np.float32))
+    found = quick(capsys, str(path), "--input", "a.npz", "--precision", "fp32", "--minutes", "0.01")
+    assert [(row["batch"], row["latency_ms"] is not None) for row in found["cases"]] == [(3, True)]
+    (case,) = load_plan("quick.yaml").cases
+    assert (case.batch, case.inputs) == (3, "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("array", "words", "said"),
+    [
+        (np.ones((3, 12)), (), "--input a.npz: x is float64, the model takes float32"),
+        (np.ones((3, 11), np.float32), (), "--input a.npz: x is [3, 11], this case feeds [3, 12]"),
+        (np.ones((3, 12), np.float32), ("--batch", "2"), "--batch 2: a.npz has 3 samples"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_told(
+    capsys: pytest.CaptureFixture[str], array: Any, words: tuple[str, ...], said: str
+) -> None:
+    path = write("plain", Path())
+    np.savez("a.npz", x=array)
+    assert main(["quick", str(path), "--input", "a.npz", *words]) == 2
+    assert f"error: {said}" in capsys.readouterr().err
+    assert not Path("quick.yaml").exists()
+
+
 def test_free_sizes_run_and_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     path = write("free-height-and-width", Path())
     assert main(["quick", str(path), "--shape", "x.height=16", "--precision", "fp32", "--batch", "1",

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pybench.errors import InputError, UsageError
+from pybench.onnx_file.graph import read_model
 from pybench.quick.target import IMAGE_SIDE, SEQUENCE, find_target
 from tests.support.onnx_files import model, write
 
@@ -55,6 +57,29 @@ def test_the_sequence_of_ids_is_a_factor_of_its_own(tmp_path: Path) -> None:
 
 def test_a_fixed_batch_is_the_only_one(tmp_path: Path) -> None:
     assert find_target(str(write("fixed-batch", tmp_path)), tmp_path, {}).only_batch == 1
+
+
+def test_arrays_state_batch_sequence_and_sizes(tmp_path: Path) -> None:
+    path = write("free-height-and-width", tmp_path)
+    channels = int((read_model(path).graph.fed[0].shape or ())[1] or 0)
+    np.savez(tmp_path / "a.npz", x=np.zeros((3, channels, 16, 24), np.float32))
+    target = find_target(str(path), tmp_path, {}, tmp_path / "a.npz")
+    assert target.given is not None
+    assert (target.given.named, target.given.batch, target.first_batch) == ("a.npz", 3, 3)
+    assert (target.sizes, target.guessed) == ({"x.height": 16, "x.width": 24}, ())
+    ids = write("token-ids", tmp_path / "ids")
+    (value,) = read_model(ids).graph.fed
+    np.savez(tmp_path / "ids.npz", **{value.name: np.zeros((2, 7), np.int64)})
+    target = find_target(str(ids), tmp_path, {}, tmp_path / "ids.npz")
+    assert (target.seq_len, target.sizes) == (7, {})
+
+
+def test_arrays_that_are_none_are_told(tmp_path: Path) -> None:
+    path = write("plain", tmp_path)
+    with pytest.raises(InputError, match=r"--input .*absent.npz: no such file"):
+        find_target(str(path), tmp_path, {}, tmp_path / "absent.npz")
+    with pytest.raises(InputError, match=r"--input .*model.onnx: it is no \.npz"):
+        find_target(str(path), tmp_path, {}, path)
 
 
 def test_a_name_is_guessed_once_for_all_inputs(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def campaign_of(cases: list[Case]) -> dict[str, Any]:
 def test_bad_files_fail_their_own_cells_and_the_others_are_run(
     tmp_path: Path, campaign: CampaignDirectory, run: Run
 ) -> None:
-    names = ("types-do-not-fit", "token-ids-out-of-range", "plain", "not-finite")
+    names = ("types-do-not-fit", "sizes-do-not-fit", "plain", "not-finite")
     paths = {name: write(name, tmp_path / name) for name in names}
     cases = [case_of(path, precision=precision) for path in paths.values() for precision in ("fp32", "int8")]
     tally, listener = run(campaign_of(cases))
@@ -42,8 +42,8 @@ def test_bad_files_fail_their_own_cells_and_the_others_are_run(
     assert outcomes == {
         ("types-do-not-fit", "fp32"): refused,
         ("types-do-not-fit", "int8"): refused,
-        ("token-ids-out-of-range", "fp32"): refused,
-        ("token-ids-out-of-range", "int8"): refused,
+        ("sizes-do-not-fit", "fp32"): refused,
+        ("sizes-do-not-fit", "int8"): refused,
         ("plain", "fp32"): ("ok", None),
         ("plain", "int8"): ("ok", None),
         ("not-finite", "fp32"): ("ok", None),

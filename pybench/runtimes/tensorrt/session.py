@@ -22,6 +22,7 @@ from pybench.catalogue.refusals import refuse_precision
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError
 from pybench.runtimes import cuda
+from pybench.runtimes.bfloat16 import bfloat16_type
 from pybench.runtimes.device import chosen, narrow
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait
 from pybench.runtimes.tensorrt import inspection, library
@@ -228,6 +229,8 @@ def _tensors(
 
 def _dtype(engine: Any, name: str, path: Path) -> np.dtype[Any]:
     kind = engine.get_tensor_dtype(name).name
+    if kind == "BF16":
+        return bfloat16_type(f"{path.name}: the tensor {name}")
     if kind not in _DTYPES:
         raise InputError(f"{path}: the tensor {name} is {kind}, which pybench cannot feed", hint="keep it in FP32")
     return np.dtype(_DTYPES[kind])
