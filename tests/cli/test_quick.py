@@ -164,9 +164,10 @@ def test_what_fails_is_named_and_the_rest_is_measured(capsys: pytest.CaptureFixt
 
 def test_a_fixed_batch_and_a_larger_one_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     path = write("fixed-batch", Path())
-    found = quick(capsys, str(path), "--precision", "fp32", "--minutes", "0.01")
-    assert {row["batch"]: row["latency_ms"] is not None for row in found["cases"]} == {1: True, 8: True}
-    assert [case.fixed_batch for case in load_plan("quick.yaml").cases] == [None, 1]
+    found = quick(capsys, str(path), "--precision", "fp32", "--batch", "8", "--minutes", "0.01")
+    assert [(row["batch"], row["latency_ms"] is not None) for row in found["cases"]] == [(8, True)]
+    quick(capsys, str(path), "--precision", "fp32", "--minutes", "0.01", "--plan", "two.yaml", "--out", "two")
+    assert [(case.batch, case.fixed_batch) for case in load_plan("two.yaml").cases] == [(1, None), (8, 1)]
 
 
 def test_arrays_are_fed(capsys: pytest.CaptureFixture[str]) -> None:
