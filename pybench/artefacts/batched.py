@@ -26,7 +26,8 @@ from pybench.artefacts.shaped import INLINE_BYTES, save
 from pybench.errors import InputError
 from pybench.measurement.inputs import Arrays, arrays_of, file_ranges
 from pybench.measurement.result import Result
-from pybench.onnx_file.batch import FREE, called, rewriting
+from pybench.onnx_file.batch import FREE, rewriting
+from pybench.onnx_file.faults import called
 from pybench.onnx_file.graph import OnnxGraph, OnnxNode, node_name, read_graph
 from pybench.onnx_file.products import floating_types, is_quantised
 from pybench.precision.execution import Values, open_model
@@ -53,7 +54,7 @@ def make(request: MakeRequest, path: Path) -> Result:
     save(model, path)
     compared = _comparison(source, path, fixed)
     if plan.obstacle is not None:
-        raise compared.prevented(f"the node {plan.obstacle.node} {plan.obstacle.why}")
+        raise compared.prevented(f"{plan.obstacle.node} {plan.obstacle.why}")
     differences = _check(compared, path)
     checked = f"against the file at batch {fixed} and {2 * fixed}"
     return Result(labels={"fixed_batch": fixed, "reshapes": sorted(plan.reshapes), "checked": checked, **differences})
@@ -162,10 +163,10 @@ def _mixing(compared: _Comparison, path: Path, differences: Sequence[float]) -> 
     graph = read_graph(path)
     for node, wanted, found in _between(compared, path, graph):
         if len(wanted) == len(found) == 2 * compared.fixed and _difference(wanted, found) > compared.allowed:
-            return f"the node {called(node)} mixes the samples of a batch"
+            return f"{called(node)} mixes the samples of a batch"
     output = graph.outputs[next(i for i, each in enumerate(differences) if each > compared.allowed)].name
     writer = next(node for node in graph.nodes if output in node.outputs)
-    return f"the node {called(writer)} writes the output {output}, which is another one for another batch"
+    return f"{called(writer)} writes the output {output}, which is another one for another batch"
 
 
 def _between(compared: _Comparison, path: Path, graph: OnnxGraph) -> Iterator[tuple[OnnxNode, Values, Values]]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pybench.onnx_file.graph import OnnxGraph, OnnxNode, Value, node_name
+from pybench.onnx_file.faults import called
+from pybench.onnx_file.graph import OnnxGraph, OnnxNode, Value
 
 FREE = "batch"  # the name of the dimension that is free afterwards
 
@@ -72,10 +73,6 @@ def rewriting(graph: OnnxGraph, fixed: int) -> Rewriting:
     walk = _Walk(graph, fixed, starts, set(graph.sizes))
     obstacle = next((found for node in graph.nodes if (found := _pass(node, walk)) is not None), None)
     return Rewriting(walk.reshapes, obstacle or _of_outputs(graph, fixed))
-
-
-def called(node: OnnxNode) -> str:
-    return f"{node_name(node.name, node.outputs[0] if node.outputs else '')} ({node.op})"
 
 
 def _pass(node: OnnxNode, walk: _Walk) -> Obstacle | None:

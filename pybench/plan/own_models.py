@@ -56,7 +56,7 @@ def _check_rewriting(graph: OnnxGraph, fixed: int, batch: int) -> None:
         raise Misfit(f"{what}, and `fixed_batch` is {fixed}", "leave `fixed_batch` out", "fixed_batch")
     obstacle = rewriting(graph, fixed).obstacle
     if obstacle is not None:
-        what = f"its batch is fixed at {fixed}, and cannot be {batch}: the node {obstacle.node} {obstacle.why}"
+        what = f"its batch is fixed at {fixed}, and cannot be {batch}: {obstacle.node} {obstacle.why}"
         raise Misfit(what, f"set batch: {fixed}, or export the model with its batch free", "batch")
 
 

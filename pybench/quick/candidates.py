@@ -81,7 +81,7 @@ def find_candidates(target: Target, only: Restriction) -> Candidates:
     _check(only)
     _check_given(target, only)
     asked = list(_cases(target, only))
-    here = Machine.ask([*asked, *_larger(target, asked)])
+    here = Machine.ask(asked)
     left_out: list[tuple[str, str]] = []
     found: list[Case] = []
     for case in asked:
@@ -100,6 +100,7 @@ def find_candidates(target: Target, only: Restriction) -> Candidates:
         look = _look_at_module(target, here)
     else:
         look, found = _look_at_file(target.file, target, found, left_out)
+    here = here.asked_too(_larger(target, found))
     batches = _batches(target, only, found, here)
     entries = tuple(_entries(found, here, batches, _seconds(target, look)))
     return Candidates(here, entries, tuple(dict.fromkeys(_shortened(left_out, found))), look)

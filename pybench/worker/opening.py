@@ -44,7 +44,7 @@ def _time(question: dict[str, Any]) -> dict[str, Any]:
 
     session = _session(question)
     shapes = {name: tuple(sizes) for name, sizes in question["fed"].items()}
-    inputs = arrays_of(session.inputs, shapes, 0, file_ranges(Path(question["path"])))
+    inputs = arrays_of(session.inputs, shapes, 0, file_ranges(question["path"] and Path(question["path"])))
     seconds: list[float] = []
     while len(seconds) < MOST_PASSES and sum(seconds[1:]) < ENOUGH_S and sum(seconds[:1]) < LONG_PASS_S:
         begin_ns = monotonic_ns()

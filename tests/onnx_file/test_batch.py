@@ -63,17 +63,17 @@ OBSTACLES: dict[str, tuple[Sequence[onnx.NodeProto], dict[str, Any], Obstacle]] 
     "a constant number of elements": (
         [node("Relu", "x", "a"), node("Reshape", "a shape", "y")],
         {"shape": ints(6, 4)},
-        Obstacle("reshape_y (Reshape)", "reshapes to [6, 4], a constant number of elements"),
+        Obstacle("the node reshape_y (Reshape)", "reshapes to [6, 4], a constant number of elements"),
     ),
     "a constant beside the samples": (
         [node("Concat", "x token", "y", axis=1)],
         {"token": np.zeros((2, 1, 4), np.float32)},
-        Obstacle("concat_y (Concat)", "joins the samples with the constant token, which is [2, 1, 4]"),
+        Obstacle("the node concat_y (Concat)", "joins the samples with the constant token, which is [2, 1, 4]"),
     ),
     "after arithmetic": (
         [node("Mul", "x half", "a"), node("MatMul", "a square", "b"), node("Reshape", "b shape", "y")],
         {"half": np.float32(0.5), "square": np.zeros((4, 4), np.float32), "shape": ints(24)},
-        Obstacle("reshape_y (Reshape)", "reshapes to [24], a constant number of elements"),
+        Obstacle("the node reshape_y (Reshape)", "reshapes to [24], a constant number of elements"),
     ),
 }
 
@@ -88,13 +88,15 @@ def test_a_batch_that_is_squeezed_away_is_named(tmp_path: Path) -> None:
     nodes = [node("Squeeze", "x first", "y")]
     onnx.save(model(nodes, [("x", FLOAT, (1, 3))], [("y", FLOAT, (3,))], {"first": ints(0)}), tmp_path / "model.onnx")
     assert rewriting(read_graph(tmp_path / "model.onnx"), 1).obstacle == Obstacle(
-        "squeeze_y (Squeeze)", "removes the batch dimension"
+        "the node squeeze_y (Squeeze)", "removes the batch dimension"
     )
 
 
 def test_an_output_without_the_batch_is_named(tmp_path: Path) -> None:
     plan = found(tmp_path, [node("ReduceMean", "x", "y", keepdims=0)], ())
-    assert plan.obstacle == Obstacle("reducemean_y (ReduceMean)", "writes the output y without a batch dimension")
+    assert plan.obstacle == Obstacle(
+        "the node reducemean_y (ReduceMean)", "writes the output y without a batch dimension"
+    )
 
 
 @pytest.mark.parametrize(
