@@ -31,7 +31,7 @@ def project(
         )
     from pybench.dataset import load
     from pybench.projection import read_scenario, resolve, simulate
-    from pybench.report.projection_tables import projection_tables
+    from pybench.report.sections.projections.tables import projection_tables
 
     scenario = read_scenario(paths[-1])
     dataset = load(paths[0]) if len(paths) == 2 else None

@@ -4,18 +4,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from pybench.campaign.directory import open_campaign
 from pybench.cli.options import DirectoryArgument
 
+if TYPE_CHECKING:
+    from pybench.dataset import Dataset
+    from pybench.projection import Projection
+
 
 def report(
     directory: DirectoryArgument,
     out: Annotated[
         Optional[Path], typer.Option("--out", "-o", help="The report's folder [default: DIR/report].")
+    ] = None,
+    scenario: Annotated[
+        Optional[Path],
+        typer.Option("--scenario", metavar="FILE", help="Add a section with this scenario's projection to a fleet."),
     ] = None,
 ) -> None:
     """Write the report: one HTML page, tables, figures.
@@ -26,13 +34,21 @@ def report(
     from pybench.campaign.reported import ReportRecord
 
     campaign = open_campaign(directory)
-    record = ReportRecord(campaign) if out is None else None
+    record = ReportRecord(campaign) if out is None and scenario is None else None
     if record is not None and record.is_current():
         print(campaign.report / "index.html")
         return
     from pybench.dataset import load
     from pybench.report import write_report
 
-    print(write_report(load(directory), out))
+    dataset = load(directory)
+    print(write_report(dataset, out, projection=None if scenario is None else _projection(scenario, dataset)))
     if record is not None:
         record.store()
+
+
+def _projection(path: Path, dataset: Dataset) -> Projection:
+    from pybench.projection import read_scenario, resolve, simulate
+
+    scenario = read_scenario(path)
+    return simulate(scenario, resolve(scenario, dataset))

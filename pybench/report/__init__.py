@@ -20,6 +20,7 @@ from pybench.campaign.layout import RUNS
 from pybench.campaign.storage import storage_error, write_bytes, write_text
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import measure
+from pybench.projection import Projection
 from pybench.report.canvas import style
 from pybench.report.page import render_page
 from pybench.report.sections import build_sections
@@ -34,14 +35,21 @@ _FORMS = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
 _LINK = re.compile(rf'href="({TABLES}|{FIGURES})/([\w.-]+)\.\w+"')
 
 
-def write_report(dataset: Dataset, folder: Path | None = None, *, run_link: str | None = None) -> Path:
+def write_report(
+    dataset: Dataset,
+    folder: Path | None = None,
+    *,
+    run_link: str | None = None,
+    projection: Projection | None = None,
+) -> Path:
     """Writes everything under `folder` (by default the campaign's own `report/`) and returns the page; the page comes
-    last. `run_link`: what leads from there to the runs, where it is not to be the way from `folder`.
+    last. `run_link`: what leads from there to the runs, where it is not to be the way from `folder`. `projection`: gets
+    a section of its own.
 
     Tables and figures that the page of before links, and that this report does not have, are deleted."""
     target = folder or dataset.campaign.report
     run_link = run_link or _relative(dataset.campaign.path / RUNS, target)
-    material = Material(dataset, analyse(dataset), measure(dataset), run_link)
+    material = Material(dataset, analyse(dataset), measure(dataset), run_link, projection)
     sections = build_sections(material)
     with style():
         pictures = [shown for section in sections for shown in section.pictures]

@@ -18,6 +18,7 @@ ORDER = (
     "reliability",
     "kernels",
     "energy",
+    "projections",
     "results",
 )
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from pybench.analysis import Analysis
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage
+from pybench.projection import Projection
 from pybench.report.canvas import Picture
 from pybench.report.sentences import Sentence
 from pybench.report.tables import Table
@@ -20,12 +21,14 @@ from pybench.report.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What every section is made from. `run_link`: the folder of all runs, from the page."""
+    """What every section is made from. `run_link`: the folder of all runs, from the page. `projection`: of the scenario
+    that the report is asked for."""
 
     dataset: Dataset
     analysis: Analysis
     coverage: Coverage
     run_link: str
+    projection: Projection | None = None
 
 
 class Element:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pybench.projection import Projection
-from pybench.report.canvas import BLUE, GREY, SKY, WIDTH_INCH, Picture, label_rows, log_scale, pick, picture
+from pybench.report.canvas import BLUE, GREY, SKY, WIDTH_INCH, Picture, label_rows, pick, picture, plain_log_ticks
 from pybench.report.numbers import significant
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ def _draw_spread(axes: Axes, projection: Projection) -> None:
         axes.plot(np.quantile(projection.energies_wh[query.name], _STEPS), _STEPS, color=colour, label=query.name)
         axes.plot([query.median_wh], [0.5], "o", color=colour, markersize=4)
     axes.axhspan(0.25, 0.75, color=GREY, alpha=0.12, linewidth=0)
-    log_scale(axes, "x")
+    plain_log_ticks(axes, "x")
     axes.set_ylim(0, 1)
     axes.set_xlabel("Wh a query")
     axes.set_ylabel("Share of queries")
-    axes.legend(loc="upper left")
+    axes.legend(loc="lower right")
 
 
 def _draw_shares(axes: Axes, projection: Projection) -> None:
