@@ -26,7 +26,7 @@ from pybench.document import Node, read_document
 from pybench.errors import PlanError, Problem
 from pybench.plan.cases import CaseBuilder
 from pybench.plan.cells import MOST_CELLS, cells_of, defaults_of
-from pybench.plan.comparisons import check_contrasts, check_protocols, contrasts_of
+from pybench.plan.comparisons import check_contrasts, check_protocols, contrasts_of, with_matched_references
 from pybench.plan.files import UserFile, UserFiles
 from pybench.plan.overrides import apply_overrides
 from pybench.plan.schema import plan_schema
@@ -88,6 +88,8 @@ def load_plan(
     cases = made.cases
     if shaped.plan is not None and not problems:
         contrasts = contrasts_of(shaped.plan)
+        if overrides:
+            contrasts = with_matched_references(contrasts, cases)
         problems += check_contrasts(contrasts, cases, root, catalogue)
         problems += check_protocols(shaped.plan.protocol, contrasts, cases, root)
     if problems or shaped.plan is None:

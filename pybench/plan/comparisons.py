@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pybench.case import Case, contrasts
@@ -25,6 +26,14 @@ _BASELINE_HINT = "such as `criteria: {baseline: {precision: fp32}}`"
 def contrasts_of(plan: PlanShape) -> tuple[Contrast, ...]:
     """What a plan compares."""
     return contrasts.parse([_declared(entry) for entry in plan.criteria])
+
+
+def with_matched_references(contrasts: Sequence[Contrast], cases: Sequence[Case]) -> tuple[Contrast, ...]:
+    """The comparisons without published values of cases that an override took out of the plan."""
+    return tuple(
+        replace(contrast, reference=tuple(one for one in contrast.reference if any(map(one.selects, cases))))
+        for contrast in contrasts
+    )
 
 
 def check_contrasts(

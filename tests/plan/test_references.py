@@ -91,6 +91,12 @@ def test_a_value_without_a_counterpart_is_refused_with_its_place(
     assert expected in found
 
 
+def test_an_override_takes_published_values_of_its_cases_away(load: Load) -> None:
+    text = declared(f"{{speedup: [{{value: 5, {SOURCE}, where: {{batch: 8}}}}, {{value: 4, {SOURCE}}}]}}")
+    assert [one.value for one in load(text).contrasts[0].reference] == [5.0, 4.0]
+    assert [one.value for one in load(text, ["matrix.0.batch=1"]).contrasts[0].reference] == [4.0]
+
+
 def test_the_value_of_a_baseline_itself_can_be_published(load: Load) -> None:
     (contrast,) = load(declared(f"{{latency_mean_ms: {{value: 5, {SOURCE}, where: {{precision: fp32}}}}}}")).contrasts
     assert contrast.reference[0].kind == "absolute"
