@@ -14,6 +14,8 @@ ORDER = (
     "findings",
     "cell_effects",
     "references",
+    "operating_points",
+    "service_levels",
     "protocols",
     "reliability",
     "kernels",

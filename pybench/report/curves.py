@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Curves over a number: a panel for each quantity, a line for each group, an interval at each point.
+
+Points are joined by straight lines for the eye; nothing between them was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pybench.analysis.estimate import Estimate
+from pybench.report.canvas import WIDTH_INCH, Picture, pick, picture, plain_log_ticks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LOG_FROM = 5.0  # values of a panel that span more than this factor get a logarithmic axis
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One group. `points`: (x, value with its interval), ascending in x; `marked`: places of points with a ring."""
+
+    name: str
+    points: Sequence[tuple[float, Estimate]]
+    marked: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One quantity. `y_label`: with its unit."""
+
+    y_label: str
+    lines: Sequence[Line]
+
+
+def draw_curves(name: str, title: str, caption: str, x_label: str, panels: Sequence[Panel]) -> Picture:
+    """One figure, its panels side by side. A line keeps its colour and marker in all panels."""
+    import matplotlib.pyplot as plt
+
+    figure, grid = plt.subplots(1, len(panels), figsize=(WIDTH_INCH, 2.9), squeeze=False)
+    for axes, panel in zip(grid[0], panels, strict=True):
+        _draw_panel(axes, panel)
+        axes.set_xlabel(x_label)
+    if any(line.name for panel in panels for line in panel.lines):
+        handles, labels = grid[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 2))
+    return picture(name, title, caption, figure)
+
+
+def _draw_panel(axes: Axes, panel: Panel) -> None:
+    for position, line in enumerate(panel.lines):
+        colour, marker = pick(position)
+        places = [x for x, _ in line.points]
+        values = [estimate.value for _, estimate in line.points]
+        for x, estimate in line.points:
+            if estimate.lower is not None and estimate.upper is not None:
+                axes.plot([x, x], [estimate.lower, estimate.upper], color=colour, linewidth=1.6, solid_capstyle="butt")
+        axes.plot(places, values, marker=marker, color=colour, markersize=4.6, linewidth=0.9, label=line.name or None,
+                  markeredgecolor="white", markeredgewidth=0.6)  # fmt: skip
+        for place in line.marked:
+            axes.plot([places[place]], [values[place]], linestyle="none", marker="o", markersize=10, color=colour,
+                      markerfacecolor="none", markeredgewidth=1.1)  # fmt: skip
+    axes.set_ylabel(panel.y_label)
+    axes.margins(x=0.08, y=0.12)
+    drawn = [estimate.value for line in panel.lines for _, estimate in line.points]
+    if drawn and min(drawn) > 0 and max(drawn) / min(drawn) > _LOG_FROM:
+        plain_log_ticks(axes, "y")
