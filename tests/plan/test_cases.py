@@ -268,7 +268,7 @@ def test_a_criterion_of_service_levels_needs_a_bound(load: Load) -> None:
         load(re.sub(r", slo_ms: [^}]*", "", SERVED) + criteria, whole=True)
     first, second = error.value.problems
     assert first.what == "`slo_attainment_delta_min` needs slo_attainment_ratio, which no compared case yields"
-    assert second.hint == "it comes from workload infer, where the entry has `slo_ms`"
+    assert second.hint == "it comes from workload infer or generate, where the entry has `slo_ms`"
 
 
 def test_a_number_for_the_whole_campaign_replaces_all_others(load: Load, tmp_path: Path) -> None:
