@@ -212,6 +212,7 @@ _ROWS = (
         factors=("compile_mode",),
         modes=("default", "reduce-overhead", "max-autotune"),
         graph_modes=("reduce-overhead", "max-autotune"),
+        generates="pybench.runtimes.torch_compile:TorchCompileGeneration",
         takes_tensors=True,
         compile_is="the first calls for the shape but the last of them, with empty caches and the compiler imported",
     ),
@@ -225,6 +226,7 @@ _ROWS = (
         precisions=_COMPILED,
         graph="always",
         transfers=False,
+        generates="pybench.runtimes.torch_graph:TorchGraphGeneration",
         compile_is="the calls before capturing, and the capture",
     ),
     Runtime(

@@ -28,9 +28,11 @@ from pybench.case import Case
 from pybench.catalogue.refusals import refuse_mode
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
+from pybench.runtimes.generation import GenerationTask
 from pybench.runtimes.memory import memory_evidence
 from pybench.runtimes.session import TensorSpec
 from pybench.runtimes.torch import Forward, TorchSession, prepare, set_up
+from pybench.runtimes.torch_generation import FixedStepGeneration
 
 NAME = "torch-compile"
 CALLS_BEFORE_TIMING = 3  # one compiles, one records a CUDA graph where the mode has them, one replays it
@@ -53,7 +55,8 @@ class TorchCompileSession(TorchSession):
         super().__init__(module, spec, precision, kind)
         weakref.finalize(self, shutil.rmtree, _empty_caches(), ignore_errors=True)
         self._compiled: Forward = torch.compile(module, mode=mode, fullgraph=True, dynamic=False)
-        self._replays = kind == "cuda" and mode in RUNTIMES[NAME].graph_modes
+        self.mode = mode
+        self.replays = kind == "cuda" and mode in RUNTIMES[NAME].graph_modes
         self._shapes: set[tuple[int, ...]] = set()
         self.labels |= {
             "compile_mode": mode,
@@ -68,25 +71,53 @@ class TorchCompileSession(TorchSession):
         return self._call
 
     def _call(self, held: Tensor) -> Tensor:
-        if self._replays:
+        if self.replays:
             # The outputs of the last call may be overwritten.
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         return self._compiled(held)
 
     def _compile(self, held: Tensor) -> None:
+        self.first_calls(lambda: self._call(held))
+        self._shapes.add(tuple(held.shape))
+
+    def first_calls(self, call: Callable[[], object]) -> None:
+        """Calls what is compiled until it is as in all that follow; adds to `compile_s`."""
         calls_s: list[float] = []
         with torch.inference_mode(), _compile_errors(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", TF32_ADVICE)
             for _ in range(CALLS_BEFORE_TIMING):
                 begin_ns = measure.monotonic_ns()
-                self._call(held)
+                call()
                 self._wait()
                 calls_s.append((measure.monotonic_ns() - begin_ns) / NS_PER_S)
         torch._inductor.async_compile.shutdown_compile_workers()  # idle or not, nothing else runs beside a window
-        self._shapes.add(tuple(held.shape))
         self.compile_s = (self.compile_s or 0.0) + sum(calls_s[:-1])  # the last one is as all that follow
         self.labels["first_calls_s"] += calls_s
         self.labels["compile_cache_hits"] = torch._dynamo.utils.counters["inductor"]["fxgraph_cache_hit"]
+
+
+class TorchCompileGeneration(FixedStepGeneration):
+    """One request by two compiled calls, of the prompt and of a step that serves every position."""
+
+    def __init__(self, session: TorchCompileSession, task: GenerationTask) -> None:
+        super().__init__(session, task)
+        self._replays = session.replays
+        if self._replays:  # a CUDA graph may write where an input is known to stay
+            for tensor in (self._cache.keys, self._cache.values, self._current, self._position):
+                torch._dynamo.mark_static_address(tensor)
+        self._compiled = torch.compile(self._module.extend, mode=session.mode, fullgraph=True, dynamic=False)
+        session.first_calls(self.prefill)
+        session.first_calls(self._first_step)
+
+    @torch.inference_mode()
+    def _first_step(self) -> None:
+        self._put(1, self._next(1))
+
+    def _extend(self, ids: Tensor, past: int | Tensor) -> Tensor:
+        if self._replays:
+            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
+        logits: Tensor = self._compiled(ids, self._cache, past)
+        return logits
 
 
 def open_case(

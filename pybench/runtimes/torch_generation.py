@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generation by torch, eager: the module's `extend` once for the prompt, then once for each further token.
 
-The host knows how long the past is, so a step reads only what the cache has so far. Compiled and captured steps
-(`torch_compile`, `torch_graph`) are further classes of this one: their step reads the whole capacity under a mask.
+The host knows how long the past is, so a step reads only what the cache has so far. Steps that are compiled or captured
+(`torch_compile`, `torch_graph`) are one for all positions: they find their token and position in fixed places, and read
+the whole capacity under a mask.
 Draws follow gpt-fast: probabilities over exponential noise, then the largest, which waits for no device. Does not batch
 requests of several lengths, page its cache, or stop at a token.
 """
@@ -97,3 +98,21 @@ class TorchGeneration:
     def _wait(self) -> None:
         if self._kind == "cuda":
             torch.cuda.current_stream().synchronize()
+
+
+class FixedStepGeneration(TorchGeneration):
+    """`_current`: int64 [N, 1], the token that a step begins with; `_position`: int64 [1], where it stands."""
+
+    def __init__(self, session: TorchSession, task: GenerationTask) -> None:
+        super().__init__(session, task)
+        self._current = torch.zeros(len(task.prompt), 1, dtype=torch.int64, device=self._kind)
+        self._position = torch.zeros(1, dtype=torch.int64, device=self._kind)
+
+    def _next(self, index: int) -> Tensor:
+        self._place(index)
+        return self._extend(self._current, self._position)
+
+    def _place(self, index: int) -> None:
+        """Puts the token before `index` and its position where the step reads them."""
+        self._current.copy_(self._ids[index - 1][:, None])
+        self._position.fill_(self._past + index - 1)

@@ -5,15 +5,17 @@ As PyTorch's notes on CUDA graphs ask: a few calls on a side stream first (cuDNN
 whatever is set up late must not be captured), static input and output, capture in thread-local mode, since the
 samplers are threads of this process. Iterations are replayed from C++ (`measure.GraphReplayer`), by the graph's raw
 handle. One graph a shape. Copies to and from the device are not in the graph, as in trtexec; `transfers` is refused.
+Generation has two graphs, of the prefill and of one step with the choice of its token; Python launches each step.
 Does not compile or fuse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
@@ -23,8 +25,10 @@ from pybench.case import Case
 from pybench.catalogue.refusals import refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
+from pybench.runtimes.generation import GenerationTask
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec
 from pybench.runtimes.torch import TorchSession, host_tensor, prepare, set_up
+from pybench.runtimes.torch_generation import FixedStepGeneration
 
 NAME = "torch-graph"
 NS_PER_S = 1e9
@@ -91,20 +95,101 @@ class TorchGraphSession(TorchSession):
     def _capture(self, host: Tensor) -> CapturedGraph:
         begin_ns = measure.monotonic_ns()
         held = self._to_device(host)
-        stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.inference_mode():
-            with torch.cuda.stream(stream):
-                for _ in range(CALLS_BEFORE_CAPTURE):
-                    self.module(held)
-            stream.synchronize()
-            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-                output: Tensor = self.module(held)
-        stream.synchronize()
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        graph, output = capture(lambda: self.module(held), stream)
         captured = CapturedGraph(graph, stream, held, output)
         self._captured[tuple(host.shape)] = captured
         self.compile_s = (self.compile_s or 0.0) + (measure.monotonic_ns() - begin_ns) / NS_PER_S
         return captured
+
+
+def capture(
+    work: Callable[[], Tensor], stream: torch.cuda.Stream, random: torch.Generator | None = None
+) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+    """The graph of a call, and where its replays leave the result. `random`: what the call draws from."""
+    graph = torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.inference_mode():
+        with torch.cuda.stream(stream):
+            for _ in range(CALLS_BEFORE_CAPTURE):
+                work()
+        stream.synchronize()
+        if random is not None:
+            graph.register_generator_state(random)
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+            output = work()
+    stream.synchronize()
+    return graph, output
+
+
+class TorchGraphGeneration(FixedStepGeneration):
+    """One request by two graphs. A step's graph moves its token and its position on, so that it follows itself."""
+
+    def __init__(self, session: TorchSession, task: GenerationTask) -> None:
+        super().__init__(session, task)
+        begin_ns = measure.monotonic_ns()
+        with torch.inference_mode():
+            self._held = self._prompt.to(self._kind)
+            self._record()
+        session.compile_s = (session.compile_s or 0.0) + (measure.monotonic_ns() - begin_ns) / NS_PER_S
+
+    def _record(self) -> None:
+        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._place(1)
+        graph, self._first_logits = capture(self._read, self._stream, self._random)
+        self._replay_prefill = graph.replay
+        graph, self._step_logits = capture(self._advance, self._stream, self._random)
+        self._replay_step = graph.replay
+
+    @torch.inference_mode()
+    def prefill(self) -> None:
+        with torch.cuda.stream(self._stream):
+            self._random.manual_seed(self._task.seed)
+            self._first()
+            self._land(slice(0, 1))
+
+    @torch.inference_mode()
+    def decode(self) -> None:
+        with torch.cuda.stream(self._stream):
+            self._place(1)
+            for _ in range(1, self._task.new_tokens):
+                self._replay_step()
+            self._land(slice(1, None))
+
+    def logits(self) -> Iterator[npt.NDArray[np.float32]]:
+        with torch.cuda.stream(self._stream):
+            self._random.manual_seed(self._task.seed)
+        for index in range(self._task.new_tokens):
+            with torch.inference_mode(), torch.cuda.stream(self._stream):
+                logits = self._next(index) if index else self._first()
+                found = logits.float().cpu().numpy()
+                self._land(slice(index, index + 1))
+            yield found
+
+    def _first(self) -> Tensor:
+        self._held.copy_(self._prompt, non_blocking=True)
+        self._replay_prefill()
+        return self._first_logits
+
+    def _next(self, index: int) -> Tensor:
+        self._place(index)
+        self._replay_step()
+        return self._step_logits
+
+    def _read(self) -> Tensor:
+        """What the first graph records: the prompt's pass, and the choice of the first token."""
+        logits = self._extend(self._held, 0)
+        self._put(0, logits)
+        return logits
+
+    def _advance(self) -> Tensor:
+        """What the second graph records: a step, the choice of its token, and the move to the next position."""
+        logits = self._extend(self._current, self._position)
+        chosen = self._choose(logits)
+        self._ids.index_copy_(0, self._position - (self._past - 1), chosen[None])
+        self._current.copy_(chosen[:, None])
+        self._position.add_(1)
+        return logits
 
 
 def open_case(

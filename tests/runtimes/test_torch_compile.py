@@ -18,10 +18,13 @@ from torch import Tensor, nn
 
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
+from pybench.models.tinylm import Size, TinyLm
 from pybench.runtimes import torch as eager
 from pybench.runtimes import torch_compile
+from pybench.runtimes.generation import GenerationTask
 from pybench.runtimes.session import module_spec
 from pybench.runtimes.torch_compile import TorchCompileSession
+from tests.support.generation import check_logits
 
 pytestmark = pytest.mark.slow  # the headers that Inductor's code includes are compiled once a session: 10 s
 
@@ -138,3 +141,15 @@ except UnsupportedError as error:
     environment = {**os.environ, "CXX": "/nowhere/g++"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.stdout.strip() == "no_compiler", done.stderr
+
+
+def test_compiled_steps_of_generation_give_what_the_forward_pass_says() -> None:
+    torch.manual_seed(0)
+    module = TinyLm(Size(16, 1, 1), 61, positions=16).eval()
+    session = open_cpu(module)
+    prompt = np.random.default_rng(3).integers(0, 61, (2, 6))
+    generation = torch_compile.TorchCompileGeneration(session, GenerationTask(prompt, 5, 0.0, 1))
+    spent_s = session.compile_s
+    check_logits(generation, module, prompt)
+    assert session.compile_s == spent_s is not None
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 2  # the prompt's, and one for every position

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,15 @@ from pybench.errors import UnsupportedError
 from pybench.measurement.model import open_model
 from pybench.models.tinylm import Size, TinyLm
 from pybench.runtimes import torch as runtime
-from pybench.runtimes.generation import Generation, GenerationTask
+from pybench.runtimes.generation import GenerationTask
 from pybench.runtimes.session import module_spec
 from pybench.runtimes.torch_generation import TorchGeneration
+from pybench.runtimes.torch_graph import TorchGraphGeneration
 from pybench.workloads.generate import open_generation
+from tests.support.generation import check_logits
 from tests.support.making import request_of
 
 IDS, PAST = 61, 6
-TOLERANCE = 1e-5  # of logits of about 1; see tests/models/test_tinylm.py
 PROMPT = np.random.default_rng(3).integers(0, IDS, (2, PAST))
 
 
@@ -42,17 +42,6 @@ def opened(task: GenerationTask, module: Any = None) -> TorchGeneration:
     return TorchGeneration(session, task)
 
 
-def check_logits(generation: Generation, forward: Callable[[torch.Tensor], torch.Tensor], prompt: Any) -> None:
-    """Each step's logits, and the token that is the likeliest by them, against the whole sequence so far."""
-    sequence = torch.from_numpy(prompt)
-    for logits in generation.logits():
-        with torch.inference_mode():
-            expected = forward(sequence).float().numpy()
-        assert np.abs(logits - expected).max() < TOLERANCE
-        sequence = torch.cat((sequence, torch.from_numpy(logits.argmax(-1))[:, None]), 1)
-    assert np.array_equal(generation.ids(), sequence.numpy()[:, prompt.shape[1] :])
-
-
 def test_greedy_steps_take_the_likeliest_token_of_the_whole_sequence() -> None:
     check_logits(opened(GenerationTask(PROMPT, 20, 0.0, 1)), module_of(), PROMPT)
 
@@ -64,6 +53,33 @@ def test_a_built_in_decoder_generates_what_its_forward_pass_says() -> None:
     prompt = np.random.default_rng(4).integers(0, 32_000, (2, 5))
     generation = open_generation(model, case, GenerationTask(prompt, 6, 0.0, 1))
     check_logits(generation, model.session.module, prompt)
+
+
+class Recorded(TorchGraphGeneration):
+    """Without a GPU: what would be captured is run each time instead, as a graph's replay runs it."""
+
+    def _record(self) -> None:
+        self._stream = None
+        self._first_logits = self._step_logits = torch.zeros(len(self._task.prompt), IDS)
+        self._replay_prefill = lambda: self._first_logits.copy_(self._read())
+        self._replay_step = lambda: self._step_logits.copy_(self._advance())
+
+
+def recorded(task: GenerationTask) -> Recorded:
+    kind = runtime.set_up("fp32", threads=1, device="cpu")
+    spec = module_spec("ids", (None, None), takes_ids=True)
+    return Recorded(runtime.open_session(module_of(), spec, precision="fp32", kind=kind), task)
+
+
+def test_a_captured_step_moves_on_by_itself_and_gives_the_same_tokens() -> None:
+    task = GenerationTask(PROMPT, 20, 0.0, 1)
+    check_logits(recorded(task), module_of(), PROMPT)
+    generation, eager = recorded(task), opened(task)
+    for each in (generation, eager):
+        each.prefill()
+        for _ in range(2):
+            each.decode()
+    assert np.array_equal(generation.ids(), eager.ids())
 
 
 def test_prefill_and_decode_are_one_request_and_decode_repeats() -> None:
