@@ -61,9 +61,11 @@ native-test: setup ## the C++ tests: plain, and under the address, undefined-beh
 rust-test: setup ## the tokenizer's own tests: plain, and under the address sanitizer
 	@.ci/rust-test
 
-go-test: setup ## the orchestrator's own tests, against the installed tokenizer
+go-test: setup ## the orchestrator's own tests, against the installed tokenizer and ONNX Runtime
 	@cd orchestrator-go && PYBENCH_TOKENIZER_OBJECT=$$($(BIN)/python -P -c 'import pybench_tokenizer; print(pybench_tokenizer.object_path())') \
-	  PYBENCH_TOKENIZER_JSON=$(CURDIR)/pybench/preprocess/tok32k_gpt2.json $(BIN)/go test ./...
+	  PYBENCH_TOKENIZER_JSON=$(CURDIR)/pybench/preprocess/tok32k_gpt2.json \
+	  PYBENCH_ONNXRUNTIME_LIBRARY=$$($(BIN)/python -P -c 'from pybench.runtimes.native import find_library; print(find_library())') \
+	  $(BIN)/go test ./...
 
 python-test: setup ## the tests of everything else; ARGS="-k name" for some
 	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder $(ARGS)

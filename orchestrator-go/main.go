@@ -2,6 +2,7 @@
 
 // pybench-orchestrator preprocesses text outside Python: it reads a corpus, tokenizes it through the same shared object
 // that Python uses, and packs batches into shared memory that the GPU's process reads without a copy (docs/formats/ring.md).
+// Or it runs the model itself, through ONNX Runtime (docs/formats/native.md).
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 
 	"pybench/orchestrator/internal/corpus"
 	"pybench/orchestrator/internal/fault"
+	"pybench/orchestrator/internal/inference"
 	"pybench/orchestrator/internal/lifetime"
 	"pybench/orchestrator/internal/options"
 	"pybench/orchestrator/internal/packing"
@@ -37,6 +39,8 @@ func run(arguments []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		options.WriteHelp(stdout)
 	case parsed.Version:
 		fmt.Fprintf(stdout, "%s %s (tokenizer ABI %d)\n", options.Program, version, tokenizer.ABIVersion)
+	case parsed.ControlFD != 0:
+		err = infer(parsed)
 	default:
 		parsed.Selection.Input = stdin
 		report := newReport(stdout, parsed.Workers, len(parsed.FilledFDs))
@@ -49,6 +53,15 @@ func run(arguments []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return fault.ExitCode(err)
 	}
 	return 0
+}
+
+// infer runs a model for a consumer, until it is gone.
+func infer(parsed *options.Options) error {
+	if err := lifetime.BindToParent(parsed.ConsumerPID); err != nil {
+		return err
+	}
+	ctx, _ := lifetime.Context()
+	return inference.Serve(ctx, os.NewFile(uintptr(parsed.ControlFD), "control"), endsOfText)
 }
 
 // deliver brings the corpus through the ring.

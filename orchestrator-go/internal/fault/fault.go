@@ -19,6 +19,10 @@ const (
 	Consumer Kind = "consumer" // the process that reads the ring is gone or breaks the protocol
 	Stopped  Kind = "stopped"  // a signal asked this process to end
 	Internal Kind = "internal" // anything else: the installation, the machine, a defect
+
+	Unsupported Kind = "unsupported" // the installed ONNX Runtime lacks what was asked for
+	Memory      Kind = "memory"      // memory ran out
+	Output      Kind = "output"      // a model gave a number that is none
 )
 
 const (

@@ -15,6 +15,7 @@ import (
 	"pybench/orchestrator/internal/corpus"
 	"pybench/orchestrator/internal/fault"
 	"pybench/orchestrator/internal/ring"
+	"pybench/orchestrator/internal/tokenizer"
 )
 
 const Program = "pybench-orchestrator"
@@ -36,6 +37,8 @@ type Options struct {
 	FilledFDs   []int // one a reader
 	FreeFDs     []int
 	ConsumerPID int
+
+	ControlFD int // of a consumer that asks for inference; 0: it reads a ring
 }
 
 const introduction = `Usage: pybench-orchestrator FLAGS
@@ -45,6 +48,8 @@ hold the other ends of a ring in shared memory (docs/formats/ring.md defines it)
 
 A file is one document; of a .jsonl or .ndjson file each line is one. Either may be compressed (.gz, .zst). Folders are
 walked in the order of their files' relative paths, without names that begin with a dot.
+
+With --control-fd it runs a model on the text as well, and times it: the flags are then messages (docs/formats/native.md).
 
 Flags:
 `
@@ -108,12 +113,12 @@ func define(into *Options) *flag.FlagSet {
 	flags.BoolVar(&into.Shape.Ragged, "ragged", false, "a document a row, up to --seq-len ids, with offsets and without padding")
 	flags.IntVar(&into.Workers, "workers", 0, "`N` threads that tokenize")
 	flags.IntVar(&into.Epochs, "epochs", 1, "`N` passes over the corpus (default 1; 0: until the reader has enough)")
-	// 2^17 entries of 32 bytes: the fastest size on text that was not seen before, of 2^14 to 2^20 tried.
-	flags.IntVar(&into.CacheEntries, "cache-entries", 1<<17, "`N` cached words of each worker, 0 or a power of two (default 131072)")
+	flags.IntVar(&into.CacheEntries, "cache-entries", tokenizer.CacheEntries, "`N` cached words of each worker, 0 or a power of two (default 131072)")
 	flags.IntVar(&into.RingFD, "ring-fd", -1, "`FD` of the shared memory, inherited")
 	flags.Func("filled-fd", "`FD` of the pipe that announces filled slots, inherited; of several readers, with commas", numbers(&into.FilledFDs))
 	flags.Func("free-fd", "`FD` of the pipe that gives slots back, inherited; of several readers, with commas", numbers(&into.FreeFDs))
 	flags.IntVar(&into.ConsumerPID, "consumer-pid", 0, "`PID` of the process that has started this one: it ends with it")
+	flags.IntVar(&into.ControlFD, "control-fd", 0, "`FD` of a stream socket, inherited, whose requests are answered; goes with --consumer-pid alone")
 	flags.BoolVar(&into.Version, "version", false, "print versions and exit")
 	return flags
 }
@@ -136,6 +141,9 @@ func numbers(into *[]int) func(string) error {
 func check(flags *flag.FlagSet, parsed *Options) error {
 	given := map[string]bool{}
 	flags.Visit(func(one *flag.Flag) { given[one.Name] = true })
+	if given["control-fd"] {
+		return checkControl(given, parsed)
+	}
 	for _, name := range []string{"tokenizer-object", "tokenizer", "batch", "seq-len", "workers",
 		"ring-fd", "filled-fd", "free-fd", "consumer-pid"} {
 		if !given[name] {
@@ -152,6 +160,19 @@ func check(flags *flag.FlagSet, parsed *Options) error {
 		return err
 	}
 	return checkSelection(parsed)
+}
+
+// checkControl is of a command line for inference: whatever else it takes comes in messages.
+func checkControl(given map[string]bool, parsed *Options) error {
+	for name := range given {
+		if name != "control-fd" && name != "consumer-pid" {
+			return usage("--%s does not go with --control-fd", name)
+		}
+	}
+	if parsed.ControlFD < 3 || parsed.ConsumerPID < 1 {
+		return usage("--control-fd is %d and --consumer-pid %d, at least 3 and 1 expected", parsed.ControlFD, parsed.ConsumerPID)
+	}
+	return nil
 }
 
 func checkNumbers(parsed *Options) error {

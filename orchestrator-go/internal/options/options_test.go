@@ -101,3 +101,19 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		}
 	}
 }
+
+func TestACommandLineForInferenceTakesNothingElse(t *testing.T) {
+	parsed, err := options.Parse([]string{"--control-fd", "5", "--consumer-pid", "77"})
+	if err != nil || parsed.ControlFD != 5 || parsed.ConsumerPID != 77 {
+		t.Fatalf("%+v, %v", parsed, err)
+	}
+	for want, arguments := range map[string][]string{
+		"--batch does not go with --control-fd": {"--control-fd", "5", "--consumer-pid", "77", "--batch", "4"},
+		"--control-fd is 2":                     {"--control-fd", "2", "--consumer-pid", "77"},
+		"--consumer-pid 0":                      {"--control-fd", "5"},
+	} {
+		if _, err := options.Parse(arguments); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v, want %q", arguments, err, want)
+		}
+	}
+}

@@ -35,6 +35,10 @@ const (
 
 const messageCapacity = 1024
 
+// CacheEntries of each worker, where nobody asks for another number: 2^17 of 32 bytes were the fastest size on text
+// that was not seen before, of 2^14 to 2^20 tried.
+const CacheEntries = 1 << 17
+
 // Library is the opened shared object. The fields have the C signatures; opaque handles are uintptr.
 type Library struct {
 	BuildID string
