@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,15 +25,16 @@ from onnxruntime.capi import onnxruntime_pybind11_state as errors
 
 from pybench import measure
 from pybench.case import Case
-from pybench.catalogue.refusals import refuse_precision, refuse_provider, refuse_transfers
+from pybench.catalogue.refusals import refuse_precision, refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError
 from pybench.kernels.launches import profile_of_launches
 from pybench.kernels.profile import Profile
 from pybench.runtimes import bfloat16, providers
-from pybench.runtimes.device import chosen, narrow
+from pybench.runtimes.device import narrow
 from pybench.runtimes.launched import Kernels, kernels_of
 from pybench.runtimes.memory import memory_errors, memory_evidence
+from pybench.runtimes.onnxruntime_errors import not_started, refusal_of, short
 from pybench.runtimes.onnxruntime_profile import profile_session
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
 from pybench.runtimes.tensorrt import library
@@ -58,31 +58,17 @@ _DTYPES = {
     "tensor(uint8)": np.uint8,
     "tensor(bool)": np.bool_,
 }
-_MALFORMED = (
-    errors.InvalidProtobuf,
-    errors.InvalidGraph,
-    errors.InvalidArgument,
-    errors.NoSuchFile,
-    errors.NoModel,
-    errors.Fail,
-)
-# Of a status that says FAIL, which is a user's file or a GPU: words of CUDA's libraries and of TensorRT's provider.
-_GPU_FAILED = re.compile(r"\bCU[A-Z_]* failure \d|TensorRT (EP|input|output)")
-# What it says of a file that another version, or another runtime, may take: its words, a code, what to do about it.
-_NOT_TAKEN = (
-    (re.compile(r"Unsupported model IR version: \d+, max supported IR version: \d+"), "format_too_new",
-     "install a newer onnxruntime, or save the model with an older ir_version"),
-    (re.compile(r"Opset \d+ is under development|official support for domain \S+ is till opset \d+"), "opset_too_new",
-     "install a newer onnxruntime, or export the model with an older opset"),
-    (re.compile(r"\S+ is not a registered function/op|No Op registered for \S+"), "unknown_operator",
-     "export the model with ONNX's own operators: no library of custom ones is loaded"),
-)  # fmt: skip
-# What stands before the message: the status, the file, and a place in onnxruntime's own sources.
-_PREAMBLE = re.compile(
-    r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : (Load model from .*? failed:)?(/onnxruntime_src/.*?\) )?"
-)
-# How a provider without a kernel for a node's type may end, where it took the nodes around it (1.31, bf16 MaxPool).
-_UNPLACED = re.compile(r"Provider type for (\S+) node with name '([^']+)' is not set")
+# Errors of a status, by its name in the C API: those that opening a file may meet.
+_STATUSES = {
+    errors.NotImplemented: "NOT_IMPLEMENTED",
+    errors.InvalidProtobuf: "INVALID_PROTOBUF",
+    errors.InvalidGraph: "INVALID_GRAPH",
+    errors.InvalidArgument: "INVALID_ARGUMENT",
+    errors.NoSuchFile: "NO_SUCHFILE",
+    errors.NoModel: "NO_MODEL",
+    errors.Fail: "FAIL",
+    errors.RuntimeException: "RUNTIME_EXCEPTION",
+}
 _LOG_ERRORS = 3  # of onnxruntime's severities: below are notes about graph passes
 
 
@@ -231,7 +217,9 @@ def open_session(
     is no runnable ONNX model.
     """
     narrow(device)
-    kind, provider = _kind_and_provider(device, provider)
+    kind, provider = providers.chosen_for(
+        RUNTIMES[NAME], device, provider, tuple(onnxruntime.get_available_providers())
+    )
     refuse_precision(RUNTIMES[NAME], providers.backend(provider), precision, has_gpu=kind == "cuda")
     if kind == "cuda":
         providers.set_tf32(precision)
@@ -242,7 +230,7 @@ def open_session(
         )
     used = started.session.get_providers()
     if providers.backend(provider).called not in used:
-        raise _not_started(provider)
+        raise not_started(provider)
     labels = {
         "runtime_version": onnxruntime.__version__,
         "provider": provider,
@@ -302,7 +290,7 @@ def _start(path: Path, provider: str, precision: str, threads: int, *, graph: bo
         if not graph or "graph capture" not in str(error):
             raise
         plain = _start(path, provider, precision, threads, graph=False)
-        return StartedSession(plain.session, plain.seconds, graph=False, why_not=_short(error))
+        return StartedSession(plain.session, plain.seconds, graph=False, why_not=short(error))
     return StartedSession(session, (measure.monotonic_ns() - begin_ns) / NS_PER_S, graph)
 
 
@@ -327,32 +315,6 @@ def _run_options(graph: int) -> onnxruntime.RunOptions:
     options = onnxruntime.RunOptions()
     options.add_run_config_entry("gpu_graph_id", str(graph))
     return options
-
-
-def _kind_and_provider(device: str, provider: str | None) -> tuple[str, str]:
-    """`cpu` or `cuda`, and the provider. Raises UnsupportedError where the two contradict, or one is not there."""
-    built_in = tuple(onnxruntime.get_available_providers())
-    if provider is None:
-        kind = chosen(device, _gpu_present(device, providers.CUDA), NAME)
-        return kind, kind
-    refuse_provider(RUNTIMES[NAME], provider, device, built_in)
-    if not providers.backend(provider).needs_gpu:
-        return "cpu", provider
-    return chosen("cuda" if device == "auto" else device, bool(measure.visible_gpus()), NAME), provider
-
-
-def _gpu_present(device: str, provider: str) -> bool:
-    """Whether the build has the provider and CUDA shows this process a GPU; opening then proves it."""
-    if device == "cpu" or provider not in onnxruntime.get_available_providers():
-        return False
-    return bool(measure.visible_gpus())
-
-
-def _not_started(provider: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"onnxruntime could not start its provider {provider}", code=f"no_{provider}_provider",
-        hint="its log says which library is missing",
-    )  # fmt: skip
 
 
 def _runner(session: onnxruntime.InferenceSession, kind: str, path: Path) -> Run:
@@ -383,29 +345,15 @@ def _open_errors(path: Path, provider: str) -> Iterator[None]:
     try:
         with memory_errors():
             yield
-    except errors.NotImplemented as error:
-        raise UnsupportedError(
-            f"{path}: onnxruntime has no kernel for an operator ({_short(error)})", code="no_kernel"
-        ) from error
+    except tuple(_STATUSES) as error:
+        refused = refusal_of(path, provider, _STATUSES[type(error)], str(error))
+        if refused is None:
+            raise
+        raise refused from error
     except RuntimeError as error:  # not of a status: what TensorRT's provider throws before there is a session
         if "install" not in str(error):
             raise
-        raise _not_started(provider) from error
-    except (*_MALFORMED, errors.RuntimeException) as error:
-        if isinstance(error, errors.RuntimeException) and provider != "cpu":  # of a GPU it may be the failing
-            raise
-        if unplaced := _UNPLACED.search(str(error)):
-            raise UnsupportedError(
-                f"onnxruntime's provider {provider} has no kernel for {unplaced[2]} ({unplaced[1]}) in its type",
-                code="no_kernel", hint="keep that node in FP32 with keep_fp32",
-            ) from error  # fmt: skip
-        if _GPU_FAILED.search(str(error)):
-            raise
-        for words, code, hint in _NOT_TAKEN:
-            if said := words.search(str(error)):
-                raise UnsupportedError(f"{path}: onnxruntime: {said[0]}", code=code, hint=hint) from error
-        hint = "check it with onnx.checker.check_model; a file of external weights must lie beside it"
-        raise InputError(f"{path} is not a runnable ONNX model ({_short(error)})", hint=hint) from error
+        raise not_started(provider) from error
 
 
 @contextmanager
@@ -419,9 +367,4 @@ def _run_errors(path: Path, kind: str) -> Iterator[None]:
     except of_inputs as error:
         if memory_evidence(error) is not None:
             raise
-        raise InputError(f"{path} does not run on these inputs ({_short(error)})") from error
-
-
-def _short(error: BaseException) -> str:
-    text = _PREAMBLE.sub("", " ".join(str(error).split()))
-    return text if len(text) <= 200 else text[:199] + "…"
+        raise InputError(f"{path} does not run on these inputs ({short(error)})") from error

@@ -15,8 +15,11 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from pybench import measure
 from pybench.catalogue.precisions import PRECISIONS
-from pybench.catalogue.runtimes import RUNTIMES, Backend
+from pybench.catalogue.refusals import refuse_provider
+from pybench.catalogue.runtimes import RUNTIMES, Backend, Runtime
+from pybench.runtimes.device import chosen
 
 TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"  # read by cuBLAS, cuDNN and TensorRT when they start
 
@@ -29,6 +32,21 @@ Options = tuple[str, dict[str, str]]
 def backend(provider: str) -> Backend:
     """The row of a provider."""
     return _BACKENDS[provider]
+
+
+def chosen_for(runtime: Runtime, device: str, provider: str | None, built_in: tuple[str, ...]) -> tuple[str, str]:
+    """`cpu` or `cuda`, and the provider. `built_in`: the build's, by ONNX Runtime's names.
+
+    Raises UnsupportedError where device and provider contradict, or one is not there.
+    """
+    if provider is None:
+        has_gpu = device != "cpu" and CUDA in built_in and bool(measure.visible_gpus())  # opening then proves it
+        kind = chosen(device, has_gpu, runtime.name)
+        return kind, kind
+    refuse_provider(runtime, provider, device, built_in)
+    if not backend(provider).needs_gpu:
+        return "cpu", provider
+    return chosen("cuda" if device == "auto" else device, bool(measure.visible_gpus()), runtime.name), provider
 
 
 def options_of(provider: str, precision: str, *, graph: bool) -> list[Options]:

@@ -103,6 +103,12 @@ def _onnxruntime() -> dict[str, Any]:
     return {"version": onnxruntime.__version__, "providers": onnxruntime.get_available_providers()}
 
 
+def _onnxruntime_library() -> dict[str, Any]:
+    from pybench.runtimes.native import find_library
+
+    return {"path": str(find_library())}
+
+
 def _package(row: Package) -> dict[str, Any]:
     importlib.import_module(row.module or row.name)
     return {"version": metadata.version(row.distributions[0])}
@@ -126,7 +132,7 @@ def _compiler() -> dict[str, Any]:
 
 
 def _go_rust() -> dict[str, Any]:
-    from pybench.preprocess.orchestrator import find_orchestrator
+    from pybench.preprocess.program import find_orchestrator
 
     return {"binary": str(find_orchestrator())}
 
@@ -157,6 +163,7 @@ _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     "compiler": _compiler,
     "tensorrt": _tensorrt,
     "onnxruntime": _onnxruntime,
+    "onnxruntime_library": _onnxruntime_library,
     "modelopt": _modelopt,
     "digits": lambda: {"version": metadata.version("scikit-learn")},
     "go_rust": _go_rust,

@@ -25,7 +25,8 @@ import pytest
 from pybench.errors import InputError, PybenchError
 from pybench.preprocess import go_rust
 from pybench.preprocess.corpus import Corpus, resolve_corpus
-from pybench.preprocess.orchestrator import Orchestrator, find_orchestrator
+from pybench.preprocess.orchestrator import Orchestrator
+from pybench.preprocess.program import find_orchestrator
 from pybench.preprocess.ring import ProducerGoneError, Ring, RingLayout
 from pybench.preprocess.vocabulary import find_tokenizer
 from tests.support.waiting import wait_for

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from pybench.errors import InputError, PybenchError, UnsupportedError, UsageError
-from pybench.preprocess import find_tokenizer, open_batches, orchestrator, resolve_corpus
-from pybench.preprocess.orchestrator import NAME, VARIABLE, find_orchestrator
+from pybench.preprocess import find_tokenizer, open_batches, program, resolve_corpus
+from pybench.preprocess.program import NAME, VARIABLE, find_orchestrator
 
 pytestmark = pytest.mark.process  # the orchestrator
 
@@ -144,6 +144,6 @@ def test_a_program_that_closes_its_ring_and_stays_is_killed_and_named_for_that(
 ) -> None:
     script = f"#!{sys.executable}\nimport os, time\nos.closerange(3, 1024)\ntime.sleep(600)\n"
     monkeypatch.setenv(VARIABLE, str(executable(tmp_path / "stuck", script)))
-    monkeypatch.setattr(orchestrator, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(program, "PATIENCE_S", 0.1)
     with pytest.raises(PybenchError, match=r"stayed 0\.1 s beyond its ring"):
         open_batches("go_rust", TOKENIZER, resolve_corpus(str(folder)), 1, 16, 1)
