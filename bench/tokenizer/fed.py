@@ -36,7 +36,7 @@ from scipy.stats import t as student
 from pybench.case import Case
 from pybench.catalogue.paths import PATHS
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
-from pybench.measurement.feed import TokenFeed, feeding
+from pybench.measurement.feed import TokenFeed
 from pybench.measurement.model import open_model
 from pybench.measurement.result import RunRequest
 
@@ -130,7 +130,7 @@ def open_sides(
         request = RunRequest(case, block=1, attempt=1, seed=1, artefacts={}, files={})
         feed = stack.enter_context(TokenFeed(request))
         opened = opened or open_model(request, vocabulary=feed.vocabulary)
-        sides[index] = Side(feed, feeding(feed, opened, case))
+        sides[index] = Side(feed, feed.feeding(opened, case))
     return [sides[0], sides[1]]
 
 

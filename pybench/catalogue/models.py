@@ -150,6 +150,17 @@ _ROWS = (
         training_batch=64,
         trains_on_cpu=True,
     ),
+    Model(  # small enough for what surrounds a pass to show
+        name="tinylm-tiny",
+        kind="language",
+        build="pybench.models.tinylm:tiny",
+        input="ids",
+        outputs=TOKENIZER_IDS,
+        head="head.weight",
+        multiply_adds=0.1e6,
+        vocabulary=TOKENIZER_IDS,
+        longest_sequence=TINYLM_POSITIONS,
+    ),
     Model(
         name="tinylm-small",
         kind="language",

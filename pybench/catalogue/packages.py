@@ -60,6 +60,10 @@ _ROWS = (
         loaded_as="onnxruntime", distributions=("onnxruntime", "onnxruntime-gpu"),
     ),
     Package(
+        name="onnxruntime_library", gives="runtime: native", found="{path}",
+        install="install onnxruntime from its wheel, whose folder `capi` holds `libonnxruntime.so`",
+    ),
+    Package(
         name="onnx", gives="FP16, BF16, INT8, FP8 in ONNX", install=_ONNX, found="onnx {version}",
         module="onnx", loaded_as="onnx", distributions=("onnx",),
     ),

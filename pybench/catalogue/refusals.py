@@ -103,6 +103,24 @@ def refuse_file(runtime: Runtime) -> None:
         )
 
 
+def refuse_path(runtime: Runtime, path: str, *, takes_text: bool) -> None:
+    """Whether a runtime that reads its text itself reads it by the case's path. `takes_text`: a built-in model does."""
+    if runtime.own_path is None:
+        return
+    if not takes_text:
+        raise UnsupportedError(
+            f"{runtime.name} runs built-in language models on text",
+            code=f"no_text_for_{runtime.name}",
+            hint="use such a model, or runtime: onnxruntime",
+        )
+    if path != runtime.own_path:
+        raise UnsupportedError(
+            f"{runtime.name} reads text in its own process, and has no path {path}",
+            code=f"no_path_{path}_in_{runtime.name}",
+            hint=f"set path: {runtime.own_path}, or use runtime: onnxruntime",
+        )
+
+
 def refuse_provider(runtime: Runtime, provider: str, device: str, providers: tuple[str, ...]) -> None:
     """Whether a named backend runs on the device that a case names, and the installed build has it.
 

@@ -9,7 +9,7 @@ otherwise; `--dry-run` adds them up, and promises no more than a factor of three
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pybench.catalogue.options import Option
@@ -75,6 +75,8 @@ class Runtime:
     `generates`: `module:name` of what continues prompts from a cache of keys and values, None: nothing does
     (pybench/runtimes/generation.py).
     `takes_tensors`: whether it is fed with tensors that lie on its device already.
+    `own_path`: the one path by which it reads text, in a process of its own: it is given no inputs by the worker, and
+    runs built-in language models alone. None: it takes whatever the worker gives it.
     `quantiser`: what makes the int8 of its kernels, unless a case says otherwise. `ranges`: of what that one makes.
     `size_is`, `compile_is`: what the metrics `model_bytes` and `compile_s` are. None: a run spends no `compile_s`.
     `plugin`: the package that adds it; None: pybench. `options`: what plans can set of it, next to factors.
@@ -100,6 +102,7 @@ class Runtime:
     transfers: bool = True
     generates: str | None = None
     takes_tensors: bool = False
+    own_path: str | None = None
     quantiser: str = "pybench"
     ranges: Literal["symmetric", "asymmetric"] = "symmetric"
     size_is: str = "parameters and buffers in memory"
@@ -128,6 +131,38 @@ LAUNCH = "launch"
 _EAGER = anywhere("fp32") | on_gpu("tf32", "fp16") | anywhere("bf16")  # a CPU emulates FP16 for most operators
 _COMPILED = on_gpu("fp32", "tf32", "fp16", "bf16")
 
+# Of ONNX Runtime, whoever calls it.
+_PROVIDERS = (
+    Backend(
+        name="cpu",
+        called="CPUExecutionProvider",
+        needs_gpu=False,
+        precisions=anywhere("fp32", "int8"),
+        why_not="it multiplies in FP32 and in integers, emulates FP16 by casts, and has no kernels for BF16",
+    ),
+    Backend(
+        name="cuda",
+        called="CUDAExecutionProvider",
+        needs_gpu=True,
+        precisions=on_gpu("fp32", "tf32", "fp16", "bf16"),
+        why_not="it has no integer convolutions, and would run Q/DQ nodes in floating point",
+        install="onnxruntime-gpu",
+        captures=True,
+        start_s=1.6,
+    ),
+    Backend(
+        name="tensorrt",
+        called="TensorrtExecutionProvider",
+        needs_gpu=True,
+        precisions=on_gpu("fp32", "tf32", "fp16", "bf16", "int8", "int8+fp16", "int8+bf16"),
+        why_not="it is not known to",
+        install="onnxruntime-gpu, and TensorRT 10 for this provider",
+        symmetric_ranges=True,
+        start_s=33.0,  # it builds its engine in every run, in 16 to 63
+        whole_as=1,
+    ),
+)
+
 _ROWS = (
     Runtime(
         name="tensorrt",
@@ -153,41 +188,27 @@ _ROWS = (
         opens="onnx",
         needs=("onnxruntime",),
         start_s=0.6,
-        backends=(
-            Backend(
-                name="cpu",
-                called="CPUExecutionProvider",
-                needs_gpu=False,
-                precisions=anywhere("fp32", "int8"),
-                why_not="it multiplies in FP32 and in integers, emulates FP16 by casts, and has no kernels for BF16",
-            ),
-            Backend(
-                name="cuda",
-                called="CUDAExecutionProvider",
-                needs_gpu=True,
-                precisions=on_gpu("fp32", "tf32", "fp16", "bf16"),
-                why_not="it has no integer convolutions, and would run Q/DQ nodes in floating point",
-                install="onnxruntime-gpu",
-                captures=True,
-                start_s=1.6,
-            ),
-            Backend(
-                name="tensorrt",
-                called="TensorrtExecutionProvider",
-                needs_gpu=True,
-                precisions=on_gpu("fp32", "tf32", "fp16", "bf16", "int8", "int8+fp16", "int8+bf16"),
-                why_not="it is not known to",
-                install="onnxruntime-gpu, and TensorRT 10 for this provider",
-                symmetric_ranges=True,
-                start_s=33.0,  # it builds its engine in every run, in 16 to 63
-                whole_as=1,
-            ),
-        ),
+        backends=_PROVIDERS,
         factors=("provider",),
         quantiser="onnxruntime",
         ranges="asymmetric",
         size_is="size of the ONNX file",
         compile_is="opening the session; on a GPU also the first runs, which build and capture for the shape",
+    ),
+    Runtime(
+        name="native",
+        module="pybench.runtimes.native",
+        audit="pybench.measurement.audits:of_native",
+        opens="onnx",
+        needs=("onnxruntime", "onnxruntime_library", "rust", "go_rust"),
+        start_s=0.6,  # nominal: as onnxruntime
+        backends=tuple(replace(backend, captures=False) for backend in _PROVIDERS),
+        factors=("provider",),
+        own_path="go_rust",
+        quantiser="onnxruntime",
+        ranges="asymmetric",
+        size_is="size of the ONNX file",
+        compile_is="loading ONNX Runtime's library and opening the session",
     ),
     Runtime(
         name="torch",
@@ -269,9 +290,11 @@ def takers_of(factor: str) -> tuple[str, ...]:
 
 
 def executors_of(precision: str) -> tuple[str, ...]:
-    """The runtimes that infer in a precision; a runtime with backends, with those that do."""
+    """The runtimes that infer any model in a precision; a runtime with backends, with those that do."""
     found = []
     for row in _ROWS:
+        if row.own_path is not None:
+            continue
         backends = [backend.name for backend in row.backends if precision in backend.precisions]
         if precision in row.precisions:
             found.append(row.name)
@@ -281,5 +304,6 @@ def executors_of(precision: str) -> tuple[str, ...]:
 
 
 def opening(kind: str) -> tuple[str, ...]:
-    """The runtimes that open an ONNX file (`onnx`, also by way of an engine) or a torch module (`module`)."""
-    return tuple(row.name for row in _ROWS if (row.opens == "module") == (kind == "module"))
+    """The runtimes that open any ONNX file (`onnx`, also by way of an engine) or torch module (`module`)."""
+    of_kind = [row for row in _ROWS if (row.opens == "module") == (kind == "module")]
+    return tuple(row.name for row in of_kind if row.own_path is None)

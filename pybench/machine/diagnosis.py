@@ -93,7 +93,8 @@ def _backends(fact: Mapping[str, Any], package: Package) -> list[str]:
     """Which values of the factor `provider` the installed build of a runtime has."""
     built_in = fact.get("providers", [])
     runtimes = (row for row in RUNTIMES.values() if row.needs[0] == package.name)
-    return [backend.name for row in runtimes for backend in row.backends if backend.called in built_in]
+    names = (backend.name for row in runtimes for backend in row.backends if backend.called in built_in)
+    return list(dict.fromkeys(names))
 
 
 def _gpu_torch(facts: Facts) -> Finding:

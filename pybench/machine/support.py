@@ -22,6 +22,7 @@ from pybench.catalogue.refusals import (
     refuse_file,
     refuse_generation,
     refuse_mode,
+    refuse_path,
     refuse_precision,
     refuse_provider,
     refuse_training,
@@ -100,6 +101,8 @@ def _runtime(case: Case, facts: Facts) -> Reason | None:
         refuse_generation(row)
     if row is not None and case.names_file("model"):
         refuse_file(row)
+    if row is not None and case.model is not None:
+        refuse_path(row, case.path, takes_text=case.model_row is not None and case.model_row.takes_text)
     return None
 
 

@@ -84,6 +84,13 @@ def of_onnxruntime(session: Any, case: Case, given: Path) -> Audit:
     return with_tf32(found, case.precision, session.labels["provider_options"])
 
 
+def of_native(session: Any, case: Case, given: Path) -> Audit:
+    """The same of a native process. The kernels of an engine that it holds cannot be recorded from here."""
+    if session.labels["provider"] == "tensorrt":
+        return not_audited(session, case, given)
+    return of_onnxruntime(session, case, given)
+
+
 def of_engine(session: Any, case: Case, given: Path) -> Audit:
     """An engine by its inspector and the time of each layer, with what its making noted of the graph."""
     graph, precision = graph_of(given), case.precision

@@ -13,10 +13,12 @@ a GPU computes while the host fetches, and feels of a path only what takes longe
 from __future__ import annotations
 
 import hashlib
+import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +27,9 @@ from pybench import preprocess
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.measure.quantity import Quantity
+from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND
 from pybench.measurement.doubts import allowed_threads
-from pybench.measurement.recorder import TIMING, Amounts, Recorder
+from pybench.measurement.recorder import TIMING, Amounts, Recorder, Work
 from pybench.measurement.result import Result, RunRequest
 from pybench.preprocess import Corpus, SlotStream
 from pybench.runtimes.session import Wait
@@ -34,6 +37,7 @@ from pybench.runtimes.session import Wait
 if TYPE_CHECKING:
     from pybench.measurement.model import OpenedModel
     from pybench.preprocess.tensors import TensorBatches
+    from pybench.runtimes.native import NativeSession
 
 # Ids that the hash covers, in whole batches: about 450 kB of text, a second of the slowest path.
 HASHED_IDS = 1 << 17
@@ -44,22 +48,95 @@ PERIOD = "from the launch of its batch until its end, with the fetching of the n
 Ids = npt.NDArray[Any]
 
 
-class TokenFeed:
-    """An endless stream of int64 [batch, seq_len]: arrays, or after `bring_to` tensors on that device."""
+class Feed(ABC):
+    """Tokenized text, or random ids, for a case: what is read, and what was taken so far."""
 
     def __init__(self, request: RunRequest) -> None:
         case = request.case
         self.tokenizer = preprocess.find_tokenizer(str(request.files.get("tokenizer", case.tokenizer)))
         self.vocabulary = preprocess.vocabulary_size(self.tokenizer)
         self.corpus = _corpus(request)
+        self.hashed_batches = max(1, HASHED_IDS // (case.batch * case.seq_len))
+
+    @abstractmethod
+    def feeding(self, opened: OpenedModel | None, case: Case) -> Work:
+        """Iterations of an opened model on this text, each of which fetches the next batch too. Without a model they
+        only take batches."""
+
+    @property
+    @abstractmethod
+    def text_bytes(self) -> int:
+        """Bytes of the documents that have ended so far."""
+
+    @property
+    @abstractmethod
+    def wait_s(self) -> float:
+        """Seconds that the consumer has waited for batches so far."""
+
+    @abstractmethod
+    def ids_sha256(self) -> str:
+        """The hash of the stream's first batches, as `pybench.preprocess.packing` defines it: ids as `<u4`, in order.
+
+        Takes what the measurement left of them from the stream, so it comes last.
+        """
+
+    @abstractmethod
+    def __enter__(self) -> Self: ...
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+    def metrics(self) -> dict[str, Quantity]:
+        """What the feed measured itself; call it after the windows."""
+        return {}
+
+    def cautions(self) -> list[Caution]:
+        """A caution when the corpus was read more than once."""
+        if self.corpus.total_bytes == 0 or self.text_bytes <= self.corpus.total_bytes:
+            return []
+        passes = self.text_bytes / self.corpus.total_bytes
+        detail = f"{self.corpus.total_bytes} bytes were read {passes:.2g} times"
+        return [Caution(CautionCode.CORPUS_WRAPPED, detail, "text_mb_per_s")]
+
+    def labels(self, case: Case) -> dict[str, Any]:
+        """What was fed, for the result; call it after the measurement."""
+        return {
+            "ids_sha256": self.ids_sha256(),
+            "ids_hashed_batches": self.hashed_batches,
+            "tokenizer": self.tokenizer.name,
+            "vocabulary": self.vocabulary,
+            "corpus": self.corpus.name,
+            "corpus_bytes": self.corpus.total_bytes,
+            "corpus_sha256": self.corpus.sha256,
+            "path": case.path,
+        }
+
+
+class TokenFeed(Feed):
+    """An endless stream of int64 [batch, seq_len]: arrays, or after `bring_to` tensors on that device."""
+
+    def __init__(self, request: RunRequest) -> None:
+        super().__init__(request)
+        case = request.case
         self._stream: SlotStream = preprocess.open_batches(
             case.path, self.tokenizer, self.corpus, case.batch, case.seq_len, allowed_threads(case),
             epochs=0, seed=request.seed, hash_ids=False,
         )  # fmt: skip
-        batches = max(1, HASHED_IDS // (case.batch * case.seq_len))
-        self._first = np.zeros((batches, case.batch, case.seq_len), np.uint32)
+        self._first = np.zeros((self.hashed_batches, case.batch, case.seq_len), np.uint32)
         self._kept = 0
         self._tensors: TensorBatches | None = None
+
+    def feeding(self, opened: OpenedModel | None, case: Case) -> Callable[[], None]:
+        """Where its session can, batches are brought to its device ahead of it."""
+        if opened is None:
+            return self.skip
+        session = opened.session
+        if case.runtime_row is not None and case.runtime_row.takes_tensors:
+            self.bring_to("cpu" if session.device_uuid is None else "cuda")
+        launch, name = session.bind_feed(), session.inputs[0].name
+        return ahead(self, lambda batch: launch({name: batch}))
 
     def bring_to(self, device: str) -> None:
         """From now on batches are tensors on `cpu` or `cuda`."""
@@ -67,7 +144,7 @@ class TokenFeed:
 
         self._tensors = TensorBatches(self._stream, device, self._keep)
 
-    def __enter__(self) -> TokenFeed:
+    def __enter__(self) -> Self:
         self._stream.__enter__()
         return self
 
@@ -101,52 +178,74 @@ class TokenFeed:
 
     @property
     def text_bytes(self) -> int:
-        """Bytes of the documents that have ended so far."""
         return self._stream.text_bytes
 
     @property
     def wait_s(self) -> float:
-        """Seconds that the consumer has waited for batches so far."""
         return self._stream.wait_s
 
     def ids_sha256(self) -> str:
-        """The hash of the stream's first batches, as `pybench.preprocess.packing` defines it: ids as `<u4`, in order.
-
-        Takes what the measurement left of them from the stream, so it comes last.
-        """
         while self._kept < len(self._first):
             self.skip()
         return hashlib.sha256(self._first.astype("<u4", copy=False).tobytes()).hexdigest()
 
-    def cautions(self) -> list[Caution]:
-        """A caution when the corpus was read more than once."""
-        if self.corpus.total_bytes == 0 or self.text_bytes <= self.corpus.total_bytes:
-            return []
-        passes = self.text_bytes / self.corpus.total_bytes
-        detail = f"{self.corpus.total_bytes} bytes were read {passes:.2g} times"
-        return [Caution(CautionCode.CORPUS_WRAPPED, detail, "text_mb_per_s")]
 
-    def labels(self, case: Case) -> dict[str, Any]:
-        """What was fed, for the result; call it after the measurement."""
-        return {
-            "ids_sha256": self.ids_sha256(),
-            "ids_hashed_batches": len(self._first),
-            "tokenizer": self.tokenizer.name,
-            "vocabulary": self.vocabulary,
-            "corpus": self.corpus.name,
-            "corpus_bytes": self.corpus.total_bytes,
-            "corpus_sha256": self.corpus.sha256,
-            "path": case.path,
-        }
+class OwnFeed(Feed):
+    """Text that a runtime reads itself (`Runtime.own_path`): here it is only said which, and asked what was taken."""
+
+    def __init__(self, request: RunRequest) -> None:
+        super().__init__(request)
+        self._session: NativeSession | None = None
+
+    def feeding(self, opened: OpenedModel | None, case: Case) -> Work:
+        from pybench.preprocess.go_rust import feed_options
+
+        assert opened is not None  # for the type checker: `open_feed` gives it a model
+        self._session = cast("NativeSession", opened.session)
+        options = feed_options(
+            self.tokenizer, self.corpus, case.batch, case.seq_len, allowed_threads(case), self.hashed_batches
+        )
+        return self._session.feed(options, [os.fsencode(path) for path in self.corpus.files])
+
+    @property
+    def _fed(self) -> NativeSession:
+        assert self._session is not None  # for the type checker: nothing is asked before a model is fed
+        return self._session
+
+    @property
+    def text_bytes(self) -> int:
+        return self._fed.text_bytes
+
+    @property
+    def wait_s(self) -> float:
+        return self._fed.wait_ns / NANOSECONDS_PER_SECOND
+
+    def ids_sha256(self) -> str:
+        return hashlib.sha256(self._fed.first_ids()).hexdigest()
+
+    def metrics(self) -> dict[str, Quantity]:
+        """The peak of the process that runs the model; the worker's own holds no model."""
+        peak_bytes = self._fed.peak_host_bytes
+        if peak_bytes is None:
+            return {}
+        scope = "native process, since its start"
+        return {"peak_host_bytes": Quantity(value=float(peak_bytes), method="proc-vmhwm", scope=scope, valid=True)}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            self._session.close()
 
 
-def feeding(feed: TokenFeed, opened: OpenedModel, case: Case) -> Callable[[], None]:
-    """Iterations of an opened model; where its session can, batches are brought to its device ahead of it."""
-    session = opened.session
-    if case.runtime_row is not None and case.runtime_row.takes_tensors:
-        feed.bring_to("cpu" if session.device_uuid is None else "cuda")
-    launch, name = session.bind_feed(), session.inputs[0].name
-    return ahead(feed, lambda batch: launch({name: batch}))
+def open_feed(request: RunRequest) -> Feed:
+    """What feeds a case: a stream in the worker, or the runtime itself."""
+    case, row = request.case, request.case.runtime_row
+    own = case.model is not None and row is not None and row.own_path is not None
+    return OwnFeed(request) if own else TokenFeed(request)
 
 
 def ahead(feed: TokenFeed, launch: Callable[[Any], Wait]) -> Callable[[], None]:
@@ -175,7 +274,7 @@ class FedMeasurement:
 
 
 def record_fed(
-    request: RunRequest, feed: TokenFeed, iterate: Callable[[], object], amounts: Amounts, device_uuid: str | None
+    request: RunRequest, feed: Feed, iterate: Work, amounts: Amounts, device_uuid: str | None
 ) -> FedMeasurement:
     """All steps of a measurement whose iterations take batches of `feed`; adds how long they waited, and doubts.
 
@@ -193,6 +292,7 @@ def record_fed(
     result.metrics["wait_share_ratio"] = Quantity(
         value=min(waited_s / recorder.timed_s, 1.0), window=TIMING, method="time until a batch was there to be taken"
     )
+    result.metrics |= feed.metrics()
     result.cautions += cautions
     return FedMeasurement(result, text_bytes, recorder.timed_s)
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TinyLM: a decoder-only transformer in the manner of GPT-2 (pre-norm, learned positions, GELU), small and large.
+"""TinyLM: a decoder-only transformer in the manner of GPT-2 (pre-norm, learned positions, GELU), in three sizes.
 
 | name | width | layers | heads | parameters at 32,000 ids |
 | --- | --- | --- | --- | --- |
+| tinylm-tiny | 64 | 1 | 1 | 4.3 million |
 | tinylm-small | 256 | 4 | 4 | 20.1 million |
 | tinylm-large | 512 | 8 | 8 | 59.0 million |
 
@@ -33,7 +34,7 @@ class Size:
     heads: int
 
 
-SMALL, LARGE = Size(256, 4, 4), Size(512, 8, 8)
+TINY, SMALL, LARGE = Size(64, 1, 1), Size(256, 4, 4), Size(512, 8, 8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,6 +189,11 @@ def _reach(cache: KeyValueCache, past: int | Tensor, tokens: int) -> Reach:
     positions = cache.positions[past:end]
     mask = None if past == 0 or tokens == 1 else cache.positions[:end] <= positions[:, None]
     return Reach(positions, end, mask)
+
+
+def tiny(vocabulary: int) -> TinyLm:
+    """tinylm-tiny, which embeds so many ids."""
+    return TinyLm(TINY, vocabulary)
 
 
 def small(vocabulary: int) -> TinyLm:

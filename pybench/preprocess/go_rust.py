@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pybench_tokenizer
@@ -68,6 +69,25 @@ def tokenizer_flags(tokenizer: Path, threads: int, epochs: int) -> list[str]:
     """The orchestrator's flags that say how it tokenizes."""
     flags = ["--tokenizer-object", str(pybench_tokenizer.object_path()), "--tokenizer", str(tokenizer)]
     return [*flags, "--workers", str(threads), "--epochs", str(epochs)]
+
+
+def feed_options(
+    tokenizer: Path, corpus: Corpus, batch: int, seq_len: int, threads: int, hashed_batches: int
+) -> dict[str, Any]:
+    """The same for an orchestrator that runs the model as well (docs/formats/native.md): equal workers, slots, ids."""
+    return {
+        "tokenizer_object": str(pybench_tokenizer.object_path()),
+        "tokenizer": str(tokenizer),
+        "field": corpus.field,
+        "documents": corpus.count,
+        "rank": corpus.rank,
+        "world": corpus.world,
+        "workers": threads,
+        "batch": batch,
+        "seq_len": seq_len,
+        "slots": slots_for(batch * seq_len),
+        "hashed_batches": hashed_batches,
+    }
 
 
 def slots_for(tokens: int) -> int:

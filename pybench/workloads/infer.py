@@ -8,7 +8,7 @@ be compared with. Outputs are not judged: `accuracy` does that.
 
 from __future__ import annotations
 
-from pybench.measurement.feed import PERIOD, TokenFeed, feeding, record_fed
+from pybench.measurement.feed import PERIOD, open_feed, record_fed
 from pybench.measurement.model import OpenedModel, conclude, open_model
 from pybench.measurement.recorder import Amounts, record
 from pybench.measurement.result import Result, RunRequest
@@ -38,9 +38,9 @@ def amounts(opened: OpenedModel, batch: int, seq_len: int) -> Amounts:
 
 def _run_fed(request: RunRequest) -> Result:
     case = request.case
-    with TokenFeed(request) as feed:
+    with open_feed(request) as feed:
         opened = open_model(request, vocabulary=feed.vocabulary)
-        iterate = feeding(feed, opened, case)
+        iterate = feed.feeding(opened, case)
         result = record_fed(
             request, feed, iterate, amounts(opened, case.batch, case.seq_len), opened.session.device_uuid
         ).result

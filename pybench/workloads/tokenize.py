@@ -14,7 +14,7 @@ from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.units import MEGA
 from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import allowed_threads, judge_timing
-from pybench.measurement.feed import PERIOD, TokenFeed, feeding, record_fed
+from pybench.measurement.feed import PERIOD, open_feed, record_fed
 from pybench.measurement.model import conclude, open_model
 from pybench.measurement.recorder import TIMING, Amounts
 from pybench.measurement.result import Result, RunRequest
@@ -22,9 +22,9 @@ from pybench.measurement.result import Result, RunRequest
 
 def run(request: RunRequest) -> Result:
     case = request.case
-    with TokenFeed(request) as feed:
+    with open_feed(request) as feed:
         opened = None if case.model is None else open_model(request, vocabulary=feed.vocabulary)
-        iterate = feed.skip if opened is None else feeding(feed, opened, case)
+        iterate = feed.feeding(opened, case)
         device_uuid = None if opened is None else opened.session.device_uuid
         done = Amounts(samples=case.batch, tokens=case.batch * case.seq_len)
         fed = record_fed(request, feed, iterate, done, device_uuid)

@@ -76,6 +76,9 @@ ON_CUDA, ON_TENSORRT = ONNX.with_factors(provider="cuda"), ONNX.with_factors(pro
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8")
 TRAIN = Case(workload="train", model="tinylm-small", runtime="torch")
 TOKENIZE = Case(workload="tokenize", path="rust")
+NATIVE = Case(workload="infer", model="tinylm-tiny", runtime="native", path="go_rust")
+WITHOUT_LIBRARY = {**LAPTOP, "onnxruntime_library": {"available": False, "why": "there is no libonnxruntime.so"}}
+NATIVE_LAPTOP = {**LAPTOP, "onnxruntime_library": HERE, "go_rust": HERE}
 
 
 @pytest.mark.parametrize(
@@ -169,6 +172,12 @@ TOKENIZE = Case(workload="tokenize", path="rust")
         (Case(workload="h2d"), SERVER, None),
         (TOKENIZE, BARE, None),
         (TOKENIZE.with_factors(path="go_rust"), LAPTOP, "no_go_rust"),
+        (NATIVE, WITHOUT_LIBRARY, "no_onnxruntime_library"),
+        (NATIVE, {**WITHOUT_LIBRARY, "onnxruntime_library": HERE}, "no_go_rust"),
+        (NATIVE.with_factors(path="none"), NATIVE_LAPTOP, "no_path_none_in_native"),
+        (NATIVE.with_factors(model="mlp"), NATIVE_LAPTOP, "no_text_for_native"),
+        (NATIVE.with_factors(precision="bf16"), NATIVE_LAPTOP, "no_bf16_on_cpu"),
+        (NATIVE.with_factors(provider="cuda"), NATIVE_LAPTOP, "no_cuda_provider"),
         (Case(workload="noop"), BARE, None),
         (RESNET.with_factors(power_limit_w=300), ROOT, None),
         (RESNET.with_factors(power_limit_w=300, device="cuda"), ROOT, None),

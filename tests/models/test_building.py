@@ -16,6 +16,7 @@ from pybench.models.unet3d import Unet3d
 
 def test_the_sizes_in_the_headers_hold() -> None:
     assert parameter_count(build("digits-cnn")) == 25_978
+    assert parameter_count(build("tinylm-tiny")) == 4_276_608
     assert parameter_count(build("tinylm-small")) == 20_058_624
     assert parameter_count(build("tinylm-large")) == 58_999_808
 

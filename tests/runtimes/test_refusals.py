@@ -14,7 +14,7 @@ from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.machine import Machine
-from pybench.runtimes import cuda, onnxruntime, torch
+from pybench.runtimes import cuda, native, onnxruntime, torch
 from pybench.runtimes.tensorrt import library
 from pybench.runtimes.tensorrt import session as engines
 from tests.support.answers import MACHINES
@@ -49,6 +49,9 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(onnxruntime, "_load_libraries", lambda provider: None)
         monkeypatch.setattr(onnxruntime.providers, "set_tf32", lambda precision: None)
         monkeypatch.setattr(onnxruntime.onnxruntime, "InferenceSession", stop)
+        monkeypatch.setattr(native, "find_library", lambda: Path("libonnxruntime.so"))
+        monkeypatch.setattr(native, "_built_in", lambda library: providers)
+        monkeypatch.setattr(native, "NativeProcess", stop)
         monkeypatch.setattr(library, "load", lambda: None)
         monkeypatch.setattr(cuda, "devices", lambda: gpus)
         monkeypatch.setattr(engines, "TensorRtSession", stop)
@@ -74,11 +77,14 @@ def refused(case: Case) -> str | None:
 
 @pytest.mark.parametrize("where", ["laptop", "server"])
 def test_plan_and_run_refuse_the_same_with_the_same_code(opens: Any, where: str) -> None:
-    facts = {**MACHINES[where], "torch_tensorrt": {"available": True}, "modelopt": {"available": True}}
+    further = ("torch_tensorrt", "modelopt", "onnxruntime_library", "go_rust")
+    facts = {**MACHINES[where], **{name: {"available": True} for name in further}}
     opens(facts["torch"]["cuda_devices"])
     differ, codes = [], set()
     for runtime, provider, precision in COMBINATIONS:
-        case = Case(workload="infer", model="mlp", runtime=runtime, provider=provider, precision=precision)
+        path = RUNTIMES[runtime].own_path
+        given = {"model": "mlp"} if path is None else {"model": "tinylm-tiny", "path": path}
+        case = Case(workload="infer", runtime=runtime, provider=provider, precision=precision, **given)
         planned = Machine(facts).unsupported(case)
         ran = refused(case)
         codes.add(ran)

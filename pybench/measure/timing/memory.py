@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory: the peak resident set of this process.
+"""Memory: the peak resident set of a process.
 
 Sources: proc(5) (`VmHWM` in /proc/self/status; writing 5 to /proc/self/clear_refs resets it) and getrusage(2). Device
 memory is in session.py.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import resource
 from pathlib import Path
+from typing import Literal
 
 _KIBIBYTE = 1024
 
@@ -24,10 +25,18 @@ def reset_peak_host(root: Path = Path("/")) -> bool:
 
 def read_peak_host_bytes(root: Path = Path("/")) -> int:
     """The largest resident set of this process since its start, or since the last reset, in bytes."""
+    peak_bytes = peak_bytes_of("self", root)
+    if peak_bytes is not None:
+        return peak_bytes
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIBIBYTE  # cannot be reset
+
+
+def peak_bytes_of(process: int | Literal["self"], root: Path = Path("/")) -> int | None:
+    """The largest resident set of a process since its start, or since the last reset; None where /proc does not say."""
     try:
-        for line in (root / "proc/self/status").read_text().splitlines():
+        for line in (root / f"proc/{process}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * _KIBIBYTE
     except OSError:
-        pass  # no /proc: getrusage knows it too, though it cannot be reset
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIBIBYTE
+        pass
+    return None
