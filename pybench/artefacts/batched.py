@@ -79,6 +79,9 @@ def _rewrite_reshapes(graph: Any, reshapes: Mapping[str, tuple[int, ...]]) -> No
             name = f"pybench.shape_of.{node.output[0]}"
             graph.initializer.append(numpy_helper.from_array(np.array(target, np.int64), name))
             node.input[1] = name
+            kept = [attribute for attribute in node.attribute if attribute.name != "allowzero"]
+            del node.attribute[:]
+            node.attribute.extend(kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +104,19 @@ class _Comparison:
 def _comparison(source: Path, path: Path, fixed: int) -> _Comparison:
     old, new = _inputs(source), {spec.name: spec for spec in _inputs(path)}
     led = {spec.name for spec in old if spec.shape and spec.shape[0] == fixed and new[spec.name].shape[0] is None}
-    shapes, ranges = resolved(old, fixed, CALIBRATION_TOKENS, source.name), file_ranges(source)
+    shapes, ranges = resolved(old, fixed, _tokens(old), source.name), file_ranges(source)
     first, second = (arrays_of(old, shapes, seed, ranges) for seed in (0, 1))
     second = {name: array if name in led else first[name] for name, array in second.items()}
     whole = {name: np.concatenate([first[name], second[name]]) if name in led else first[name] for name in first}
     graph = read_graph(source)
     is_exact = not is_quantised(graph) and floating_types(graph) <= {"fp32", "fp64"}
     return _Comparison(source, fixed, (first, second), whole, ALLOWED if is_exact else ALLOWED_ROUNDED)
+
+
+def _tokens(specs: Sequence[TensorSpec]) -> int:
+    """The length of sequences: the file's, or any where it leaves that free."""
+    lengths = [spec.shape[1] for spec in specs if len(spec.shape) == 2 and spec.dtype.kind == "i"]
+    return next((length for length in lengths if length is not None), CALIBRATION_TOKENS)
 
 
 def _inputs(path: Path) -> tuple[TensorSpec, ...]:

@@ -52,8 +52,8 @@ class _Walk:
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """How a graph is rewritten. `reshapes`: first output of a Reshape -> its target with a free leading dimension;
-    `obstacle`: what prevents it; None: nothing that is known."""
+    """How a graph is rewritten. `reshapes`: first output of a Reshape -> its target with a free leading dimension, in
+    which a 0 is copied (without `allowzero`); `obstacle`: what prevents it; None: nothing that is known."""
 
     reshapes: dict[str, tuple[int, ...]]
     obstacle: Obstacle | None
@@ -111,7 +111,7 @@ def _reshape(node: OnnxNode, walk: _Walk) -> Obstacle | None:
     if not target:
         return None
     is_led, copies = node.inputs[0] in walk.led, not node.integer("allowzero", 0)
-    if target[0] == walk.fixed and (copies or -1 not in target):
+    if target[0] == walk.fixed and (copies or 0 not in target):  # a 0 is to be copied afterwards
         walk.reshapes[node.outputs[0]] = (0 if -1 in target else -1, *target[1:])
     elif is_led and min(target) > 0:
         return Obstacle(called(node), f"reshapes to {list(target)}, a constant number of elements")

@@ -77,6 +77,23 @@ def test_other_batches_are_stacked_batches(tmp_path: Path) -> None:
         np.testing.assert_allclose(outputs(made, x[:batch]), expected[:batch], rtol=1e-5)
 
 
+def test_a_reshape_of_torchs_exporter_is_rewritten(tmp_path: Path) -> None:
+    """It writes `allowzero`, with which a 0 is no copy."""
+    path = written(tmp_path / "mine.onnx", [node("Reshape", "x flat", "y", allowzero=1)], flat=ints(1, -1))
+    made = artefacts_of(case_of(path), {"model": path})["model"]
+    x = np.ones((5, 3, 4), np.float32)
+    assert outputs(made, x).shape == (5, 12)
+
+
+def test_ids_of_a_fixed_length_are_compared_at_that_length(tmp_path: Path) -> None:
+    nodes = [node("Gather", "table ids", "a"), node("ReduceSum", "a axes", "y", keepdims=0)]
+    weights = {"table": np.eye(5, dtype=np.float32), "axes": ints(1)}
+    path = tmp_path / "mine.onnx"
+    onnx.save(model(nodes, [("ids", TensorProto.INT64, (1, 7))], [("y", FLOAT, (1, 5))], weights), path)
+    graph = read_model(artefacts_of(case_of(path, seq_len=7), {"model": path})["model"]).graph
+    assert [value.shape for value in (*graph.fed, *graph.outputs)] == [("batch", 7), ("batch", 5)]
+
+
 REFUSED: dict[str, tuple[Sequence[onnx.NodeProto], dict[str, Any], str]] = {
     "a constant number of elements": (
         [node("Reshape", "x shape", "y")],
