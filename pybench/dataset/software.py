@@ -29,7 +29,7 @@ def read_software(environment: Mapping[str, Any]) -> Software:
     gpu = _object(_object(environment.get("measuring")).get("gpu"))
     facts = {
         BOARD: gpu.get("uuid") or gpu.get("name"),
-        "driver": gpu.get("driver"),
+        "driver": gpu.get("driver_version"),
         "image": environment.get("image_digest", "") or (NO_IMAGE if "image_digest" in environment else None),
         "pybench": environment.get("pybench"),
         "native build": environment.get("native_build_id"),

@@ -11,7 +11,7 @@ from pybench.case import Case, contrasts
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair, pairs
 from pybench.case.references import Reference
-from pybench.case.service_levels import GROUP, at_bounds
+from pybench.case.service_levels import GROUP, at_bounds, bounds_of, rows_of
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
@@ -88,18 +88,37 @@ def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node, ca
         return [place.problem("no case can be compared with this baseline", hint)]
     yielded = frozenset[str]().union(*(metrics_of(pair.case) for pair in found))
     asked = at_bounds(contrast, [pair.case for pair in found])
-    return [
-        problem
-        for reference in contrast.reference
-        for problem in _check_reference(reference, ("criteria", index, *reference.path), found, root, catalogue)
-    ] + [
-        root.key_place(("criteria", index, "accept", criterion.name)).problem(
-            f"`{criterion.name}` needs {criterion.metric}, which no compared case yields",
-            _who_yields(criterion.metric, catalogue),
-        )
-        for criterion in asked.accept
-        if criterion.metric not in yielded
-    ]
+    return (
+        [
+            problem
+            for reference in contrast.reference
+            for problem in _check_reference(reference, ("criteria", index, *reference.path), found, root, catalogue)
+        ]
+        + [
+            root.key_place(("criteria", index, "accept", criterion.name)).problem(
+                f"`{criterion.name}` needs {criterion.metric}, which no compared case yields",
+                _who_yields(criterion.metric, catalogue),
+            )
+            for criterion in asked.accept
+            if criterion.metric not in yielded
+        ]
+        + _check_bounds(asked, index, found, root)
+    )
+
+
+def _check_bounds(asked: Contrast, index: int, found: Sequence[Pair], root: Node) -> list[Problem]:
+    """Where a criterion compares a case at a bound of latency that its baseline does not have."""
+    problems = []
+    for pair in found:
+        missing = sorted(set(bounds_of(pair.case)) - set(bounds_of(pair.baseline)))
+        rows = {row.name: row for row in rows_of(pair.case) if row.bound_ms in missing}
+        for criterion in asked.accept:
+            if criterion.metric in rows:
+                name, _, _ = criterion.name.partition("@")
+                what = f"`{name}` needs `slo_ms: {rows[criterion.metric].bound_ms:g}` in the baseline, too"
+                place = root.key_place(("criteria", index, "accept", name))
+                problems.append(place.problem(what, f"give the entry of `{pair.baseline.title()}` the same bounds"))
+    return list(dict.fromkeys(problems))
 
 
 def _check_reference(

@@ -27,7 +27,7 @@ DECLARED = {"baseline": {"runtime": "onnxruntime"}, "accept": {"speedup_min": 1.
 
 def environment(**changes: Any) -> dict[str, Any]:
     """As a run on a GPU in an image stores it."""
-    gpu = {"uuid": "GPU-1", "name": "NVIDIA H200", "driver": "580.1", **changes.pop("gpu", {})}
+    gpu = {"uuid": "GPU-1", "name": "NVIDIA H200", "driver_version": "580.1", **changes.pop("gpu", {})}
     stored = {
         "schema_version": 1,
         "python": "3.11.2",
@@ -58,7 +58,7 @@ def found(analysis: Analysis) -> PairComparability:
     ("change", "text"),
     [
         ({"gpu": {"uuid": "GPU-2"}}, "board GPU-1 against GPU-2"),
-        ({"gpu": {"driver": "590.2"}}, "driver 580.1 against 590.2"),
+        ({"gpu": {"driver_version": "590.2"}}, "driver 580.1 against 590.2"),
         ({"image_digest": "sha256:bb"}, "image sha256:aa against sha256:bb"),
         ({"image_digest": None}, "image sha256:aa against no image"),
         ({"pybench": "0.2.0"}, "pybench 0.1.0 against 0.2.0"),
@@ -152,7 +152,7 @@ def two(tmp_path: Path, **changes: Any) -> tuple[Path, Path]:
 
 
 def test_compare_of_other_software_begins_with_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before, after = two(tmp_path, packages={**PACKAGES, "onnxruntime": "1.32.0"}, gpu={"driver": "590.2"})
+    before, after = two(tmp_path, packages={**PACKAGES, "onnxruntime": "1.32.0"}, gpu={"driver_version": "590.2"})
     assert main(["compare", str(before), str(after)]) == EXIT_OK
     out = capsys.readouterr().out
     assert out.startswith("Software that differs between A and B")

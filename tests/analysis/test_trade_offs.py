@@ -196,7 +196,7 @@ def test_a_language_model_is_judged_by_speed_alone(tmp_path: Path) -> None:
 
 def with_driver(version: str) -> dict[str, Any]:
     """As a run on a GPU stores it."""
-    gpu = {"uuid": "GPU-1", "name": "NVIDIA H200", "driver": version}
+    gpu = {"uuid": "GPU-1", "name": "NVIDIA H200", "driver_version": version}
     return {"schema_version": 1, "pybench": "0.1.0", "packages": {}, "measuring": {"gpu": gpu}}
 
 

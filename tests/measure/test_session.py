@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pybench import measure
 from pybench.catalogue.cautions import CautionCode
 from pybench.catalogue.metrics import METRICS
+from pybench.dataset.software import read_software
 from pybench.errors import UsageError
 from pybench.measure import MeasuringSession
 from tests.measure.replay import TRACE, UUID
@@ -39,6 +40,8 @@ def test_a_replayed_gpu_gives_the_energy_of_a_window(replayed_gpu: str) -> None:
     assert cautions == [CautionCode.SENSOR_ASSUMED]
     assert closed.duration_s >= 1.2
     assert closed.iterations == window.iterations
+    facts = read_software({"measuring": session.facts()}).facts  # what decides whether two runs may be compared
+    assert (facts["board"], facts["driver"]) == (UUID, "replay")
 
 
 def test_channels_are_written_with_equally_long_columns_in_si_units(replayed_gpu: str) -> None:

@@ -263,12 +263,24 @@ def test_bounds_of_latency_are_those_of_all_entries_that_make_a_case_and_no_part
 
 def test_a_criterion_of_service_levels_needs_a_bound(load: Load) -> None:
     criteria = "criteria: {baseline: {batch: 1}, accept: {slo_attainment_delta_min: -0.01, goodput_ratio_min: 1}}\n"
-    assert len(load(SERVED + criteria, whole=True).contrasts) == 1
+    assert len(load(SERVED.replace("slo_ms: 10", "slo_ms: 50") + criteria, whole=True).contrasts) == 1
     with pytest.raises(PlanError) as error:
         load(re.sub(r", slo_ms: [^}]*", "", SERVED) + criteria, whole=True)
     first, second = error.value.problems
     assert first.what == "`slo_attainment_delta_min` needs slo_attainment_ratio, which no compared case yields"
     assert second.hint == "it comes from workload infer or generate, where the entry has `slo_ms`"
+
+
+def test_a_bound_that_is_compared_is_in_the_baseline_too(load: Load) -> None:
+    text = SERVED.replace("batch: [2, 4], slo_ms: 10", "batch: [2, 4], slo_ms: 20.5")
+    criteria = "criteria: {baseline: {batch: 2}, accept: {goodput_ratio_min: 1}}\n"
+    load(text + criteria, whole=True)
+    with pytest.raises(PlanError) as error:
+        load(SERVED + criteria.replace("batch: 2", "batch: 4"), whole=True)
+    first, second = error.value.problems
+    assert first.what == "`goodput_ratio_min` needs `slo_ms: 20.5` in the baseline, too"
+    assert second.what == "`goodput_ratio_min` needs `slo_ms: 50` in the baseline, too"
+    assert (first.hint or "").startswith("give the entry of `infer mlp torch batch=4`")
 
 
 def test_a_number_for_the_whole_campaign_replaces_all_others(load: Load, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def environment(host: str) -> dict[str, Any]:
         "native_build_id": "5" * 64,
         "packages": {"numpy": "2.4.6", "onnxruntime": "1.23.0+cu128"},
         "device": "cpu",
-        "measuring": {"gpu": {"uuid": "GPU-1", "driver": "580.95.05"}, "begin_ns": 1},
+        "measuring": {"gpu": {"uuid": "GPU-1", "driver_version": "580.95.05"}, "begin_ns": 1},
         "image_digest": IMAGE,
     }
 

@@ -85,7 +85,7 @@ def _systems(environment: Mapping[str, Any]) -> list[tuple[str, str]]:
     parts = {
         "python": environment.get("python"),
         "linux": environment.get("kernel"),
-        "nvidia-driver": gpu.get("driver"),
+        "nvidia-driver": gpu.get("driver_version"),
     }
     return [(name, str(version)) for name, version in parts.items() if version]
 
