@@ -6,6 +6,7 @@
     ├── contrasts    ContrastFinding  each declared comparison: effects paired within blocks, or over images
     ├── verdicts     CaseVerdict      each criterion: accepted, rejected, undecided, and all together
     ├── cell_effects CellsEffect      each comparison over all of its cells, and how cells differ
+    ├── curves       Curve            a metric or ratio over a numeric factor, and where lines cross
     ├── references   ReferenceFinding published values next to this campaign's; they judge nothing
     ├── token_paths  TokenFinding     whether all tokenizer paths gave the same ids
     ├── path_costs   PathCost         what each path costs by the size of the model, and from which size on nothing
@@ -30,6 +31,7 @@ from pybench.analysis.cases import CaseFinding, describe_cases
 from pybench.analysis.cell_effects import CellsEffect, effects_over_cells
 from pybench.analysis.comparability import PairComparability
 from pybench.analysis.contrasts import ContrastFinding, compare_contrasts
+from pybench.analysis.curves import Curve, find_curves
 from pybench.analysis.estimate import CONFIDENCE
 from pybench.analysis.images import collect_images
 from pybench.analysis.joules import JouleFinding, find_joules
@@ -60,6 +62,7 @@ class Analysis:
     contrasts: tuple[ContrastFinding, ...]
     verdicts: tuple[tuple[CaseVerdict, ...], ...]
     cell_effects: tuple[CellsEffect, ...]
+    curves: tuple[Curve, ...]
     references: tuple[ReferenceFinding, ...]
     token_paths: tuple[TokenFinding, ...]
     path_costs: tuple[PathCost, ...]
@@ -89,6 +92,7 @@ class Analysis:
                 for contrast, verdicts in zip(self.contrasts, self.verdicts, strict=True)
             ],
             "effects_over_cells": [effect.as_json() for effect in self.cell_effects],
+            "curves": [curve.as_json() for curve in self.curves],
             "references": [found.as_json() for found in self.references],
             "token_paths": [finding.as_json() for finding in self.token_paths],
             "path_costs": [cost.as_json() for cost in self.path_costs],
@@ -131,6 +135,7 @@ def analyse(dataset: Dataset) -> Analysis:
         contrasts=compared,
         verdicts=verdicts,
         cell_effects=effects_over_cells(compared, measurements, dataset.plan.seed),
+        curves=find_curves(cases, compared, dataset.plan.curves, dataset.plan.seed),
         references=find_references(dataset, cases, compared, measurements),
         token_paths=check_token_paths(dataset),
         path_costs=cost_paths(cases, compared),

@@ -9,6 +9,7 @@ from typing import Any
 
 from pybench.campaign.directory import CampaignDirectory, read_checked, restore_hint
 from pybench.case import Case, Repetitions, case_from_json, service_levels
+from pybench.case.curves import PlannedCurve
 from pybench.errors import CorruptError, UsageError
 
 
@@ -29,6 +30,7 @@ class ResolvedPlan:
     require: tuple[str, ...]
     files: Mapping[str, str]
     protocols: tuple[str, ...]
+    curves: tuple[PlannedCurve, ...]
     content: Mapping[str, Any]
 
     @property
@@ -68,6 +70,7 @@ def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:
         require=tuple(content["require"]),
         files={value: entry["path"] for value, entry in content["files"].items()},
         protocols=_protocols(content.get("protocol", {}).get("analysis", ())),
+        curves=tuple(PlannedCurve(one["over"], one["metric"]) for one in content.get("curves", ())),
         content=content,
     )
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.case import Case, Repetitions, case_to_json, contrasts, service_levels
 from pybench.case.contrasts import Contrast
+from pybench.case.curves import PlannedCurve
 from pybench.case.factors import FACTORS, factors_of
 from pybench.catalogue.catalogue import Catalogue
 from pybench.catalogue.installed import Installed, installed
@@ -26,7 +27,13 @@ from pybench.document import Node, read_document
 from pybench.errors import PlanError, Problem
 from pybench.plan.cases import CaseBuilder
 from pybench.plan.cells import MOST_CELLS, cells_of, defaults_of
-from pybench.plan.comparisons import check_contrasts, check_protocols, contrasts_of, with_matched_references
+from pybench.plan.comparisons import (
+    check_contrasts,
+    check_curves,
+    check_protocols,
+    contrasts_of,
+    with_matched_references,
+)
 from pybench.plan.files import UserFile, UserFiles
 from pybench.plan.overrides import apply_overrides
 from pybench.plan.schema import plan_schema
@@ -53,6 +60,7 @@ class Plan:
     contrasts: tuple[Contrast, ...]
     require: tuple[str, ...]
     protocols: tuple[str, ...]
+    curves: tuple[PlannedCurve, ...]
     files: Mapping[str, UserFile]
 
 
@@ -92,6 +100,7 @@ def load_plan(
             contrasts = with_matched_references(contrasts, cases)
         problems += check_contrasts(contrasts, cases, root, catalogue)
         problems += check_protocols(shaped.plan.protocol, contrasts, cases, root)
+        problems += [] if overrides else check_curves(shaped.plan.curves, contrasts, cases, root)
     if problems or shaped.plan is None:
         raise PlanError(str(path), list(dict.fromkeys(problems)), hint=_hint_of(found))
     found.refuse_names(name for case in cases for name in _row_names(case))
@@ -107,6 +116,7 @@ def load_plan(
         contrasts=contrasts,
         require=tuple(dict.fromkeys(shaped.plan.require)),
         protocols=with_house(shaped.plan.protocol),
+        curves=shaped.plan.curves,
         files=_files_of(cases, files),
     )
 
@@ -132,6 +142,7 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
         "criteria": contrasts.to_json(plan.contrasts),
         "require": list(plan.require),
         "protocol": {"analysis": list(plan.protocols)},
+        **({"curves": [asdict(curve) for curve in plan.curves]} if plan.curves else {}),
         "files": {value: file.as_json() for value, file in plan.files.items() if value in named},
         "unsupported": {},
     }

@@ -9,11 +9,13 @@ from typing import Any
 
 from pybench.case import Case, contrasts
 from pybench.case.contrasts import Contrast
+from pybench.case.curves import LEAST_VALUES, PlannedCurve
 from pybench.case.pairing import Pair, pairs
-from pybench.case.references import Reference
+from pybench.case.references import COMPARED, Reference
 from pybench.case.service_levels import GROUP, at_bounds, bounds_of, rows_of
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
+from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.catalogue.workloads import ABOVE_IDLE
 from pybench.document import Node
@@ -56,6 +58,26 @@ def check_protocols(
             said = ", ".join(f"{factor}={value}" for factor, value in protocol.baseline.items())
             what = f"{protocol.name} without `criteria` compares with {said}, and no case can be"
             problems.append(place.problem(what, _BASELINE_HINT))
+    return problems
+
+
+def check_curves(
+    curves: Sequence[PlannedCurve], contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node
+) -> list[Problem]:
+    """A curve that has no line: its factor has one value, or nothing that it draws is measured or compared."""
+    problems = []
+    for index, curve in enumerate(curves):
+        over, metric = (root.at(("curves", index, key)).place for key in ("over", "metric"))
+        yielded = frozenset[str]().union(*(metrics_of(case) for case in cases))
+        values = {case.value(curve.over) for case in cases if curve.over in case.own_factors()} - {None}
+        if len(values) < LEAST_VALUES:
+            what = f"a curve over {curve.over} needs at least {LEAST_VALUES} values of it"
+            problems.append(over.problem(what, f"give `{curve.over}` more values in `matrix`"))
+        elif curve.metric in COMPARED and not contrasts:
+            what = f"{curve.metric} compares with a baseline, and the plan has no `criteria`"
+            problems.append(metric.problem(what, _BASELINE_HINT))
+        elif curve.metric is not None and curve.metric in METRICS.keys() - yielded:
+            problems.append(metric.problem(f"no case yields {curve.metric}", _who_yields(curve.metric)))
     return problems
 
 

@@ -18,7 +18,7 @@ from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.criteria import CRITERIA
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PROTOCOLS
-from pybench.plan import shape
+from pybench.plan import keys, shape
 from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, describe, may_be_null
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -48,6 +48,7 @@ def plan_schema(factors: Mapping[str, Factor] = FACTORS) -> Schema:
         },
         "Data": _mapping("Another way to write these factors.", _lists(factors[name] for name in shape.DATA)),
         "Accept": _mapping("Bounds on comparisons.", {name: _threshold(name) for name in CRITERIA}),
+        "Curve": _mapping("A figure over a numeric factor.", _curve(factors), ("over", "metric")),
         "Reference": _mapping("One published value.", _reference_keys(), ("value", "source")),
         "Published": _blocks("Reference"),
         "References": _mapping("Published values, by the name of what was compared, or of a metric.", _references()),
@@ -89,10 +90,11 @@ def _plan() -> dict[str, Schema]:
         "defaults": _or_null("Defaults"),
         "matrix": {"type": "array", "items": _reference("Entry"), "minItems": 1},
         "criteria": _blocks("Contrast"),
+        "curves": _blocks("Curve"),
         "require": {"type": "array", "items": {"enum": list(shape.REQUIRABLE)}},
         "protocol": _one_or_many({"enum": list(PROTOCOLS)}),
     }
-    return _described(types, shape.PLAN_KEYS)
+    return _described(types, keys.PLAN_KEYS)
 
 
 def _entry(settable: Mapping[str, Factor]) -> dict[str, Schema]:
@@ -104,7 +106,7 @@ def _entry(settable: Mapping[str, Factor]) -> dict[str, Schema]:
         "include": _blocks("Cell"),
         "exclude": _blocks("Selection"),
     }
-    return {**_lists(settable.values()), **_described(types, shape.ENTRY_KEYS)}
+    return {**_lists(settable.values()), **_described(types, keys.ENTRY_KEYS)}
 
 
 def _contrast() -> dict[str, Schema]:
@@ -115,7 +117,13 @@ def _contrast() -> dict[str, Schema]:
         "accept": _or_null("Accept"),
         "reference": _blocks("References"),
     }
-    return _described(types, shape.CRITERIA_KEYS)
+    return _described(types, keys.CRITERIA_KEYS)
+
+
+def _curve(factors: Mapping[str, Factor]) -> dict[str, Schema]:
+    numeric = [name for name, factor in factors.items() if factor.kind in ("integer", "number")]
+    types: dict[str, Schema] = {"over": {"enum": numeric}, "metric": {"enum": list(keys.REFERENCE_NAMES)}}
+    return _described(types, keys.CURVE_KEYS)
 
 
 def _references() -> dict[str, Schema]:
@@ -123,7 +131,7 @@ def _references() -> dict[str, Schema]:
         name: f"{metric.meaning} ({metric.unit})" for name, metric in METRICS.items()
     }
     values = {name: {"description": meaning, **_reference("Published")} for name, meaning in meanings.items()}
-    return {"where": {"description": shape.REFERENCE_KEYS["where"], **_or_null("Selection")}, **values}
+    return {"where": {"description": keys.REFERENCE_KEYS["where"], **_or_null("Selection")}, **values}
 
 
 def _reference_keys() -> dict[str, Schema]:
@@ -134,7 +142,7 @@ def _reference_keys() -> dict[str, Schema]:
         "where": _or_null("Selection"),
         "over_cells": {"type": "boolean"},
     }
-    return _described(types, shape.REFERENCE_KEYS)
+    return _described(types, keys.REFERENCE_KEYS)
 
 
 def _mapping(meaning: str, properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:

@@ -16,14 +16,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from pybench.case.curves import PlannedCurve
 from pybench.case.factors import FACTORS, Factor
-from pybench.case.references import COMPARED, Reference, meaning_of, value_problem
+from pybench.case.references import Reference, meaning_of, value_problem
 from pybench.case.repetitions import MOST_REPETITIONS
 from pybench.catalogue.criteria import CRITERIA, threshold_problem
-from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.document import Node
 from pybench.errors import Problem
+from pybench.plan.keys import (
+    CRITERIA_KEYS,
+    CURVE_KEYS,
+    ENTRY_KEYS,
+    MEANINGS,
+    PLAN_KEYS,
+    REFERENCE_KEYS,
+    REFERENCE_NAMES,
+)
 from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, check_value, describe, nearest
 
 SCHEMA_VERSION = 1  # of plans; a case and a run directory have versions of their own
@@ -32,44 +41,6 @@ LARGEST_SEED = 2**32 - 1
 DATA = ("images", "corpus", "tokenizer")  # factors that `data` is another way to write
 NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?"
 LONG_LIST = 12  # names that a hint still enumerates
-
-# Keys of the mappings that have more than factors, with their meanings.
-PLAN_KEYS = {
-    "schema_version": "the version of this format, 1",
-    "name": "the campaign's folder and title",
-    "description": "what the campaign is for",
-    "seed": "of the order of runs, synthetic input and resampling",
-    "repetitions": "runs of every case, one a block",
-    "defaults": "factors of every entry that they apply to",
-    "matrix": "what is measured: products of factors",
-    "criteria": "comparisons with a baseline, and bounds on them",
-    "require": "what must be valid in every run for exit code 0",
-    "protocol": "how the analysis compares; paired-blocks is always there. "
-    + ". ".join(f"{protocol.name}: {protocol.meaning}" for protocol in PROTOCOLS.values()),
-}
-ENTRY_KEYS = {
-    "repetitions": "runs of each case of this entry, in place of the plan's number",
-    "slo_ms": "bounds of latency in ms: the share of iterations within each, and the samples a second in these",
-    "data": "another way to write images, corpus and tokenizer",
-    "zip": "lists that advance together",
-    "include": "single cells next to the product; factors that have one value in the entry apply here too",
-    "exclude": "cells to leave out",
-}
-CRITERIA_KEYS = {
-    "name": "how the report calls this comparison",
-    "baseline": "the cases that others are compared with, as in {precision: fp32}",
-    "where": "compare only these cases",
-    "accept": "bounds; without them the comparison is only reported",
-    "reference": "published values of the same comparison; they are shown next to the plan's own, and judge nothing",
-}
-REFERENCE_KEYS = {
-    "value": "the published number, in the unit of the metric",
-    "source": 'where it was published, such as "Precision trade-offs, table 2"',
-    "device": "what it was measured on",
-    "where": "the cases that it was published for",
-    "over_cells": "true: it is the mean over all of these cases, and not a value of each",
-}
-REFERENCE_NAMES = (*COMPARED, *METRICS)
 
 Single = Mapping[str, Value]  # factor -> its value
 Lists = Mapping[str, tuple[Value, ...]]  # factor -> its values
@@ -113,6 +84,7 @@ class PlanShape:
     criteria: tuple[CriteriaEntry, ...]
     require: tuple[str, ...]
     protocol: tuple[str, ...]
+    curves: tuple[PlannedCurve, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +127,7 @@ class _Reader:
         criteria = tuple(self._criteria(node) for node in self._blocks(keys.get("criteria")))
         require = self._names(keys.get("require"), "require", REQUIRABLE, many=True)
         protocol = self._protocol(keys.get("protocol"))
+        curves = tuple(self._curve(node) for node in self._blocks(keys.get("curves")))
         if not matrix:
             return None
         return PlanShape(
@@ -167,6 +140,7 @@ class _Reader:
             criteria=() if self.problems else tuple(each for each in criteria if each is not None),
             require=require,
             protocol=protocol,
+            curves=tuple(each for each in curves if each is not None),
         )
 
     # --- mappings ---------------------------------------------------------------------------------------------------
@@ -264,6 +238,15 @@ class _Reader:
             path=path,
         )
 
+    def _curve(self, node: Node) -> PlannedCurve | None:
+        keys = self._mapping(node, "`curves`", CURVE_KEYS, required=("over", "metric"), of_list=True)
+        if keys is None or len(keys) < len(CURVE_KEYS):
+            return None
+        numeric = tuple(name for name, factor in self.factors.items() if factor.kind in ("integer", "number"))
+        over = self._names(keys["over"], "over", numeric, many=False)
+        metric = self._checked(keys, "metric", _drawable, None)
+        return PlannedCurve(over[0], metric) if over and metric else None
+
     def _mapping(
         self,
         node: Node,
@@ -284,7 +267,7 @@ class _Reader:
                 self.problems.append(node.key_place((key,)).problem(f"unknown key `{key}`", self._hint(key, known)))
         for key in required:
             if key not in node.children:
-                meaning = PLAN_KEYS.get(key) or CRITERIA_KEYS.get(key) or REFERENCE_KEYS.get(key)
+                meaning = MEANINGS.get(key)
                 self.problems.append(node.place.problem(f"`{key}` is missing", meaning))
         return {key: child for key, child in node.children.items() if key in known}
 
@@ -494,3 +477,10 @@ def _truth(value: object) -> bool:
     if isinstance(value, bool):
         return value
     raise ValueProblem(f"`over_cells` takes true or false; not {describe(value)}")
+
+
+def _drawable(value: object) -> str | None:
+    if isinstance(value, str) and value in REFERENCE_NAMES:
+        return value
+    what = f"`metric` takes a metric, or a criterion without `_min` or `_max`; not {describe(value)}"
+    raise ValueProblem(what, nearest(value, REFERENCE_NAMES) or "docs/metrics.md lists all metrics")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pybench.catalogue.criteria import CRITERIA
-from pybench.plan import Plan, shape
+from pybench.plan import Plan, keys
 
 CHAPTER = (Path(__file__).parents[2] / "docs/user/plans.md").read_text(encoding="utf-8")
 
@@ -20,7 +20,7 @@ def test_the_table_of_criteria_is_the_list_of_criteria() -> None:
 
 def test_the_table_of_keys_names_every_key() -> None:
     rows = [line.split("`")[1] for line in section("Keys") if line.startswith("| `")]
-    assert rows == list(shape.PLAN_KEYS)
+    assert rows == list(keys.PLAN_KEYS)
 
 
 def test_the_example_is_a_plan(load: Callable[..., Plan]) -> None:

@@ -14,6 +14,7 @@ ORDER = (
     "findings",
     "cell_effects",
     "references",
+    "curves",
     "operating_points",
     "service_levels",
     "protocols",

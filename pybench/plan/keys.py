@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keys of the mappings of a plan that have more than factors, with their meanings."""
+
+from __future__ import annotations
+
+from pybench.case.references import COMPARED
+from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.protocols import PROTOCOLS
+
+PLAN_KEYS = {
+    "schema_version": "the version of this format, 1",
+    "name": "the campaign's folder and title",
+    "description": "what the campaign is for",
+    "seed": "of the order of runs, synthetic input and resampling",
+    "repetitions": "runs of every case, one a block",
+    "defaults": "factors of every entry that they apply to",
+    "matrix": "what is measured: products of factors",
+    "criteria": "comparisons with a baseline, and bounds on them",
+    "curves": "what is drawn over which numeric factor, in place of the curves that a report draws by itself",
+    "require": "what must be valid in every run for exit code 0",
+    "protocol": "how the analysis compares; paired-blocks is always there. "
+    + ". ".join(f"{protocol.name}: {protocol.meaning}" for protocol in PROTOCOLS.values()),
+}
+ENTRY_KEYS = {
+    "repetitions": "runs of each case of this entry, in place of the plan's number",
+    "slo_ms": "bounds of latency in ms: the share of iterations within each, and the samples a second in these",
+    "data": "another way to write images, corpus and tokenizer",
+    "zip": "lists that advance together",
+    "include": "single cells next to the product; factors that have one value in the entry apply here too",
+    "exclude": "cells to leave out",
+}
+CRITERIA_KEYS = {
+    "name": "how the report calls this comparison",
+    "baseline": "the cases that others are compared with, as in {precision: fp32}",
+    "where": "compare only these cases",
+    "accept": "bounds; without them the comparison is only reported",
+    "reference": "published values of the same comparison; they are shown next to the plan's own, and judge nothing",
+}
+REFERENCE_KEYS = {
+    "value": "the published number, in the unit of the metric",
+    "source": 'where it was published, such as "Precision trade-offs, table 2"',
+    "device": "what it was measured on",
+    "where": "the cases that it was published for",
+    "over_cells": "true: it is the mean over all of these cases, and not a value of each",
+}
+CURVE_KEYS = {
+    "over": "the numeric factor of the horizontal axis",
+    "metric": "a metric, or a criterion without `_min` or `_max` for the ratio to a baseline",
+}
+REFERENCE_NAMES = (*COMPARED, *METRICS)
+MEANINGS = ENTRY_KEYS | CRITERIA_KEYS | REFERENCE_KEYS | CURVE_KEYS | PLAN_KEYS

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Curves: a metric or a ratio over a numeric factor, one line for each group of cases, and where lines cross."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pybench.analysis.curves import Crossing, Curve, CurveLine
+from pybench.analysis.estimate import Estimate
+from pybench.catalogue.metrics import Metric
+from pybench.report.canvas import GREY, WIDTH_INCH, Picture, pick, picture, plain_log_ticks
+from pybench.report.labels import case_text, metric_title, naming_factors
+from pybench.report.numbers import DisplayUnit, display_unit, format_estimate
+from pybench.report.sections.elements import Element, Material, Paragraph, Pictures, Section, Sentences, Tables
+from pybench.report.sentences import Sentence
+from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
+
+_LEAD = (
+    "Cases of one line are equal in everything but the factor on the horizontal axis. Bars are 95 % intervals over "
+    "repetitions; a line between two points is a guide for the eye."
+)
+_NOTES = (
+    "Between two neighbouring values the lines are taken as straight in logarithms.",
+    "The interval comes from resampled blocks. Share: of the resamples in which the lines cross there.",
+)
+_LOG_FROM = 5.0  # an axis whose values span more than this factor is logarithmic
+_MOST = 12  # figures of one report; every curve is in the table
+
+
+def build(material: Material) -> list[Element]:
+    curves = material.analysis.curves
+    if not curves:
+        return []
+    return [
+        Paragraph(_LEAD, "lead"),
+        Sentences([_sentence(curve, crossing) for curve in curves for crossing in curve.crossings]),
+        Pictures(lambda: [_draw(number, curve) for number, curve in enumerate(curves[:_MOST], start=1)]),
+        Tables(lambda: [crossings_table(curves)], is_printed=True),
+        Tables(lambda: [curves_table(curves)]),
+    ]
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def crossings_table(curves: Sequence[Curve]) -> Table:
+    """One row for each place where two lines cross."""
+    columns = (
+        Column("Curve", ("metric", "workload")),
+        Column("Factor", ("factor",)),
+        Column("First line", ("first",)),
+        Column("Second line", ("second",)),
+        Column("They cross at", ("at", "at_lower", "at_upper"), numeric=True),
+        Column("Share", ("share_of_resamples",), numeric=True),
+    )
+    rows = [
+        (
+            Cell(_title(curve), csv=(curve.metric.name, curve.workload)),
+            text_cell(curve.factor),
+            *(text_cell(_name(line, curve)) for line in (crossing.first, crossing.second)),
+            _place_cell(crossing),
+            number_cell(crossing.share, note=None if crossing.share is not None else "too few blocks for an interval"),
+        )
+        for curve in curves
+        for crossing in curve.crossings
+    ]
+    return Table("crossings", "Where lines cross", columns, tuple(rows), _NOTES)
+
+
+def curves_table(curves: Sequence[Curve]) -> Table:
+    """One row for each point, in stored units."""
+    columns = (
+        Column("Curve", ("metric", "workload")),
+        Column("Line", ("line",)),
+        Column("Factor", ("factor",)),
+        Column("At", ("at",), numeric=True),
+        Column("Value", estimate_fields("value"), numeric=True),
+        Column("Case", ("case_id",)),
+    )
+    rows = [
+        (
+            Cell(_title(curve), csv=(curve.metric.name, curve.workload)),
+            text_cell(_name(line, curve)),
+            text_cell(curve.factor),
+            number_cell(point.at),
+            estimate_cell(point.estimate),
+            Cell(point.case.id[:12], csv=(point.case.id,)),
+        )
+        for curve in curves
+        for line in curve.lines
+        for point in line.points
+    ]
+    return Table("curves", "Points of all curves", columns, tuple(rows))
+
+
+def _place_cell(crossing: Crossing) -> Cell:
+    bounds = (crossing.lower, crossing.upper)
+    text, interval = format_estimate(_estimate(crossing))
+    return Cell(
+        text, interval, crossing.at, csv=tuple("" if one is None else repr(one) for one in (crossing.at, *bounds))
+    )
+
+
+def _estimate(crossing: Crossing) -> Estimate:
+    return Estimate(crossing.at, crossing.lower, crossing.upper, 0, "")
+
+
+def _sentence(curve: Curve, crossing: Crossing) -> Sentence:
+    value, interval = format_estimate(_estimate(crossing))
+    lines = f"{_name(crossing.first, curve)} and {_name(crossing.second, curve)}"
+    doubt = "" if interval else "; the blocks do not show this place clearly"
+    place = f"{value} {interval}" if interval else value
+    return Sentence(_title(curve), f"{lines} cross at {_words(curve.factor)} {place}{doubt}.", "neutral")
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def _title(curve: Curve) -> str:
+    """`Inference: mean latency`, or `Inference: speed-up, against FP32`."""
+    label = curve.lines[0].case.workload_row.label
+    if curve.contrast is None:
+        return f"{label}: {_lower(curve.metric.label)}"
+    return f"{label}: {_lower(_ratio_label(curve))}, {curve.contrast.title()}"
+
+
+def _lower(text: str) -> str:
+    return text[0].lower() + text[1:]
+
+
+def _ratio_label(curve: Curve) -> str:
+    if curve.inverse:
+        return "Speed-up"
+    return f"{curve.metric.label} ratio"
+
+
+def _words(factor: str) -> str:
+    return factor.replace("_", " ")
+
+
+def _name(line: CurveLine, curve: Curve) -> str:
+    """What tells a line from the others of its figure."""
+    cases = [point.case for other in curve.lines for point in other.points]
+    changed = () if curve.contrast is None else tuple(curve.contrast.baseline)
+    names = dict.fromkeys((*changed, *naming_factors(cases)))
+    told = [name for name in names if name not in (curve.factor, "workload")]
+    return case_text(line.case, told) or line.case.workload
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+
+def _draw(number: int, curve: Curve) -> Picture:
+    import matplotlib.pyplot as plt
+
+    unit = _unit(curve)
+    figure, axes = plt.subplots(figsize=(WIDTH_INCH, 3.1))
+    for position, line in enumerate(curve.lines):
+        colour, marker = pick(position)
+        places = [point.at for point in line.points]
+        estimates = [point.estimate.scaled(1 / unit.scale) for point in line.points]
+        values = [estimate.value for estimate in estimates]
+        axes.plot(places, values, color=colour, linewidth=0.9, alpha=0.7)
+        for place, estimate in zip(places, estimates, strict=True):
+            if estimate.lower is not None and estimate.upper is not None:
+                ends = [estimate.lower, estimate.upper]
+                axes.plot([place, place], ends, color=colour, linewidth=1.6, solid_capstyle="butt")
+        axes.plot(places, values, linestyle="none", marker=marker, color=colour, markersize=5, label=_name(line, curve),
+                  markeredgecolor="white", markeredgewidth=0.6)  # fmt: skip
+    if curve.contrast is not None:
+        axes.axhline(1, color=GREY, linewidth=0.8)
+    for crossing in curve.crossings:
+        axes.axvline(crossing.at, color=GREY, linewidth=0.8, linestyle=":")
+    every = [point for line in curve.lines for point in line.points]
+    if _spans([point.at for point in every]):
+        plain_log_ticks(axes, "x")
+    if _spans([point.estimate.value for point in every]):
+        plain_log_ticks(axes, "y")
+    elif min(point.estimate.value for point in every) >= 0:
+        axes.set_ylim(bottom=0)
+    axes.set_xlabel(_words(curve.factor))
+    axes.set_ylabel(metric_title(curve.metric, unit) if curve.contrast is None else _ratio_label(curve))
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    title = f"{_title(curve)} over {_words(curve.factor)}"
+    return picture(f"curve-{number}", title, _caption(curve), figure)
+
+
+def _caption(curve: Curve) -> str:
+    parts = ["Means with 95 % intervals over repetitions."]
+    if curve.contrast is not None:
+        parts.append("At 1, case and baseline are equal.")
+    if curve.crossings:
+        parts.append("Dotted: where two lines cross.")
+    return " ".join(parts)
+
+
+def _unit(curve: Curve) -> DisplayUnit:
+    if curve.contrast is not None:
+        return DisplayUnit(1.0, "1")
+    metric: Metric = curve.metric
+    return display_unit(metric.unit, [point.estimate.value for line in curve.lines for point in line.points])
+
+
+def _spans(values: Iterable[float]) -> bool:
+    """Whether values are positive and span more than `_LOG_FROM`."""
+    listed = list(values)
+    return min(listed) > 0 and max(listed) / min(listed) > _LOG_FROM
+
+
+SECTION = Section("curves", "Curves", build)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`curves`: what a plan wants drawn over which numeric factor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pybench.campaign.resolved_plan import parse_resolved_plan
+from pybench.case.curves import PlannedCurve
+from pybench.plan import Plan, resolve
+
+MATRIX = "  - {workload: infer, model: digits-cnn, runtime: onnxruntime, precision: [fp32, int8], batch: [1, 8, 16]}\n"
+CRITERIA = "criteria: {baseline: {precision: fp32}}\n"
+
+
+def test_curves_are_read_and_stored(load: Callable[..., Plan]) -> None:
+    text = f"{MATRIX}{CRITERIA}curves: [{{over: batch, metric: speedup}}, {{over: batch, metric: latency_p99_ms}}]\n"
+    plan = load(text)
+    assert plan.curves == (PlannedCurve("batch", "speedup"), PlannedCurve("batch", "latency_p99_ms"))
+    assert parse_resolved_plan(resolve(plan, plan.cases)).curves == plan.curves
+    assert "curves" not in resolve(load(MATRIX), plan.cases)
+
+
+@pytest.mark.parametrize(
+    ("curve", "expected"),
+    [
+        ("{over: batch}", "5:9: `metric` is missing (a metric, or a criterion without"),
+        ("{over: model, metric: speedup}", "5:16: `over` takes one of"),
+        ("{over: batch, metric: throughput}", "not 'throughput' (did you mean `throughput_ratio`?)"),
+        ("{over: threads, metric: speedup}", "5:16: a curve over threads needs at least 3 values of it"),
+        ("{over: batch, metric: tpot_ms}", "5:31: no case yields tpot_ms (it comes from workload generate"),
+        ("{over: batch, metric: speedup}", "5:31: speedup compares with a baseline, and the plan has no `criteria`"),
+    ],
+)
+def test_a_curve_without_a_line_is_refused(problems: Callable[..., list[str]], curve: str, expected: str) -> None:
+    (found,) = problems(f"{MATRIX}curves: {curve}\n")
+    assert expected in found
