@@ -36,6 +36,7 @@ _TITLES: dict[FactorGroup, str] = {
     "serving": "Serving",
     "arriving": "Arrivals",
     "generating": "Generation",
+    "training": "Training",
     "copying": "Copying",
     "file": "Your own ONNX file",
     "inputs": "Inputs",

@@ -153,6 +153,10 @@ CHANGES: tuple[Change, ...] = (
         for model in ("tinylm-small", "tinylm-large")
         for fed in ({"fed": True}, *({"path": path} for path in PATHS if path != "none"))
     ),
+    *(
+        Change(why="copies in several streams are new", answer="idle", stored=None, now="streams", where=where)
+        for where in ({"pinned": None}, {"pinned": True, "non_blocking": None})
+    ),
 )
 
 GROUPS = read_stored()

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from pybench.case.factors import FACTORS, Factor, Factors, factor_named, factors_of
+from pybench.case.factors import FACTORS, USUAL, Factor, Factors, factor_named, factors_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row
 from pybench.catalogue.models import Model
 from pybench.catalogue.plugins import Plugin
@@ -43,6 +43,11 @@ class Case(Factors):
     options: tuple[tuple[str, Any], ...] = ()
     catalogue: Catalogue = field(default=BUILT_IN, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        for name, usual in self._usual().items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, usual)
+
     def value(self, name: str) -> Any:
         """The value of a factor, or of an option of the case's rows. Raises UnknownNameError for another name."""
         if name in FACTORS:
@@ -65,11 +70,16 @@ class Case(Factors):
 
     def chosen(self) -> dict[str, Any]:
         """The factors that differ from their default, in the order of `FACTORS`; `sources` last when there are any."""
-        known = self.own_factors()
-        stored = {name: value for name, value in self.factors().items() if value != known[name].default}
+        defaults = {name: factor.default for name, factor in self.own_factors().items()} | self._usual()
+        stored = {name: value for name, value in self.factors().items() if value != defaults[name]}
         if self.sources:
             stored["sources"] = dict(self.sources)
         return stored
+
+    def _usual(self) -> dict[str, Any]:
+        """The defaults that its workload's row has."""
+        row = self.catalogue.workloads.get(self.workload)
+        return {} if row is None else {name: getattr(row, usual) for name, usual in USUAL.items()}
 
     def canonical_json(self) -> str:
         """The text whose sha256 is the id: sorted keys, no spaces, defaults left out, with the schema version."""
@@ -173,9 +183,12 @@ def case_from_json(stored: Mapping[str, Any]) -> Case:
     case = Case(
         **values, sources=tuple(sorted(stored.get("sources", {}).items())), options=options, catalogue=catalogue
     )
-    if "case_id" in stored and stored["case_id"] != case.id:
+    if stored.get("case_id", case.id) == case.id:
+        return case
+    older = case.with_factors(**dict.fromkeys(USUAL))  # before `fed` was a factor of training, it stored false
+    if stored["case_id"] != older.id:
         raise ValueError(f"case_id {stored['case_id'][:12]} does not fit its factors ({case.id[:12]})")
-    return case
+    return older
 
 
 def catalogue_of_rows(stored: Sequence[Mapping[str, Any]]) -> Catalogue:

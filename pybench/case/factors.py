@@ -32,6 +32,7 @@ SYNTHETIC = "synthetic-100"  # a generated set of images: docs/method/accuracy.m
 ARRIVALS = ("closed", "fixed", "poisson")
 LAUNCHES = ("graph", "enqueue")
 NORMAL, ZEROS, DATA = "normal", "zeros", "data"  # of `inputs`
+TO_GPU, FROM_GPU, BOTH = DIRECTIONS = ("h2d", "d2h", "both")
 
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
 RowKind = Literal["workloads", "runtimes", "models"]
@@ -56,6 +57,7 @@ class Factor:
     protocol: it says how a case is measured rather than what; such factors belong into a plan's `defaults`, and tables
         show them only where they vary
     idle: when it changes nothing about a case because of another factor; a plan then resets it to its default
+    usual: the field of the workload's row that is its default; null stands for that
     follows: where a contrast fixes one of these factors, two cases may differ in this one if it is idle in one of them
     """
 
@@ -73,6 +75,7 @@ class Factor:
     protocol: bool = False
     absent: str = ""
     idle: Idle | None = None
+    usual: str | None = None
     follows: tuple[str, ...] = ()
 
     def workloads(self, catalogue: Catalogue = BUILT_IN) -> tuple[str, ...]:
@@ -307,11 +310,14 @@ class Factors:
         "text",
         choices=tuple(PATHS),
     )
-    fed: bool = factor(
+    fed: bool | None = factor(
         "boolean",
-        False,
-        "with path `none`: hand the random ids over batch by batch, as a path that reads text does",
+        None,
+        "with path `none`: hand the random ids over batch by batch, as a path that reads text does; or compute on one "
+        "batch that stays on the device",
         "feeding",
+        absent="batch by batch in train, one batch in infer",
+        usual="feeds",
         idle=idle.FED_ANYHOW,
         follows=("path",),
     )
@@ -376,6 +382,23 @@ class Factors:
         idle=idle.FED_BY_PATH,
         follows=("path",),
     )
+    gradient_checkpointing: bool = factor(
+        "boolean", False, "keep only the inputs of each block, and compute the rest again for the gradients", "training"
+    )
+    accumulation: int = factor(
+        "integer",
+        1,
+        "parts of the batch whose gradients are summed, one after the other, before the optimiser steps",
+        "training",
+        minimum=1,
+    )
+    fused_optimiser: bool | None = factor(
+        "boolean",
+        None,
+        "one kernel for all of AdamW; else several for each group of parameters, or on a CPU for each parameter",
+        "training",
+        absent="fused on a GPU",
+    )
     transfers: bool = factor(
         "boolean", False, "whether an iteration includes the copies to and from the device", "serving"
     )
@@ -399,6 +422,31 @@ class Factors:
     transfer_bytes: int = factor("integer", 67108864, "bytes in a copy", "copying", minimum=1)
     pinned: bool = factor("boolean", False, "whether the copy is from page-locked memory", "copying")
     non_blocking: bool = factor("boolean", False, "whether the copy is asynchronous", "copying")
+    direction: str = factor(
+        "choice",
+        TO_GPU,
+        "to the GPU, from it, or as many bytes both ways at once; `both` needs `pinned` and `non_blocking`",
+        "copying",
+        choices=DIRECTIONS,
+    )
+    streams: int = factor(
+        "integer",
+        1,
+        "CUDA streams for each direction: the copy is cut into as many parts, which are copied at once",
+        "copying",
+        minimum=1,
+        maximum=64,
+        idle=idle.NOT_AT_ONCE,
+        follows=("pinned", "non_blocking"),
+    )
+    numa_node: int | None = factor(
+        "integer",
+        None,
+        "NUMA node of the host memory",
+        "copying",
+        absent="where the kernel puts it",
+        hint="`lscpu` lists the nodes",
+    )
     threads: int | None = factor(
         "integer",
         None,
@@ -438,6 +486,10 @@ FACTORS: Mapping[str, Factor] = {
     one.name: Factor(name=one.name, default=None if one.default is MISSING else one.default, **one.metadata)
     for one in fields(Factors)
 }
+
+
+# Factors whose default is in the workload's row.
+USUAL: Mapping[str, str] = {name: factor.usual for name, factor in FACTORS.items() if factor.usual is not None}
 
 
 @lru_cache(maxsize=8)

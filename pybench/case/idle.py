@@ -78,7 +78,7 @@ def _is_fed_by_path(case: Case) -> bool:
     """Whether batches of ids reach the model by the way of a path, in each iteration."""
     row = case.model_row
     takes_batches = row is not None and row.takes_text and case.workload_row.uses("inputs")
-    return takes_batches and (PATHS[case.path].reads_text or case.fed)
+    return bool(takes_batches and (PATHS[case.path].reads_text or case.fed))
 
 
 NOT_EXECUTED = Idle(_has_no_model, "without a model nothing is executed")
@@ -108,5 +108,9 @@ FED_BY_PATH = Idle(_is_fed_by_path, "`path` and `fed` hand their own ids to the 
 FED_ANYHOW = Idle(
     lambda case: PATHS[case.path].reads_text or case.model_row is None or not case.model_row.takes_text,
     "a path that reads text always feeds the model batch by batch",
+)
+NOT_AT_ONCE = Idle(
+    lambda case: not (case.pinned and case.non_blocking),
+    "only copies with `pinned: true` and `non_blocking: true` run at once",
 )
 NO_BOARD = Idle(_has_no_board, "it sets the board of a GPU, and this runs on none (noop does where device is a UUID)")

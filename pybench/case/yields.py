@@ -29,6 +29,7 @@ def metrics_of(case: Case) -> frozenset[str]:
     is_fed = case.path != "none" or case.fed
     runtime = case.runtime_row
     graphs = runtime is not None and (runtime.graph == "always" or (runtime.graph, case.launch) == ("asked", "graph"))
+    is_opened = row.opens or (row.trains and runtime is not None and bool(runtime.trains))
     compiles = runtime is not None and runtime.compile_is is not None
     is_replayed = row.replays and graphs and not is_fed and not case.transfers
     found = {
@@ -36,7 +37,7 @@ def metrics_of(case: Case) -> frozenset[str]:
         *(row.yields_of_model if case.model is not None else ()),
         *(row.yields_of_ids if model is not None and model.takes_ids else ()),
         *(row.yields_fed if model is not None and model.takes_ids and is_fed else ()),
-        *(COMPILE if row.opens and case.model is not None and compiles else ()),
+        *(COMPILE if is_opened and case.model is not None and compiles else ()),
         *(row.yields_compared if is_compared(case) else ()),
         *(KERNELS if is_profiled(case) else ()),
         *((level.name for level in rows_of(case)) if row.uses(GROUP) else ()),

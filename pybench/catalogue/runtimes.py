@@ -129,6 +129,7 @@ class Runtime:
 
 LAUNCH = "launch"
 _EAGER = anywhere("fp32") | on_gpu("tf32", "fp16") | anywhere("bf16")  # a CPU emulates FP16 for most operators
+_TRAINED = anywhere("fp32") | on_gpu("tf32") | anywhere("amp-bf16") | on_gpu("amp-fp16")
 _COMPILED = on_gpu("fp32", "tf32", "fp16", "bf16")
 
 # Of ONNX Runtime, whoever calls it.
@@ -218,7 +219,7 @@ _ROWS = (
         needs=("torch",),
         start_s=3.5,
         precisions=_EAGER,
-        trains=anywhere("fp32") | on_gpu("tf32") | anywhere("amp-bf16") | on_gpu("amp-fp16"),
+        trains=_TRAINED,
         generates="pybench.runtimes.torch_generation:TorchGeneration",
         takes_tensors=True,
     ),
@@ -230,6 +231,7 @@ _ROWS = (
         needs=("torch", "compiler"),
         start_s=17.5,  # torch's start, and 12 to 16 to compile with empty caches
         precisions=_EAGER,
+        trains=_TRAINED,
         factors=("compile_mode",),
         modes=("default", "reduce-overhead", "max-autotune"),
         graph_modes=("reduce-overhead", "max-autotune"),

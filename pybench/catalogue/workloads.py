@@ -17,7 +17,7 @@ from pybench.catalogue.rows import Rows
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
     "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding", "serving",
-    "arriving", "generating", "copying", "file", "inputs",
+    "arriving", "generating", "training", "copying", "file", "inputs",
 ]  # fmt: skip
 
 
@@ -39,6 +39,7 @@ class Workload:
     names_board: a GPU takes part only where `device` is its UUID, because the workload opens no GPU by itself
     draws_ids: with path `none` it draws ids from the tokenizer's vocabulary, so that `tokenizer` has a meaning
     generates: whether an iteration continues a prompt of `seq_len` tokens by `new_tokens`
+    feeds: with path `none` its model is fed batch by batch, unless `fed` says otherwise
     trains: whether an iteration changes the weights: it then costs a forward and a backward pass
     judges: the workload whose outputs it judges; speed and correctness are then joined in verdicts
     timed: whether its iterations are timed; else its uncertainty is over images, and runs are equal
@@ -70,6 +71,7 @@ class Workload:
     needs_gpu: str | None = None
     names_board: bool = False
     draws_ids: bool = False
+    feeds: bool = False
     trains: bool = False
     generates: bool = False
     judges: str | None = None
@@ -187,13 +189,15 @@ _ROWS = (
         label="Training",
         meaning="one optimiser step of a language model",
         module="pybench.workloads.train",
-        takes=("run", "board", "model", "tokens", "text"),
+        takes=("run", "board", "model", "runtime", "tokens", "text", "feeding", "training"),
         model="required",
         kinds=("language",),
         runtime="torch",
+        feeds=True,
         trains=True,
-        yields=(*_TIMED, *_PER_SAMPLE, *_PER_TOKEN, *_WAITS, "loss_first_nats", "loss_last_nats"),
+        yields=(*_TIMED, *_PER_SAMPLE, *_PER_TOKEN, "loss_first_nats", "loss_last_nats"),
         yields_of_model=_SIZE,
+        yields_fed=_WAITS,
         headline="throughput_tokens_per_s",
         shown=(
             "latency_mean_ms", "latency_p99_ms", "throughput_tokens_per_s", "wait_share_ratio", "cpu_cores_ratio",
@@ -232,7 +236,7 @@ _ROWS = (
     Workload(
         name="h2d",
         label="Host-to-device copies",
-        meaning="one copy from host memory to a GPU",
+        meaning="one copy between host memory and a GPU, to it, from it, or both ways at once",
         module="pybench.workloads.h2d",
         takes=("run", "board", "copying"),
         model="none",

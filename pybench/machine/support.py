@@ -167,6 +167,10 @@ def _transfer(case: Case, facts: Facts) -> Reason | None:
     row = case.workload_row
     if row.needs_gpu is not None and not _gpus(case, facts):
         return "no_gpu", f"{row.name} needs a GPU, and there is none: {row.needs_gpu}"
+    nodes = facts["machine"].get("numa_nodes", [])
+    if case.numa_node is not None and case.numa_node not in nodes:
+        there = ", ".join(map(str, nodes)) or "none that can be chosen"
+        return "no_numa_node", f"there is no NUMA node {case.numa_node} here (there are: {there}); leave numa_node out"
     if case.transfers and case.runtime_row is not None:
         refuse_transfers(case.runtime_row, has_gpu=bool(_gpus_allowed(case, facts)))
     return None

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as functional
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from pybench.catalogue.models import TINYLM_POSITIONS, TOKENIZER_IDS
 
@@ -129,6 +130,7 @@ class TinyLm(nn.Module):
     def __init__(self, size: Size, vocabulary: int = TOKENIZER_IDS, positions: int = TINYLM_POSITIONS) -> None:
         super().__init__()
         self.size = size
+        self.checkpoints = False  # in training: keep only the inputs of blocks, and compute the rest again
         self.embed = nn.Embedding(vocabulary, size.width)
         self.position = nn.Embedding(positions, size.width)
         self.blocks = nn.ModuleList(Block(size) for _ in range(size.layers))
@@ -175,7 +177,7 @@ class TinyLm(nn.Module):
         """What the head reads: [N, T, D]."""
         x = self.embed(ids) + self.position(torch.arange(ids.shape[1], device=ids.device))
         for block in self.blocks:
-            x = block(x)
+            x = _again(block, x) if self.checkpoints else block(x)
         out: Tensor = self.norm(x)
         return out
 
@@ -194,6 +196,12 @@ def _reach(cache: KeyValueCache, past: int | Tensor, tokens: int) -> Reach:
 def tiny(vocabulary: int) -> TinyLm:
     """tinylm-tiny, which embeds so many ids."""
     return TinyLm(TINY, vocabulary)
+
+
+def _again(block: nn.Module, x: Tensor) -> Tensor:
+    """A block that is computed a second time when its gradients are; nothing in it is random."""
+    out: Tensor = checkpoint(block, x, use_reentrant=False, preserve_rng_state=False)
+    return out
 
 
 def small(vocabulary: int) -> TinyLm:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.case.case import options_of
-from pybench.case.factors import FACTORS, SYNTHETIC, Factor, factors_of, idle_factors, is_idle
+from pybench.case.factors import BOTH, FACTORS, SYNTHETIC, Factor, factors_of, idle_factors, is_idle
 from pybench.case.quantising import default_quantiser
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.precisions import quantised_type
@@ -56,7 +56,7 @@ class CaseBuilder:
             if not self._fits(settings, cell, entry, damaged):
                 continue
             case = self._case(settings)
-            if case is None or not self._feeds(case, settings):
+            if case is None or not self._feeds(case, settings) or not self._divides(case, settings):
                 continue
             resting = idle_factors(case)
             for name, setting in cell.items():
@@ -257,6 +257,22 @@ class CaseBuilder:
             return None, ""
         arrays = self.files.find("inputs", case.inputs).path if case.names_file("inputs") else None
         return misfit_of_inputs(case, model, arrays), case.inputs
+
+    def _divides(self, case: Case, settings: dict[str, Setting]) -> bool:
+        """Whether what is cut into parts can be cut, and what is to happen at once can; says what does not fit."""
+        before = len(self.problems)
+        row = case.workload_row
+        if row.uses("training") and case.batch % case.accumulation:
+            what = f"`accumulation` {case.accumulation} does not divide a batch of {case.batch}"
+            hint = "the batch is what one step of the optimiser sees, and each part has batch / accumulation samples"
+            self._say(settings["accumulation"].path, what, hint)
+        if row.uses("copying") and case.streams > case.transfer_bytes:
+            what = f"{case.transfer_bytes} bytes cannot be cut into {case.streams} parts"
+            self._say(settings["streams"].path, what, "use fewer `streams`")
+        if row.uses("copying") and case.direction == BOTH and not (case.pinned and case.non_blocking):
+            what = "copies in both directions run at once only with `pinned: true` and `non_blocking: true`"
+            self._say(settings["direction"].path, what, "set both, or use `direction: h2d` or `d2h`")
+        return len(self.problems) == before
 
     def _batch(self, settings: dict[str, Setting]) -> int | None:
         setting = settings["batch_tokens"]

@@ -122,6 +122,31 @@ class TorchSession:
             torch.cuda.current_stream().synchronize()
 
 
+class TrainingPass:
+    """Forward pass and loss as a runtime executes them in training. `loss`: int64 [N, T] on the device -> a scalar with
+    gradients. `compile_s`: spent to make it ready; None: nothing of that kind is done."""
+
+    def __init__(self, loss: Forward) -> None:
+        self.loss = loss
+        self.compile_s: float | None = None
+        self.labels: dict[str, Any] = {}
+
+    def make_ready(self, gradients: Callable[[], object]) -> None:
+        """Before the first step. `gradients`: one forward and backward pass of the case's shape, awaited."""
+
+    def begin(self) -> None:
+        """Before each step: what the last one has put out is no longer of use."""
+
+    def kept(self, loss: Tensor) -> Tensor:
+        """A loss without gradients that the next step leaves as it is."""
+        return loss.detach()
+
+
+def open_training(loss: Forward, case: Case, kind: str, threads: int) -> TrainingPass:
+    """Nothing is compiled: operators run one after the other."""
+    return TrainingPass(loss)
+
+
 def open_case(
     given: Callable[[], nn.Module], spec: TensorSpec, case: Case, threads: int, *, deterministic: bool = False
 ) -> TorchSession:

@@ -31,12 +31,13 @@ from pybench.errors import UnsupportedError
 from pybench.runtimes.generation import GenerationTask
 from pybench.runtimes.memory import memory_evidence
 from pybench.runtimes.session import TensorSpec
-from pybench.runtimes.torch import Forward, TorchSession, prepare, set_up
+from pybench.runtimes.torch import Forward, TorchSession, TrainingPass, prepare, set_up
 from pybench.runtimes.torch_generation import FixedStepGeneration
 
 NAME = "torch-compile"
 CALLS_BEFORE_TIMING = 3  # one compiles, one records a CUDA graph where the mode has them, one replays it
 NS_PER_S = 1e9
+CACHES = "empty at the start, of this run alone"
 # Begins what Inductor advises whoever multiplies in FP32: to allow TF32, which `fp32` promises not to.
 TF32_ADVICE = "TensorFloat32 tensor cores"
 
@@ -53,14 +54,14 @@ class TorchCompileSession(TorchSession):
 
     def __init__(self, module: nn.Module, spec: TensorSpec, precision: str, kind: str, mode: str) -> None:
         super().__init__(module, spec, precision, kind)
-        weakref.finalize(self, shutil.rmtree, _empty_caches(), ignore_errors=True)
+        weakref.finalize(self, shutil.rmtree, empty_caches(), ignore_errors=True)
         self._compiled: Forward = torch.compile(module, mode=mode, fullgraph=True, dynamic=False)
         self.mode = mode
         self.replays = kind == "cuda" and mode in RUNTIMES[NAME].graph_modes
         self._shapes: set[tuple[int, ...]] = set()
         self.labels |= {
             "compile_mode": mode,
-            "compile_caches": "empty at the start, of this run alone",
+            "compile_caches": CACHES,
             "compile_threads": torch._inductor.config.compile_threads,
             "first_calls_s": [],
         }
@@ -82,15 +83,13 @@ class TorchCompileSession(TorchSession):
 
     def first_calls(self, call: Callable[[], object]) -> None:
         """Calls what is compiled until it is as in all that follow; adds to `compile_s`."""
-        calls_s: list[float] = []
-        with torch.inference_mode(), _compile_errors(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", TF32_ADVICE)
-            for _ in range(CALLS_BEFORE_TIMING):
-                begin_ns = measure.monotonic_ns()
-                call()
-                self._wait()
-                calls_s.append((measure.monotonic_ns() - begin_ns) / NS_PER_S)
-        torch._inductor.async_compile.shutdown_compile_workers()  # idle or not, nothing else runs beside a window
+
+        def call_and_wait() -> None:
+            call()
+            self._wait()
+
+        with torch.inference_mode():
+            calls_s = time_calls(call_and_wait)
         self.compile_s = (self.compile_s or 0.0) + sum(calls_s[:-1])  # the last one is as all that follow
         self.labels["first_calls_s"] += calls_s
         self.labels["compile_cache_hits"] = torch._dynamo.utils.counters["inductor"]["fxgraph_cache_hit"]
@@ -120,6 +119,38 @@ class TorchCompileGeneration(FixedStepGeneration):
         return logits
 
 
+class CompiledTrainingPass(TrainingPass):
+    """Forward pass and loss compiled as one graph, with their backward pass."""
+
+    def __init__(self, loss: Forward, case: Case, kind: str) -> None:
+        weakref.finalize(self, shutil.rmtree, empty_caches(), ignore_errors=True)
+        super().__init__(torch.compile(loss, mode=case.compile_mode, fullgraph=True, dynamic=False))
+        self._replays = kind == "cuda" and case.compile_mode in RUNTIMES[NAME].graph_modes
+        self.labels |= {"compile_mode": case.compile_mode, "compile_caches": CACHES}
+
+    def make_ready(self, gradients: Callable[[], object]) -> None:
+        def call() -> None:
+            self.begin()
+            gradients()
+
+        calls_s = time_calls(call)
+        self.compile_s = sum(calls_s[:-1])
+        self.labels["first_calls_s"] = calls_s
+
+    def begin(self) -> None:
+        if self._replays:
+            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
+
+    def kept(self, loss: Tensor) -> Tensor:
+        return loss.detach().clone() if self._replays else loss.detach()  # a replay writes where the last one did
+
+
+def open_training(loss: Forward, case: Case, kind: str, threads: int) -> TrainingPass:
+    """Compiles in the first call, on `threads` CPUs."""
+    make_ready(case.compile_mode, kind, threads)
+    return CompiledTrainingPass(loss, case, kind)
+
+
 def open_case(
     given: Callable[[], nn.Module], spec: TensorSpec, case: Case, threads: int, *, deterministic: bool = False
 ) -> TorchCompileSession:
@@ -140,6 +171,14 @@ def open_session(
     Raises UnsupportedError for a mode that a CPU has not (`no_gpu`); binding raises it for a module that is not one
     graph (`no_full_graph`) and without the compiler that Inductor needs (`no_compiler`).
     """
+    make_ready(mode, kind, threads)
+    prepared = prepare(module, spec, precision, kind, deterministic)
+    return TorchCompileSession(prepared, spec, precision, kind, mode)
+
+
+def make_ready(mode: str, kind: str, threads: int) -> None:
+    """Brings the compiler to where nothing has been compiled yet. Raises UnsupportedError for a mode that a CPU has
+    not (`no_gpu`)."""
     refuse_mode(RUNTIMES[NAME], mode, has_gpu=kind == "cuda")
     # Imports of the compiler are no part of what compiling costs: torch would do them in the first call.
     import torch._inductor.async_compile
@@ -149,11 +188,26 @@ def open_session(
     torch.compiler.reset()  # nothing that this process compiled before is found again
     torch._dynamo.utils.counters.clear()
     torch._inductor.config.compile_threads = threads
-    prepared = prepare(module, spec, precision, kind, deterministic)
-    return TorchCompileSession(prepared, spec, precision, kind, mode)
 
 
-def _empty_caches() -> Path:
+def time_calls(call: Callable[[], object]) -> list[float]:
+    """Seconds of the first calls, the last of which is as all that follow. `call` waits until it has ended.
+
+    Raises UnsupportedError for a function that is not one graph (`no_full_graph`) and without the compiler that
+    Inductor needs (`no_compiler`).
+    """
+    calls_s: list[float] = []
+    with _compile_errors(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", TF32_ADVICE)
+        for _ in range(CALLS_BEFORE_TIMING):
+            begin_ns = measure.monotonic_ns()
+            call()
+            calls_s.append((measure.monotonic_ns() - begin_ns) / NS_PER_S)
+    torch._inductor.async_compile.shutdown_compile_workers()  # idle or not, nothing else runs beside a window
+    return calls_s
+
+
+def empty_caches() -> Path:
     """A folder in which Inductor and Triton keep what they compile from here on."""
     folder = Path(tempfile.mkdtemp(prefix="pybench-compile-"))
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")

@@ -20,6 +20,7 @@ from typing import Any
 from pybench.catalogue.packages import PACKAGES, Package
 from pybench.catalogue.plugins import FACT, sha256_of_package
 from pybench.errors import PybenchError, UnsupportedError
+from pybench.runtimes.host_memory import numa_nodes
 from pybench.worker import affinity, environment
 
 
@@ -48,6 +49,7 @@ def _machine() -> dict[str, Any]:
         "cpu": environment.cpu_model(),
         "cpus": affinity.render(os.sched_getaffinity(0)),
         "cpu_count": len(os.sched_getaffinity(0)),
+        "numa_nodes": sorted(numa_nodes()),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "python": platform.python_version(),
         "kernel": platform.release(),

@@ -155,7 +155,9 @@ def test_copies_to_a_gpu_that_is_not_there_are_unsupported() -> None:
 @pytest.mark.parametrize("workload", ["infer", "train"])
 @pytest.mark.parametrize("path", ["none", "rust", "go_rust"])
 def test_a_fed_model_says_how_long_it_waited_and_how_many_cores_it_took(corpus: Path, workload: str, path: str) -> None:
-    case = TRAIN.with_factors(workload=workload, path=path, fed=workload == "infer" and path == "none", iterations=4)
+    case = TRAIN.with_factors(
+        workload=workload, path=path, fed=None if workload == "train" else path == "none", iterations=4
+    )
     files = {} if path == "none" else {"corpus": corpus}
     result = run(case if path == "none" else case.with_factors(corpus="text"), files)
     assert 0 <= result.metrics["wait_share_ratio"].value < 0.9
