@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What executes a model: a row for each runtime. Its backends are a part of the row.
 
-A runtime's module has `open_case(given, spec, case, threads, *, deterministic) -> Session` (`pybench.runtimes`).
+A runtime's module has `open_case(given, spec, case, threads, *, deterministic) -> Session` (`pybench.runtimes`), and
+one that trains `open_training(loss, case, kind, threads) -> TrainingPass` (`pybench.runtimes.torch`).
 Seconds of a start were measured with ResNet-50 on one NVIDIA H200 (bench/results/runtimes.md), unless a comment says
 otherwise; `--dry-run` adds them up, and promises no more than a factor of three.
 """

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -89,14 +88,17 @@ class Trainer:
 
     def __init__(self, request: RunRequest, kind: str, vocabulary: int) -> None:
         case = request.case
-        self.case, self.kind, self.vocabulary = case, kind, vocabulary
+        self.case, self.kind = case, kind
         self.device_uuid = runtime.gpu_uuid() if kind == "cuda" else None
         checkpoint = request.files.get("checkpoint")
         model = build(case.model_row or case.model or "", seed=request.seed, checkpoint=checkpoint, outputs=vocabulary)
         assert isinstance(model, TinyLm)  # for the type checker: `run` has refused all others
         self.model = model.train().to(kind)
         self.model.checkpoints = case.gradient_checkpointing
-        self.optimiser = adamw(self.model.parameters(), fused=is_fused(case.fused_optimiser, kind))
+        self.optimiser = torch.optim.AdamW(
+            self.model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=WEIGHT_DECAY,
+            fused=kind == "cuda" if case.fused_optimiser is None else case.fused_optimiser,
+        )  # fmt: skip
         contract = PRECISIONS[case.precision]
         self.autocast = runtime.DTYPES[contract.floating] if contract.autocast else None
         # FP16 alone has too few exponents for gradients.
@@ -164,23 +166,6 @@ class Trainer:
         if self._pass.compile_s is not None:
             how = None if self.case.runtime_row is None else self.case.runtime_row.compile_is
             result.metrics["compile_s"] = Quantity(value=self._pass.compile_s, method=how)
-
-
-def is_fused(asked: bool | None, kind: str) -> bool:
-    """Whether AdamW is one kernel: as the case says, else on a GPU."""
-    return kind == "cuda" if asked is None else asked
-
-
-def adamw(parameters: Iterable[torch.nn.Parameter], *, fused: bool) -> torch.optim.AdamW:
-    """Raises UnsupportedError (`no_fused_optimiser`) where torch has no fused kernel for the device of these."""
-    try:
-        return torch.optim.AdamW(parameters, lr=LEARNING_RATE, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=fused)
-    except RuntimeError as error:
-        if not fused:
-            raise
-        raise UnsupportedError(
-            f"torch has no fused AdamW here: {error}", code="no_fused_optimiser", hint="set fused_optimiser: false"
-        ) from error
 
 
 def _loss(loss: Tensor) -> Quantity:

@@ -167,3 +167,24 @@ def test_an_option_means_nothing_for_a_case_of_other_rows() -> None:
         plain.value("acme.depth")
     assert factor_names([plain]) == tuple(FACTORS)
     assert factor_names([plain, deep()]) == (*FACTORS, "acme.depth", "acme.how")
+
+
+def test_training_is_fed_unless_a_case_says_otherwise_and_inference_is_not() -> None:
+    train, infer = Case(workload="train", model="tinylm-small"), Case(workload="infer", model="tinylm-small")
+    assert (train.fed, infer.fed) == (True, False)
+    assert train.with_factors(fed=True).id == train.id
+    assert infer.with_factors(fed=False).id == infer.id
+    assert "fed" not in train.canonical_json()
+    assert '"fed":false' in train.with_factors(fed=False).canonical_json()
+    assert case_from_json(case_to_json(train.with_factors(fed=False))).fed is False
+
+
+def test_training_that_was_stored_before_it_could_compute_alone_was_fed() -> None:
+    """Then every case stored `fed: false`, and the id says what it meant."""
+    train = Case(workload="train", model="tinylm-small", runtime="torch")
+    stored = {**case_to_json(train), "fed": False}
+    assert case_from_json(stored) == train
+    text = Case(workload="train", model="tinylm-small", runtime="torch", path="rust")
+    assert case_from_json({**case_to_json(text), "fed": False}) == text
+    with pytest.raises(ValueError, match="does not fit its factors"):
+        case_from_json({**stored, "batch": 3})

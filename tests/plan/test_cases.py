@@ -15,7 +15,7 @@ from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case import Case, case_from_json
 from pybench.case.contrasts import from_json
-from pybench.case.factors import FACTORS
+from pybench.case.factors import FACTORS, factors_in
 from pybench.case.service_levels import bounds_of
 from pybench.catalogue.runtimes import BUILD_FACTORS
 from pybench.errors import PlanError
@@ -176,6 +176,12 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str, tmp
     ]
     places = {"calibration_images": 1, "image_limit": 1, "transfer_bytes": 2, "pinned": 2, "non_blocking": 2}
     places |= {**dict.fromkeys((*BUILD_FACTORS, "launch"), 3), "provider": 4, "compile_mode": 5, "fed": 6, "shapes": 7}
+    entries += [
+        {"workload": "train", "model": "tinylm-small"},
+        {"workload": "h2d", "pinned": True, "non_blocking": True},
+    ]
+    places |= dict.fromkeys(factors_in("training"), len(entries) - 2)
+    places |= dict.fromkeys(("direction", "streams", "numa_node"), len(entries) - 1)
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)
     assert len(expand(load(f"  - {json.dumps(entry)}\n"))) == 1

@@ -111,6 +111,42 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "{workload: infer, model: mlp, runtime: torch, slo_ms: fast}",
             "4:59: `slo_ms` takes milliseconds above 0, or a list of them; not 'fast'",
         ),
+        (
+            "{workload: train, model: tinylm-small, batch: [4, 6], accumulation: 4}",
+            "4:73: `accumulation` 4 does not divide a batch of 6 (the batch is what one step of the optimiser sees",
+        ),
+        (
+            "{workload: infer, model: tinylm-small, runtime: torch, accumulation: 2}",
+            "4:60: `accumulation` has no meaning for workload infer (it applies to train)",
+        ),
+        (
+            "{workload: tokenize, path: rust, gradient_checkpointing: true}",
+            "4:38: `gradient_checkpointing` has no meaning for workload tokenize (it applies to train)",
+        ),
+        ("{workload: noop, fused_optimiser: true}", "4:22: `fused_optimiser` has no meaning for workload noop"),
+        ("{workload: noop, fed: false}", "4:22: `fed` has no meaning for workload noop (it applies to infer, train"),
+        (
+            "{workload: train, model: tinylm-small, path: rust, fed: false}",
+            "4:56: `fed` changes nothing in this entry (a path that reads text always feeds the model batch by batch)",
+        ),
+        (
+            "{workload: train, model: tinylm-small, compile_mode: default}",
+            "4:44: `compile_mode` changes nothing in this entry (it is a factor of torch-compile)",
+        ),
+        (
+            "{workload: h2d, direction: both, pinned: [true, false], non_blocking: true}",
+            "4:32: copies in both directions run at once only with `pinned: true` and `non_blocking: true` (set both",
+        ),
+        ("{workload: h2d, direction: up}", "4:32: `direction` takes one of h2d, d2h, both; not 'up'"),
+        (
+            "{workload: h2d, transfer_bytes: 3, streams: 4, pinned: true, non_blocking: true}",
+            "4:49: 3 bytes cannot be cut into 4 parts (use fewer `streams`)",
+        ),
+        (
+            "{workload: h2d, streams: 2, pinned: true}",
+            "4:21: `streams` changes nothing in this entry (only copies with `pinned: true` and `non_blocking: true`",
+        ),
+        ("{workload: train, model: tinylm-small, numa_node: 0}", "4:44: `numa_node` has no meaning for workload train"),
         ("{workload: noop, batch: 3}", "4:22: `batch` has no meaning for workload noop (it applies to infer, train"),
         ("{workload: h2d, model: resnet50}", "4:21: `model` has no meaning for workload h2d"),
         (
