@@ -11,21 +11,19 @@ import pytest
 from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case.pairing import pairs
 from pybench.plan import expand, load_plan, resolve
+from tests.plans.ready import PLANS, ROOT, named
 from tests.support.onnx_files import product
 
-ROOT = Path(__file__).parents[2]
-PLANS = sorted((ROOT / "plans").glob("*.yaml"))
 
-
-@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PLANS, ids=named)
 def test_every_plan_is_without_fault_and_named_after_its_file(path: Path) -> None:
     plan = load_plan(path)
-    assert plan.name == path.stem
+    assert plan.name == named(path).replace("/", "-")
     assert plan.description
     assert parse_resolved_plan(resolve(plan, expand(plan))).cases == plan.cases
 
 
-@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PLANS, ids=named)
 def test_every_comparison_of_every_plan_compares_something(path: Path) -> None:
     plan = load_plan(path)
     assert plan.contrasts

@@ -17,11 +17,10 @@ from ruamel.yaml import YAML
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.plan import load_plan
+from tests.plans.ready import PLANS, ROOT, named
 
-ROOT = Path(__file__).parents[2]
-PLANS = sorted((ROOT / "plans").glob("*.yaml"))
 SMALL = YAML(typ="safe", pure=True).load(Path(__file__).with_name("small.yaml"))
-FOR_A_GPU = {"fp8-vgg16", "precision-all", "precision-resnet50"}  # nothing of them runs without one
+FOR_A_GPU = {"fp8-vgg16", "precision-all", "precision-resnet50", "gcbench/h2d"}  # nothing of them runs without one
 PYBENCH = Path(sysconfig.get_path("scripts")) / "pybench"
 LONGEST_S = 600  # of one command; the slowest takes some 200 s on two cores
 
@@ -39,13 +38,19 @@ def changes_of(path: Path) -> list[str]:
         for name, value in SMALL["everywhere"].items()
         if name in entry
     }
-    changes |= SMALL["plans"][path.stem]
+    changes |= SMALL["plans"][named(path)]
     return [f"{place}={json.dumps(value)}" for place, value in changes.items()]
 
 
 def kinds_of(cases: Iterable[Case]) -> set[tuple[Any, ...]]:
-    """What tells kinds of cases apart: workload, runtime, precision, path."""
-    return {(case.workload, case.runtime, case.precision, case.path) for case in cases}
+    """What tells kinds of cases apart: workload, runtime, precision, path, and ways of training and copying."""
+    return {
+        (
+            case.workload, case.runtime, case.precision, case.path, case.fed,
+            case.gradient_checkpointing, case.accumulation > 1, case.fused_optimiser, case.direction, case.streams > 1,
+        )
+        for case in cases
+    }  # fmt: skip
 
 
 def pybench(*arguments: str | Path) -> tuple[int, str]:
@@ -58,17 +63,17 @@ def pybench(*arguments: str | Path) -> tuple[int, str]:
 
 
 def test_every_ready_plan_has_a_small_form() -> None:
-    assert set(SMALL["plans"]) == {path.stem for path in PLANS}
+    assert set(SMALL["plans"]) == {named(path) for path in PLANS}
 
 
-@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PLANS, ids=named)
 def test_the_small_form_has_every_kind_of_case_of_the_plan(path: Path) -> None:
     assert kinds_of(load_plan(path, changes_of(path)).cases) == kinds_of(load_plan(path).cases)
 
 
 @pytest.mark.plans
 @pytest.mark.timeout(3 * LONGEST_S)
-@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PLANS, ids=named)
 def test_every_plan_runs_checks_and_reports(path: Path, tmp_path: Path) -> None:
     campaign = tmp_path / "campaign"
     options = [word for change in changes_of(path) for word in ("--set", change)]
@@ -77,7 +82,7 @@ def test_every_plan_runs_checks_and_reports(path: Path, tmp_path: Path) -> None:
     outcomes = set(load(campaign).runs["outcome"])
     assert outcomes <= {"ok", "unsupported"}, said
     assert status == (0 if "ok" in outcomes else 1), said
-    assert "ok" in outcomes or path.stem in FOR_A_GPU, said
+    assert "ok" in outcomes or named(path) in FOR_A_GPU, said
 
     status, said = pybench("check", campaign)
     assert status == 0, said
