@@ -30,7 +30,7 @@ _WAYS = {TO_GPU: (TO_GPU,), FROM_GPU: (FROM_GPU,), BOTH: (TO_GPU, FROM_GPU)}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CopiedPart:
     """What one stream copies in an iteration: uint8 of equal length on host and device, one of them the target."""
 
     target: Tensor
@@ -71,10 +71,10 @@ def run(request: RunRequest) -> Result:
     return result
 
 
-def parts_of(way: str, host: Tensor, device: Tensor, streams: int) -> list[Part]:
+def parts_of(way: str, host: Tensor, device: Tensor, streams: int) -> list[CopiedPart]:
     """One direction of an iteration, cut into as many parts as there are streams; each byte is in one of them."""
     pairs = zip(host.tensor_split(streams), device.tensor_split(streams), strict=True)
-    return [Part(there, here) if way == TO_GPU else Part(here, there) for here, there in pairs]
+    return [CopiedPart(there, here) if way == TO_GPU else CopiedPart(here, there) for here, there in pairs]
 
 
 def _host_memory(case: Case, generator: torch.Generator, locked: ExitStack) -> Tensor:
@@ -88,7 +88,7 @@ def _host_memory(case: Case, generator: torch.Generator, locked: ExitStack) -> T
     return torch.from_numpy(memory).copy_(drawn)
 
 
-def _copying(parts: Sequence[Part], non_blocking: bool) -> Callable[[], None]:
+def _copying(parts: Sequence[CopiedPart], non_blocking: bool) -> Callable[[], None]:
     """An iteration. A single copy takes the current stream, and costs the host nothing but its call."""
     if len(parts) == 1:
         (part,), stream = parts, torch.cuda.current_stream()
