@@ -50,19 +50,25 @@ def draw_curves(name: str, title: str, caption: str, x_label: str, panels: Seque
     return picture(name, title, caption, figure)
 
 
+def draw_line(axes: Axes, position: int, line: Line) -> None:
+    """A line with its intervals, in the colour and with the marker of its position."""
+    colour, marker = pick(position)
+    places = [x for x, _ in line.points]
+    values = [estimate.value for _, estimate in line.points]
+    axes.plot(places, values, color=colour, linewidth=0.9, alpha=0.7)
+    for x, estimate in line.points:
+        if estimate.lower is not None and estimate.upper is not None:
+            axes.plot([x, x], [estimate.lower, estimate.upper], color=colour, linewidth=1.6, solid_capstyle="butt")
+    axes.plot(places, values, linestyle="none", marker=marker, color=colour, markersize=5, label=line.name or None,
+              markeredgecolor="white", markeredgewidth=0.6)  # fmt: skip
+    for place in line.marked:
+        axes.plot([places[place]], [values[place]], linestyle="none", marker="o", markersize=10, color=colour,
+                  markerfacecolor="none", markeredgewidth=1.1)  # fmt: skip
+
+
 def _draw_panel(axes: Axes, panel: Panel) -> None:
     for position, line in enumerate(panel.lines):
-        colour, marker = pick(position)
-        places = [x for x, _ in line.points]
-        values = [estimate.value for _, estimate in line.points]
-        for x, estimate in line.points:
-            if estimate.lower is not None and estimate.upper is not None:
-                axes.plot([x, x], [estimate.lower, estimate.upper], color=colour, linewidth=1.6, solid_capstyle="butt")
-        axes.plot(places, values, marker=marker, color=colour, markersize=4.6, linewidth=0.9, label=line.name or None,
-                  markeredgecolor="white", markeredgewidth=0.6)  # fmt: skip
-        for place in line.marked:
-            axes.plot([places[place]], [values[place]], linestyle="none", marker="o", markersize=10, color=colour,
-                      markerfacecolor="none", markeredgewidth=1.1)  # fmt: skip
+        draw_line(axes, position, line)
     axes.set_ylabel(panel.y_label)
     axes.margins(x=0.08, y=0.12)
     drawn = [estimate.value for line in panel.lines for _, estimate in line.points]

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from pybench.analysis.curves import Crossing, Curve, CurveLine
 from pybench.analysis.estimate import Estimate
 from pybench.catalogue.metrics import Metric
-from pybench.report.canvas import GREY, WIDTH_INCH, Picture, pick, picture, plain_log_ticks
+from pybench.report.canvas import GREY, WIDTH_INCH, Picture, picture, plain_log_ticks
+from pybench.report.curves import Line, draw_line
 from pybench.report.labels import case_text, metric_title, naming_factors
 from pybench.report.numbers import DisplayUnit, display_unit, format_estimate
 from pybench.report.sections.elements import Element, Material, Paragraph, Pictures, Section, Sentences, Tables
@@ -156,17 +157,8 @@ def _draw(number: int, curve: Curve) -> Picture:
     unit = _unit(curve)
     figure, axes = plt.subplots(figsize=(WIDTH_INCH, 3.1))
     for position, line in enumerate(curve.lines):
-        colour, marker = pick(position)
-        places = [point.at for point in line.points]
-        estimates = [point.estimate.scaled(1 / unit.scale) for point in line.points]
-        values = [estimate.value for estimate in estimates]
-        axes.plot(places, values, color=colour, linewidth=0.9, alpha=0.7)
-        for place, estimate in zip(places, estimates, strict=True):
-            if estimate.lower is not None and estimate.upper is not None:
-                ends = [estimate.lower, estimate.upper]
-                axes.plot([place, place], ends, color=colour, linewidth=1.6, solid_capstyle="butt")
-        axes.plot(places, values, linestyle="none", marker=marker, color=colour, markersize=5, label=_name(line, curve),
-                  markeredgecolor="white", markeredgewidth=0.6)  # fmt: skip
+        points = [(point.at, point.estimate.scaled(1 / unit.scale)) for point in line.points]
+        draw_line(axes, position, Line(_name(line, curve), points))
     if curve.contrast is not None:
         axes.axhline(1, color=GREY, linewidth=0.8)
     for crossing in curve.crossings:
