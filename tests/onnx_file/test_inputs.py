@@ -29,7 +29,7 @@ def test_the_leading_dimension_is_the_batch_and_the_second_of_ids_the_sequence()
         (("n", 0), "float32", "model", "dimension 1 of the input x has size 0"),
         ((), "float32", "model", "its inputs are scalars, so it has no batch dimension"),
         (None, "float32", "model", "the input x states no number of dimensions"),
-        (("n", 4), "bfloat16", "model", "the input x is bfloat16, and what is fed is bool, float16"),
+        (("n", 4), "float8e4m3fn", "model", "the input x is float8e4m3fn, and what is fed is bfloat16, bool"),
     ],
 )
 def test_what_does_not_fit_names_the_factor_to_change(
