@@ -86,8 +86,8 @@ container: ## the pinned image (OCI archive and SIF), checked by running the qui
 container-verify: ## the image built again in a hostile environment, compared bit for bit; TIER=slim for the small one
 	@python3 containers/verify.py $(if $(TIER),--tier $(TIER))
 
-wheels: setup ## what users install, into dist/: manylinux wheels of the three packages; PYTHONS="3.12" for some Pythons
-	@.ci/wheels dist $(PYTHONS)
+wheels: setup ## what users install, into dist/: manylinux wheels; PYTHONS="3.12" for some, ARCH=aarch64 for ARM (experimental)
+	@ARCH=$(ARCH) .ci/wheels dist $(PYTHONS)
 	@ls dist/*.whl
 
 clean: ## remove what was built; results/ stays
