@@ -59,3 +59,49 @@ def test_device_memory_that_runs_out_is_told_by_evidence() -> None:
     with pytest.raises(DeviceMemoryError) as caught:
         run(case)
     assert "OutOfMemoryError" in caught.value.evidence
+
+
+AT_ONCE = COPY.with_factors(transfer_bytes=1 << 28, pinned=True, non_blocking=True)
+
+
+def test_copies_in_both_directions_run_at_once() -> None:
+    one, both = (run(AT_ONCE.with_factors(direction=way)).metrics for way in ("h2d", "both"))
+    assert both["bandwidth_gb_per_s"].value > 1.3 * one["bandwidth_gb_per_s"].value
+
+
+@pytest.mark.parametrize("changes", [{"direction": "d2h"}, {"streams": 4}, {"direction": "both", "streams": 2}])
+def test_every_way_of_copying_is_about_as_fast_as_the_usual_one(changes: dict[str, str | int]) -> None:
+    usual, other = (run(case).metrics for case in (AT_ONCE, AT_ONCE.with_factors(**changes)))
+    assert other["bandwidth_gb_per_s"].value > 0.5 * usual["bandwidth_gb_per_s"].value
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_memory_of_a_chosen_node_is_copied(pinned: bool) -> None:
+    from pybench.runtimes.host_memory import numa_nodes
+
+    for node in numa_nodes():
+        result = run(COPY.with_factors(numa_node=node, pinned=pinned))
+        assert result.labels["numa_node"] == str(node)
+        assert result.metrics["bandwidth_gb_per_s"].value > 0.5
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fed": False},
+        {"gradient_checkpointing": True},
+        {"accumulation": 2},
+        {"fused_optimiser": False},
+        {"runtime": "torch-compile"},
+        {"runtime": "torch-compile", "compile_mode": "reduce-overhead", "accumulation": 2},
+    ],
+)
+def test_every_way_of_training_learns(changes: dict[str, bool | int | str]) -> None:
+    metrics = run(TRAIN.with_factors(precision="amp-bf16", **changes)).metrics
+    assert metrics["loss_last_nats"].value < metrics["loss_first_nats"].value - 0.5
+
+
+def test_gradient_checkpointing_takes_less_memory() -> None:
+    large = TRAIN.with_factors(model="tinylm-large", batch=32, seq_len=512, iterations=5)
+    kept, again = (run(large.with_factors(gradient_checkpointing=on)).metrics for on in (False, True))
+    assert again["peak_device_bytes"].value < kept["peak_device_bytes"].value
