@@ -170,6 +170,7 @@ NATIVE_LAPTOP = {**LAPTOP, "onnxruntime_library": HERE, "go_rust": HERE}
         (TRAIN.with_factors(runtime="onnxruntime"), LAPTOP, "no_training"),
         (Case(workload="h2d"), LAPTOP, "no_gpu"),
         (Case(workload="h2d"), SERVER, None),
+        (Case(workload="h2d", numa_node=7), SERVER, "no_numa_node"),
         (TOKENIZE, BARE, None),
         (TOKENIZE.with_factors(path="go_rust"), LAPTOP, "no_go_rust"),
         (NATIVE, WITHOUT_LIBRARY, "no_onnxruntime_library"),
