@@ -57,11 +57,13 @@ class Reach:
     """Which entries of a cache T new tokens write and read.
 
     positions: int64 [T], where they are written
+    begin: the first of these; None: known only on the device, when the work runs
     end: entries from here on are not read
     mask: bool [T, end], true where a token reads an entry; None: all of them, or without a past those before it
     """
 
     positions: Tensor
+    begin: int | None
     end: int
     mask: Tensor | None
 
@@ -99,11 +101,14 @@ class CausalAttention(nn.Module):
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, cache: LayerCache) -> Tensor:
     """Puts key and value into the cache, and attends to what is then in it; all but the cache [N, H, T, D/H]."""
-    reach, tokens = cache.reach, query.shape[2]
-    cache.keys.index_copy_(2, reach.positions, key)
-    cache.values.index_copy_(2, reach.positions, value)
+    reach = cache.reach
+    for held, new in ((cache.keys, key), (cache.values, value)):
+        if reach.begin is None:
+            held.index_copy_(2, reach.positions, new)
+        else:  # a prompt of 128 tokens on a CPU: 50 us, and 880 us by `index_copy_`
+            held[:, :, reach.begin : reach.end] = new
     seen = cache.keys[:, :, : reach.end], cache.values[:, :, : reach.end]
-    has_no_past = reach.mask is None and reach.end == tokens
+    has_no_past = reach.begin == 0
     return functional.scaled_dot_product_attention(query, *seen, attn_mask=reach.mask, is_causal=has_no_past)
 
 
@@ -186,11 +191,11 @@ def _reach(cache: KeyValueCache, past: int | Tensor, tokens: int) -> Reach:
     """One new token with a known past reads all before it, so it needs no mask; nor does a sequence without a past."""
     if isinstance(past, Tensor):
         positions = past + cache.positions[:tokens]
-        return Reach(positions, len(cache.positions), cache.positions <= positions[:, None])
+        return Reach(positions, None, len(cache.positions), cache.positions <= positions[:, None])
     end = past + tokens
     positions = cache.positions[past:end]
     mask = None if past == 0 or tokens == 1 else cache.positions[:end] <= positions[:, None]
-    return Reach(positions, end, mask)
+    return Reach(positions, past, end, mask)
 
 
 def tiny(vocabulary: int) -> TinyLm:

@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(),
 
 INFER = Case(workload="infer", model="resnet50", runtime="torch", batch=8, iterations=30)
 TRAIN = Case(workload="train", model="tinylm-small", runtime="torch", batch=4, iterations=30, warmup_iterations=0)
+GENERATE = Case(workload="generate", model="tinylm-small", batch=4, seq_len=32, new_tokens=16, iterations=10)
 COPY = Case(workload="h2d", iterations=30)
 
 
@@ -39,6 +40,27 @@ def test_half_precision_halves_the_model() -> None:
 def test_training_learns_in_each_precision(precision: str) -> None:
     metrics = run(TRAIN.with_factors(precision=precision)).metrics
     assert metrics["loss_last_nats"].value < metrics["loss_first_nats"].value - 0.5
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("runtime", "compile_mode"),
+    [
+        ("torch", "default"),
+        ("torch-graph", "default"),
+        ("torch-compile", "default"),
+        ("torch-compile", "reduce-overhead"),
+    ],
+)
+def test_generation_agrees_with_eager_fp32_in_each_runtime(runtime: str, compile_mode: str, temperature: float) -> None:
+    case = GENERATE.with_factors(runtime=runtime, compile_mode=compile_mode, temperature=temperature)
+    result = run(case)
+    assert result.valid["accuracy"].value is True
+    assert result.metrics["tpot_ms"].value > 0
+    if temperature == 0:
+        assert result.metrics["fp32_token_agreement_ratio"].value > 0.9  # a tie of two logits may fall either way
+    else:
+        assert run(case).labels["output_ids_sha256"] == result.labels["output_ids_sha256"]
 
 
 def test_page_locked_memory_is_copied_faster() -> None:
