@@ -31,11 +31,28 @@ def contrasts_of(plan: PlanShape) -> tuple[Contrast, ...]:
 
 
 def with_matched_references(contrasts: Sequence[Contrast], cases: Sequence[Case]) -> tuple[Contrast, ...]:
-    """The comparisons without published values of cases that an override took out of the plan."""
-    return tuple(
-        replace(contrast, reference=tuple(one for one in contrast.reference if any(map(one.selects, cases))))
-        for contrast in contrasts
-    )
+    """The comparisons without published values of cases or metrics that an override took out of the plan."""
+    return tuple(_with_matched(contrast, cases) if contrast.reference else contrast for contrast in contrasts)
+
+
+def _with_matched(contrast: Contrast, cases: Sequence[Case]) -> Contrast:
+    try:
+        found = pairs(cases, contrast)
+    except UsageError:  # several baselines fit one case: the check of the comparison says so
+        return contrast
+    kept = [one for one in contrast.reference if any(one.metric in metrics_of(case) for case in _meant(one, found))]
+    return replace(contrast, reference=tuple(kept))
+
+
+def _meant(reference: Reference, found: Sequence[Pair]) -> list[Case]:
+    """The cases of some pairs that a value was published for; a baseline has only values of its own."""
+    return [case for case in _sides(reference, found) if reference.selects(case)]
+
+
+def _sides(reference: Reference, found: Sequence[Pair]) -> list[Case]:
+    if reference.kind == "absolute":
+        return list(dict.fromkeys(case for pair in found for case in (pair.case, pair.baseline)))
+    return [pair.case for pair in found]
 
 
 def check_contrasts(
@@ -147,10 +164,7 @@ def _check_reference(
     reference: Reference, path: tuple[str | int, ...], found: Sequence[Pair], root: Node, catalogue: Catalogue
 ) -> list[Problem]:
     """What keeps a published value from having a counterpart among the pairs."""
-    cases = [pair.case for pair in found]
-    if reference.kind == "absolute":
-        cases = list(dict.fromkeys(case for pair in found for case in (pair.case, pair.baseline)))
-    meant = [case for case in cases if reference.selects(case)]
+    cases, meant = _sides(reference, found), _meant(reference, found)
     if not meant:
         place = root.key_place((*path, "where"))
         absent = [

@@ -25,7 +25,7 @@ _NOTES = (
     "The interval comes from resampled blocks. Share: of the resamples in which the lines cross there.",
 )
 _LOG_FROM = 5.0  # an axis whose values span more than this factor is logarithmic
-_MOST = 12  # figures of one report; every curve is in the table
+_MOST = 6  # figures of one report, half a second each; every curve is in the table
 
 
 def build(material: Material) -> list[Element]:
