@@ -768,7 +768,7 @@ _ROWS = (
         better="lower",
         label="Relative error",
         meaning="norm of what the outputs of a file in lower precision miss FP32's by, over the norm of FP32's; on the "
-        "samples that its making compares, on a CPU",
+        "samples of its making, on a CPU",
         rests_on=None,
         is_counted=True,
     ),
