@@ -90,7 +90,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("{model: resnet50}", "4:5: `workload` is missing (one of infer, train"),
         ("{workload: infer, runtime: torch}", "4:5: `model` is missing: workload infer needs it"),
         ("{workload: infer, model: resnet50}", "4:5: `runtime` is missing: workload infer needs it"),
-        ("{workload: train}", "4:5: `model` is missing: workload train needs it (one of tinylm-tiny, tinylm-small, tinylm-large)"),
+        ("{workload: train}", "4:5: `model` is missing: workload train needs it (one of tinylm-tiny, tinylm-small"),
         ("{workload: accuracy, model: resnet50, runtime: torch}", "4:5: `images` is missing"),
         ("{workload: noop, repetitions: 0}", "4:35: `repetitions` takes an integer from 1 to 100000; not 0"),
         ("{workload: noop, repetitions: [2, 3]}", "4:35: `repetitions` takes an integer from 1 to 100000; not a list"),
