@@ -175,13 +175,16 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str, tmp
         {"workload": "infer", "model": "model.onnx", "runtime": "onnxruntime"},
     ]
     places = {"calibration_images": 1, "image_limit": 1, "transfer_bytes": 2, "pinned": 2, "non_blocking": 2}
-    places |= {**dict.fromkeys((*BUILD_FACTORS, "launch"), 3), "provider": 4, "compile_mode": 5, "fed": 6, "shapes": 7}
+    places |= {**dict.fromkeys((*BUILD_FACTORS, "launch"), 3), "provider": 4, "compile_mode": 5, "fed": 6}
+    places |= dict.fromkeys(factors_in("file"), 7)
     entries += [
         {"workload": "train", "model": "tinylm-small"},
         {"workload": "h2d", "pinned": True, "non_blocking": True},
     ]
     places |= dict.fromkeys(factors_in("training"), len(entries) - 2)
     places |= dict.fromkeys(("direction", "streams", "numa_node"), len(entries) - 1)
+    entries += [{"workload": "generate", "model": "tinylm-small", "runtime": "torch"}]
+    places |= dict.fromkeys(factors_in("generating"), len(entries) - 1)
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)
     assert len(expand(load(f"  - {json.dumps(entry)}\n"))) == 1
