@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pybench.case.service_levels import bounds_of
 from pybench.cli.case_table import extent, varying
 from pybench.cli.options import JsonOption, PlanArgument, SetOption
 from pybench.cli.show import SHORT_ID, counted, print_json
@@ -38,6 +39,11 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
     print(f"{loaded.name}: {counted(len(loaded.cases), 'case')}, {extent(loaded.cases, loaded.repetitions)}")
     for name, values in varying(loaded.cases).items():
         print(f"  {name}: {', '.join(values)}")
+    bounded = [case for case in loaded.cases if bounds_of(case)]
+    if bounded:
+        bounds_ms = sorted({bound for case in bounded for bound in bounds_of(case)})
+        listed = ", ".join(f"{bound:g}" for bound in bounds_ms)
+        print(f"  slo_ms: {listed} (evaluated on the runs of {counted(len(bounded), 'case')})")
     for contrast in loaded.contrasts:
         bounds = ", ".join(f"{criterion.name} {criterion.threshold:g}" for criterion in contrast.accept)
         published = counted(len(contrast.reference), "published value") if contrast.reference else ""

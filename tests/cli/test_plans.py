@@ -92,6 +92,17 @@ def test_validate_says_what_varies_and_what_is_compared(grid: str, capsys: Captu
     assert "  comparison: baseline threads=1" in out
 
 
+def test_validate_and_expand_tell_the_bounds_of_latency(tmp_path: Path, capsys: Captured) -> None:
+    plan = tmp_path / "served.yaml"
+    entries = "[{workload: infer, model: mlp, runtime: torch, batch: [1, 2], slo_ms: [50, 2.5]}, {workload: noop}]"
+    plan.write_text(f"schema_version: 1\nname: served\nmatrix: {entries}\n")
+    assert main(["validate", str(plan)]) == 0
+    assert "  slo_ms: 2.5, 50 (evaluated on the runs of 2 cases)\n" in capsys.readouterr().out
+    assert main(["expand", str(plan), "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["cases"]
+    assert [case.get("slo_ms") for case in listed] == [[2.5, 50], [2.5, 50], None]
+
+
 def test_validate_as_json(grid: str, capsys: Captured) -> None:
     assert main(["validate", grid, "--json", "--set", "repetitions=2"]) == EXIT_OK
     found = json.loads(capsys.readouterr().out)
