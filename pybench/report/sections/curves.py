@@ -32,11 +32,12 @@ def build(material: Material) -> list[Element]:
     curves = material.analysis.curves
     if not curves:
         return []
+    crossings = [_sentence(curve, crossing) for curve in curves for crossing in curve.crossings]
     return [
         Paragraph(_LEAD, "lead"),
-        Sentences([_sentence(curve, crossing) for curve in curves for crossing in curve.crossings]),
+        *([Sentences(crossings)] if crossings else []),
         Pictures(lambda: [_draw(number, curve) for number, curve in enumerate(curves[:_MOST], start=1)]),
-        Tables(lambda: [crossings_table(curves)], is_printed=True),
+        *([Tables(lambda: [crossings_table(curves)], is_printed=True)] if crossings else []),
         Tables(lambda: [curves_table(curves)]),
     ]
 
