@@ -18,9 +18,9 @@ from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.measure import ASSUMED, GraphReplayer
 from pybench.measure.quantity import Quantity
-from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing
-from pybench.measurement.recorder import Amounts, record
-from pybench.measurement.result import Result
+from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, weakest
+from pybench.measurement.recorder import Amounts, Recorder, record
+from pybench.measurement.result import Result, Validity
 from tests.measure.replay import TRACE, UUID, build_replay_library
 from tests.measure.simulated_cuda import GRAPH, SimulatedDriver
 from tests.support.making import codes
@@ -251,3 +251,37 @@ def test_a_run_carries_the_profile_of_its_board_or_says_that_it_is_assumed(
     other_board = record(case, lambda: rest(20), Amounts(samples=1), UUID, sensors={"GPU-2": known[UUID]})
     assert other_board.measuring["gpu"]["sensor"]["origin"] == "assumed"
     assert "sensor_assumed" in codes(other_board)
+
+
+def test_parts_have_joules_of_their_own_windows_on_a_sampled_board(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_NVML_LIBRARY", str(build_replay_library(tmp_path)))
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(TRACE))
+    case = Case(workload="generate", iterations=3, energy_window_s=0.3, idle_window_s=0.2, warmup_iterations=0)
+    with Recorder(case, UUID) as recorder:
+        recorder.warm_up(lambda: rest(5))
+        recorder.measure_part("prefill", lambda: rest(5), Amounts(input_tokens=10))
+        recorder.measure_part("decode", lambda: rest(10), Amounts(output_tokens=4))
+        recorder.time(lambda: rest(15))
+        recorder.replay_for_energy(lambda: rest(15))
+    result = recorder.result(Amounts(samples=2))
+    assert result.energy_budget is not None
+    budgets = {budget["window"]: budget for budget in result.energy_budget["windows"]}
+    assert list(budgets) == ["energy", "prefill", "decode"]  # the run's energy first
+    for kind, window, each in (("input", "prefill", 10), ("output", "decode", 4)):
+        metric, budget = result.metrics[f"gpu_energy_per_{kind}_token_j"], budgets[window]
+        assert metric.window == window
+        assert metric.value == pytest.approx(budget["energy_j"] / (each * budget["iterations"]))
+        assert result.metrics[f"gpu_net_energy_per_{kind}_token_j"].window == window
+    assert result.metrics["gpu_energy_j"].value == budgets["energy"]["energy_j"]
+    assert result.metrics["gpu_energy_per_sample_j"].window == "energy"
+
+
+def test_the_energy_of_a_run_is_valid_only_if_that_of_each_part_is() -> None:
+    right, wrong, unknown = Validity(True), Validity(False, ("gap",)), Validity(None, ("not_asked",))
+    assert weakest([right, right]) == right
+    assert weakest([right, unknown]) == unknown
+    assert weakest([unknown, wrong, Validity(False, ("gap", "counter_reset"))]) == Validity(
+        False, ("gap", "counter_reset")
+    )
