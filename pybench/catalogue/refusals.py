@@ -138,9 +138,9 @@ def refuse_provider(runtime: Runtime, provider: str, device: str, providers: tup
         )
     if backend.called not in providers:
         raise UnsupportedError(
-            f"the installed {runtime.name} has no {backend.called}",
+            f"the installed {runtime.needs[0]} has no {backend.called}",
             code=f"no_{provider}_provider",
-            hint=f"install {backend.install or runtime.name}, or leave `provider` out",
+            hint=f"install {backend.install or runtime.needs[0]}, or leave `provider` out",
         )
 
 
