@@ -240,6 +240,7 @@ def test_resnet50_is_placed_as_it_was_measured(tmp_path: Path) -> None:
     assert path.stat().st_size < 60e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", [None, "synthetic-100"])
 @pytest.mark.parametrize("precision", ["int8", "int8+fp16"])
 def test_weights_that_were_trained_on_with_rounding_keep_their_accuracy(

@@ -23,6 +23,7 @@ from pybench.models.vgg import Vgg16, Vgg16Cifar10
 from pybench.runtimes import onnxruntime
 
 
+@pytest.mark.slow
 def test_two_exports_are_equal_and_hold_no_path_of_this_machine(tmp_path: Path) -> None:
     for name in ("one", "two"):
         export_onnx(build("digits-cnn"), MODELS["digits-cnn"], tmp_path / f"{name}.onnx", {"pybench.weights": "random"})
@@ -102,7 +103,7 @@ def test_nodes_are_named_after_the_module_they_come_from(tmp_path: Path) -> None
         assert np.allclose(session.run({"ids": ids})[0], expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["distilbert", "tinylm-small"])
+@pytest.mark.parametrize("name", [pytest.param("distilbert", marks=pytest.mark.slow), "tinylm-small"])
 def test_equal_weights_of_new_norms_do_not_change_names(name: str, tmp_path: Path) -> None:
     model = DistilBert(layers=2) if name == "distilbert" else TinyLm(Size(64, 2, 1), vocabulary=90)
     names = []

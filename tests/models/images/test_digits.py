@@ -4,6 +4,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+import pytest
 
 from pybench.models.images.digits import read_digits
 
@@ -21,6 +22,7 @@ def test_the_digits_are_those_of_scikit_learn() -> None:
     assert not set(both[0].ids) & set(both[1].ids)
 
 
+@pytest.mark.process
 def test_reading_the_digits_does_not_import_scikit_learn() -> None:
     import subprocess
 
