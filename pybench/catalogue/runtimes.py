@@ -41,6 +41,7 @@ class Backend:
     `captures`: whether the factor `launch` has a meaning: it can capture a CUDA graph.
     `symmetric_ranges`: whether it takes symmetric ranges of int8 only.
     `start_s`: as `Runtime.start_s`, where the backend's differs; None: it does not.
+    `builds`: whether it builds an engine where it opens a file, which takes long.
     `whole_as`: into how many parts it takes a graph that it takes whole; None: any number.
     `why_not`: why it executes no other precision; `install`: what brings it.
     """
@@ -54,6 +55,7 @@ class Backend:
     captures: bool = False
     symmetric_ranges: bool = False
     start_s: float | None = None
+    builds: bool = False
     whole_as: int | None = None
 
 
@@ -161,6 +163,7 @@ _PROVIDERS = (
         install="onnxruntime-gpu, and TensorRT 10 for this provider",
         symmetric_ranges=True,
         start_s=33.0,  # it builds its engine in every run, in 16 to 63
+        builds=True,
         whole_as=1,
     ),
 )

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from pybench.campaign.recipe import Recipe, recipes_of
 from pybench.case import Case
+from pybench.errors import InputError
 from pybench.launcher import LOCAL, Launcher
 from pybench.machine.estimate import CampaignEstimate, estimate
 from pybench.machine.facts import Facts, ask, needed_facts
+from pybench.machine.opening import ask_before_runs
 from pybench.machine.profiles import Profile
 from pybench.machine.sensor import Board, boards_of, measure_profile
 from pybench.machine.support import Reason, gpus_of, platform_of, refuse_changed, unsupported
@@ -25,6 +27,8 @@ class Machine:
     """What a worker told about the machine and the packages that the cases need."""
     launcher: Launcher = LOCAL
     """What starts workers."""
+    refused: Mapping[str, Reason] = field(default_factory=dict)
+    """Case's id -> why its runtime does not take its ONNX file."""
 
     @classmethod
     def ask(cls, cases: Sequence[Case], launcher: Launcher = LOCAL) -> Self:
@@ -42,9 +46,19 @@ class Machine:
         refuse_changed(cases, facts)
         return replace(self, facts=facts)
 
+    def open_files(self, cases: Sequence[Case], files: Mapping[str, str]) -> Self:
+        """This machine after its runtimes were asked for the users' ONNX files of these cases. `files`: value of a
+        factor -> absolute path. Raises InputError for a broken file, and where every case that could run is refused."""
+        runnable = [case for case in cases if self.unsupported(case) is None]
+        refused = ask_before_runs(runnable, files, self.launcher)
+        if refused and len(refused) == len(runnable):
+            what, _, hint = next(iter(refused.values()))[1].rpartition("; ")
+            raise InputError(what or hint, hint=hint if what else None)
+        return replace(self, refused=refused)
+
     def unsupported(self, case: Case) -> Reason | None:
         """None when the case can run here, else a short stable code and a sentence with what to do."""
-        return unsupported(case, self.facts)
+        return unsupported(case, self.facts) or self.refused.get(case.id)
 
     def recipes(self, case: Case) -> Mapping[str, Recipe]:
         """Role -> recipe of what the case opens here. An engine is bound to this machine."""

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pybench.case import Case, case_to_json
 from pybench.catalogue.runtimes import RUNTIMES, opening
-from pybench.errors import PybenchError
-from pybench.launcher import LOCAL, FileAccess
-from pybench.machine.asking import ask_worker
+from pybench.errors import InputError, PybenchError, UnsupportedError
+from pybench.launcher import LOCAL, FileAccess, Launcher
+from pybench.machine.asking import NOTHING, ask_worker
 from pybench.machine.facts import ask, needed_facts
-from pybench.machine.support import unsupported
+from pybench.machine.support import Reason, unsupported
 
 OPENING_TIMEOUT_S = 300.0  # a file of gigabytes from a slow disk
 SHA_OF_NOTHING = "0" * 64  # of a file that only has to be told from a built-in model
 _WORKLOAD = "infer"
+AS_IT_IS = "fp32"  # the precision in which a runtime opens any file as it is
 
 Says = Literal["yes", "no", "not asked"]
 
@@ -58,6 +59,46 @@ def ask_runtimes(path: Path) -> list[Opening]:
         else:
             found.append(_said(case, "not asked", "it would have to build an engine: a run does"))
     return found
+
+
+def ask_before_runs(cases: Sequence[Case], files: Mapping[str, str], launcher: Launcher = LOCAL) -> dict[str, Reason]:
+    """Case's id -> why its runtime does not take its ONNX file here: one question for each file, runtime and provider.
+
+    `files`: value of a factor -> absolute path. Raises InputError for a broken file. What a worker cannot answer, the
+    runs will tell.
+    """
+    refused: dict[str, Reason] = {}
+    asked: dict[tuple[str | None, ...], Reason | None] = {}
+    for case in cases:
+        if not _opens_at_once(case):
+            continue
+        question = (case.model, case.runtime, case.provider, case.device)
+        if question not in asked:
+            asked[question] = _refusal(case, Path(files[str(case.model)]), launcher)
+        if (reason := asked[question]) is not None:
+            refused[case.id] = reason
+    return refused
+
+
+def _opens_at_once(case: Case) -> bool:
+    """Whether the case's runtime opens the user's file itself, without building anything."""
+    row = case.runtime_row
+    backend = None if row is None else row.backend(case.provider, has_gpu=True)
+    return row is not None and row.opens == "onnx" and case.names_file("model") and not (backend and backend.builds)
+
+
+def _refusal(case: Case, path: Path, launcher: Launcher) -> Reason | None:
+    question = {"job": "open", "path": str(path), "case": case_to_json(replace(case, precision=AS_IT_IS))}
+    try:
+        _ask(question, f"{case.runtime}'s opinion of {case.model}", launcher, FileAccess(reads=(path.parent,)))
+    except InputError:
+        raise
+    except UnsupportedError as error:
+        what, _, hint = error.message.partition("\n  hint: ")
+        return error.code, "; ".join(filter(None, (what, error.hint or hint)))
+    except PybenchError:
+        return None
+    return None
 
 
 def count_flops(path: Path, fed: Mapping[str, Sequence[int]]) -> int:
@@ -112,7 +153,7 @@ def _said(case: Case, says: Says, why: str, hint: str | None = None) -> Opening:
     return Opening(str(case.runtime), case.provider, says, why, hint)
 
 
-def _ask(question: Mapping[str, Any], what: str) -> dict[str, Any]:
-    return ask_worker(
-        LOCAL, ["--opening", json.dumps(question)], what, timeout_s=OPENING_TIMEOUT_S, access=FileAccess()
-    )
+def _ask(
+    question: Mapping[str, Any], what: str, launcher: Launcher = LOCAL, access: FileAccess = NOTHING
+) -> dict[str, Any]:
+    return ask_worker(launcher, ["--opening", json.dumps(question)], what, timeout_s=OPENING_TIMEOUT_S, access=access)

@@ -24,6 +24,7 @@ _OTHER_FORMATS = {  # first bytes of what is found under the name of an ONNX fil
     b"\x1f\x8b": ("compressed by gzip", "unpack it with gunzip"),
     b"<": ("a text of HTML or XML", "download the model again: the server answered with a page"),
 }
+ORT_FORMAT = b"ORTM"  # the identifier of onnxruntime's flatbuffer, from its fifth byte on
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ def opened(path: Path) -> OnnxModel | Fault:
     for magic, (what, hint) in _OTHER_FORMATS.items():
         if beginning.startswith(magic):
             return Fault(f"it is {what}", hint)
+    if beginning[4:8] == ORT_FORMAT:
+        return Fault("it is in onnxruntime's own format (.ort), not ONNX", "give the ONNX file that it was made of")
     size = path.stat().st_size
     if size > LARGEST_BYTES:
         return Fault(f"it has {size} bytes, and protobuf reads {LARGEST_BYTES}", "save its weights as external data")

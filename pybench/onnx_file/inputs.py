@@ -105,7 +105,7 @@ def fed_shape(
             called = f" ({stated})" if isinstance(stated, str) else ""
             raise Misfit(
                 f"dimension {position}{called} of the input {name} is free, and no factor sets it",
-                f"set its size, as in `shapes: {{{name}: {{{stated or position}: 224}}}}`; "
+                f"set its size, as in `shapes: {{{name}: {{{stated or _quoted(position)}: 224}}}}`; "
                 "the leading dimension is the batch",
             )
     for position, (factor, wanted) in given.items():
@@ -117,6 +117,11 @@ def fed_shape(
                 factor,
             )
     return tuple(given[position][1] if position in given else int(size or 0) for position, size in enumerate(shape))
+
+
+def _quoted(position: int) -> str:
+    """A position as YAML writes it where a key has to be text."""
+    return f'"{position}"'
 
 
 def with_sizes(inputs: Sequence[Value], sizes: Mapping[str, int]) -> list[Value]:

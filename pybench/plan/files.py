@@ -116,7 +116,7 @@ def _inspect(kind: Factor, value: str, folder: Path) -> UserFile:
         raise FileProblem(f"`{factor}`: {value} is not a regular file")
     size = path.stat().st_size
     if size == 0:
-        raise FileProblem(f"`{factor}`: {value} is empty")
+        raise FileProblem(f"`{factor}`: {value} is empty", "copy, download or export it again")
     return UserFile(path, sha256_of(path), size, "content")
 
 

@@ -40,6 +40,7 @@ def misfit_of(model: OnnxModel, case: Case, *, of_images: bool) -> Misfit | None
         sizes = parse_sizes(case.shapes) if case.shapes else {}
         check_sizes(inputs, sizes)
         fed_shapes(inputs, case.batch, case.seq_len, sizes)
+        _check_outputs(model.graph.outputs)
         if of_images:
             image_shape(with_sizes(inputs, sizes))
         _check_precision(model, case.precision)
@@ -58,6 +59,16 @@ def _check_rewriting(graph: OnnxGraph, fixed: int, batch: int) -> None:
     if obstacle is not None:
         what = f"its batch is fixed at {fixed}, and cannot be {batch}: {obstacle.node} {obstacle.why}"
         raise Misfit(what, f"set batch: {fixed}, or export the model with its batch free", "batch")
+
+
+def _check_outputs(outputs: Sequence[Value]) -> None:
+    """What an iteration writes lies in memory that is allocated before: tensors of numbers."""
+    for value in outputs:
+        if value.form not in ("", "tensor"):
+            hint = "export the model with tensors as its outputs (skl2onnx: options={'zipmap': False})"
+            raise Misfit(f"the output {value.name} is no tensor but a {value.form}", hint)
+        if value.element == "string":
+            raise Misfit(f"the output {value.name} is string", "export the model with numbers as its outputs")
 
 
 def _check_precision(model: OnnxModel, precision: str) -> None:

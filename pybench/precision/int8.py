@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError
 from onnxruntime.capi import onnxruntime_pybind11_state as errors
@@ -42,6 +42,7 @@ _REFUSALS = (
     AssertionError,
     ValueError,
     RuntimeError,
+    LookupError,  # of its own tables and arrays
     DecodeError,
     ValidationError,
     InferenceError,
@@ -72,6 +73,7 @@ def quantise(
     """
     network = open_network(source)
     network.raise_opset(OPSET)
+    _mend_biases(network)
     symmetric = scheme == "symmetric"
     options = {"ActivationSymmetric": symmetric, "WeightSymmetric": True, "CalibStridedMinMax": 1}
     if symmetric:  # TensorRT folds the pairs around weights itself, and wants no integer biases
@@ -106,6 +108,23 @@ def quantise(
     require_finite_scales(destination)
     stamp(destination, metadata)
     return kept
+
+
+def _mend_biases(network: Network) -> None:
+    """Biases of Gemm as onnxruntime's quantiser reads them: it divides by beta, and by a scale for each output.
+
+    A bias times 0 is dropped; jax2onnx writes such ones. A single number for all outputs is written once for each.
+    """
+    for node in network.nodes:
+        if node.op_type != "Gemm" or len(node.input) < 3 or not all(map(network.is_constant, node.input[1:3])):
+            continue
+        options = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+        bias = network.constant(node.input[2])
+        if options.get("beta", 1.0) == 0:
+            del node.input[2]
+        elif bias.size == 1:
+            outputs = network.constant(node.input[1]).shape[0 if options.get("transB") else 1]
+            node.input[2] = network.add_constant(f"{node.input[2]}_of_each", np.full(outputs, bias.reshape(())))
 
 
 def require_unquantised(path: Path, names: Collection[str]) -> None:

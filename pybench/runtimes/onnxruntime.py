@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,7 +192,9 @@ class OnnxRuntimeSession:
     def _output_values(self, inputs: Arrays) -> dict[str, onnxruntime.OrtValue]:
         """Outputs allocated once on the device: one run tells their shapes."""
         values = {}
+        stated = {value.name: value.shape for value in self._session.get_outputs()}
         for name, array in zip(self._outputs, self.run(inputs), strict=True):
+            _refuse_other_sizes(self.path, name, stated[name], array.shape)
             kind = bfloat16.ONNX_TYPE if bfloat16.is_bfloat16(array.dtype) else array.dtype
             values[name] = onnxruntime.OrtValue.ortvalue_from_shape_and_type(array.shape, kind, self.kind, 0)
         return values
@@ -335,8 +337,22 @@ def _spec(value: Any, path: Path) -> TensorSpec:
     if value.type == "tensor(bfloat16)":
         return TensorSpec(value.name, bfloat16.bfloat16_type(f"{path.name}: the input {value.name}"), shape)
     if value.type not in _DTYPES:
-        raise InputError(f"{path}: the input {value.name} is a {value.type}, which pybench cannot feed")
+        raise InputError(
+            f"{path}: the input {value.name} is a {value.type}, which pybench cannot feed",
+            hint="export the model with an input of a type of numpy's, and a Cast behind it",
+        )
     return TensorSpec(value.name, np.dtype(_DTYPES[value.type]), shape)
+
+
+def _refuse_other_sizes(path: Path, name: str, stated: Sequence[Any], found: Sequence[int]) -> None:
+    """Raises InputError for an output that is not of the sizes which the file states: none of others can be bound."""
+    for position, (wrong, size) in enumerate(zip(stated, found, strict=False)):
+        if isinstance(wrong, int) and wrong > 0 and wrong != size:
+            another = f"set batch: {wrong}, or " if position == 0 else ""
+            raise InputError(
+                f"{path} states {list(stated)} as the sizes of its output {name}, which is {list(found)} here",
+                hint=f"{another}export the model with the sizes of its outputs free",
+            )
 
 
 @contextmanager
@@ -367,4 +383,5 @@ def _run_errors(path: Path, kind: str) -> Iterator[None]:
     except of_inputs as error:
         if memory_evidence(error) is not None:
             raise
-        raise InputError(f"{path} does not run on these inputs ({short(error)})") from error
+        hint = "its sizes may be fixed inside: give those that it was exported with, or export it with free ones"
+        raise InputError(f"{path} does not run on these inputs ({short(error)})", hint=hint) from error

@@ -34,7 +34,9 @@ def refusal_of(path: Path, provider: str, status: str, message: str) -> PybenchE
     """The error for a status (`INVALID_GRAPH`) of opening a file; None: of a GPU it may be the failing."""
     if status == "NOT_IMPLEMENTED":
         return UnsupportedError(
-            f"{path}: onnxruntime has no kernel for an operator ({short(message)})", code="no_kernel"
+            f"{path}: onnxruntime has no kernel for an operator ({short(message)})",
+            code="no_kernel",
+            hint="export the model in FP32, or use another runtime",
         )
     if status == "RUNTIME_EXCEPTION" and provider != "cpu":
         return None
@@ -49,7 +51,7 @@ def refusal_of(path: Path, provider: str, status: str, message: str) -> PybenchE
     for words, code, hint in _NOT_TAKEN:
         if said := words.search(message):
             return UnsupportedError(f"{path}: onnxruntime: {said[0]}", code=code, hint=hint)
-    hint = "check it with onnx.checker.check_model; a file of external weights must lie beside it"
+    hint = "check it with onnx.checker.check_model(FILE, full_check=True), and export it again"
     return InputError(f"{path} is not a runnable ONNX model ({short(message)})", hint=hint)
 
 

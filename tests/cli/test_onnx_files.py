@@ -19,8 +19,8 @@ RUN = {
     "loop", "sequence-inside", "strings-inside", "several-inputs", "scalar-beside", "fixed-batch", "token-ids",
     "fp16-weights-and-input", "fp64-weights-and-input", "bool-input", "uint8-input", "int8-input", "uint16-input",
     "int16-input", "int32-input", "uint32-input", "int64-input", "uint64-input", "not-in-running-order",
-    "sizes-fixed-inside", "not-finite", "torch-by-tracing", "torch-by-dynamo", "quantised-to-qdq",
-    "quantised-dynamically", "token-ids-out-of-range",
+    "sizes-fixed-inside", "one-bias-for-all", "not-finite", "torch-by-tracing", "torch-by-dynamo",
+    "quantised-to-qdq", "quantised-dynamically", "token-ids-out-of-range",
 }  # fmt: skip
 # What onnxruntime says when it opens or runs the file.
 NOT_TAKEN = {
@@ -81,6 +81,35 @@ def test_validate_and_dry_run_agree_on_a_file(
     assert main(["expand", "plan.yaml"]) == status
     if status == 2:
         assert said.startswith("error: plan.yaml:6:")
+        assert said.rstrip().endswith(")"), "the hint"
         assert len(said.strip().splitlines()) == 1
         assert main(["run", "plan.yaml", "--dry-run"]) == 2
         assert not Path("results").exists()
+
+
+@pytest.mark.parametrize("name", ["custom-operator", "opset-unknown", "node-named-twice", "types-do-not-fit"])
+def test_what_only_the_runtime_tells_is_known_before_the_first_run(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(name, tmp_path / name)
+    Path("plan.yaml").write_text(PLAN.format(entries=ENTRY.format(name=name, precision="[fp32, int8]", batch=1)))
+    for words in (["run", "plan.yaml", "--dry-run"], ["run", "plan.yaml"]):
+        assert main(words) == 2
+        error, hint = capsys.readouterr().err.splitlines()
+        assert error.startswith(f"error: {tmp_path}/{name}/model.onnx")
+        assert hint.startswith("  hint: ")
+        assert not Path("results").exists()
+
+
+def test_a_file_that_a_runtime_does_not_take_leaves_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ("plain", "custom-operator")
+    entries = [ENTRY.format(name=name, precision="fp32", batch=1) for name in names if write(name, tmp_path / name)]
+    Path("plan.yaml").write_text(PLAN.format(entries="\n".join(entries)))
+    assert main(["run", "plan.yaml", "--dry-run"]) == 0
+    assert "[unsupported: " in capsys.readouterr().out
+    assert main(["run", "plan.yaml"]) == 0
+    assert "1 ok, 1 unsupported of 2 runs" in capsys.readouterr().out

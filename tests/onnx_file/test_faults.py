@@ -29,6 +29,7 @@ def fault_in(path: Path) -> str:
         ("no-graph", "it is not an ONNX file (it has no graph)"),
         ("text", "it is a text of HTML or XML"),
         ("git-lfs-pointer", "it is a pointer of Git LFS, not the model"),
+        ("onnxruntime-format", "it is in onnxruntime's own format (.ort), not ONNX"),
         ("torch-checkpoint", "it is a zip archive (a checkpoint of torch is one)"),
         ("external-data-missing", "the weight weight is in weights.bin, and there is no such file in "),
         ("external-data-short", "the weight weight ends at byte 144 of weights.bin, which has 7 bytes"),

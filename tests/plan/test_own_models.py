@@ -65,7 +65,9 @@ def test_a_fixed_batch_that_is_none_is_a_problem(tmp_path: Path, problems: Probl
     assert "it takes batch 2 as it is, and `fixed_batch` is 1" in said
 
 
-@pytest.mark.parametrize("name", ["free-height-and-width", "string-input", "no-inputs", "unranked-input"])
+@pytest.mark.parametrize(
+    "name", ["free-height-and-width", "string-input", "no-inputs", "unranked-input", "sequence-output", "string-output"]
+)
 def test_what_no_case_feeds_is_one_problem(tmp_path: Path, problems: Problems, name: str) -> None:
     write(name, tmp_path)
     (said,) = problems(entry())

@@ -30,6 +30,7 @@ from pybench.precision.notes import KEPT_KEY
 from pybench.runtimes import onnxruntime
 from tests.precision import graphs
 from tests.support.making import artefacts_of, write_classifier
+from tests.support.onnx_files import write
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8")
 IEEE = {"matmul_fp32_precision": "ieee", "conv_fp32_precision": "ieee"}
@@ -244,6 +245,17 @@ def test_an_old_opset_is_raised_to_the_first_with_a_scale_for_each_channel(opset
     assert read_graph(tmp_path / "int8.onnx").nodes
     outputs = [
         onnxruntime.open_session(each, precision="fp32", threads=1, device="cpu").run({"pictures": pictures})[0]
+        for each in (path, tmp_path / "int8.onnx")
+    ]
+    assert compare(*outputs).relative_error < 0.1
+
+
+def test_a_single_bias_for_all_outputs_is_quantised(tmp_path: Path) -> None:
+    path = write("one-bias-for-all", tmp_path)
+    x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+    int8.quantise(path, tmp_path / "int8.onnx", "minmax", [{"x": x}], {})
+    outputs = [
+        onnxruntime.open_session(each, precision="fp32", threads=1, device="cpu").run({"x": x})[0]
         for each in (path, tmp_path / "int8.onnx")
     ]
     assert compare(*outputs).relative_error < 0.1

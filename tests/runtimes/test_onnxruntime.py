@@ -16,6 +16,7 @@ from pybench.runtimes import onnxruntime
 from pybench.runtimes.onnxruntime import OnnxRuntimeSession
 from tests.measure.simulated_cuda import SimulatedDriver
 from tests.support.making import write_classifier
+from tests.support.onnx_files import write
 
 PIXELS = np.zeros((1, 1, 8, 8), np.float32)
 Fails = Callable[[Exception], None]
@@ -275,6 +276,15 @@ def test_inputs_that_the_model_refuses_are_an_input_error(tmp_path: Path) -> Non
     session = open_cpu(write_classifier(tmp_path / "mine.onnx"))
     with pytest.raises(InputError, match="does not run on these inputs"):
         session.run({"pictures": np.zeros((1, 1, 9, 9), np.float32)})
+
+
+def test_an_output_of_other_sizes_than_the_file_states_is_an_input_error(tmp_path: Path) -> None:
+    path = write("output-of-another-batch", tmp_path)
+    session = onnxruntime.open_session(path, precision="fp32", threads=1, device="cpu")
+    session.bind({"x": np.ones((2, 12), np.float32)}, transfers=False)()
+    with pytest.raises(InputError, match=r"states \[2, 3\] as the sizes of its output y, which is \[5, 3\]") as raised:
+        session.bind({"x": np.ones((5, 12), np.float32)}, transfers=False)
+    assert raised.value.hint == "set batch: 2, or export the model with the sizes of its outputs free"
 
 
 def test_kernels_are_those_of_what_ran_last_or_was_fed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,6 +140,18 @@ def _(path: Path) -> None:
     torch.save({"weight": torch.zeros(3)}, path)
 
 
+@_file("onnxruntime-format")
+def _(path: Path) -> None:
+    import onnxruntime
+
+    source = path.with_name("source.onnx")
+    onnx.save(product(), source)
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(path)
+    options.add_session_config_entry("session.save_model_format", "ORT")
+    onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
 @_file("directory")
 def _(path: Path) -> None:
     path.mkdir()
@@ -364,6 +376,19 @@ def _() -> onnx.ModelProto:
     return content
 
 
+@_model("sequence-output")
+def _() -> onnx.ModelProto:
+    content = model([helper.make_node("SplitToSequence", ["x"], ["y"], axis=1)], [("x", 1, ["batch", 4])], [])
+    content.graph.output.append(helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None))
+    return content
+
+
+@_model("string-output")
+def _() -> onnx.ModelProto:
+    nodes = [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING)]
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", TensorProto.STRING, ["batch", 4])])
+
+
 @_model("optional-input")
 def _() -> onnx.ModelProto:
     content = model([helper.make_node("OptionalGetElement", ["x"], ["y"])], [], [("y", 1, ROWS)])
@@ -500,6 +525,18 @@ def _() -> onnx.ModelProto:
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Add", ["x", "n"], ["y"], name="sum")]
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"n": np.ones(4, np.int64)})
+
+
+@_model("one-bias-for-all")
+def _() -> onnx.ModelProto:
+    """And one times 0, as jax2onnx writes a product without a bias."""
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "bias"], ["a"], name="one", transB=1),
+        helper.make_node("Gemm", ["a", "v", "bias"], ["y"], name="none", beta=0.0),
+    ]
+    weights = {"bias": np.float32(0.5), "w": np.linspace(-1, 1, 20, dtype=np.float32).reshape(5, 4),
+               "v": np.linspace(-1, 2, 10, dtype=np.float32).reshape(5, 2)}  # fmt: skip
+    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], weights)
 
 
 @_model("sizes-fixed-inside")
