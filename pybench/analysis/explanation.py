@@ -174,14 +174,17 @@ def _side(dataset: Dataset, case: Case, name: str, measurements: Measurements) -
 
 
 def _no_profile(dataset: Dataset, case: Case) -> UsageError:
-    said = why_no_profile(dataset, case.id)
-    told = f" ({said})" if said else ""
     runtime = case.runtime_row
     if runtime is None or runtime.profile is None:
         able = [name for name, row in case.catalogue.runtimes.items() if row.profile is not None]
-        hint = f"these runtimes tell their kernels: {', '.join(able)}"
-    else:
-        hint = f"runs of this pybench store one: `pybench run {dataset.campaign.path} --rerun {case.id[:12]}`"
+        engine = f"{case.runtime} does" if case.runtime else f"the workload {case.workload} does"
+        return UsageError(
+            f"{case.title()} cannot be explained: {engine} not tell the kernels that it runs",
+            hint=f"give cases of {', '.join(able[:-1])} or {able[-1]}",
+        )
+    said = why_no_profile(dataset, case.id)
+    told = f" ({said})" if said else ""
+    hint = f"runs of this pybench store one: `pybench run {dataset.campaign.path} --rerun {case.id[:12]}`"
     return UsageError(f"{dataset.campaign.path}: no run of {case.title()} stored a profile{told}", hint=hint)
 
 

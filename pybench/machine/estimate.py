@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pybench.campaign.recipe import Recipe
 from pybench.case import Case
+from pybench.case.yields import is_profiled
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.machine.facts import Facts
 
@@ -22,6 +23,8 @@ START_S = 0.3  # Python and imports of a run that opens no model
 ARTEFACT_S = 12.0  # an export, a conversion, a calibration; what a runtime builds itself its row says
 # What a runtime builds of a model beforehand, by kind of artefact: its row says how long that takes.
 BUILDING_S: dict[str, float] = {row.opens: row.making_s for row in RUNTIMES.values() if row.making_s is not None}
+PROFILED_PASSES = 11  # of a run that ends with a profile: onnxruntime's, and TensorRT has at most 20
+PROFILED_AT_MOST_S = 2.0  # after which onnxruntime begins no further pass
 ITERATION_BYTES = 30  # a row of iterations.csv
 RUN_BYTES = 12_000  # everything else of a run
 
@@ -55,8 +58,15 @@ def nominal_s(case: Case, facts: Facts) -> float:
     iterations, energy_s = case.warmup_iterations + case.iterations, case.energy_window_s
     if case.workload_row.generates:  # prefill and decode have windows of their own
         iterations, energy_s = iterations + (0 if energy_s > 0 else case.iterations), 3 * energy_s
-    work_s = iterations * case.batch * _multiply_adds(case) * passes / rate
-    return start_s(case, on_gpu) + work_s + energy_s
+    pass_s = case.batch * _multiply_adds(case) * passes / rate
+    return start_s(case, on_gpu) + iterations * pass_s + energy_s + _profile_s(case, pass_s)
+
+
+def _profile_s(case: Case, pass_s: float) -> float:
+    """Nominal seconds of the profile at the end of a run: two passes at least, however long they take."""
+    if not is_profiled(case):
+        return 0.0
+    return max(2 * pass_s, min(PROFILED_PASSES * pass_s, PROFILED_AT_MOST_S))
 
 
 def start_s(case: Case, on_gpu: bool) -> float:

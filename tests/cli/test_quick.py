@@ -45,6 +45,7 @@ def quick(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_a_file_is_measured_until_it_is_decided(capsys: pytest.CaptureFixture[str]) -> None:
     path = write("torch-by-tracing", Path("models"))
     found = quick(capsys, str(path), "--minutes", "1.5", "--batch", "2")
@@ -70,6 +71,7 @@ def test_a_file_is_measured_until_it_is_decided(capsys: pytest.CaptureFixture[st
     assert f"{2 * (found['blocks'] + 1)} ok" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_text_has_a_table_a_sentence_and_the_next_step_and_again_counts_what_is_there(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -254,6 +256,7 @@ def test_a_built_in_model_without_torch_is_told_what_to_install() -> None:
     assert "hint: install pybench-campaign[torch]" in done.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_campaign_that_continues(capsys: pytest.CaptureFixture[str]) -> None:
     large(Path("large.onnx"))
     words = ["quick", "large.onnx", "--precision", "fp32", "--minutes", "1"]
