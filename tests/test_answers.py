@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from pybench.campaign import recipe
 from pybench.catalogue.paths import PATHS
-from pybench.catalogue.workloads import KERNELS
+from pybench.catalogue.workloads import AGREEMENT, KERNELS
 from tests.support.answers import answers, case_of, read_stored
 
 
@@ -89,6 +90,10 @@ _BEFORE_PATHS = (
     *(f"no_fp8+fp16_in_{runtime}" for runtime in ("torch", "torch-compile", "torch-graph")),
 )
 
+_FLOATING = (None, "fp32", "tf32", "fp16", "bf16", "amp-fp16", "amp-bf16")
+_LOWERED = ("fp16", "bf16", "int8", "int8+fp16", "int8+bf16", "fp8", "fp8+fp16", "fp8+bf16")
+STORED_RECIPE_VERSION = 8  # whose digests the answers have
+
 # The metrics of a case are now those that its runs store (tests/workloads/test_yields.py).
 CHANGES: tuple[Change, ...] = (
     *(
@@ -154,6 +159,32 @@ CHANGES: tuple[Change, ...] = (
         for fed in ({"fed": True}, *({"path": path} for path in PATHS if path != "none"))
     ),
     *(
+        Change(
+            why=f"`{name}` is a new factor, of int8 and fp8",
+            answer="idle",
+            stored=None,
+            now=name,
+            where={"precision": precision},
+        )
+        for precision in _FLOATING
+        for name in ("scheme", "range", "granularity")
+    ),
+    *(
+        Change(
+            why="only int8 has integer codes", answer="idle", stored=None, now="range", where={"precision": precision}
+        )
+        for precision in ("fp8", "fp8+fp16", "fp8+bf16")
+    ),
+    *(
+        change
+        for workload in ("infer", "accuracy")
+        for runtime in ("onnxruntime", "tensorrt")
+        for precision in _LOWERED
+        for change in _yields(
+            "how far a file is from FP32", AGREEMENT, workload=workload, runtime=runtime, precision=precision
+        )
+    ),
+    *(
         Change(why="copies in several streams are new", answer="idle", stored=None, now="streams", where=where)
         for where in ({"pinned": None}, {"pinned": True, "non_blocking": None})
     ),
@@ -172,7 +203,8 @@ def expected(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_case_gets_the_answers_that_were_stored(group: str) -> None:
+def test_every_case_gets_the_answers_that_were_stored(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipe, "RECIPE_VERSION", STORED_RECIPE_VERSION)
     different = []
     for entry in GROUPS[group]:
         now = answers(case_of(entry["factors"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pybench.case import Case
 from pybench.case.service_levels import GROUP, rows_of
-from pybench.catalogue.precisions import floating_type, quantised_type
+from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, ENQUEUE, KERNELS
 
 
@@ -51,5 +51,6 @@ def metrics_of(case: Case) -> frozenset[str]:
 def _is_lowered(case: Case) -> bool:
     """Whether the case opens a file that is made of one in FP32."""
     opens = None if case.runtime_row is None else case.runtime_row.opens
-    lowered = quantised_type(case.precision) is not None or floating_type(case.precision) != "fp32"
-    return opens in ("onnx", "engine") and lowered and case.model is not None
+    row = PRECISIONS[case.precision]
+    is_lowered = (row.quantised is not None or row.floating != "fp32") and not row.autocast
+    return opens in ("onnx", "engine") and is_lowered and case.model is not None

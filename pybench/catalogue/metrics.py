@@ -767,8 +767,8 @@ _ROWS = (
         unit="1",
         better="lower",
         label="Relative error",
-        meaning="norm of what the outputs of a file in lower precision miss FP32's by, over the norm of FP32's; on the "
-        "samples of its making, on a CPU",
+        meaning="norm of the outputs' difference from FP32's, over the norm of FP32's; of the file in lower precision, "
+        "on a CPU, on samples",
         rests_on=None,
         is_counted=True,
     ),

@@ -30,7 +30,7 @@ class Form:
     called: str
 
 
-class Misfit(Exception):
+class WrongValue(Exception):
     """What is wrong with a value, where it is not said yet. `what`: goes on after the key, as in `takes a list`."""
 
     def __init__(self, what: str, hint: str | None = None) -> None:
@@ -63,7 +63,7 @@ def texts(form: Form) -> Any:
 
     def read(node: Node, key: str, problems: list[Problem]) -> tuple[str, ...]:
         if node.items is None:
-            raise Misfit(f"takes a list; not {_shown(node)}", "as in [--gpu-freq=high]")
+            raise WrongValue(f"takes a list; not {_shown(node)}", "as in [--gpu-freq=high]")
         return tuple(_checked(item, f"{key}.{i}", problems, _text_of(form)) for i, item in enumerate(node.items))
 
     return _field(read, ())
@@ -74,7 +74,7 @@ def variables(name: Form, value: Form) -> Any:
 
     def read(node: Node, key: str, problems: list[Problem]) -> Mapping[str, str]:
         if node.children is None:
-            raise Misfit(f"takes a mapping; not {_shown(node)}")
+            raise WrongValue(f"takes a mapping; not {_shown(node)}")
         for each in node.children:
             if not name.pattern.fullmatch(each):
                 place = node.key_place((each,))
@@ -92,7 +92,7 @@ def choice(*choices: str, default: Any = _REQUIRED) -> Any:
     def read(node: Node, key: str, problems: list[Problem]) -> str:
         value = node.plain()
         if not isinstance(value, str) or value not in choices:
-            raise Misfit(f"takes {' or '.join(choices)}; not {_shown(node)}")
+            raise WrongValue(f"takes {' or '.join(choices)}; not {_shown(node)}")
         return value
 
     return _field(read, default)
@@ -106,7 +106,7 @@ def whole(least: int, most: int | None = None, default: Any = _REQUIRED) -> Any:
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         if not is_whole or value < least or (most is not None and value > most):
             to = "" if most is None else f" to {most}"
-            raise Misfit(f"takes an integer from {least}{to}; not {_shown(node)}")
+            raise WrongValue(f"takes an integer from {least}{to}; not {_shown(node)}")
         return int(value)
 
     return _field(read, default)
@@ -118,12 +118,12 @@ def number(least: float, most: float | None = None, default: Any = _REQUIRED) ->
 
 
 def read_number(node: Node, least: float, most: float | None = None) -> float:
-    """The finite number that a node holds. Raises Misfit for anything else, and outside of the range."""
+    """The finite number that a node holds. Raises WrongValue for anything else, and outside of the range."""
     value = node.plain()
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not is_number or value < least or (most is not None and value > most):
         to = " or more" if most is None else f" to {most:g}"
-        raise Misfit(f"takes a number, {least:g}{to}; not {_shown(node)}")
+        raise WrongValue(f"takes a number, {least:g}{to}; not {_shown(node)}")
     return float(value)
 
 
@@ -133,7 +133,7 @@ def truth(default: bool) -> Any:
     def read(node: Node, key: str, problems: list[Problem]) -> bool:
         value = node.plain()
         if not isinstance(value, bool):
-            raise Misfit(f"takes true or false; not {_shown(node)}")
+            raise WrongValue(f"takes true or false; not {_shown(node)}")
         return value
 
     return _field(read, default)
@@ -155,7 +155,7 @@ def tables(kind: type[Any]) -> Any:
 
     def read(node: Node, key: str, problems: list[Problem]) -> tuple[Any, ...]:
         if node.items is None:
-            raise Misfit(f"takes a list of mappings; not {_shown(node)}")
+            raise WrongValue(f"takes a list of mappings; not {_shown(node)}")
         before = len(problems)
         values = [_values(kind, item, f"{key}.{i}", problems) for i, item in enumerate(node.items)]
         return tuple(kind(**each) for each in values) if len(problems) == before else ()
@@ -164,7 +164,7 @@ def tables(kind: type[Any]) -> Any:
 
 
 def made(read: Callable[[Node], Any], default: Any = _REQUIRED) -> Any:
-    """What `read` makes of the node; it raises Misfit for what it cannot take."""
+    """What `read` makes of the node; it raises WrongValue for what it cannot take."""
     return _field(lambda node, key, problems: read(node), default)
 
 
@@ -203,7 +203,7 @@ def _values(
 def _checked(node: Node, key: str, problems: list[Problem], read: _Read) -> Any:
     try:
         return read(node, key, problems)
-    except Misfit as misfit:
+    except WrongValue as misfit:
         separator = " " if misfit.what.startswith("takes ") else ": "
         problems.append(node.place.problem(f"`{key}`{separator}{misfit.what}", misfit.hint))
         return None
@@ -216,9 +216,9 @@ def _text_of(form: Form) -> _Read:
 def _text(form: Form | None, value: Any) -> str:
     if not isinstance(value, str):
         is_scalar = value is None or isinstance(value, bool | int | float)
-        raise Misfit(f"takes text; not {described(value)}", "put it in quotes" if is_scalar else None)
+        raise WrongValue(f"takes text; not {described(value)}", "put it in quotes" if is_scalar else None)
     if form is not None and not form.pattern.fullmatch(value):
-        raise Misfit(f"`{value}` is not {form.called}")
+        raise WrongValue(f"`{value}` is not {form.called}")
     return value
 
 

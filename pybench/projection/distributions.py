@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from pybench.document import Node
-from pybench.document.keys import Misfit, read_number
+from pybench.document.keys import WrongValue, read_number
 
 UPPER_QUARTILE = float(special.ndtri(0.75))  # of the standard normal distribution
 
@@ -38,13 +38,13 @@ class Distribution:
         return min(self.numbers) == max(self.numbers)
 
     def check(self, least: float, most: float | None) -> None:
-        """Raises Misfit where a draw could lie outside of a range."""
+        """Raises WrongValue where a draw could lie outside of a range."""
         low, high = self.numbers[0] if self.form != "values" else min(self.numbers), max(self.numbers)
         if low < least:
-            raise Misfit(f"takes at least {least:g}; not {low:g}")
+            raise WrongValue(f"takes at least {least:g}; not {low:g}")
         if most is not None and (high > most or self.form == "quartiles"):
             what = f"{high:g}" if high > most else "quartiles, whose distribution has no upper end"
-            raise Misfit(f"takes at most {most:g}; not {what}", "write uniform: [A, B]")
+            raise WrongValue(f"takes at most {most:g}; not {what}", "write uniform: [A, B]")
 
     def __str__(self) -> str:
         shown = ", ".join(f"{number:g}" for number in self.numbers)
@@ -59,21 +59,21 @@ def lognormal_of(value: float, lower: float, upper: float, probability: float = 
 
 
 def read_distribution(node: Node, key: str) -> Distribution:
-    """The distribution that a form's key stands before. Raises Misfit."""
+    """The distribution that a form's key stands before. Raises WrongValue."""
     form = FORMS[key]
     items = [node] if node.items is None else list(node.items)
     if not form.fewest <= len(items) <= form.most or (key != "value") != (node.items is not None):
-        raise Misfit(f"takes {form.takes}, as in `{form.example}`")
+        raise WrongValue(f"takes {form.takes}, as in `{form.example}`")
     numbers = tuple(read_number(item, 0.0) for item in items)
     if key != "values" and list(numbers) != sorted(numbers):
-        raise Misfit("takes numbers from small to large", f"as in `{form.example}`")
+        raise WrongValue("takes numbers from small to large", f"as in `{form.example}`")
     if key == "quartiles" and numbers[0] <= 0:
-        raise Misfit("takes positive numbers", f"as in `{form.example}`")
+        raise WrongValue("takes positive numbers", f"as in `{form.example}`")
     return Distribution(key, numbers)
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class DistributionForm:
     """One way to write a distribution. `fewest`, `most`: how many numbers it takes."""
 
     takes: str
@@ -112,12 +112,14 @@ def _values(probabilities: Floats, numbers: tuple[float, ...]) -> Floats:
     return np.asarray(numbers, dtype=np.float64)[at]
 
 
-FORMS: Mapping[str, Form] = {
-    "value": Form("one number", "value: 300", 1, 1, _value),
-    "uniform": Form("the least and the largest number", "uniform: [1.1, 1.3]", 2, 2, _uniform),
-    "triangular": Form(
+FORMS: Mapping[str, DistributionForm] = {
+    "value": DistributionForm("one number", "value: 300", 1, 1, _value),
+    "uniform": DistributionForm("the least and the largest number", "uniform: [1.1, 1.3]", 2, 2, _uniform),
+    "triangular": DistributionForm(
         "the least, the likeliest and the largest number", "triangular: [0.2, 0.5, 0.9]", 3, 3, _triangular
     ),
-    "quartiles": Form("the two quartiles of a log-normal distribution", "quartiles: [150, 600]", 2, 2, _lognormal),
-    "values": Form("a list of numbers, each as likely", "values: [120, 300, 800]", 1, 10_000, _values),
+    "quartiles": DistributionForm(
+        "the two quartiles of a log-normal distribution", "quartiles: [150, 600]", 2, 2, _lognormal
+    ),
+    "values": DistributionForm("a list of numbers, each as likely", "values: [120, 300, 800]", 1, 10_000, _values),
 }

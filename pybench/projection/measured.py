@@ -7,10 +7,10 @@ from pybench.analysis.cases import MetricFinding
 from pybench.dataset import Dataset
 from pybench.errors import UsageError
 from pybench.projection.distributions import Distribution, lognormal_of
-from pybench.projection.scenario import Measured, Scenario
+from pybench.projection.scenario import FleetScenario, Measured
 
 
-def resolve(scenario: Scenario, dataset: Dataset | None) -> dict[str, Distribution]:
+def resolve(scenario: FleetScenario, dataset: Dataset | None) -> dict[str, Distribution]:
     """Each input's distribution, by the names of `INPUTS`. Raises UsageError for what the campaign does not tell."""
     resolved = {}
     for name, assumption in scenario.inputs.items():

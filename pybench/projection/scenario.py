@@ -16,7 +16,7 @@ from typing import Any
 from pybench.document import FileKind, Node, parse_text, read_text
 from pybench.document.keys import (
     Form,
-    Misfit,
+    WrongValue,
     described,
     made,
     number,
@@ -116,22 +116,24 @@ def _read_assumption(node: Node, row: ScenarioInput) -> Assumption:
     for key in node.children:
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
-            raise Misfit(f"has no key `{key}`", f"did you mean `{near[0]}`?" if near else f"one of {', '.join(known)}")
+            raise WrongValue(
+                f"has no key `{key}`", f"did you mean `{near[0]}`?" if near else f"one of {', '.join(known)}"
+            )
     written = [key for key in forms if key in node.children]
     if len(written) != 1:
         what = f"has {' and '.join(f'`{key}`' for key in written)}" if written else "has no number"
-        raise Misfit(what, f"write one of {', '.join(forms)}")
+        raise WrongValue(what, f"write one of {', '.join(forms)}")
     source, chosen = (_remark(node.children.get(key), key) for key in ("source", "chosen"))
     if source is not None and chosen is not None:
-        raise Misfit("has `source` and `chosen`", "what a source says was not chosen here")
+        raise WrongValue("has `source` and `chosen`", "what a source says was not chosen here")
     value = node.children[written[0]]
     if written[0] == "measured":
         return Assumption(None, _measured(value), source, chosen)
     try:
         distribution = read_distribution(value, written[0])
         distribution.check(row.least, row.most)
-    except Misfit as misfit:
-        raise Misfit(f"{misfit.what} in `{written[0]}`", misfit.hint) from misfit
+    except WrongValue as misfit:
+        raise WrongValue(f"{misfit.what} in `{written[0]}`", misfit.hint) from misfit
     return Assumption(distribution, None, source, chosen)
 
 
@@ -142,7 +144,7 @@ def _measured(node: Node) -> Measured:
         or set(given) != {"case", "metric"}
         or not all(isinstance(v, str) for v in given.values())
     ):
-        raise Misfit(
+        raise WrongValue(
             "takes a case and a metric in `measured`", "as in measured: {case: TITLE, metric: gpu_energy_per_token_j}"
         )
     return Measured(given["case"], given["metric"])
@@ -153,26 +155,26 @@ def _remark(node: Node | None, key: str) -> str | None:
         return None
     value = node.plain()
     if not isinstance(value, str) or not value.strip():
-        raise Misfit(f"takes one line of text in `{key}`; not {described(value)}")
+        raise WrongValue(f"takes one line of text in `{key}`; not {described(value)}")
     return value
 
 
 def _quartiles(node: Node) -> tuple[float, float]:
     items = [read_number(item, 0.0) for item in node.items or ()]
     if len(items) != 2 or items[0] > items[1]:
-        raise Misfit("takes two numbers from small to large, as in `quartiles: [0.18, 0.67]`")
+        raise WrongValue("takes two numbers from small to large, as in `quartiles: [0.18, 0.67]`")
     return items[0], items[1]
 
 
 def _named_numbers(node: Node) -> tuple[NamedNumbers, ...]:
     if node.children is None:
-        raise Misfit(f"takes a mapping; not {described(node.plain())}")
+        raise WrongValue(f"takes a mapping; not {described(node.plain())}")
     found = []
     for name, child in node.children.items():
         if child.children is None:
-            raise Misfit(f"takes a mapping in `{name}`; not {described(child.plain())}")
+            raise WrongValue(f"takes a mapping in `{name}`; not {described(child.plain())}")
         if "." in name:
-            raise Misfit(f"has `{name}`", "a name has no dot")
+            raise WrongValue(f"has `{name}`", "a name has no dot")
         found.append(NamedNumbers(name, {key: read_number(each, 0.0) for key, each in child.children.items()}))
     return tuple(found)
 
@@ -225,7 +227,7 @@ class PublishedResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class FleetScenario:
     """The whole file.
 
     variants: each with factors of inputs by their names; `usual` is the query without any
@@ -251,11 +253,11 @@ class Scenario:
         return {name: getattr(getattr(self, name.split(".")[0]), name.split(".")[1]) for name in INPUTS}
 
 
-def read_scenario(path: Path) -> Scenario:
+def read_scenario(path: Path) -> FleetScenario:
     """Reads and judges a scenario. Raises ScenarioError with every problem, each with its file, line and column."""
     root, found = parse_text(read_text(path, A_SCENARIO), str(path), kind=A_SCENARIO)
     problems = list(found)
-    scenario: Scenario | None = read_table(Scenario, root, problems)
+    scenario: FleetScenario | None = read_table(FleetScenario, root, problems)
     if scenario is not None:
         problems += [*_clashes(scenario, root)]
     if problems or scenario is None:
@@ -266,7 +268,7 @@ def read_scenario(path: Path) -> Scenario:
 # --- keys together --------------------------------------------------------------------------------------------------
 
 
-def _clashes(scenario: Scenario, root: Node) -> list[Problem]:
+def _clashes(scenario: FleetScenario, root: Node) -> list[Problem]:
     """What is wrong with several keys together."""
     found = []
     tokens = [scenario.inputs[name].distribution for name in ("query.input_tokens", "query.output_tokens")]
@@ -297,7 +299,7 @@ def _clashes(scenario: Scenario, root: Node) -> list[Problem]:
     return found
 
 
-def result_names(scenario: Scenario) -> list[str]:
+def result_names(scenario: FleetScenario) -> list[str]:
     """What `published` may name, in the order of the tables."""
     variants = [variant.name for variant in scenario.variants]
     queries = [f"query.{name}" for name in (USUAL, *variants)]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pybench.projection.distributions import Distribution
-from pybench.projection.scenario import INPUTS, USUAL, Scenario
+from pybench.projection.scenario import INPUTS, USUAL, FleetScenario
 
 JOULES_PER_WH = 3600.0
 SOBOL_POINTS = 2**13  # base points of the sensitivity; a power of two, as Sobol's sequence needs
@@ -71,7 +71,7 @@ class InputShare:
 class Projection:
     """The results of a scenario. `inputs`: what each was taken to be; `usual_wh`: sorted energies of usual queries."""
 
-    scenario: Scenario
+    scenario: FleetScenario
     inputs: Mapping[str, Distribution]
     queries: tuple[QuerySummary, ...]
     fleets: tuple[FleetSummary, ...]
@@ -117,7 +117,7 @@ class Projection:
         }
 
 
-def simulate(scenario: Scenario, inputs: Mapping[str, Distribution]) -> Projection:
+def simulate(scenario: FleetScenario, inputs: Mapping[str, Distribution]) -> Projection:
     """Draws every input and computes the energies. `inputs`: by the names of `INPUTS`, measured ones included."""
     generator = np.random.default_rng(scenario.seed)
     draws = {name: inputs[name].ppf(generator.random(scenario.draws)) for name in INPUTS}

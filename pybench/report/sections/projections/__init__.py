@@ -23,7 +23,7 @@ def build(material: Material) -> list[Element]:
 def _lead(projection: Projection) -> str:
     scenario = projection.scenario
     source = "" if scenario.source is None else f" It stands next to: {scenario.source}."
-    return f"Scenario {scenario.name}. Nothing here was measured but the inputs that say so.{source}"
+    return f"FleetScenario {scenario.name}. Nothing here was measured but the inputs that say so.{source}"
 
 
 SECTION = Section("projection", "From tokens to a fleet", build, is_printed=False)
