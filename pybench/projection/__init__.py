@@ -5,7 +5,7 @@
 """
 
 from pybench.projection.measured import resolve
-from pybench.projection.scenario import FleetScenario, read_scenario
+from pybench.projection.scenario import read_scenario
 from pybench.projection.simulate import Projection, simulate
 
-__all__ = ["FleetScenario", "Projection", "read_scenario", "resolve", "simulate"]
+__all__ = ["Projection", "read_scenario", "resolve", "simulate"]
