@@ -90,7 +90,7 @@ _BEFORE_PATHS = (
     *(f"no_fp8+fp16_in_{runtime}" for runtime in ("torch", "torch-compile", "torch-graph")),
 )
 
-_FLOATING = (None, "fp32", "tf32", "fp16", "bf16", "amp-fp16", "amp-bf16")
+_FLOATING = (None, "tf32", "fp16", "bf16", "amp-fp16", "amp-bf16")
 _LOWERED = ("fp16", "bf16", "int8", "int8+fp16", "int8+bf16", "fp8", "fp8+fp16", "fp8+bf16")
 STORED_RECIPE_VERSION = 8  # whose digests the answers have
 

@@ -31,8 +31,16 @@ def test_rows_that_an_earlier_pybench_stored_are_read() -> None:
     rows = [row_from_json(stored) for stored in STORED]
     assert {type(row) for row in rows} == {Workload, Runtime, Model, Metric}
     for stored, row in zip(STORED, rows, strict=True):
-        now = row_to_json(row)
-        assert {name: now[name] for name in stored} == stored
+        assert known_part(row_to_json(row), stored) == stored
+
+
+def known_part(now: Any, stored: Any) -> Any:
+    """What a row says now of the properties that were stored; later ones, of rows inside it, too, are left out."""
+    if isinstance(stored, dict) and isinstance(now, dict):
+        return {name: known_part(now[name], value) for name, value in stored.items()}
+    if isinstance(stored, list) and isinstance(now, list) and len(now) == len(stored):
+        return [known_part(*pair) for pair in zip(now, stored, strict=True)]
+    return now
 
 
 def test_a_property_that_is_not_stored_has_its_default() -> None:
