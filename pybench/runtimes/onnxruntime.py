@@ -101,7 +101,7 @@ class OnnxRuntimeSession:
         self._plain = _run_options(NOT_CAPTURED) if started.graph else None
         self._outputs = [value.name for value in session.get_outputs()]
         self._run = _runner(session, kind, path)
-        self._last: Iterate = ended  # what ran last, to be run again when the kernels are asked for
+        self._last: Callable[[], object] = ended  # what ran last, to be run again when the kernels are asked for
         self._fed: Arrays = {}  # what it ran on
 
     @property
@@ -183,8 +183,8 @@ class OnnxRuntimeSession:
     def _remember(self, inputs: Arrays) -> None:
         run, names, plain = self._run, self._outputs, self._plain  # not self: a cycle would hold a GPU's memory
 
-        def again() -> None:
-            run(names, dict(inputs), plain)
+        def again() -> object:
+            return run(names, dict(inputs), plain)
 
         self._last = again
         self._fed = inputs

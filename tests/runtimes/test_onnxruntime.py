@@ -232,7 +232,7 @@ def test_a_gpu_that_fails_in_a_run_is_not_the_inputs_fault(tmp_path: Path, monke
     def fail(*_: object) -> object:
         raise failure
 
-    monkeypatch.setattr(session._session, "run", fail)
+    monkeypatch.setattr(session, "_run", fail)
     with pytest.raises(onnxruntime.errors.RuntimeException) as caught:
         session.run({"pictures": PIXELS})
     assert caught.value is failure
