@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from dataclasses import fields, replace
@@ -217,11 +218,13 @@ def test_windows_are_on_the_raw_clock_that_nobody_sets__zeus_time() -> None:
     assert before_ns <= window.begin_ns <= inside_ns <= window.end_ns <= after_ns
 
 
-def test_no_metric_adds_boards_and_packages_into_one_number__zeus_total_energy() -> None:
-    # Zeus's total_energy is that of the GPUs alone. Here no metric is a total: each names the part that it counts.
-    energies = [name for name in METRICS if "energy" in name]
+def test_every_energy_names_the_parts_that_it_counts__zeus_total_energy() -> None:
+    # Zeus's total_energy is that of the GPUs alone. Here a name begins with the part; the sum says what it is a sum of.
+    energies = [row for name, row in METRICS.items() if "energy" in name]
     assert energies
-    assert all(name.startswith(("gpu_", "cpu_", "build_")) for name in energies)
+    assert all(row.name.startswith(("gpu_", "cpu_", "build_", "system_")) for row in energies)
+    for row in energies:
+        assert not row.name.startswith("system_") or {"GPU", "CPU"} <= set(re.findall(r"[A-Z]{3}", row.meaning))
 
 
 def test_flat_and_falling_power_counts__alumet() -> None:
