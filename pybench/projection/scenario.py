@@ -9,7 +9,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -182,38 +184,11 @@ def _named_numbers(node: Node) -> tuple[NamedNumbers, ...]:
 # --- the file -------------------------------------------------------------------------------------------------------
 
 
-def _assumption(name: str) -> Any:
-    return made(lambda node: _read_assumption(node, INPUTS[name]))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryInputs:
-    input_tokens: Assumption = _assumption("query.input_tokens")
-    output_tokens: Assumption = _assumption("query.output_tokens")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnergyInputs:
-    input_token_j: Assumption = _assumption("energy.input_token_j")
-    output_token_j: Assumption = _assumption("energy.output_token_j")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeInputs:
-    utilisation: Assumption = _assumption("node.utilisation")
-    idle_power_ratio: Assumption = _assumption("node.idle_power_ratio")
-    other_power_ratio: Assumption = _assumption("node.other_power_ratio")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteInputs:
-    pue: Assumption = _assumption("site.pue")
-    carbon_g_per_kwh: Assumption = _assumption("site.carbon_g_per_kwh")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetInputs:
-    queries_per_day: Assumption = _assumption("fleet.queries_per_day")
+def _group(name: str) -> Any:
+    """The key of a group: a mapping with an assumption for each row of `INPUTS` whose name begins with the group's."""
+    rows = {row.name.partition(".")[2]: row for row in INPUTS.values() if row.name.startswith(f"{name}.")}
+    fields = [(key, Assumption, made(partial(_read_assumption, row=row))) for key, row in rows.items()]
+    return table(make_dataclass(name, fields, frozen=True, slots=True, kw_only=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,11 +213,11 @@ class FleetScenario:
     source: str | None = text(_LINE, None)
     seed: int = whole(0, 2**32 - 1)
     draws: int = whole(1_000, 4_000_000, default=100_000)
-    query: QueryInputs = table(QueryInputs)
-    energy: EnergyInputs = table(EnergyInputs)
-    node: NodeInputs = table(NodeInputs)
-    site: SiteInputs = table(SiteInputs)
-    fleet: FleetInputs = table(FleetInputs)
+    query: Any = _group("query")
+    energy: Any = _group("energy")
+    node: Any = _group("node")
+    site: Any = _group("site")
+    fleet: Any = _group("fleet")
     variants: tuple[NamedNumbers, ...] = made(_named_numbers, ())
     mixes: tuple[NamedNumbers, ...] = made(_named_numbers, ())
     published: tuple[PublishedResult, ...] = tables(PublishedResult)
@@ -250,7 +225,7 @@ class FleetScenario:
     @property
     def inputs(self) -> dict[str, Assumption]:
         """By the names of `INPUTS`, in their order."""
-        return {name: getattr(getattr(self, name.split(".")[0]), name.split(".")[1]) for name in INPUTS}
+        return {name: attrgetter(name)(self) for name in INPUTS}
 
 
 def read_scenario(path: Path) -> FleetScenario:
@@ -259,7 +234,7 @@ def read_scenario(path: Path) -> FleetScenario:
     problems = list(found)
     scenario: FleetScenario | None = read_table(FleetScenario, root, problems)
     if scenario is not None:
-        problems += [*_clashes(scenario, root)]
+        problems += _clashes(scenario, root)
     if problems or scenario is None:
         raise ScenarioError(str(path), problems)
     return scenario
