@@ -228,6 +228,10 @@ def _crossings_of(first: CurveLine, second: CurveLine, seed: int) -> list[Crossi
     others = {point.at: point for point in second.points}
     both = [(point, others[point.at]) for point in first.points if point.at in others]
     found = []
+    for before, here, after in zip(both, both[1:], both[2:], strict=False):
+        gaps = [_gap(pair, logarithmic=False) for pair in (before, here, after)]
+        if gaps[1] == 0 and gaps[0] * gaps[2] < 0:
+            found.append(Crossing(first, second, here[0].at, None, None, None))
     for left, right in itertools.pairwise(both):
         corners = (*left, *right)
         scale = _scale([point.estimate.value for point in corners])
@@ -236,7 +240,7 @@ def _crossings_of(first: CurveLine, second: CurveLine, seed: int) -> list[Crossi
             ends = left[0].at, right[0].at
             at = float(_between(ends, np.array([gaps[0]]), np.array([gaps[1]]))[0])
             found.append(Crossing(first, second, at, *_uncertainty(ends, corners, scale, seed)))
-    return found
+    return sorted(found, key=lambda crossing: crossing.at)
 
 
 def _scale(values: Sequence[float]) -> bool:

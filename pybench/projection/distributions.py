@@ -42,6 +42,10 @@ class Distribution:
         low, high = self.numbers[0] if self.form != "values" else min(self.numbers), max(self.numbers)
         if low < least:
             raise WrongValue(f"takes at least {least:g}; not {low:g}")
+        if self.form == "quartiles" and least > 0:
+            raise WrongValue(
+                f"takes at least {least:g}; not quartiles, whose distribution goes down to 0", "write uniform: [A, B]"
+            )
         if most is not None and (high > most or self.form == "quartiles"):
             what = f"{high:g}" if high > most else "quartiles, whose distribution has no upper end"
             raise WrongValue(f"takes at most {most:g}; not {what}", "write uniform: [A, B]")

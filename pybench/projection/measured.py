@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from pybench.analysis.cases import MetricFinding
+from pybench.analysis.estimate import Estimate
+from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
 from pybench.errors import UsageError
 from pybench.projection.distributions import Distribution, lognormal_of
@@ -29,27 +30,29 @@ def _measured(name: str, asked: Measured, dataset: Dataset | None) -> Distributi
     if dataset is None:
         raise UsageError(f"{name} is measured, and no campaign is given", hint="pybench project DIR SCENARIO")
     case = dataset.plan.named(asked.case)
-    metric = case.catalogue.metrics.get(asked.metric)
-    if metric is None or metric.unit != "J" or "token" not in (metric.per or ""):
-        energies = [
-            row.name for row in case.catalogue.metrics.values() if row.unit == "J" and "token" in (row.per or "")
-        ]
-        raise UsageError(f"{name}: {asked.metric} is no energy of a token", hint=f"one of {', '.join(energies)}")
+    metrics = case.catalogue.metrics
+    fitting = [row.name for row in metrics.values() if _is_of_gpus(row)]
+    if asked.metric not in fitting:
+        raise UsageError(f"{name}: {asked.metric} is no GPU energy of a token", hint=f"one of {', '.join(fitting)}")
     measurements = collect(dataset)
     findings = describe_cases(dataset, measurements, collect_images(dataset, measurements))
     found = next(finding for finding in findings if finding.case.id == case.id).metrics.get(asked.metric)
     if found is None or found.estimate is None:
         why = measurements.why_empty(case.id, asked.metric) if found is None else found.why_none
-        raise UsageError(f"{name}: {case.title()} has no {asked.metric}: {why}")
-    return _distribution(found)
+        hint = "name a case that has it, or write the number in the scenario"
+        raise UsageError(f"{name}: {case.title()} has no {asked.metric}: {why}", hint=hint)
+    return _distribution(found.estimate, found.absolute_95)
 
 
-def _distribution(found: MetricFinding) -> Distribution:
+def _is_of_gpus(metric: Metric) -> bool:
+    """Whether it is what a scenario calls the energy of a token: that of the GPUs, idle power included."""
+    return metric.unit == "J" and metric.of == "gpu_energy_j" and "token" in (metric.per or "")
+
+
+def _distribution(estimate: Estimate, absolute_95: float | None) -> Distribution:
     """The mean with all that is unknown of it, the board's gain included; of one run without interval a number."""
-    estimate = found.estimate
-    assert estimate is not None
-    if found.absolute_95 is not None:
-        ratio = 1 + found.absolute_95 / estimate.value
+    if absolute_95 is not None:
+        ratio = 1 + absolute_95 / estimate.value
         return lognormal_of(estimate.value, estimate.value / ratio, estimate.value * ratio)
     if estimate.lower is None or estimate.upper is None or estimate.upper <= estimate.lower:
         return Distribution("value", (estimate.value,))

@@ -66,7 +66,13 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioInput:
-    """A row. `varies`: from query to query, or from fleet to fleet, where one unknown value holds for all queries."""
+    """A row.
+
+    varies_by_query: it differs from query to query; else one unknown value is that of all queries of a fleet
+    least, most: its range
+    is_measurable: a campaign can tell it
+    counts_for_a_query: the energy of a query depends on it
+    """
 
     name: str
     unit: str
@@ -75,6 +81,7 @@ class ScenarioInput:
     least: float
     most: float | None = None
     is_measurable: bool = False
+    counts_for_a_query: bool = True
 
 
 INPUTS: Mapping[str, ScenarioInput] = {
@@ -92,8 +99,22 @@ INPUTS: Mapping[str, ScenarioInput] = {
         ScenarioInput("node.idle_power_ratio", "", "power of idle GPUs over that of serving ones", False, 0.0, 1.0),
         ScenarioInput("node.other_power_ratio", "", "power of the rest of the node over that of its GPUs", False, 0.0),
         ScenarioInput("site.pue", "", "power of the data centre over that of its computers", False, 1.0),
-        ScenarioInput("site.carbon_g_per_kwh", "g/kWh", "CO2 equivalent of the site's electricity", False, 0.0),
-        ScenarioInput("fleet.queries_per_day", "1/day", "queries that the fleet answers in a day", False, 0.0),
+        ScenarioInput(
+            "site.carbon_g_per_kwh",
+            "g/kWh",
+            "CO2 equivalent of the site's electricity",
+            False,
+            0.0,
+            counts_for_a_query=False,
+        ),
+        ScenarioInput(
+            "fleet.queries_per_day",
+            "1/day",
+            "queries that the fleet answers in a day",
+            False,
+            0.0,
+            counts_for_a_query=False,
+        ),
     )
 }
 
@@ -249,10 +270,13 @@ def _clashes(scenario: FleetScenario, root: Node) -> list[Problem]:
     tokens = [scenario.inputs[name].distribution for name in ("query.input_tokens", "query.output_tokens")]
     if all(one is not None and max(one.numbers) == 0 for one in tokens):
         found.append(root.key_place(("query",)).problem("a query has neither a prompt nor an answer"))
+    scaled = [row.name for row in INPUTS.values() if row.counts_for_a_query]
     for variant in scenario.variants:
         for name in variant.numbers:
-            if name not in INPUTS or name.startswith("fleet."):
-                found.append(_unknown(root, ("variants", variant.name, name), name, [*INPUTS], "input"))
+            if name not in scaled:
+                found.append(
+                    _unknown(root, ("variants", variant.name, name), name, scaled, "input of a query's energy")
+                )
         if variant.name == USUAL:
             place = root.key_place(("variants", USUAL))
             found.append(place.problem(f"`{USUAL}` is the query that no variant changes", "choose another name"))

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pybench.errors import UsageError
 from pybench.projection.distributions import Distribution
 from pybench.projection.scenario import INPUTS, USUAL, FleetScenario
 
@@ -69,7 +70,7 @@ class InputShare:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """The results of a scenario. `inputs`: what each was taken to be; `usual_wh`: sorted energies of usual queries."""
+    """The results of a scenario. `inputs`: what each was taken to be; `energies_wh`: of each kind of query, by draw."""
 
     scenario: FleetScenario
     inputs: Mapping[str, Distribution]
@@ -118,11 +119,18 @@ class Projection:
 
 
 def simulate(scenario: FleetScenario, inputs: Mapping[str, Distribution]) -> Projection:
-    """Draws every input and computes the energies. `inputs`: by the names of `INPUTS`, measured ones included."""
+    """Draws every input and computes the energies. `inputs`: by the names of `INPUTS`, measured ones included.
+
+    Raises UsageError where a query can need no energy: it has no logarithm, and nothing is a multiple of it.
+    """
     generator = np.random.default_rng(scenario.seed)
     draws = {name: inputs[name].ppf(generator.random(scenario.draws)) for name in INPUTS}
     factors = {USUAL: {}, **{variant.name: variant.numbers for variant in scenario.variants}}
     energies = {name: _energy_wh(_scaled(draws, by)) for name, by in factors.items()}
+    free = [name for name, values in energies.items() if values.min() <= 0]
+    if free:
+        what = f"scenario {scenario.name}: some queries of `{free[0]}` need no energy"
+        raise UsageError(what, hint="give tokens and joules above 0")
     usual_wh = float(np.median(energies[USUAL]))
     queries = tuple(_query(name, values, draws, usual_wh) for name, values in energies.items())
     means = {name: _mean_energy_wh(_scaled(draws, by)) for name, by in factors.items()}
@@ -185,7 +193,7 @@ def _shares(inputs: Mapping[str, Distribution], seed: int) -> tuple[InputShare, 
     """By the estimators of Saltelli and others (2010), as scipy has them; the largest share first."""
     from scipy import stats
 
-    names = [name for name in INPUTS if _counts_for_a_query(name) and not inputs[name].is_constant]
+    names = [row.name for row in INPUTS.values() if row.counts_for_a_query and not inputs[row.name].is_constant]
     fixed = {name: inputs[name].ppf(np.array([0.5])) for name in INPUTS if name not in names}
     if len(names) < 2:
         return tuple(InputShare(name, 1.0, 1.0) for name in names)  # scipy takes two or more
@@ -200,7 +208,3 @@ def _shares(inputs: Mapping[str, Distribution], seed: int) -> tuple[InputShare, 
     firsts, totals = np.ravel(found.first_order), np.ravel(found.total_order)
     shares = [InputShare(*one) for one in zip(names, firsts.tolist(), totals.tolist(), strict=True)]
     return tuple(sorted(shares, key=lambda share: -share.total))
-
-
-def _counts_for_a_query(name: str) -> bool:
-    return name not in ("site.carbon_g_per_kwh", "fleet.queries_per_day")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -27,6 +27,7 @@ BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE, BLACK, GREY = (
 )  # fmt: skip
 CYCLE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+_LOG_FROM = 5.0  # values that span more than this factor get a logarithmic axis
 _FEW_TICKS_FROM = 1000.0  # an axis that spans more gets powers of ten only
 WIDTH_INCH = 7.2  # two columns of a usual paper
 
@@ -128,6 +129,11 @@ def log_scale(axes: Axes, axis: str = "x") -> None:
 
     target, set_scale = (axes.xaxis, axes.set_xscale) if axis == "x" else (axes.yaxis, axes.set_yscale)
     set_scale(PlainLogScale(target))
+
+
+def spans_widely(values: Collection[float]) -> bool:
+    """Whether values are for a logarithmic axis: all above 0, and far apart."""
+    return bool(values) and min(values) > 0 and max(values) / min(values) > _LOG_FROM
 
 
 def plain_log_ticks(axes: Axes, axis: str = "x") -> None:

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pybench.analysis.estimate import Estimate
-from pybench.report.canvas import WIDTH_INCH, Picture, pick, picture, plain_log_ticks
+from pybench.report.canvas import WIDTH_INCH, Picture, pick, picture, plain_log_ticks, spans_widely
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_LOG_FROM = 5.0  # values of a panel that span more than this factor get a logarithmic axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +70,5 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.set_ylabel(panel.y_label)
     axes.margins(x=0.08, y=0.12)
     drawn = [estimate.value for line in panel.lines for _, estimate in line.points]
-    if drawn and min(drawn) > 0 and max(drawn) / min(drawn) > _LOG_FROM:
+    if spans_widely(drawn):
         plain_log_ticks(axes, "y")

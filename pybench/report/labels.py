@@ -21,10 +21,14 @@ def metric_title(metric: Metric, unit: DisplayUnit) -> str:
 
 def criterion_label(criterion: Criterion | Reference) -> str:
     """The number that is bounded or was published: `Speed-up`, `p99 latency ratio`, `Top-1 difference (pp)`."""
-    if criterion.inverse and criterion.metric == "latency_mean_ms":
+    return comparison_label(metric_named(criterion.metric), criterion.kind, inverse=criterion.inverse)
+
+
+def comparison_label(metric: Metric, kind: str, *, inverse: bool) -> str:
+    """What a comparison of two values is called. `kind`: ratio or difference; `inverse`: baseline over case."""
+    if inverse and metric.name == "latency_mean_ms":
         return "Speed-up"
-    metric = metric_named(criterion.metric)
-    if criterion.kind == "ratio":
+    if kind == "ratio":
         return f"{metric.label} ratio"
     return f"{metric.label} difference (pp)" if metric.unit == "%" else f"{metric.label} difference"
 

@@ -71,6 +71,14 @@ def test_lines_cross_between_two_values(tmp_path: Path) -> None:
     assert crossing.share == 1.0
 
 
+def test_lines_that_meet_at_a_value_cross_there(tmp_path: Path) -> None:
+    def meeting(case: Case, block: int) -> float:
+        return float(case.batch) if case.runtime == "torch" else 2.0
+
+    (curve,) = curves(tmp_path, meeting, batches=(1, 2, 4))
+    assert [crossing.at for crossing in curve.crossings] == [2]
+
+
 def test_few_blocks_give_a_crossing_without_an_interval(tmp_path: Path) -> None:
     (curve,) = curves(tmp_path, batches=(1, 2, 8), blocks=3)
     (crossing,) = curve.crossings

@@ -57,8 +57,10 @@ def test_one_run_is_a_number(tmp_path: Path) -> None:
     ("case", "metric", "said"),
     [
         ("ffffffff", METRIC, "ffffffff fits no case of the plan"),
-        (decoder().id, "latency_mean_ms", "energy.output_token_j: latency_mean_ms is no energy of a token"),
-        (decoder().id, "cpu_energy_per_token_j", "has no cpu_energy_per_token_j: not measured"),
+        (decoder().id, "latency_mean_ms", "energy.output_token_j: latency_mean_ms is no GPU energy of a token"),
+        (decoder().id, "system_energy_per_token_j", "system_energy_per_token_j is no GPU energy of a token"),
+        (decoder().id, "gpu_net_energy_per_token_j", "gpu_net_energy_per_token_j is no GPU energy of a token"),
+        (decoder().id, "gpu_energy_per_output_token_j", "has no gpu_energy_per_output_token_j: not measured"),
     ],
 )
 def test_what_a_campaign_does_not_tell_is_one_error(tmp_path: Path, case: str, metric: str, said: str) -> None:

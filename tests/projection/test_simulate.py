@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pybench.errors import UsageError
 from pybench.projection import Projection, read_scenario, resolve, simulate
 from tests.projection.test_scenario import SCENARIO, written
 
@@ -63,6 +64,14 @@ def test_shares_are_those_of_a_product_of_log_normal_inputs(tmp_path: Path) -> N
     for share, variance in zip(found, variances, strict=True):
         assert share.first == pytest.approx(variance / sum(variances), abs=0.02)
         assert share.total == pytest.approx(variance / sum(variances), abs=0.02)
+
+
+def test_a_query_without_energy_is_refused(tmp_path: Path) -> None:
+    text = (
+        constant().replace("input_token_j: 0.1", "input_token_j: 0").replace("output_token_j: 2", "output_token_j: 0")
+    )
+    with pytest.raises(UsageError, match="scenario small: some queries of `usual` need no energy"):
+        projected(tmp_path, text)
 
 
 def test_a_seed_repeats_and_another_differs(tmp_path: Path) -> None:

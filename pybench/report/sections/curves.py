@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pybench.analysis.curves import Crossing, Curve, CurveLine
 from pybench.analysis.estimate import Estimate
 from pybench.catalogue.metrics import Metric
-from pybench.report.canvas import GREY, WIDTH_INCH, Picture, picture, plain_log_ticks
+from pybench.report.canvas import GREY, WIDTH_INCH, Picture, picture, plain_log_ticks, spans_widely
 from pybench.report.curves import Line, draw_line
-from pybench.report.labels import case_text, metric_title, naming_factors
+from pybench.report.labels import case_text, comparison_label, metric_title, naming_factors
 from pybench.report.numbers import DisplayUnit, display_unit, format_estimate
 from pybench.report.sections.elements import Element, Material, Paragraph, Pictures, Section, Sentences, Tables
 from pybench.report.sentences import Sentence
@@ -24,7 +24,6 @@ _NOTES = (
     "Between two neighbouring values the lines are taken as straight in logarithms.",
     "The interval comes from resampled blocks. Share: of the resamples in which the lines cross there.",
 )
-_LOG_FROM = 5.0  # an axis whose values span more than this factor is logarithmic
 _MOST = 6  # figures of one report, half a second each; every curve is in the table
 
 
@@ -131,9 +130,7 @@ def _lower(text: str) -> str:
 
 
 def _ratio_label(curve: Curve) -> str:
-    if curve.inverse:
-        return "Speed-up"
-    return f"{curve.metric.label} ratio"
+    return comparison_label(curve.metric, "ratio", inverse=curve.inverse)
 
 
 def _words(factor: str) -> str:
@@ -165,9 +162,9 @@ def _draw(number: int, curve: Curve) -> Picture:
     for crossing in curve.crossings:
         axes.axvline(crossing.at, color=GREY, linewidth=0.8, linestyle=":")
     every = [point for line in curve.lines for point in line.points]
-    if _spans([point.at for point in every]):
+    if spans_widely([point.at for point in every]):
         plain_log_ticks(axes, "x")
-    if _spans([point.estimate.value for point in every]):
+    if spans_widely([point.estimate.value for point in every]):
         plain_log_ticks(axes, "y")
     elif min(point.estimate.value for point in every) >= 0:
         axes.set_ylim(bottom=0)
@@ -192,12 +189,6 @@ def _unit(curve: Curve) -> DisplayUnit:
         return DisplayUnit(1.0, "1")
     metric: Metric = curve.metric
     return display_unit(metric.unit, [point.estimate.value for line in curve.lines for point in line.points])
-
-
-def _spans(values: Iterable[float]) -> bool:
-    """Whether values are positive and span more than `_LOG_FROM`."""
-    listed = list(values)
-    return min(listed) > 0 and max(listed) / min(listed) > _LOG_FROM
 
 
 SECTION = Section("curves", "Curves", build)

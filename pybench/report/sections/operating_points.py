@@ -2,7 +2,7 @@
 """Best operating point: the power limit with the least energy in each setting, how sure that is, and what it costs.
 
 operating-points  one row a setting and limit: energy, speed, energy-delay product, and how often the limit wins
-limits-WORKLOAD   energy and speed over the limit, a line for each setting
+limits-WORKLOAD-PER   energy and speed over the limit, a line for each setting; PER: token, sample or gb
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pybench.report.labels import case_names, metric_title
 from pybench.report.numbers import DisplayUnit, display_unit, format_fixed
 from pybench.report.sections.elements import Element, Material, Paragraph, Pictures, Section, Sentences, Tables
 from pybench.report.sentences import Sentence, estimate_text
-from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
+from pybench.report.tables import UNITY, Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
 
 _LEAD = "In each setting, the power limit with the least energy: how sure it is, and what it costs in speed."
 _AS_IS = "the board as it is"
@@ -95,9 +95,7 @@ def _per(found: OperatingPoint) -> str:
 
 def limits_table(found: Sequence[OperatingPoint], names: Sequence[str]) -> Table:
     """One row a setting and limit, the limits that could not be compared among them."""
-    energies: dict[Metric, DisplayUnit] = {}
-    for one in found:
-        energies.setdefault(one.energy, display_unit(one.energy.unit, [point.energy.value for point in one.points]))
+    energies = _units(found)
     columns = (
         Column("Setting", ("setting",)),
         Column("Limit (W)", ("power_limit_w", "case_id"), numeric=True),
@@ -121,9 +119,20 @@ def limits_table(found: Sequence[OperatingPoint], names: Sequence[str]) -> Table
     return Table("operating-points", "Energy and speed at each power limit", columns, tuple(rows), notes)
 
 
+def _units(found: Sequence[OperatingPoint]) -> dict[Metric, DisplayUnit]:
+    """One unit for all settings; several metrics share a column, and with it the unit that they are stored in."""
+    metrics = list(dict.fromkeys(one.energy for one in found))
+    if len(metrics) > 1:
+        return dict.fromkeys(metrics, UNITY)
+    values = [point.energy.value for one in found for point in one.points]
+    return {metric: display_unit(metric.unit, values) for metric in metrics}
+
+
 def _energy_title(found: Sequence[OperatingPoint], units: dict[Metric, DisplayUnit]) -> str:
     metrics = list(dict.fromkeys(one.energy for one in found))
-    return metric_title(metrics[0], units[metrics[0]]) if len(metrics) == 1 else "GPU energy"
+    if len(metrics) == 1:
+        return metric_title(metrics[0], units[metrics[0]])
+    return "GPU energy for one token, sample or GB (J)"
 
 
 def _row(found: OperatingPoint, point: LimitPoint, name: str, unit: DisplayUnit) -> tuple[Cell, ...]:

@@ -19,6 +19,7 @@ def test_the_section_is_there_where_it_is_asked_for(tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "From tokens to a fleet" in text
     assert "chosen: a guess" in text
+    assert "Scenario small. Only inputs that are marked" in text
     assert (tmp_path / "with/tables/projection-queries.csv").read_text().startswith("query,median_wh,lower_quartile_wh")
     assert "<svg" in (tmp_path / "with/figures/projection.svg").read_text()
     plain = write_report(dataset, tmp_path / "without").read_text(encoding="utf-8")

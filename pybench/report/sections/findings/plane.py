@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding
 from pybench.analysis.estimate import Estimate
-from pybench.report.canvas import WIDTH_INCH, Picture, pick, picture, plain_log_ticks
+from pybench.report.canvas import WIDTH_INCH, Picture, pick, picture, plain_log_ticks, spans_widely
 from pybench.report.labels import case_text, varying_factors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_LOG_FROM = 5.0  # a range of values wider than this factor gets a logarithmic axis
 
 
 def draw_plane(analysis: Analysis) -> list[Picture]:
@@ -58,7 +56,7 @@ def _draw_model_plane(number: int, model: str, joined: _Joined, *, many: bool) -
     values = [speed.metrics["latency_mean_ms"].estimate for speed, _ in joined]
     numbers = [value.value for value in values if value is not None]
     axes.margins(0.14, 0.12)
-    if max(numbers) / min(numbers) > _LOG_FROM:
+    if spans_widely(numbers):
         plain_log_ticks(axes)
     axes.set_xlabel("Mean latency of an iteration (ms)")
     axes.set_ylabel("Top-1 (%)")

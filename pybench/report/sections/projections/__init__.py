@@ -22,8 +22,8 @@ def build(material: Material) -> list[Element]:
 
 def _lead(projection: Projection) -> str:
     scenario = projection.scenario
-    source = "" if scenario.source is None else f" It stands next to: {scenario.source}."
-    return f"FleetScenario {scenario.name}. Nothing here was measured but the inputs that say so.{source}"
+    source = "" if scenario.source is None else f" It is compared with: {scenario.source}."
+    return f"Scenario {scenario.name}. Only inputs that are marked `measured` come from runs.{source}"
 
 
 SECTION = Section("projection", "From tokens to a fleet", build, is_printed=False)

@@ -29,7 +29,7 @@ def draw_projection(projection: Projection) -> Picture:
     low, high = (significant(bound, 3) for bound in usual.quartiles_wh)
     caption = (
         "Left: the share of queries that need at most so much energy, with what is unknown of the fleet. "
-        f"Half of the {usual.name} queries lie between {low} and {high} Wh. "
+        f"Half of the {usual.name} queries need between {low} and {high} Wh. "
         "Right: which part of the variance each input causes, alone (dark) and with others (light)."
     )
     return picture(NAME, "Energy of a query", caption, figure)

@@ -43,7 +43,7 @@ def _queries_table(projection: Projection) -> Table:
     )
     scenario = projection.scenario
     notes = (
-        "Brackets hold the quartiles: they span the differences between queries and what is unknown of the fleet.",
+        "Brackets contain the quartiles. They include differences between queries and what is unknown of the fleet.",
         f"{scenario.draws:,} draws with seed {scenario.seed}.",
     )
     return Table("projection-queries", "Energy of a query", columns, rows, notes)
@@ -67,8 +67,8 @@ def _fleets_table(projection: Projection) -> Table:
         for one in projection.fleets
     )
     note = (
-        f"Brackets hold {FLEET_PROBABILITY:.0%} of the draws of what is unknown of the fleet. "
-        "Differences between queries average out."
+        f"Brackets contain {FLEET_PROBABILITY:.0%} of the draws. "
+        "They do not include differences between queries, which average out."
     )
     return Table("projection-fleets", "Energy of a fleet", columns, rows, (note,))
 
@@ -109,18 +109,18 @@ def _unit(result: str) -> str:
 
 def _position(published: float, ours: float, span: tuple[float, float] | None) -> str:
     if span is None:
-        return f"{significant(published / ours, _DIGITS)} times ours"
-    return "inside our brackets" if span[0] <= published <= span[1] else "outside our brackets"
+        return f"{significant(published / ours, _DIGITS)} times this scenario's"
+    return "inside the brackets" if span[0] <= published <= span[1] else "outside the brackets"
 
 
 def _shares_table(projection: Projection) -> Table:
     columns = (
         Column("Input", ("input",)),
-        Column("Known alone, variance falls by", ("first",), numeric=True),
-        Column("Unknown alone, variance left", ("total",), numeric=True),
+        Column("Variance removed if only this input is known", ("first",), numeric=True),
+        Column("Variance left if only this input is unknown", ("total",), numeric=True),
     )
     rows = tuple((text_cell(one.name), _percent_cell(one.first), _percent_cell(one.total)) for one in projection.shares)
-    note = f"Sobol indices of the logarithm of the energy of the query `{USUAL}`; an index below 0 is 0 but for chance."
+    note = f"Sobol indices of the logarithm of the energy of the query `{USUAL}`; one below 0 is noise, shown as 0."
     return Table("projection-shares", "Where the spread of a query comes from", columns, rows, (note,))
 
 

@@ -4,17 +4,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
 from pybench.dataset import Dataset
 from pybench.report.canvas import WIDTH_INCH, Picture, pick, picture
-
-if TYPE_CHECKING:
-    pass
-
-_LOG_FROM = 5.0  # a range of values wider than this factor gets a logarithmic axis
 
 
 def draw_order(dataset: Dataset, analysis: Analysis) -> list[Picture]:

@@ -21,7 +21,6 @@ from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_p
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
 
-_VALUES_SHOWN = 4  # of a fact that differs between runs
 _ADVICE = {member.code: member for member in CautionCode}
 
 

@@ -13,14 +13,13 @@ from pybench.analysis.estimate import Estimate
 from pybench.case import catalogue_of
 from pybench.catalogue.workloads import Workload
 from pybench.dataset import Dataset
-from pybench.report.canvas import GREY, WIDTH_INCH, Picture, label_rows, pick, picture, plain_log_ticks, style
+from pybench.report.canvas import GREY, WIDTH_INCH, Picture, label_rows, pick, picture, plain_log_ticks, style, spans_widely
 from pybench.report.labels import case_text, naming_factors, varying_factors
 from pybench.report.numbers import DisplayUnit, display_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LOG_FROM = 5.0  # a range of values wider than this factor gets a logarithmic axis
 
 
 def draw_headlines(analysis: Analysis) -> list[Picture]:
@@ -50,7 +49,7 @@ def _draw_cases(workload: Workload, cases: Sequence[CaseFinding]) -> Picture:
         _draw_points(axes, row, finding, unit)
     label_rows(axes, [case_text(case.case, factors) or workload.name for case in cases])
     values = [value / unit.scale for finding in findings for value in finding.points.values()]
-    if min(values) > 0 and max(values) / min(values) > _LOG_FROM:
+    if spans_widely(values):
         plain_log_ticks(axes)
     else:
         axes.set_xlim(left=0)
