@@ -41,15 +41,14 @@ def judge_outputs(run: Run, request: MakeRequest, graph: Path, batch: int, token
     `run`: the engine; `request`: of its making; `graph`: the file that it was built of.
     """
     precision = request.parameters["precision"]
-    is_origin = (
-        floating_type(precision) == "fp32" and quantised_type(precision) is None
-    )  # the graph that it is built of
+    # An engine in FP32 or TF32 is built of the FP32 graph itself, so there is no other file to compare with.
+    is_origin = floating_type(precision) == "fp32" and quantised_type(precision) is None
     origin = graph if is_origin else request.source("origin", "model") or graph
     try:
         feed, source = _feed(request, origin, batch, tokens)
         reference, _ = outputs_of(origin, "fp32", [feed])
         expected, method = outputs_of(graph, precision, [feed])
-    except (InputError, UnsupportedError) as error:  # operators that only TensorRT has, as plugins are
+    except (InputError, UnsupportedError) as error:  # such as operators that only TensorRT has (plug-ins)
         return {"agree": None, "reason": error.message}
     samples = len(next(iter(feed.values())))
     rows = np.arange(batch) % samples
