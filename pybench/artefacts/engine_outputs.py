@@ -23,7 +23,7 @@ from pybench.artefacts.request import MakeRequest
 from pybench.artefacts.samples import CalibrationSamples
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.errors import InputError, UnsupportedError
-from pybench.measurement.inputs import Arrays, random_arrays, sample_ranges
+from pybench.measurement.inputs import Arrays, file_ranges, random_arrays
 from pybench.precision.execution import compare, outputs_of
 
 SAMPLES = 8  # different ones; an engine of a larger batch is given them over and over
@@ -67,7 +67,7 @@ def _feed(request: MakeRequest, origin: Path, batch: int, tokens: int) -> tuple[
     images = CalibrationSamples(specs, {**parameters, "calibration_images": samples}, request.files, request.models)
     if images.source != "random":
         return images[0], images.source
-    ranges = sample_ranges(request.files.get("model"))
+    ranges = file_ranges(request.files.get("model"))
     return random_arrays(specs, parameters["model"], samples, tokens, SEED, request.models, ranges), images.source
 
 

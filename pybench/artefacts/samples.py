@@ -14,7 +14,7 @@ from pybench.case.factors import is_built_in
 from pybench.catalogue.models import Model
 from pybench.errors import InputError
 from pybench.measurement.doubts import images_identity
-from pybench.measurement.inputs import Arrays, random_arrays, sample_ranges
+from pybench.measurement.inputs import Arrays, file_ranges, random_arrays
 from pybench.models.images import Images, has_splits, open_images
 from pybench.runtimes.session import TensorSpec
 
@@ -40,7 +40,7 @@ class CalibrationSamples(Sequence[Arrays]):
         self._identity = images_identity(parameters["images"], parameters.get("images_sha256"))
         self._model: str = parameters["model"]
         self._models = models
-        self._ranges = sample_ranges(files.get("model"))
+        self._ranges = file_ranges(files.get("model"))
         wanted: int = parameters["calibration_images"]
         fixed = specs[0].shape[0] if specs[0].shape else None
         self.batch = fixed or min(CALIBRATION_BATCH, wanted)

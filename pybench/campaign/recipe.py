@@ -25,7 +25,7 @@ from pybench.catalogue.quantisers import QUANTISERS
 from pybench.catalogue.runtimes import BUILD_FACTORS
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
-RECIPE_VERSION = 9
+RECIPE_VERSION = 10
 _UNUSUAL = ("range", "granularity")  # named where they are not the usual
 
 

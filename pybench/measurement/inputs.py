@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pybench.catalogue.models import MODELS, Model
 from pybench.onnx_file.graph import read_graph
-from pybench.onnx_file.ranges import UNKNOWN, USUAL_BELOW, IntegerRange, integer_ranges
+from pybench.onnx_file.ranges import UNKNOWN, IntegerRange, integer_ranges
 from pybench.runtimes.session import TensorSpec, resolved
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -81,11 +81,3 @@ def taken_by(spec: TensorSpec, ranges: Ranges) -> IntegerRange:
 def file_ranges(path: Path | None) -> dict[str, IntegerRange]:
     """What integer inputs of an ONNX file may be fed with; nothing for a built-in model, which has none."""
     return {} if path is None else integer_ranges(read_graph(path))
-
-
-def sample_ranges(path: Path | None) -> dict[str, IntegerRange]:
-    """The same for samples that an artefact is made on: as few values as where nothing is known, so that equal recipes
-    make equal files."""
-    return {
-        name: replace(one, below=min(one.below, one.least + USUAL_BELOW)) for name, one in file_ranges(path).items()
-    }

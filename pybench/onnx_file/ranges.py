@@ -20,22 +20,46 @@ _KEEPING = frozenset(
     {"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Slice", "Split", "Expand", "Tile",
      "Gather", "GatherElements", "GatherND"}
 )  # fmt: skip
-# Nodes that select from their first input with their second.
+# Nodes that select from their first input with their second. A negative number counts from the end.
 _SELECTING = frozenset({"Gather", "GatherElements"})
 # Nodes between a weight and what selects from it, which keep its shape.
 _OF_THE_SAME_SHAPE = frozenset({"Identity", "Cast", "DequantizeLinear"})
 _DIVIDING = frozenset({"Div", "Mod"})
-# onnxruntime's fused embedding (com.microsoft): the ids that it reads, and their tables.
+# onnxruntime's fused embedding (com.microsoft): the ids that it reads, and their tables. It accepts no negative id.
 _FUSED_EMBEDDING, _TABLES_OF_IDS = "EmbedLayerNormalization", {0: 2, 1: 4, 8: 3}
 
 
 @dataclass(frozen=True, slots=True)
 class IntegerRange:
-    """Integers from `least` up to, without, `below`. `node`: what restricts them; empty: nothing is known."""
+    """The integers that an input is fed with, and those that its nodes accept.
+
+    least: the least that is drawn; 1 where no node may get a zero
+    below: every number that is drawn is less
+    node: what restricts them; empty: nothing is known
+    is_bounded: whether the node refuses `below` and more; a divisor has no upper bound
+    wraps: whether negative numbers count from the end of the table, down to -`below`
+    """
 
     least: int = 0
     below: int = USUAL_BELOW
     node: str = ""
+    is_bounded: bool = True
+    wraps: bool = False
+
+    def accepts(self, least: int, most: int, *, has_zero: bool) -> bool:
+        """Whether the node accepts numbers, given their least, their greatest, and whether one of them is 0."""
+        if self.least > 0 and has_zero:
+            return False
+        return not self.is_bounded or ((-self.below if self.wraps else self.least) <= least and most < self.below)
+
+    @property
+    def accepted(self) -> str:
+        """What the node accepts, in words."""
+        if not self.is_bounded:
+            return "every number but 0"
+        if self.wraps:
+            return f"{-self.below} to {self.below - 1}{' but not 0' if self.least > 0 else ''}"
+        return f"{self.least} to {self.below - 1}"
 
 
 UNKNOWN = IntegerRange()
@@ -53,20 +77,21 @@ def integer_ranges(graph: OnnxGraph) -> dict[str, IntegerRange]:
         if not value.element.removeprefix("u").startswith("int"):
             continue
         limits = list(_limits(value.name, graph, readers, sources))
-        rows = min((limit for limit in limits if limit.below > 0), key=lambda limit: limit.below, default=None)
+        rows = min((limit for limit in limits if limit.is_bounded), key=lambda limit: limit.below, default=None)
         least = max((limit.least for limit in limits), default=0)
         if rows is not None and rows.below > least:
-            found[value.name] = IntegerRange(least, rows.below, rows.node)
+            wraps = value.element.startswith("int") and all(limit.wraps for limit in limits if limit.is_bounded)
+            found[value.name] = IntegerRange(least, rows.below, rows.node, wraps=wraps)
         elif limits:
             dividing = next(limit.node for limit in limits if limit.least == least)
-            found[value.name] = IntegerRange(least, least + USUAL_BELOW, dividing)
+            found[value.name] = IntegerRange(least, least + USUAL_BELOW, dividing, is_bounded=False)
     return found
 
 
 def _limits(
     start: str, graph: OnnxGraph, readers: Mapping[str, list[OnnxNode]], sources: Mapping[str, OnnxNode]
 ) -> Iterator[IntegerRange]:
-    """Every restriction of the values of a tensor; `below` 0: none from above."""
+    """Every restriction of the values of a tensor."""
     waiting, seen = [start], {start}
     while waiting:
         name = waiting.pop()
@@ -76,9 +101,9 @@ def _limits(
                 if read != name:
                     continue
                 if (rows := _rows(node, position, graph, sources)) is not None:
-                    yield IntegerRange(0, rows, called)
+                    yield IntegerRange(0, rows, called, wraps=node.op in _SELECTING)
                 if position == 1 and node.op in _DIVIDING:
-                    yield IntegerRange(1, 0, called)
+                    yield IntegerRange(1, 1 + USUAL_BELOW, called, is_bounded=False)
             if node.op in _KEEPING and node.inputs and node.inputs[0] == name and _is_integer_still(node):
                 new = [output for output in node.outputs if output and output not in seen]
                 seen.update(new)

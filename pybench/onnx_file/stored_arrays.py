@@ -102,19 +102,20 @@ def _misfits(
 
 
 def _outside(path: Path, name: str, stored: StoredArray, taken: IntegerRange) -> Iterator[Misfit]:
-    """Integers that a node does not accept. Negative ones count from the end of a table, as in numpy."""
+    """Integers that a node does not accept."""
     if not taken.node:
         return
-    least, most = _extremes(path, name, stored)
-    if not ((taken.least or -taken.below) <= least and most < taken.below):
-        accepted = f"{taken.least} to {taken.below - 1}"
-        what = f"{name} has numbers from {least} to {most}, and {taken.node} takes {accepted}"
-        yield Misfit(what, "store numbers within that range", FACTOR)
+    least, most, has_zero = _extremes(path, name, stored)
+    if not taken.accepts(least, most, has_zero=has_zero):
+        zero = ", also 0" if has_zero and taken.least > 0 and least != 0 != most else ""
+        what = f"{name} has numbers from {least} to {most}{zero}, and {taken.node} accepts {taken.accepted}"
+        yield Misfit(what, "store numbers that it accepts", FACTOR)
 
 
-def _extremes(path: Path, name: str, stored: StoredArray) -> tuple[int, int]:
-    """The least and the greatest of an array of integers. Raises InputError where it cannot be read."""
-    least, most = [], []
+def _extremes(path: Path, name: str, stored: StoredArray) -> tuple[int, int, bool]:
+    """The least and the greatest of an array of integers, and whether one of them is 0. Raises InputError where it
+    cannot be read."""
+    least, most, has_zero = [], [], False
     try:
         with zipfile.ZipFile(path) as archive, archive.open(name + _SUFFIX) as file:
             _header(file)
@@ -124,11 +125,12 @@ def _extremes(path: Path, name: str, stored: StoredArray) -> tuple[int, int]:
                     numbers.byteswap()
                 least.append(min(numbers))
                 most.append(max(numbers))
+                has_zero = has_zero or 0 in numbers
     except _BROKEN as error:
         raise InputError(f"its array {name} cannot be read ({error})", hint=_AS_NUMPY) from error
     if not least:
         raise InputError(f"its array {name} is empty", hint=_AS_NUMPY)
-    return min(least), max(most)
+    return min(least), max(most), has_zero
 
 
 def _hint(stored: Sequence[int], fed: Sequence[int]) -> str:

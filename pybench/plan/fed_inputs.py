@@ -8,6 +8,7 @@ from pathlib import Path
 from pybench.case import Case
 from pybench.case.factors import DATA
 from pybench.case.images import images_of
+from pybench.catalogue.models import Model
 from pybench.onnx_file.batch import freed
 from pybench.onnx_file.graph import OnnxModel, Value
 from pybench.onnx_file.inputs import Misfit, fed_shapes, image_shape, parse_sizes, with_sizes
@@ -33,6 +34,12 @@ def misfit_of_inputs(case: Case, model: OnnxModel | None, arrays: Path | None) -
         return misfit
 
 
+def input_of(row: Model) -> Value:
+    """The one input of a built-in model: ids, or samples of floats. Batch and sequence are free."""
+    shape: tuple[int | None, ...] = (None, None) if row.takes_ids else (None, *row.shape)
+    return Value(row.input, "tensor", "int64" if row.takes_ids else "float32", shape)
+
+
 def _misfit_of_data(case: Case, model: OnnxModel | None) -> Misfit | None:
     row = case.model_row
     if row is not None and row.takes_text:
@@ -56,11 +63,7 @@ def _inputs_of(case: Case, model: OnnxModel | None) -> tuple[Value, ...]:
     """The inputs of a user's file, or the one of a built-in model."""
     if model is not None:
         return model.graph.fed if case.fixed_batch is None else tuple(freed(model.graph.fed, case.fixed_batch))
-    row = case.model_row
-    if row is None:
-        return ()
-    shape: tuple[int | None, ...] = (None, None) if row.takes_ids else (None, *row.shape)
-    return (Value(row.input, "tensor", "int64" if row.takes_ids else "float32", shape),)
+    return () if case.model_row is None else (input_of(case.model_row),)
 
 
 def _ranges(case: Case, model: OnnxModel | None) -> dict[str, IntegerRange]:

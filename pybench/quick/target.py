@@ -16,6 +16,7 @@ from pybench.onnx_file.facts import FileFacts, facts_of
 from pybench.onnx_file.faults import read_sound
 from pybench.onnx_file.graph import OnnxModel, Value
 from pybench.onnx_file.inputs import Misfit, fed_shapes, fixed_batch
+from pybench.plan.fed_inputs import input_of
 from pybench.quick.given import GivenArrays, read_given
 
 # Sizes that a free dimension gets where nobody states one.
@@ -107,10 +108,7 @@ def find_target(given: str, plan_folder: Path, stated: Mapping[str, int], arrays
 def _built_in(name: str, plan_folder: Path, arrays: Path | None) -> Target:
     if arrays is None:
         return Target(name)
-    row = MODELS[name]
-    shape: tuple[int | None, ...] = (None, None) if row.takes_ids else (None, *row.shape)
-    value = Value(row.input, "tensor", "int64" if row.takes_ids else "float32", shape)
-    fed = read_given(arrays, plan_folder, [value])
+    fed = read_given(arrays, plan_folder, [input_of(MODELS[name])])
     return Target(name, seq_len=fed.seq_len or int(FACTORS["seq_len"].default), given=fed)
 
 

@@ -15,7 +15,7 @@ from pybench.onnx_file.stored_arrays import StoredArray, misfit_of_arrays, read_
 
 INPUTS = (Value("x", "tensor", "float32", ("n", 3)), Value("ids", "tensor", "int64", ("n", 2)))
 SHAPES = {"x": (2, 3), "ids": (2, 2)}
-RANGES = {"ids": IntegerRange(0, 7, "embed (Gather)")}
+RANGES = {"ids": IntegerRange(0, 7, "embed (Gather)", wraps=True)}
 GOOD = {"x": np.zeros((2, 3), np.float32), "ids": np.full((2, 2), 6)}
 
 
@@ -51,7 +51,7 @@ def test_headers_are_those_of_numpy(tmp_path: Path) -> None:
         ),
         (
             {"ids": np.full((2, 2), 7)},
-            "ids has numbers from 7 to 7, and embed (Gather) takes 0 to 6 (store numbers within that range)",
+            "ids has numbers from 7 to 7, and embed (Gather) accepts -7 to 6 (store numbers that it accepts)",
         ),
         ({"ids": np.full((2, 2), -7)}, ""),  # from the end of the table
         ({"x": np.array([None])}, "x is object, the model takes float32"),
@@ -71,6 +71,29 @@ def test_bfloat16_is_stored_as_its_bits(tmp_path: Path) -> None:
         assert misfit_of_arrays(path, inputs, {"x": (2,)}, {}) is None
     np.savez(path, x=np.ones(2, np.float16))
     assert misfit_of_arrays(path, inputs, {"x": (2,)}, {}) is not None
+
+
+@pytest.mark.parametrize(
+    ("taken", "ids", "expected"),
+    [
+        (IntegerRange(0, 7, "bert", wraps=False), [-1, 3], "numbers from -1 to 3, and bert accepts 0 to 6"),
+        (IntegerRange(0, 7, "bert", wraps=False), [0, 6], ""),
+        (IntegerRange(0, 7, "table", wraps=True), [-8, 3], "numbers from -8 to 3, and table accepts -7 to 6"),
+        (IntegerRange(1, 3, "half", is_bounded=False), [10, -10_000], ""),
+        (IntegerRange(1, 3, "half", is_bounded=False), [0, 5], "from 0 to 5, and half accepts every number but 0"),
+        (IntegerRange(1, 3, "half", is_bounded=False), [9, 0, -9], "from -9 to 9, also 0, and half accepts every"),
+        (IntegerRange(1, 7, "both", wraps=True), [-7, 6], ""),
+        (IntegerRange(1, 7, "both", wraps=True), [-7, 0, 6], "also 0, and both accepts -7 to 6 but not 0"),
+        (IntegerRange(1, 7, "both", wraps=True), [1, 7], "numbers from 1 to 7, and both accepts -7 to 6 but not 0"),
+    ],
+)
+def test_integers_are_those_that_a_node_accepts(
+    tmp_path: Path, taken: IntegerRange, ids: list[int], expected: str
+) -> None:
+    np.savez(tmp_path / "a.npz", ids=np.array(ids))
+    value = Value("ids", "tensor", "int64", (len(ids),))
+    found = misfit_of_arrays(tmp_path / "a.npz", (value,), {"ids": (len(ids),)}, {"ids": taken})
+    assert expected in found.what if found and expected else (found is None) is (expected == "")
 
 
 @pytest.mark.parametrize("kind", ["<i8", ">i8", "<i2", "u1"])

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from pybench.plan import Plan
 from tests.support.making import write_classifier
-from tests.support.onnx_files import write
+from tests.support.onnx_files import model, write
 
 Load = Callable[..., Plan]
 Problems = Callable[..., list[str]]
@@ -65,9 +67,24 @@ def test_arrays_that_do_not_fit_are_one_problem(
 def test_a_built_in_model_takes_arrays_by_the_name_of_its_input(tmp_path: Path, problems: Problems, load: Load) -> None:
     stored(tmp_path / "a.npz", 2, 1, 8, 8, name="images")
     assert len(load(entry("a.npz", "digits-cnn")).cases) == 1
-    np.savez(tmp_path / "a.npz", ids=np.full((2, 16), 32000))
-    (found,) = problems(entry("a.npz", "tinylm-small", "batch: 2, seq_len: 16"))
-    assert "ids has numbers from 32000 to 32000, and the vocabulary of tinylm-small takes 0 to 31999" in found
+    for wrong in (32000, -1):  # torch refuses a negative id, too
+        np.savez(tmp_path / "a.npz", ids=np.full((2, 16), wrong))
+        (found,) = problems(entry("a.npz", "tinylm-small", "batch: 2, seq_len: 16"))
+        assert f"{wrong}, and the vocabulary of tinylm-small accepts 0 to 31999" in found
+
+
+def test_a_divisor_may_be_any_number_but_zero(tmp_path: Path, problems: Problems, load: Load) -> None:
+    content = model(
+        [helper.make_node("Div", ["x", "n"], ["y"], name="mean")],
+        [("x", TensorProto.INT64, ("batch", 2)), ("n", TensorProto.INT64, ("batch", 2))],
+        [("y", TensorProto.INT64, ("batch", 2))],
+    )
+    onnx.save(content, tmp_path / "model.onnx")
+    np.savez(tmp_path / "a.npz", x=np.ones((1, 2), int), n=np.array([[10, -3]]))
+    assert len(load(entry("a.npz", more="batch: 1, seq_len: 2")).cases) == 1
+    np.savez(tmp_path / "a.npz", x=np.ones((1, 2), int), n=np.array([[10, 0]]))
+    (found,) = problems(entry("a.npz", more="batch: 1, seq_len: 2"))
+    assert "n has numbers from 0 to 10, and mean (Div) accepts every number but 0" in found
 
 
 @pytest.mark.parametrize(
