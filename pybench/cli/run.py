@@ -102,8 +102,8 @@ def run(
         may_measure_sensors=not no_sensor,
     )
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
-    pending = {run.case.id: run.case for run in runner.pending_runs(campaign, resolved, options)}
-    machine = Machine.ask(selected, launcher_for(container, engine)).open_files(list(pending.values()), resolved.files)
+    pending = {run.case.id for run in runner.pending_runs(campaign, resolved, options)}
+    machine = Machine.ask(selected, launcher_for(container, engine)).open_files(selected, pending, resolved.files)
     if dry_run:
         found = preview(campaign, resolved, selected, machine, options.shard)
         print_json(found.as_json()) if as_json else print_preview(found)

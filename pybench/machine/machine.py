@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -46,11 +46,13 @@ class Machine:
         refuse_changed(cases, facts)
         return replace(self, facts=facts)
 
-    def open_files(self, cases: Sequence[Case], files: Mapping[str, str]) -> Self:
-        """This machine after its runtimes were asked for the users' ONNX files of these cases. `files`: value of a
-        factor -> absolute path. Raises InputError for a broken file, and where every case that could run is refused."""
+    def open_files(self, cases: Sequence[Case], pending: Collection[str], files: Mapping[str, str]) -> Self:
+        """This machine after its runtimes were asked for the users' ONNX files of these cases, as far as the cases are
+        pending (their ids). `files`: value of a factor -> absolute path.
+
+        Raises InputError for a broken file, and where every case that could run is refused."""
         runnable = [case for case in cases if self.unsupported(case) is None]
-        refused = ask_before_runs(runnable, files, self.launcher)
+        refused = ask_before_runs([case for case in runnable if case.id in pending], files, self.launcher)
         if refused and len(refused) == len(runnable):
             what, _, hint = next(iter(refused.values()))[1].rpartition("; ")
             raise InputError(what or hint, hint=hint if what else None)

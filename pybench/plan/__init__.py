@@ -217,7 +217,7 @@ def _cases_of(plan: PlanShape, builder: CaseBuilder, damaged: frozenset[int], so
     made = _Cases(plan.repetitions)
     room = MOST_CELLS
     for index, entry in enumerate(plan.matrix):
-        entry_cells = cells_of(entry, index, builder.defaults, builder.root, room)
+        entry_cells = cells_of(entry, index, builder.defaults, builder.root, builder.catalogue, room)
         room -= len(entry_cells.cells)
         if index not in damaged:
             made.problems += entry_cells.problems

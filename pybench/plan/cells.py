@@ -12,7 +12,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pybench.case.factors import FACTORS
+from pybench.case.factors import USUAL, factors_of
+from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.document import Node
 from pybench.errors import Problem
 from pybench.plan.shape import Entry, Lists, PlanShape, Single
@@ -42,11 +43,13 @@ class EntryCells:
     problems: list[Problem] = field(default_factory=list)
 
 
-def cells_of(entry: Entry, index: int, defaults: Cell, root: Node, room: int = MOST_CELLS) -> EntryCells:
+def cells_of(
+    entry: Entry, index: int, defaults: Cell, root: Node, catalogue: Catalogue = BUILT_IN, room: int = MOST_CELLS
+) -> EntryCells:
     """All cells of `matrix[index]`: the product without what is excluded, then what is included.
 
-    `defaults` are not put into the cells (not all of them apply to each), but exclusions see them. `room`: how many
-    cells the plan may still have.
+    `defaults` are not put into the cells (not all of them apply to each), but exclusions see them, and so they see the
+    defaults of factors and of the options of `catalogue`. `room`: how many cells the plan may still have.
     """
     found = EntryCells()
     path: Path = ("matrix", index)
@@ -57,7 +60,7 @@ def cells_of(entry: Entry, index: int, defaults: Cell, root: Node, room: int = M
         found.problems.append(root.at(path).place.problem(what, "split the plan"))
         return found
     product = [_merged(combination) for combination in itertools.product(*axes)]
-    found.cells = _without_excluded(entry, path, product, defaults, root, found.problems)
+    found.cells = _without_excluded(entry, path, product, _Seen(defaults, catalogue), root, found.problems)
     single = {name: options[0][name] for options in axes if len(options) == 1 for name in options[0]}
     for number, included in enumerate(entry.include):
         settings = _settings(included, (*path, "include", number))
@@ -139,8 +142,42 @@ def _written(root: Node, path: Path) -> str:
 # --- exclusions -----------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A cell as exclusions see it: with the plan's defaults, and with those of factors and options."""
+
+    defaults: Cell
+    catalogue: Catalogue
+
+    def matches(self, cell: Cell, wanted: Lists) -> bool:
+        return all(self.value(cell, name) in self._meant(cell, name, values) for name, values in wanted.items())
+
+    def value(self, cell: Cell, name: str) -> Value:
+        setting = cell.get(name) or self.defaults.get(name)
+        if name == "batch" and "batch_tokens" in cell:
+            return int(cell["batch_tokens"].value or 0) // int(self.value(cell, "seq_len") or 1)
+        value = factors_of(self.catalogue)[name].default if setting is None else setting.value
+        return self._usual(cell, name) if value is None else value
+
+    def why_nothing(self, wanted: Lists, cells: Sequence[Cell]) -> str | None:
+        for name, values in wanted.items():
+            there: Iterator[Value] = (self.value(cell, name) for cell in cells)
+            values_there = list(dict.fromkeys(there))
+            if not any(set(self._meant(cell, name, values)) & set(values_there) for cell in cells):
+                return f"`{name}` is {', '.join(str(value) for value in values_there[:8])} here"
+        return None
+
+    def _meant(self, cell: Cell, name: str, values: Sequence[Value]) -> list[Value]:
+        return [self._usual(cell, name) if value is None else value for value in values]
+
+    def _usual(self, cell: Cell, name: str) -> Value:
+        """What null stands for, where the workload's row tells it."""
+        row = self.catalogue.workloads.get(str(self.value(cell, "workload"))) if name in USUAL else None
+        return None if row is None else getattr(row, USUAL[name])
+
+
 def _without_excluded(
-    entry: Entry, path: Path, cells: list[dict[str, Setting]], defaults: Cell, root: Node, problems: list[Problem]
+    entry: Entry, path: Path, cells: list[dict[str, Setting]], seen: _Seen, root: Node, problems: list[Problem]
 ) -> list[Cell]:
     """The cells that no exclusion matches. An exclusion that matches nothing is a problem."""
     dropped: set[int] = set()
@@ -149,35 +186,13 @@ def _without_excluded(
         if not wanted:
             problems.append(place.problem("an exclusion without factors", "name the factors of the cells to leave out"))
             continue
-        hits = {i for i, cell in enumerate(cells) if _matches(cell, defaults, wanted)}
+        hits = {i for i, cell in enumerate(cells) if seen.matches(cell, wanted)}
         if not hits:
             problems.append(
-                place.problem("this exclusion matches no cell of its entry", _why_nothing(wanted, cells, defaults))
+                place.problem("this exclusion matches no cell of its entry", seen.why_nothing(wanted, cells))
             )
         dropped |= hits
     kept: list[Cell] = [cell for i, cell in enumerate(cells) if i not in dropped]
     if cells and not kept and not entry.include:
         problems.append(root.key_place((*path, "exclude")).problem("the exclusions leave no cell of this entry"))
     return kept
-
-
-def _matches(cell: Cell, defaults: Cell, wanted: Lists) -> bool:
-    return all(_value(cell, defaults, name) in values for name, values in wanted.items())
-
-
-def _value(cell: Cell, defaults: Cell, name: str) -> Value:
-    setting = cell.get(name) or defaults.get(name)
-    if name == "batch" and "batch_tokens" in cell:
-        seq_len = _value(cell, defaults, "seq_len")
-        return int(cell["batch_tokens"].value or 0) // int(seq_len or 1)
-    default = FACTORS[name].default if name in FACTORS else None
-    return default if setting is None else setting.value
-
-
-def _why_nothing(wanted: Lists, cells: Sequence[Cell], defaults: Cell) -> str | None:
-    for name, values in wanted.items():
-        there: Iterator[Value] = (_value(cell, defaults, name) for cell in cells)
-        values_there = list(dict.fromkeys(there))
-        if not set(values) & set(values_there):
-            return f"`{name}` is {', '.join(str(value) for value in values_there[:8])} here"
-    return None

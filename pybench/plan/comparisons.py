@@ -11,11 +11,10 @@ from pybench.case import Case, contrasts
 from pybench.case.contrasts import Contrast
 from pybench.case.curves import LEAST_VALUES, PlannedCurve
 from pybench.case.pairing import Pair, pairs
-from pybench.case.references import COMPARED, Reference
+from pybench.case.references import COMPARED, Reference, meaning_of
 from pybench.case.service_levels import GROUP, at_bounds, bounds_of, rows_of
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
-from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.catalogue.workloads import ABOVE_IDLE
 from pybench.document import Node
@@ -93,8 +92,9 @@ def check_curves(
         elif curve.metric in COMPARED and not contrasts:
             what = f"{curve.metric} compares with a baseline, and the plan has no `criteria`"
             problems.append(metric.problem(what, _BASELINE_HINT))
-        elif curve.metric is not None and curve.metric in METRICS.keys() - yielded:
-            problems.append(metric.problem(f"no case yields {curve.metric}", _who_yields(curve.metric)))
+        elif curve.metric is not None and (measured := meaning_of(curve.metric)[0]) not in yielded:
+            needs = "" if measured == curve.metric else f"{curve.metric} needs {measured}: "
+            problems.append(metric.problem(f"{needs}no case yields {measured}", _who_yields(measured)))
     return problems
 
 

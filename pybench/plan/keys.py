@@ -47,5 +47,8 @@ CURVE_KEYS = {
     "over": "the numeric factor of the horizontal axis",
     "metric": "a metric, or a criterion without `_min` or `_max` for the ratio to a baseline",
 }
-REFERENCE_NAMES = (*COMPARED, *METRICS)
+# Names with one value for each bound of `slo_ms`: neither a curve nor a published value says at which bound.
+AT_BOUNDS = frozenset(name for name, metric in METRICS.items() if metric.is_per_bound)
+AT_BOUNDS |= {name for name, kind in COMPARED.items() if kind.metric in AT_BOUNDS}
+REFERENCE_NAMES = tuple(name for name in (*COMPARED, *METRICS) if name not in AT_BOUNDS)
 MEANINGS = ENTRY_KEYS | CRITERIA_KEYS | REFERENCE_KEYS | CURVE_KEYS | PLAN_KEYS

@@ -130,7 +130,7 @@ def _references() -> dict[str, Schema]:
     meanings = {name: kind.meaning for name, kind in COMPARED.items()} | {
         name: f"{metric.meaning} ({metric.unit})" for name, metric in METRICS.items()
     }
-    values = {name: {"description": meaning, **_reference("Published")} for name, meaning in meanings.items()}
+    values = {name: {"description": meanings[name], **_reference("Published")} for name in keys.REFERENCE_NAMES}
     return {"where": {"description": keys.REFERENCE_KEYS["where"], **_or_null("Selection")}, **values}
 
 

@@ -25,6 +25,7 @@ from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.document import Node
 from pybench.errors import Problem
 from pybench.plan.keys import (
+    AT_BOUNDS,
     CRITERIA_KEYS,
     CURVE_KEYS,
     ENTRY_KEYS,
@@ -41,6 +42,7 @@ LARGEST_SEED = 2**32 - 1
 DATA = ("images", "corpus", "tokenizer")  # factors that `data` is another way to write
 NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?"
 LONG_LIST = 12  # names that a hint still enumerates
+_ONE_A_BOUND = "it has a value for each bound of `slo_ms`, and the report lists these in a table of their own"
 
 Single = Mapping[str, Value]  # factor -> its value
 Lists = Mapping[str, tuple[Value, ...]]  # factor -> its values
@@ -272,6 +274,8 @@ class _Reader:
         return {key: child for key, child in node.children.items() if key in known}
 
     def _hint(self, key: str, names: tuple[str, ...]) -> str:
+        if key in AT_BOUNDS:
+            return _ONE_A_BOUND
         near = nearest(key, names)
         if near is not None:
             return near
@@ -483,4 +487,6 @@ def _drawable(value: object) -> str | None:
     if isinstance(value, str) and value in REFERENCE_NAMES:
         return value
     what = f"`metric` takes a metric, or a criterion without `_min` or `_max`; not {describe(value)}"
+    if value in AT_BOUNDS:
+        raise ValueProblem(what, _ONE_A_BOUND)
     raise ValueProblem(what, nearest(value, REFERENCE_NAMES) or "docs/metrics.md lists all metrics")

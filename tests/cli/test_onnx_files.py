@@ -113,3 +113,16 @@ def test_a_file_that_a_runtime_does_not_take_leaves_the_others(
     assert "[unsupported: " in capsys.readouterr().out
     assert main(["run", "plan.yaml"]) == 0
     assert "1 ok, 1 unsupported of 2 runs" in capsys.readouterr().out
+
+
+def test_a_campaign_continues_where_only_refused_cases_are_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write("custom-operator", tmp_path / "custom-operator")
+    refused = ENTRY.format(name="custom-operator", precision="fp32", batch=1)
+    Path("plan.yaml").write_text(PLAN.format(entries=f"{refused}\n  - {{workload: noop}}"))
+    assert main(["run", "plan.yaml", "--filter", "workload=noop"]) == 0
+    capsys.readouterr()
+    assert main(["run", "plan.yaml"]) == 0
+    assert "1 ok, 1 unsupported of 2 runs" in capsys.readouterr().out

@@ -64,6 +64,15 @@ def test_an_exclusion_sees_defaults_and_batches_given_in_tokens(load: Load) -> N
     assert factors(plan, "batch", "seq_len") == [(1, 64)]
 
 
+@pytest.mark.parametrize("written", ["true", "null"])
+def test_an_exclusion_sees_the_default_of_the_workload(load: Load, written: str) -> None:
+    plan = load(
+        "  - workload: [train, infer]\n    model: tinylm-small\n    runtime: torch\n"
+        f"    path: none\n    exclude: {{fed: {written}, workload: train}}\n"
+    )
+    assert factors(plan, "workload", "fed") == [("infer", False)]
+
+
 def test_a_batch_in_tokens_becomes_samples(load: Load) -> None:
     plan = load("  - {workload: train, model: tinylm-small, batch_tokens: 512, seq_len: [64, 128]}\n")
     assert factors(plan, "batch", "seq_len") == [(8, 64), (4, 128)]

@@ -31,9 +31,18 @@ def test_curves_are_read_and_stored(load: Callable[..., Plan]) -> None:
         ("{over: batch, metric: throughput}", "not 'throughput' (did you mean `throughput_ratio`?)"),
         ("{over: threads, metric: speedup}", "5:16: a curve over threads needs at least 3 values of it"),
         ("{over: batch, metric: tpot_ms}", "5:31: no case yields tpot_ms (it comes from workload generate"),
+        ("{over: batch, metric: goodput_samples_per_s}", "(it has a value for each bound of `slo_ms`, and"),
+        ("{over: batch, metric: goodput_ratio}", "(it has a value for each bound of `slo_ms`, and"),
         ("{over: batch, metric: speedup}", "5:31: speedup compares with a baseline, and the plan has no `criteria`"),
     ],
 )
 def test_a_curve_without_a_line_is_refused(problems: Callable[..., list[str]], curve: str, expected: str) -> None:
     (found,) = problems(f"{MATRIX}curves: {curve}\n")
     assert expected in found
+
+
+def test_a_comparison_of_what_no_case_yields_is_refused(problems: Callable[..., list[str]]) -> None:
+    (found,) = problems(f"{MATRIX}{CRITERIA}curves: {{over: batch, metric: top1_delta_pp}}\n")
+    assert (
+        "6:31: top1_delta_pp needs top1_percent: no case yields top1_percent (it comes from workload accuracy)" in found
+    )

@@ -51,6 +51,11 @@ def test_an_option_is_a_list_a_zip_an_inclusion_and_an_exclusion(tmp_path: Path)
     assert found == [(1, 100), (2, 100), (7, 100), (4, 7), (5, 8)]
 
 
+def test_an_exclusion_sees_the_default_of_an_option(tmp_path: Path) -> None:
+    plan = load(tmp_path, "matrix: [{workload: deep, threads: [1, 2], exclude: {acme.depth: 2, threads: 1}}]\n")
+    assert [case.threads for case in plan.cases] == [2]
+
+
 def test_a_default_reaches_the_cases_that_have_the_option(tmp_path: Path) -> None:
     plan = load(tmp_path, "defaults: {acme.depth: 5}\nmatrix: [{workload: [deep, noop]}]\n")
     assert [case.options for case in plan.cases] == [(("acme.depth", 5),), ()]
