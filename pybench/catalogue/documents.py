@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents that are made of rows: docs/metrics.md and docs/cautions.md.
+"""Documents that are made of rows: docs/metrics.md, docs/cautions.md and docs/reasons.md.
 
     python -m pybench.catalogue.documents docs
 
@@ -12,8 +12,10 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from pybench.catalogue.causes import CAUSES, Cause
 from pybench.catalogue.cautions import CautionCode
 from pybench.catalogue.metrics import METRICS, Metric
+from pybench.catalogue.reasons import ReasonCode
 
 _MADE = "<!-- Made of rows by `python -m pybench.catalogue.documents docs`. Change the rows, not this file. -->"
 
@@ -23,7 +25,7 @@ A run stores each metric in `summary.json` under its name, with its unit, window
 
 - **Rests on**: a run whose validity of this kind is false does not count for the metric.
   A run whose `precision` is invalid counts for no metric.
-  Values that do not count are listed with their reasons.
+  A report lists values that do not count, with their [reasons](reasons.md).
 - **Compared by**: two cases are compared by the ratio or by the difference of their values.
 - **Mean**: values are averaged over the repetitions of a case.
   A geometric mean needs values above 0.
@@ -37,6 +39,34 @@ It is stored in `run.json` and printed next to the numbers that it concerns.
 A run with a caution stays valid.
 The caution says what could have moved its numbers, and what to do.
 """
+_REASONS = """\
+A reason is a short code that says why something is missing or does not count.
+Search this page for the code; most messages add facts to it, and a hint.
+
+| where you find the code | what it is about |
+| --- | --- |
+| `reason` of a metric in `summary.json`, `reasons` in `energy.json` | one value |
+| `valid` in `run.json` | the timing, energy, precision or accuracy of a run |
+| `reason` in `run.json`, the last column of `pybench check` | a whole run |
+
+`<word>` in a code stands for a name, as in `no_int8_in_torch`.
+Doubts that leave a run valid are in [cautions](cautions.md).
+"""
+_SECTIONS = {
+    "invalid": ("Energies that do not count", "The value is stored, and no table or comparison uses it."),
+    "remark": ("Energies that count, with a remark", "The value is valid."),
+    "missing": ("Values that are missing", "The value is null."),
+    "sensor": ("Gaps in the profile of a sensor", "`pybench sensor show` prints the profile with these reasons."),
+    "validity": (
+        "Runs of which a part does not count",
+        "A part that is false does not count; one that is null was not judged.",
+    ),
+    "unsupported": (
+        "Cases that cannot run here",
+        "The outcome is `unsupported`, and `run --dry-run` gives the same code beforehand where it can know it.",
+    ),
+    "outcome": ("Runs without a result", "The outcome says what kind of end it was, and the reason says why."),
+}
 
 
 def metrics_page() -> str:
@@ -56,7 +86,25 @@ def cautions_page() -> str:
     return _joined(parts)
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"metrics.md": metrics_page, "cautions.md": cautions_page}
+def reasons_page() -> str:
+    """docs/reasons.md."""
+    rows: list[ReasonCode | Cause] = [*ReasonCode, *CAUSES]
+    parts = ["# Reasons", _MADE, _REASONS]
+    for kind, (title, text) in _SECTIONS.items():
+        listed = "\n".join(_reason(row) for row in rows if row.kind == kind)
+        parts.append(f"## {title}\n\n{text}\n\n{listed}")
+    return _joined(parts)
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "metrics.md": metrics_page,
+    "cautions.md": cautions_page,
+    "reasons.md": reasons_page,
+}
+
+
+def _reason(row: ReasonCode | Cause) -> str:
+    return f"- **`{row.code}`**: {row.meaning}.\n  {_sentence(row.advice)}"
 
 
 def _metric(metric: Metric) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a number is missing, or must not be used, or what else is to be known of it: a closed list of typed reasons.
 
-A reason is stored as `code: detail`. Which validity it ends is a property of its code, so nobody looks at its words.
-What leaves a number valid and has an advice is a caution (`cautions`).
+A reason is stored as `code: detail`. Whether it ends a validity follows from its code, never from its words.
+Doubts about a whole run are cautions (`cautions`); why a run has no numbers at all is a cause (`causes`).
 """
 
 from __future__ import annotations
@@ -10,77 +10,307 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
+
+Kind = Literal["invalid", "remark", "missing", "sensor"]
 
 
 class ReasonCode(StrEnum):
-    """`CODE = (code, meaning, whether it ends the validity of what it is said of)`; the code is what is stored."""
+    """`CODE = (code, kind, meaning, advice)`; the code is what is stored.
 
+    kind: `invalid` ends the validity of what the reason is said of; `remark` leaves it valid; `missing` says why
+        nothing was measured; `sensor` says what the profile of a sensor lacks
+    """
+
+    kind: Kind
     meaning: str
-    invalidates: bool
+    advice: str
 
-    def __new__(cls, code: str, meaning: str, invalidates: bool = False) -> ReasonCode:
+    def __new__(cls, code: str, kind: Kind, meaning: str, advice: str) -> ReasonCode:
         member = str.__new__(cls, code)
         member._value_ = code
+        member.kind = kind
         member.meaning = meaning
-        member.invalidates = invalidates
+        member.advice = advice
         return member
 
-    # What leaves a window without an energy that can be used.
-    NOT_COVERED = ("not_covered", "power was not recorded over the whole window", True)
-    GAP = ("gap", "samples are missing inside the window", True)
-    COUNTER_RESET = ("counter_reset", "an energy counter went back", True)
-    COUNTER_GAP = ("counter_gap", "an energy counter was not read for too long", True)
-    COUNTER_STUCK = ("counter_stuck", "an energy counter did not move", True)
-    WINDOW_TOO_SHORT = ("window_too_short", "the window is too short for a standard uncertainty of 5 %", True)
-    CHANNELS_DISAGREE = ("channels_disagree", "samples and counter differ by more than they can", True)
-    INSTANT_DISAGREES = ("instant_disagrees", "the instantaneous power field says another energy", True)
-    FOREIGN_PROCESS = ("foreign_process", "another process was on the board", True)
+    @property
+    def code(self) -> str:
+        return self.value
+
+    @property
+    def invalidates(self) -> bool:
+        return self.kind == "invalid"
+
+    NOT_COVERED = (
+        "not_covered",
+        "invalid",
+        "power was not recorded over the whole window",
+        "run again on an idle machine; if it stays, raise `energy_window_s`",
+    )
+    GAP = (
+        "gap",
+        "invalid",
+        "samples are missing inside the window",
+        "leave a CPU free for the sampler (fewer `threads`), and run again",
+    )
+    COUNTER_RESET = (
+        "counter_reset",
+        "invalid",
+        "an energy counter went back",
+        "run again, and look for a reset of the GPU in the kernel's log",
+    )
+    COUNTER_GAP = (
+        "counter_gap",
+        "invalid",
+        "an energy counter was not read for too long",
+        "leave a CPU free for the sampler (fewer `threads`), and run again",
+    )
+    COUNTER_STUCK = (
+        "counter_stuck",
+        "invalid",
+        "an energy counter did not move",
+        "run again; if it stays, install another version of the driver",
+    )
+    WINDOW_TOO_SHORT = (
+        "window_too_short",
+        "invalid",
+        "the window is too short for a standard uncertainty of 5 %",
+        "raise `energy_window_s`, or measure the sensor with `pybench sensor measure`",
+    )
+    CHANNELS_DISAGREE = (
+        "channels_disagree",
+        "invalid",
+        "samples and counter differ by more than their uncertainties allow",
+        "measure the sensor again with `pybench sensor measure`",
+    )
+    INSTANT_DISAGREES = (
+        "instant_disagrees",
+        "invalid",
+        "the instantaneous power field says another energy",
+        "measure the sensor again with `pybench sensor measure`",
+    )
+    FOREIGN_PROCESS = (
+        "foreign_process",
+        "invalid",
+        "another process was on the board",
+        "reserve the GPU and run again",
+    )
     # Of stored results only: nvidia-smi is not read any more.
-    LINES_IN_BURSTS = ("lines_in_bursts", "nvidia-smi's lines came out of a buffer, so their times are not known", True)
-    IMPLAUSIBLE = ("implausible", "an energy counter rose by more than a CPU can draw", True)
-    VIRTUALISED = ("virtualised", "a hypervisor makes up the values of the energy counters", True)
+    LINES_IN_BURSTS = (
+        "lines_in_bursts",
+        "invalid",
+        "an older pybench read lines of nvidia-smi, and their times are not known",
+        "run again with this version, which reads NVML",
+    )
+    IMPLAUSIBLE = (
+        "implausible",
+        "invalid",
+        "an energy counter rose by more than a CPU can draw",
+        "run again; if it stays, do not use this machine for the CPU's energy",
+    )
+    VIRTUALISED = (
+        "virtualised",
+        "invalid",
+        "a hypervisor makes up the values of the energy counters",
+        "measure the CPU's energy on a machine without a hypervisor",
+    )
 
-    # What is to be known of an energy that can be used.
-    DRIFTING = ("drifting", "power drifts through the window")
-    THROTTLED = ("throttled", "the GPU lowered its clocks for heat or power")
-    IDLE_DRIFT = ("idle_drift", "the board's idle power before and after the window differs")
-    SENSOR_ASSUMED = ("sensor_assumed", "the board's sensor was not characterised")
-    SAMPLES_UNREADABLE = ("samples_unreadable", "the driver gave no usable power samples")
-    COUNTER_UNREADABLE = ("counter_unreadable", "the energy counter gave no usable values")
-    TICK_ASSUMED = ("tick_assumed", "the tick of the energy counter could not be measured")
-    PLAIN_METHOD = ("plain_method", "the error of the method is not known")
-    ESTIMATED = ("estimated", "an interval from busy time; nothing was measured")
+    DRIFTING = (
+        "drifting",
+        "remark",
+        "power drifts through the window",
+        "raise `warmup_iterations`, or lock the clocks with `sm_clock_mhz`",
+    )
+    THROTTLED = (
+        "throttled",
+        "remark",
+        "the GPU lowered its clocks for heat or power",
+        "improve cooling, or compare at a common `power_limit_w`",
+    )
+    IDLE_DRIFT = (
+        "idle_drift",
+        "remark",
+        "the board's idle power before and after the window differs",
+        "compare gross energies; the uncertainty of the net energy includes the difference",
+    )
+    SENSOR_ASSUMED = (
+        "sensor_assumed",
+        "remark",
+        "the board's sensor was not characterised",
+        "run `pybench sensor measure` once on this machine",
+    )
+    SAMPLES_UNREADABLE = (
+        "samples_unreadable",
+        "remark",
+        "the driver gave no usable power samples",
+        "prefer long windows (`energy_window_s`): only the counter was used",
+    )
+    COUNTER_UNREADABLE = (
+        "counter_unreadable",
+        "remark",
+        "the energy counter gave no usable values",
+        "prefer long windows (`energy_window_s`): only power samples were used",
+    )
+    TICK_ASSUMED = (
+        "tick_assumed",
+        "remark",
+        "the tick of the energy counter could not be measured",
+        "raise `energy_window_s`",
+    )
+    PLAIN_METHOD = (
+        "plain_method",
+        "remark",
+        "the error of the method is not known",
+        "take the fused energy (`gpu_energy_j`) where you need an uncertainty",
+    )
+    ESTIMATED = (
+        "estimated",
+        "remark",
+        "an interval from busy time; nothing was measured",
+        "take it as a bound, and run where RAPL can be read for a measured energy",
+    )
 
-    # Why nothing was measured.
-    POWER_UNREADABLE = ("power_unreadable", "neither power samples nor enough counter readings were recorded")
-    MEMORY_UNSUPPORTED = ("memory_unsupported", "NVML tells no memory of the board")
-    DEVICE_NOT_FOUND = ("device_not_found", "no board has this UUID")
-    NVML_UNAVAILABLE = ("nvml_unavailable", "NVML cannot be opened")
-    NO_TAIL = ("no_tail", "there is no time between the window and the idle window after it")
+    POWER_UNREADABLE = (
+        "power_unreadable",
+        "missing",
+        "neither power samples nor enough counter readings were recorded",
+        "run `pybench doctor`; raise `energy_window_s`",
+    )
+    MEMORY_UNSUPPORTED = (
+        "memory_unsupported",
+        "missing",
+        "NVML does not report the memory of the board",
+        "use a board whose memory `nvidia-smi` shows",
+    )
+    DEVICE_NOT_FOUND = (
+        "device_not_found",
+        "missing",
+        "no board has this UUID",
+        "compare the UUID with those that `pybench doctor` lists",
+    )
+    NVML_UNAVAILABLE = (
+        "nvml_unavailable",
+        "missing",
+        "NVML cannot be opened",
+        "install NVIDIA's driver, or set PYBENCH_NVML_LIBRARY to the path of libnvidia-ml.so.1",
+    )
+    NO_TAIL = (
+        "no_tail",
+        "missing",
+        "there is no time between the window and the idle window after it",
+        "run again; other energies of the run are not concerned",
+    )
     TAIL_BELOW_RESOLUTION = (
         "tail_below_resolution",
-        "no slow iterations in a row last longer than the recovered power resolves",
+        "missing",
+        "no stretch of slow iterations lasts longer than the recovered power resolves",
+        "enlarge the batch, so that one iteration takes longer",
     )
-    READ_FAILED = ("read_failed", "a counter could not be read at an edge of the window")
-    BUSY_TIME_UNREADABLE = ("busy_time_unreadable", "/proc/stat cannot be read")
-    COUNTER_DEAD = ("counter_dead", "an energy counter of the CPU does not move under load")
-    PERF_ABSENT = ("perf_absent", "the kernel has no perf device `power`")
-    PERF_UNREADABLE = ("perf_unreadable", "an energy event of perf cannot be read")
-    POWERCAP_ABSENT = ("powercap_absent", "there is no RAPL zone")
-    POWERCAP_MASKED = ("powercap_masked", "a container hides the RAPL zones")
-    POWERCAP_UNREADABLE = ("powercap_unreadable", "a RAPL zone cannot be read")
-    NOTHING_COUNTED = ("nothing_counted", "no energy was counted in the window")
-    NO_DOCUMENT_ENDED = ("no_document_ended", "no document ended in the window")
-    NOT_FINITE = ("not_finite", "the number is not finite")
+    READ_FAILED = (
+        "read_failed",
+        "missing",
+        "a counter could not be read at an edge of the window",
+        "run again; `pybench doctor` shows whether the counter can be read",
+    )
+    BUSY_TIME_UNREADABLE = (
+        "busy_time_unreadable",
+        "missing",
+        "/proc/stat cannot be read",
+        "mount /proc in the container",
+    )
+    COUNTER_DEAD = (
+        "counter_dead",
+        "missing",
+        "an energy counter of the CPU does not move under load",
+        "measure the CPU's energy on another machine; virtual machines often have such counters",
+    )
+    PERF_ABSENT = (
+        "perf_absent",
+        "missing",
+        "the kernel has no perf device `power`",
+        "load the kernel module `rapl`; virtual machines have none",
+    )
+    PERF_UNREADABLE = (
+        "perf_unreadable",
+        "missing",
+        "an energy event of perf cannot be read",
+        "set `kernel.perf_event_paranoid` to 0, or give CAP_PERFMON",
+    )
+    POWERCAP_ABSENT = (
+        "powercap_absent",
+        "missing",
+        "there is no RAPL zone",
+        "load the kernel module `intel_rapl_msr`; virtual machines have none",
+    )
+    POWERCAP_MASKED = (
+        "powercap_masked",
+        "missing",
+        "a container hides the RAPL zones",
+        "mount /sys/devices/virtual/powercap read-only into the container",
+    )
+    POWERCAP_UNREADABLE = (
+        "powercap_unreadable",
+        "missing",
+        "a RAPL zone cannot be read",
+        "run as root, or let your user read `energy_uj`",
+    )
+    NOTHING_COUNTED = (
+        "nothing_counted",
+        "missing",
+        "nothing was counted in the window, so there is nothing to divide by",
+        "raise `iterations` or `energy_window_s`",
+    )
+    NO_DOCUMENT_ENDED = (
+        "no_document_ended",
+        "missing",
+        "no document ended in the window",
+        "raise `iterations`, or take a `path` that reads text",
+    )
+    NOT_FINITE = (
+        "not_finite",
+        "missing",
+        "a number is NaN or infinite",
+        "use another precision, or keep overflowing operators in FP32 (`keep_fp32`)",
+    )
 
-    # What the profile of a sensor lacks.
-    NOT_FIRST_ORDER = ("not_first_order", "a delay and a first-order lag do not explain the steps of power")
-    COUNTER_TICK_UNSEEN = ("counter_tick_unseen", "readings do not show when the energy counter moves")
-    COUNTER_DELAY_UNSEEN = ("counter_delay_unseen", "too few steps of power are between two ticks of the counter")
-    INSTANT_UNREADABLE = ("instant_unreadable", "polls do not show when the instant power field is refreshed")
-    AVERAGE_UNREADABLE = ("average_unreadable", "polls do not show when the average power field is refreshed")
+    NOT_FIRST_ORDER = (
+        "not_first_order",
+        "sensor",
+        "a delay and a first-order lag do not explain the steps of power",
+        "raise `energy_window_s`; the uncertainty includes the misfit",
+    )
+    COUNTER_TICK_UNSEEN = (
+        "counter_tick_unseen",
+        "sensor",
+        "readings do not show when the energy counter moves",
+        "measure the sensor again on an idle machine",
+    )
+    COUNTER_DELAY_UNSEEN = (
+        "counter_delay_unseen",
+        "sensor",
+        "too few steps of power are between two ticks of the counter",
+        "measure the sensor again on an idle machine",
+    )
+    INSTANT_UNREADABLE = (
+        "instant_unreadable",
+        "sensor",
+        "polls do not show when the instant power field is refreshed",
+        "measure the sensor again; energies do not depend on this field",
+    )
+    AVERAGE_UNREADABLE = (
+        "average_unreadable",
+        "sensor",
+        "polls do not show when the average power field is refreshed",
+        "measure the sensor again; energies do not depend on this field",
+    )
 
-    OTHER = ("other", "what a plug-in, or another version of pybench, says in its own words")
+    OTHER = (
+        "other",
+        "remark",
+        "words of a plug-in or of another version of pybench",
+        "read the words; this code itself is never stored",
+    )
 
 
 @dataclass(frozen=True, slots=True)

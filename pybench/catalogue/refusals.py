@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a runtime does not execute: asked of its row by the plan's side before a run, and by the runtime in the run.
 
-One obstacle has one code, whoever finds it (docs/user/plans.md). Each function returns None where nothing is in
+One obstacle has one code, whoever finds it (docs/reasons.md). Each function returns None where nothing is in
 the way, and raises UnsupportedError else.
 """
 
