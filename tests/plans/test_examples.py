@@ -10,6 +10,7 @@ import pytest
 
 from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case.pairing import pairs
+from pybench.case.yields import metrics_of
 from pybench.plan import expand, load_plan, resolve
 from tests.plans.ready import PLANS, ROOT, named
 from tests.support.onnx_files import product
@@ -28,6 +29,18 @@ def test_every_comparison_of_every_plan_compares_something(path: Path) -> None:
     plan = load_plan(path)
     assert plan.contrasts
     assert all(pairs(plan.cases, contrast) for contrast in plan.contrasts)
+
+
+@pytest.mark.parametrize("path", PLANS, ids=named)
+def test_a_published_value_that_is_no_mean_is_of_one_case(path: Path) -> None:
+    """But a size of a file, which does not depend on what the file is fed with."""
+    plan = load_plan(path)
+    for contrast in plan.contrasts:
+        for reference in contrast.reference:
+            both = [case for pair in pairs(plan.cases, contrast) for case in (pair.case, pair.baseline)]
+            sides = both if reference.kind == "absolute" else [pair.case for pair in pairs(plan.cases, contrast)]
+            meant = {case for case in sides if reference.selects(case) and reference.metric in metrics_of(case)}
+            assert reference.over_cells or reference.metric == "model_bytes" or len(meant) == 1, reference
 
 
 def test_ones_own_onnx_file_takes_the_place_of_the_built_in_model(tmp_path: Path) -> None:
