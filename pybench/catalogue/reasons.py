@@ -273,6 +273,12 @@ class ReasonCode(StrEnum):
         "a number is NaN or infinite",
         "use another precision, or keep overflowing operators in FP32 (`keep_fp32`)",
     )
+    REFERENCE_OUT_OF_MEMORY = (
+        "reference_out_of_memory",
+        "missing",
+        "memory ran out for the FP32 reference, not for the case",
+        "choose a smaller batch, model or sequence where the agreement with FP32 counts",
+    )
 
     NOT_FIRST_ORDER = (
         "not_first_order",

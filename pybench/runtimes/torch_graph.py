@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,15 +105,21 @@ class TorchGraphSession(TorchSession):
 
 
 def capture(
-    work: Callable[[], Tensor], stream: torch.cuda.Stream, random: torch.Generator | None = None
+    work: Callable[[], Tensor],
+    stream: torch.cuda.Stream,
+    random: torch.Generator | None = None,
+    before: Callable[[], None] | None = None,
 ) -> tuple[torch.cuda.CUDAGraph, Tensor]:
-    """The graph of a call, and where its replays leave the result. `random`: what the call draws from."""
+    """The graph of a call, and where its replays leave the result.
+
+    random: what the call draws from
+    before: puts back what the call changes, ahead of each call that is not captured
+    """
     graph = torch.cuda.CUDAGraph()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.inference_mode():
         with torch.cuda.stream(stream):
-            for _ in range(CALLS_BEFORE_CAPTURE):
-                work()
+            call_before_capture(work, before)
         stream.synchronize()
         if random is not None:
             graph.register_generator_state(random)
@@ -120,6 +127,14 @@ def capture(
             output = work()
     stream.synchronize()
     return graph, output
+
+
+def call_before_capture(work: Callable[[], Tensor], before: Callable[[], None] | None = None) -> None:
+    """The calls that PyTorch's notes ask for, each from the same state."""
+    for _ in range(CALLS_BEFORE_CAPTURE):
+        if before is not None:
+            before()
+        work()
 
 
 class TorchGraphGeneration(FixedStepGeneration):
@@ -135,10 +150,10 @@ class TorchGraphGeneration(FixedStepGeneration):
 
     def _record(self) -> None:
         self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        self._place(1)
         graph, self._first_logits = capture(self._read, self._stream, self._random)
         self._replay_prefill = graph.replay
-        graph, self._step_logits = capture(self._advance, self._stream, self._random)
+        begin = partial(self._place, 1)  # a step moves on, and the cache may have room for one alone
+        graph, self._step_logits = capture(self._advance, self._stream, self._random, begin)
         self._replay_step = graph.replay
 
     @torch.inference_mode()

@@ -25,12 +25,14 @@ from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.code import named_code
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.refusals import refuse_generation
+from pybench.errors import DeviceMemoryError
 from pybench.measure.quantity import Quantity
 from pybench.measurement.inputs import random_arrays
 from pybench.measurement.model import OpenedModel, conclude, open_model
 from pybench.measurement.recorder import TIMING, Amounts, Recorder
 from pybench.measurement.result import Result, RunRequest, Validity
 from pybench.runtimes.generation import Generation, GenerationTask, Ids
+from pybench.runtimes.memory import memory_errors
 
 PREFILL, DECODE = "prefill", "decode"
 REFERENCE = {"runtime": "torch", "precision": "fp32"}  # what tokens are compared with
@@ -128,13 +130,22 @@ def _judge(result: Result, request: RunRequest, task: GenerationTask, generation
         result.cautions.append(Caution(CautionCode.OUTPUTS_LOST, f"logits of new token {bad} are NaN or infinite"))
     if not is_compared(request.case):
         return
-    if bad is not None:
-        why = Reason(ReasonCode.NOT_FINITE, f"logits of new token {bad}")
-        result.metrics["fp32_token_agreement_ratio"] = Quantity(reasons=(why,))
-        return
-    agreement = agreeing_share(ids, _reference_ids(request, task))
-    result.metrics["fp32_token_agreement_ratio"] = Quantity(
-        value=agreement,
+    if bad is None:
+        agreement = _agreement(ids, request, task)
+    else:
+        agreement = Quantity(reasons=(Reason(ReasonCode.NOT_FINITE, f"logits of new token {bad}"),))
+    result.metrics["fp32_token_agreement_ratio"] = agreement
+
+
+def _agreement(ids: Ids, request: RunRequest, task: GenerationTask) -> Quantity:
+    """How far the tokens are those of FP32; without a value where there is no memory for FP32."""
+    try:
+        with memory_errors():
+            reference = _reference_ids(request, task)
+    except DeviceMemoryError as error:
+        return Quantity(reasons=(Reason(ReasonCode.REFERENCE_OUT_OF_MEMORY, error.evidence),))
+    return Quantity(
+        value=agreeing_share(ids, reference),
         samples=len(ids),
         method="greedy tokens against torch in FP32 with the same weights and prompts",
     )

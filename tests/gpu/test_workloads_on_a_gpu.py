@@ -63,6 +63,13 @@ def test_generation_agrees_with_eager_fp32_in_each_runtime(runtime: str, compile
         assert run(case).labels["output_ids_sha256"] == result.labels["output_ids_sha256"]
 
 
+@pytest.mark.parametrize("new_tokens", [2, 3])
+def test_a_captured_request_may_be_shorter_than_its_calls_before_capture(new_tokens: int) -> None:
+    result = run(GENERATE.with_factors(runtime="torch-graph", new_tokens=new_tokens))
+    assert result.valid["accuracy"].value is True
+    assert result.metrics["fp32_token_agreement_ratio"].value > 0.9
+
+
 def test_page_locked_memory_is_copied_faster() -> None:
     pageable, pinned = (run(COPY.with_factors(pinned=pinned)).metrics for pinned in (False, True))
     assert pinned["bandwidth_gb_per_s"].value > pageable["bandwidth_gb_per_s"].value > 0.5
