@@ -277,7 +277,7 @@ class ReasonCode(StrEnum):
         "reference_out_of_memory",
         "missing",
         "memory ran out for the FP32 reference, not for the case",
-        "choose a smaller batch, model or sequence where the agreement with FP32 counts",
+        "take a smaller batch, model or sequence where the agreement with FP32 counts",
     )
 
     NOT_FIRST_ORDER = (
