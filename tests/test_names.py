@@ -23,10 +23,9 @@ KINDS = {
     "model": set(MODELS),
     "provider": {backend.name for runtime in RUNTIMES.values() for backend in runtime.backends},
 }
-MOST = 7  # comparisons, and tables
+MOST = 6  # comparisons, and tables
 
 _OPTIONS = "onnxruntime's own options: each provider has other ones, and no other file knows them"
-_FAILING = "of a GPU an error may be the GPU's failing, and no file is to blame"
 _AUDIT = "onnxruntime's own audit: each provider tells in another way what it executed"
 
 # "file: line of code" -> why it stays
@@ -35,7 +34,6 @@ COMPARISONS = {
     "providers.py: provider == 'cuda'": _OPTIONS,
     "audits.py: provider == 'tensorrt'": _AUDIT,
     "audits.py: provider == 'cuda'": _AUDIT,
-    "onnxruntime_errors.py: provider != 'cpu'": _FAILING,
 }
 TABLES = {"providers.py: ('cpu', 'cuda', 'tensorrt')": _OPTIONS}
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, PybenchError, UnsupportedError
 
+_OF_GPUS = {backend.name for backend in RUNTIMES["onnxruntime"].backends if backend.needs_gpu}
 # Of a status that says FAIL, which is a user's file or a GPU: words of CUDA's libraries and of TensorRT's provider.
 _GPU_FAILED = re.compile(r"\bCU[A-Z_]* failure \d|TensorRT (EP|input|output)")
 # What it says of a file that another version, or another runtime, may take: its words, a code, what to do about it.
@@ -38,7 +40,7 @@ def refusal_of(path: Path, provider: str, status: str, message: str) -> PybenchE
             code="no_kernel",
             hint="export the model in FP32, or use another runtime",
         )
-    if status == "RUNTIME_EXCEPTION" and provider != "cpu":
+    if status == "RUNTIME_EXCEPTION" and provider in _OF_GPUS:
         return None
     if unplaced := _UNPLACED.search(message):
         return UnsupportedError(

@@ -73,7 +73,7 @@ def test_a_ratio_is_compared_whatever_it_was_measured_on(tmp_path: Path) -> None
     (found,) = analysed(tmp_path, published("speedup", 2.0, device="RTX 5090")).references
     assert found.ours is not None
     assert found.ours.value == pytest.approx(2.0, rel=0.01)
-    assert found.relation is Relation.CONTAINED or found.relation is Relation.SAME_SIDE
+    assert found.relation is Relation.CONTAINED
     assert (found.cases, found.baseline) == ((INT8,), FP32)
 
 

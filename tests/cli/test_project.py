@@ -45,7 +45,7 @@ def test_json_has_the_same_results(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["project", "absent.yaml"], "absent.yaml: no such file"),
         (["project", "a", "b", "scenario.yaml"], "takes a campaign and a scenario, not 3 paths"),
-        (["project", "absent", "scenario.yaml"], "absent"),
+        (["project", "absent", "scenario.yaml"], "absent is not a folder"),
     ],
 )
 def test_a_wrong_call_is_one_error(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
