@@ -30,7 +30,7 @@ def compare(
 ) -> None:
     """Compare two campaigns, case by case.
 
-    Exit code 5: a metric of B is worse than that of A by more than the tolerance, with its whole interval.
+    Exit code 5: a metric of B is worse than that of A, and its whole interval is beyond the tolerance.
     """
     from pybench.analysis.comparison import Change
     from pybench.analysis.comparison import compare as compare_datasets

@@ -83,12 +83,12 @@ def print_preview(found: Preview) -> None:
         print(f"to make  {recipe.title()}")
     codes = Counter(reason[0] for reason in found.unsupported.values() if reason)
     runnable = counted(len(found.cases) - codes.total(), "case")
-    basis = f"{found.guess.measured} of {runnable} from their own runs, the rest assumed: within a factor of three"
+    basis = f"{found.guess.measured} of {runnable} known from their runs, the others assumed within a factor of three"
     print(
         f"{counted(len(found.cases), 'case')} in {counted(found.blocks, 'block')}: {counted(found.runs, 'run')} "
         f"({found.done} done), {counted(len(found.missing), 'artefact')} to make, into {found.directory}"
     )
-    print(f"about {duration_text(found.guess.seconds)} and {found.guess.bytes / 1e6:.1f} MB for all of it ({basis})")
+    print(f"about {duration_text(found.guess.seconds)} and {found.guess.bytes / 1e6:.1f} MB in all ({basis})")
     if codes:
         why = ", ".join(f"{code} {number}" for code, number in codes.most_common())
         print(f"{codes.total()} of {counted(len(found.cases), 'case')} cannot run on this machine: {why}")

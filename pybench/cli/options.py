@@ -49,7 +49,7 @@ ContainerOption = Annotated[
     Optional[str],
     typer.Option(
         metavar="IMAGE",
-        help="Do each run in a container of this image: an OCI archive or layout, a SIF, or HOST/NAME@sha256:DIGEST. "
+        help="Use a container of this image: an OCI archive or layout, a SIF, or HOST/NAME@sha256:DIGEST. "
         "Append @sha256:DIGEST to a file to require that digest.",
     ),
 ]

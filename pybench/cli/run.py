@@ -85,9 +85,10 @@ def run(
 ) -> None:
     """Run a plan, or continue it.
 
-    What is missing, was killed or was interrupted is done; the rest is kept. Ctrl-C finishes the current run and stops;
-    a second Ctrl-C stops that run, too. Exit code 0: every selected cell is covered, at least one run is ok, and
-    everything in the plan's `require` is valid. Exit code 75: SIGUSR1 stopped it, and running again continues.
+    Finished runs are kept; runs that are missing, were killed or were interrupted are done. Ctrl-C finishes the current
+    run and stops; a second Ctrl-C stops that run, too. Exit code 0: every selected run ended ok, oom or
+    unsupported, at least one is ok, and everything in the plan's `require` is valid. Exit code 75: SIGUSR1 stopped it;
+    running it again continues.
     """
     source = read_source(plan, out, overrides, repetitions)
     campaign, resolved = source.campaign, source.plan

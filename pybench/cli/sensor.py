@@ -118,7 +118,7 @@ def _unmeasured(board: Board) -> PybenchError:
 
 
 def list_profiles(as_json: JsonOption = False) -> None:
-    """Every stored profile, of this machine's GPUs or of others."""
+    """List every stored profile, of this machine's GPUs or of others."""
     stored = profiles.stored()
     if as_json:
         good = [profile for profile in stored.values() if not isinstance(profile, InputError)]
@@ -143,7 +143,7 @@ def integrate(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Energy and uncertainty of every window of a recorded trace, without a GPU."""
+    """Compute energy and uncertainty of every window of a recorded trace, without a GPU."""
     if method not in METHODS:
         raise UsageError(f"no method {method!r}", hint=f"choose one of {', '.join(METHODS)}")
     answer = integrate_trace(trace, windows, method, profile)

@@ -13,7 +13,7 @@ from pybench.errors import PlanError
 
 
 def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOption = False) -> None:
-    """Check a plan as a whole, and print what it asks for."""
+    """Check a plan, and print its factors and its number of runs."""
     from pybench.plan import load_plan
 
     try:
