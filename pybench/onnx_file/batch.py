@@ -122,7 +122,7 @@ def _reshape(node: OnnxNode, walk: _Walk) -> Obstacle | None:
 
 def _squeeze(node: OnnxNode, walk: _Walk) -> Obstacle | None:
     axes, rank = _axes(node, walk), walk.led.get(node.inputs[0])
-    if rank is None or axes is None:
+    if rank is None or not axes:  # without axes, every dimension of size 1 goes: the batch may be one of them
         return None
     if 0 in axes or -rank in axes:
         return Obstacle(called(node), "removes the batch dimension")
@@ -132,7 +132,7 @@ def _squeeze(node: OnnxNode, walk: _Walk) -> Obstacle | None:
 
 def _unsqueeze(node: OnnxNode, walk: _Walk) -> Obstacle | None:
     axes, rank = _axes(node, walk), walk.led.get(node.inputs[0])
-    if rank is not None and axes is not None and min(axes) > 0:
+    if rank is not None and axes and min(axes) > 0:
         walk.led[node.outputs[0]] = rank + len(axes)
     return None
 

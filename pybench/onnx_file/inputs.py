@@ -217,7 +217,7 @@ def image_shape(inputs: Sequence[Value]) -> tuple[int, int, int]:
 def _check(value: Value) -> None:
     again = "export the model with tensors of a fixed number of dimensions as its inputs"
     if value.form != "tensor":
-        raise Misfit(f"the input {value.name} is no tensor but {value.form or 'of an unknown form'}", again)
+        raise Misfit(f"the type of the input {value.name} is {value.form or 'unknown'}, not tensor", again)
     if value.element not in FED:
         hint = "export the model with an input of one of these, and a Cast behind it"
         raise Misfit(f"the input {value.name} is {value.element}, and what is fed is {', '.join(sorted(FED))}", hint)

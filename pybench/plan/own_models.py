@@ -66,7 +66,7 @@ def _check_outputs(outputs: Sequence[Value]) -> None:
     for value in outputs:
         if value.form not in ("", "tensor"):
             hint = "export the model with tensors as its outputs (skl2onnx: options={'zipmap': False})"
-            raise Misfit(f"the output {value.name} is no tensor but a {value.form}", hint)
+            raise Misfit(f"the type of the output {value.name} is {value.form}, not tensor", hint)
         if value.element == "string":
             raise Misfit(f"the output {value.name} is string", "export the model with numbers as its outputs")
 

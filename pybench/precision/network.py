@@ -12,7 +12,7 @@ convolution that reads it (docs/decisions/009-models-and-export.md). Graphs with
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,9 @@ from pybench.errors import InputError, UnsupportedError
 
 FIRST_IR_WITH_CONSTANTS = 4  # ONNX's IR.md: until 3, every initialiser is an input, too
 FLOATING = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE})
+# ValueError: a cycle of nodes, or a message that protobuf does not take.
+_INVALID = (OSError, DecodeError, onnx.checker.ValidationError, shape_inference.InferenceError, ValueError)
+_CHECK = "check it with onnx.checker.check_model(FILE, full_check=True), and export it again"
 
 Array = npt.NDArray[np.generic]
 
@@ -179,8 +182,8 @@ def open_network(path: Path) -> Network:
         model = onnx.load(path)
         _mend(model)
         onnx.checker.check_model(model)
-    except (OSError, DecodeError, onnx.checker.ValidationError) as error:
-        raise InputError(f"{path} is not a valid ONNX model ({_short(error)})") from error
+    except _INVALID as error:
+        raise InputError(f"{path} is not a valid ONNX model ({_short(error)})", hint=_CHECK) from error
     return as_network(model)
 
 
@@ -227,7 +230,11 @@ def _sort_nodes(graph: onnx.GraphProto) -> None:
     needs = [{writers[name] for name in _reads(node) if name in writers} for node in graph.node]
     if all(max(sources, default=-1) < number for number, sources in enumerate(needs)):
         return
-    order = list(TopologicalSorter(dict(enumerate(needs))).static_order())
+    try:
+        order = list(TopologicalSorter(dict(enumerate(needs))).static_order())
+    except CycleError as error:
+        names = [node.name or node.op_type for node in map(graph.node.__getitem__, error.args[1])]
+        raise ValueError(f"its nodes read each other's outputs in a cycle: {', '.join(names)}") from error
     nodes = [graph.node[number] for number in order]
     copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]

@@ -80,6 +80,7 @@ def find_candidates(target: Target, only: Restriction) -> Candidates:
     wish that nobody has."""
     _check(only)
     _check_given(target, only)
+    _check_batches(target, only)
     asked = list(_cases(target, only))
     here = Machine.ask(asked)
     left_out: list[tuple[str, str]] = []
@@ -100,7 +101,7 @@ def find_candidates(target: Target, only: Restriction) -> Candidates:
         look = _look_at_module(target, here)
     else:
         look, found = _look_at_file(target.file, target, found, left_out)
-    here = here.asked_too(_larger(target, found))
+    here = here.asked_too(_rewritten(target, only, found))
     batches = _batches(target, only, found, here)
     entries = tuple(_entries(found, here, batches, _seconds(target, look)))
     return Candidates(here, entries, tuple(dict.fromkeys(_shortened(left_out, found))), look)
@@ -134,6 +135,18 @@ def _check_given(target: Target, only: Restriction) -> None:
     misfit = misfit or misfit_of_inputs(case, target.content, given.file)
     if misfit is not None:
         raise InputError(f"--input {given.file}: {misfit.what}", hint=misfit.hint)
+
+
+def _check_batches(target: Target, only: Restriction) -> None:
+    """Whether a file whose batch is fixed can have every batch that is asked for."""
+    if target.content is None:
+        return
+    case = next(_cases(target, only))
+    for one in _rewritten(target, only, [case]) if only.batches else ():
+        misfit = misfit_of(target.content, one, of_images=False)
+        if misfit is not None and misfit.factor == "batch":
+            hint = f"give --batch {target.only_batch}, or export the model with its batch free"
+            raise UsageError(f"--batch {one.batch}: {target.model}: {misfit.what}", hint=hint)
 
 
 def _all_precisions() -> tuple[str, ...]:
@@ -228,7 +241,13 @@ def _look_at_file(
 
 def _batches(target: Target, only: Restriction, found: Sequence[Case], here: Machine) -> tuple[int, ...]:
     """Those that are asked for, else that of the arrays, else two. Of a file whose batch is fixed, its own and, where
-    its nodes and this machine allow that, a larger one."""
+    its nodes and this machine allow that, a larger one. Raises UsageError for an asked batch that no case can have
+    here."""
+    rewritten = _rewritten(target, only, found)
+    for batch in only.batches:
+        reasons = [here.unsupported(case) for case in rewritten if case.batch == batch]
+        if reasons and reasons[0] is not None and all(reasons):
+            raise UsageError(f"--batch {batch}: {reasons[0][1]}", hint=f"give --batch {target.only_batch}")
     if only.batches:
         return tuple(dict.fromkeys(only.batches))
     if target.given is not None:
@@ -236,15 +255,25 @@ def _batches(target: Target, only: Restriction, found: Sequence[Case], here: Mac
     own = target.only_batch
     if own is None or target.content is None:
         return BATCHES
-    if rewriting(target.content.graph, own).obstacle is not None or any(map(here.unsupported, _larger(target, found))):
+    if rewriting(target.content.graph, own).obstacle is not None or any(map(here.unsupported, rewritten)):
         return (own,)
     return (own, LARGER * own)
 
 
-def _larger(target: Target, cases: Sequence[Case]) -> list[Case]:
-    """The same with a larger batch than the one that the file has fixed, which has to be rewritten for it."""
+def _rewritten(target: Target, only: Restriction, cases: Sequence[Case]) -> list[Case]:
+    """The same for which a file whose batch is fixed has to be rewritten: at each batch that is asked for, else at a
+    larger one."""
     own = target.only_batch
-    return [] if own is None else [case.with_factors(batch=LARGER * own, fixed_batch=own) for case in cases]
+    if own is None or target.facts is None:
+        return []
+    batches = only.batches or (LARGER * own,)
+    fixed = {batch: batch_to_rewrite(target.facts.inputs, batch) for batch in batches}
+    return [
+        case.with_factors(batch=batch, fixed_batch=size)
+        for batch, size in fixed.items()
+        if size is not None
+        for case in cases
+    ]
 
 
 def _seconds(target: Target, look: FirstLook | None) -> float:

@@ -172,6 +172,18 @@ def test_a_fixed_batch_and_a_larger_one_are_measured(capsys: pytest.CaptureFixtu
     assert [(case.batch, case.fixed_batch) for case in load_plan("two.yaml").cases] == [(1, None), (8, 1)]
 
 
+@pytest.mark.parametrize("batches", [("1", "8"), ("8", "1"), ("8",)])
+def test_each_batch_that_is_asked_for_is_judged(capsys: pytest.CaptureFixture[str], batches: tuple[str, ...]) -> None:
+    nodes = [helper.make_node("Reshape", ["x", "sizes"], ["y"], name="fold")]
+    content = model(nodes, [("x", 1, [1, 12])], [("y", 1, [3, 4])], {"sizes": np.array([3, 4])})
+    onnx.save(content, "model.onnx")
+    assert main(["quick", "model.onnx", *(word for batch in batches for word in ("--batch", batch))]) == 2
+    said = capsys.readouterr().err
+    assert "error: --batch 8: model.onnx: its batch is fixed at 1, and cannot be 8: the node fold (Reshape) " in said
+    assert "hint: give --batch 1, or export the model with its batch free" in said
+    assert not Path("quick.yaml").exists()
+
+
 def test_arrays_are_fed(capsys: pytest.CaptureFixture[str]) -> None:
     path = write("plain", Path())
     np.savez("a.npz", x=np.ones((3, 12), np.float32))

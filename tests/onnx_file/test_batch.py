@@ -110,3 +110,9 @@ def test_an_output_without_the_batch_is_named(tmp_path: Path) -> None:
 def test_of_what_is_not_known_nothing_is_said(tmp_path: Path, nodes: Sequence[onnx.NodeProto]) -> None:
     weights = {"table": np.zeros((4, 6)), "shape": ints(6, 4), "token": np.zeros((1, 3, 4), np.float32)}
     assert found(tmp_path, nodes, **weights).obstacle is None
+
+
+@pytest.mark.parametrize("op", ["Squeeze", "Unsqueeze"])
+def test_axes_that_are_an_empty_constant_say_nothing(tmp_path: Path, op: str) -> None:
+    nodes = [node(op, "x none", "a"), node("Reshape", "a shape", "y")]
+    assert found(tmp_path, nodes, none=ints(), shape=ints(6, 4)).obstacle is None

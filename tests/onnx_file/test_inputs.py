@@ -45,8 +45,8 @@ def test_what_does_not_fit_names_the_factor_to_change(
     ("name", "said"),
     [
         ("no-inputs", "it has no input: it computes constants"),
-        ("sequence-input", "the input x is no tensor but sequence"),
-        ("optional-input", "the input x is no tensor but optional"),
+        ("sequence-input", "the type of the input x is sequence, not tensor"),
+        ("optional-input", "the type of the input x is optional, not tensor"),
         ("string-input", "the input x is string, and what is fed"),
     ],
 )

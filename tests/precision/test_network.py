@@ -52,6 +52,24 @@ def test_a_body_that_reads_an_outer_tensor_comes_after_it(tmp_path: Path) -> Non
         open_network(path)
 
 
+def test_a_cycle_is_one_error_that_names_its_nodes(tmp_path: Path) -> None:
+    path = write("cyclic", tmp_path)
+    with pytest.raises(InputError, match=r"model.onnx is not a valid ONNX model \(its nodes .* a cycle: ") as raised:
+        open_network(path)
+    assert {"one", "two"} <= set(raised.value.message.rstrip(")").replace(":", ",").split(", "))
+    assert "onnx.checker" in str(raised.value.hint)
+
+
+def test_what_shape_inference_refuses_is_one_error(tmp_path: Path) -> None:
+    """The output states no shape, so that shapes are inferred before the file is checked."""
+    content = onnx.load(write("output-without-shape", tmp_path))
+    del content.opset_import[:]
+    onnx.save(content, tmp_path / "model.onnx")
+    with pytest.raises(InputError, match=r"model.onnx is not a valid ONNX model \(.*No opset import") as raised:
+        open_network(tmp_path / "model.onnx")
+    assert "onnx.checker" in str(raised.value.hint)
+
+
 def test_an_output_whose_shape_nobody_knows_is_one_error(tmp_path: Path) -> None:
     nodes = [helper.make_node("Gelu", ["x"], ["y"], domain="com.microsoft")]
     content = model(nodes, [("x", 1, ["n", 4])], [("y", 1, None)], domains={"com.microsoft": 1})
