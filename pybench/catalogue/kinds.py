@@ -54,7 +54,7 @@ _ROWS = (
     ),
     ArtefactKind(
         name="onnx-shaped",
-        meaning="an ONNX file of the user's whose free dimensions are fixed",
+        meaning="a copy of the user's ONNX file in which free dimensions have fixed sizes",
         file=_ONNX_FILE,
         module="pybench.artefacts.shaped",
         needs=("onnx",),
@@ -62,7 +62,7 @@ _ROWS = (
     ),
     ArtefactKind(
         name="onnx-batched",
-        meaning="an ONNX file of the user's whose fixed batch is free, compared with the file by running both",
+        meaning="a copy of the user's ONNX file whose fixed batch is free; both are run and their outputs compared",
         file=_ONNX_FILE,
         module="pybench.artefacts.batched",
         needs=("onnx", "onnxruntime"),

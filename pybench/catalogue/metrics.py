@@ -258,7 +258,7 @@ _ROWS = (
         unit="GB/s",
         better="higher",
         label="Bandwidth",
-        meaning="bytes copied from host to device, divided by the time of the copies (1 GB is 10^9 bytes)",
+        meaning="bytes copied in all directions, divided by the time of the copies (1 GB is 10^9 bytes)",
         rests_on="timing",
     ),
     Metric(
@@ -767,8 +767,8 @@ _ROWS = (
         unit="1",
         better="lower",
         label="Relative error",
-        meaning="norm of the outputs' difference from FP32's, over the norm of FP32's; of the file in lower precision, "
-        "on a CPU, on samples",
+        meaning="norm of the difference between this file's outputs and those of the FP32 file, over the norm of the "
+        "latter; both run on a CPU with equal samples",
         rests_on=None,
         is_counted=True,
     ),
@@ -778,7 +778,8 @@ _ROWS = (
         unit="1",
         better="higher",
         label="Cosine",
-        meaning="cosine of the angle between the outputs of a file in lower precision and FP32's, on the same samples",
+        meaning="cosine of the angle between this file's outputs and those of the FP32 file; both run on a CPU with "
+        "equal samples",
         rests_on=None,
         scale="difference",
         is_counted=True,
@@ -789,7 +790,8 @@ _ROWS = (
         unit="1",
         better="higher",
         label="Top-1 agreement",
-        meaning="share of these samples whose most probable class is FP32's",
+        meaning="share of samples for which this file and the FP32 file have the same most probable class; both run on "
+        "a CPU with equal samples",
         rests_on=None,
         scale="difference",
         is_counted=True,

@@ -61,7 +61,7 @@ _ROWS = (
     ),
     Package(
         name="onnxruntime_library", gives="runtime: native", found="{path}",
-        install="install onnxruntime from its wheel, whose folder `capi` holds `libonnxruntime.so`",
+        install="install onnxruntime from its wheel, whose folder `capi` contains `libonnxruntime.so`",
     ),
     Package(
         name="onnx", gives="FP16, BF16, INT8, FP8 in ONNX", install=_ONNX, found="onnx {version}",

@@ -23,5 +23,5 @@ def tally_json(result: runner.Tally) -> Mapping[str, Any]:
 
 def name_uncounted(runs: int, plan: ResolvedPlan) -> None:
     if runs:
-        beyond = f"blocks beyond {plan.repetitions.stated(plan.cases)}, the number of repetitions"
-        say(f"kept on disk but not counted: {counted(runs, 'run')} in {beyond}")
+        why = f"the plan has {plan.repetitions.text(plan.cases)} now"
+        say(f"not counted, but kept on disk: {counted(runs, 'run')}, because {why}")

@@ -69,7 +69,7 @@ def test_fewer_repetitions_than_ran_are_said_to_leave_runs_out(plan: Path, capsy
     assert main(["run", str(plan), "--repetitions", "1"]) == 0
     printed = capsys.readouterr()
     assert printed.out == "2 ok of 2 runs in results/trial\n"
-    beyond = "kept on disk but not counted: 2 runs in blocks beyond 1, the number of repetitions\n"
+    beyond = "not counted, but kept on disk: 2 runs, because the plan has 1 repetition now\n"
     assert beyond in printed.err
     assert main(["status", "results/trial"]) == 0
     assert capsys.readouterr().err == beyond
@@ -102,7 +102,7 @@ def test_an_entry_with_a_number_of_its_own_is_counted_right_everywhere(
     assert main(["run", str(plan), "--repetitions", "2"]) == 0
     printed = capsys.readouterr()
     assert printed.out == "4 ok of 4 runs in results/trial\n"
-    assert "kept on disk but not counted: 1 run in blocks beyond 2" in printed.err
+    assert "not counted, but kept on disk: 1 run, because the plan has 2 repetitions now" in printed.err
 
 
 def test_status_reads_each_run_once(

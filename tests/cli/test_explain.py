@@ -13,8 +13,11 @@ import pytest
 from pybench.cli import main
 from pybench.dataset import load
 from pybench.errors import EXIT_USAGE
+from pybench.plan import load_plan
 from tests.analysis.test_explanation import engines
 from tests.kernels.test_engine import recorded
+
+ROOT = Path(__file__).parents[2]
 
 PLAN = """\
 schema_version: 1
@@ -165,3 +168,10 @@ def test_recorded_engines_are_explained_without_times(tmp_path: Path, capsys: py
     assert "Kernels that move constants: 47 of 106 in int8+fp16, 0 of 74 in fp8+fp16." in printed
     assert "ONNX nodes, in the order of execution" in printed
     assert printed.count("moves constants") == 47
+
+
+def test_the_chapter_names_cases_of_the_first_plan() -> None:
+    said = (ROOT / "docs/user/explain.md").read_text(encoding="utf-8")
+    *_, first, second = next(line for line in said.splitlines() if line.startswith("pybench explain ")).split()
+    meant = [case for case in load_plan(ROOT / "plans/quickstart.yaml").cases if case.id[:12] in (first, second)]
+    assert [(case.model, case.precision) for case in meant] == [("resnet50", "fp32"), ("resnet50", "int8")]
