@@ -15,7 +15,7 @@ from pybench.plan.values import PSEUDO_FACTORS, describe
 COMMAND = "python -m tests.factors_page > docs/factors.md"
 _HEAD = """# Factors
 
-A plan sets factors, and a case has one value of each (docs/user/plans.md).
+A [plan](user/plans.md) sets factors, and a case has one value of each.
 A factor that a plan does not set has its default.
 Setting a factor in an entry whose workload does not take it is an error.
 
