@@ -4,7 +4,6 @@ went."""
 
 from __future__ import annotations
 
-import csv
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,6 +16,7 @@ from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
 from pybench.measurement.result import Validity
 from pybench.report import write_report
+from tests.report.pages import rows_of
 from tests.support.campaigns import CampaignBuilder, build_typical
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
@@ -279,18 +279,13 @@ def test_a_caution_stands_beside_its_number(tmp_path: Path) -> None:
 # --- what a referee would misread ------------------------------------------------------------------------------------
 
 
-def _rows(page: Path, name: str) -> list[dict[str, str]]:
-    with (page.parent / "tables" / f"{name}.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
 def test_a_verdict_without_a_number_reads_as_in_the_headline(typical: Path) -> None:
-    verdicts = [row["verdict"] for row in _rows(typical, "verdicts-1")]
+    verdicts = [row["verdict"] for row in rows_of(typical, "verdicts-1")]
     headline = re.search(r"(\d+) candidates[^<]*?(\d+) could not be measured", typical.read_text())
     assert headline is not None
     assert verdicts.count("not measured") == int(headline[2])
     assert len(verdicts) == sum(
-        row["verdict"] in ("accepted", "rejected", "undecided") for row in _rows(typical, "verdicts-1")
+        row["verdict"] in ("accepted", "rejected", "undecided") for row in rows_of(typical, "verdicts-1")
     ) + int(headline[2])
 
 
@@ -298,7 +293,9 @@ def test_a_case_that_failed_in_two_ways_has_a_row_for_each(tmp_path: Path) -> No
     builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=3)
     for block, outcome, reason in ((1, "timeout", "limit"), (2, "crashed", "sigsegv"), (3, "timeout", "limit")):
         builder.run(INFER, block, outcome=outcome, reason=reason)
-    found = {(row["outcome"], row["reason"], row["runs"]) for row in _rows(write_report(load(builder.path)), "not-ok")}
+    found = {
+        (row["outcome"], row["reason"], row["runs"]) for row in rows_of(write_report(load(builder.path)), "not-ok")
+    }
     assert found == {("timeout", "limit", "2"), ("crashed", "sigsegv", "1")}
 
 
@@ -310,7 +307,7 @@ def test_what_could_be_detected_is_a_factor_and_a_difference_has_its_unit(tmp_pa
         builder.run(INFER, block, {"latency_mean_ms": 1.0, "gpu_tail_energy_j": 1.0})
         builder.run(INT8, block, {"latency_mean_ms": noise, "gpu_tail_energy_j": noise})
     page = write_report(load(builder.path))
-    mean, tail = _rows(page, "effects-1")
+    mean, tail = rows_of(page, "effects-1")
     assert tail["metric"] == "Δ GPU energy after the window (J)"
     shown = (page.parent / "tables" / "effects-1.md").read_text()
     assert f"{float(mean['smallest_detectable']):.0f}" in shown.split("Mean latency")[1].splitlines()[0].split("|")[-2]
@@ -320,7 +317,7 @@ def test_what_could_be_detected_is_a_factor_and_a_difference_has_its_unit(tmp_pa
 
 def test_an_accuracy_says_over_how_many_images_and_that_n_counts_runs(typical: Path) -> None:
     notes = (typical.parent / "tables" / "cases-accuracy.md").read_text()
-    images = {row["top1_percent_n"] for row in _rows(typical, "cases-accuracy")}
+    images = {row["top1_percent_n"] for row in rows_of(typical, "cases-accuracy")}
     assert f"over the {images.pop()} images of one run" in notes
     assert "n is the number of runs, not of images" in notes
 
@@ -328,7 +325,7 @@ def test_an_accuracy_says_over_how_many_images_and_that_n_counts_runs(typical: P
 def test_every_row_of_cases_names_the_folder_of_its_runs(typical: Path) -> None:
     runs = typical.parent.parent / "runs"
     for name in ("cases-infer", "cases-accuracy", "table1-by-batch"):
-        assert all((runs / row["case_id"]).is_dir() for row in _rows(typical, name))
+        assert all((runs / row["case_id"]).is_dir() for row in rows_of(typical, name))
 
 
 def test_runs_that_do_not_count_are_named_and_in_no_number(tmp_path: Path) -> None:
@@ -336,7 +333,7 @@ def test_runs_that_do_not_count_are_named_and_in_no_number(tmp_path: Path) -> No
     for block in (1, 2, 3):
         builder.run(INFER, block, {"latency_mean_ms": float(block)})
     page = write_report(load(builder.path))
-    assert _rows(page, "metrics")[0]["n"] == "2"
+    assert rows_of(page, "metrics")[0]["n"] == "2"
     assert (
         "1 runs are in blocks beyond the plan's repetitions; they do not count."
         in (page.parent / "tables" / "coverage.md").read_text()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
@@ -17,6 +16,7 @@ from pybench.case import Case
 from pybench.cli import main
 from pybench.dataset import load
 from pybench.report import write_report
+from tests.report.pages import rows_of
 from tests.support.campaigns import CampaignBuilder
 
 CASES = [
@@ -39,11 +39,6 @@ def campaign(folder: Path, cases: list[Case] = CASES, curves: Any = None) -> Pat
         path = builder.path / PLAN_RESOLVED
         path.write_text(json.dumps({**json.loads(path.read_text()), "curves": curves}))
     return builder.path
-
-
-def rows_of(page: Path, table: str) -> list[dict[str, str]]:
-    with (page.parent / "tables" / f"{table}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_a_curve_is_drawn_and_says_where_lines_cross(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

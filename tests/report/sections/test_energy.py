@@ -4,7 +4,6 @@ that is replayed from a recording through the whole program."""
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -19,6 +18,7 @@ from pybench.dataset import load
 from pybench.report import write_report
 from tests.measure.replay import TRACE, UUID, build_replay_library
 from tests.report.browser import Browser
+from tests.report.pages import rows_of, section
 from tests.report.test_page_in_chromium import PROGRAMS
 from tests.support.campaigns import CampaignBuilder, build_typical, finish_again
 from tests.support.energies import ON_A_BOARD, SENSOR, energy_metrics, energy_window, store_energy
@@ -32,15 +32,6 @@ def made(folder: Path, cases: list[Case], **changes: Any) -> Path:
     for case in cases:
         store_energy(builder.run(case, 1, energy_metrics(), environment=ON_A_BOARD), energy_window(**changes))
     return write_report(load(builder.path))
-
-
-def rows_of(page: Path, table: str) -> list[dict[str, str]]:
-    with (page.parent / "tables" / f"{table}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def section(page: Path) -> str:
-    return page.read_text().partition('<section id="joules"')[2].partition("</section>")[0]
 
 
 def test_a_campaign_without_a_gpu_has_no_such_section(tmp_path: Path) -> None:
@@ -71,8 +62,8 @@ def test_an_invalid_energy_says_so_with_its_reasons(tmp_path: Path) -> None:
     page = made(tmp_path, [INFER], valid=False, reasons=reasons)
     (row,) = rows_of(page, "joules")
     assert (row["valid"], row["reasons"]) == ("false", "; ".join(reasons))
-    assert "samples say 1 J" in section(page)
-    assert ">NO<" in section(page)
+    assert "samples say 1 J" in section(page, "joules")
+    assert ">NO<" in section(page, "joules")
 
 
 def test_an_energy_that_could_not_be_told_is_a_dash_with_its_reason(tmp_path: Path) -> None:
@@ -80,13 +71,13 @@ def test_an_energy_that_could_not_be_told_is_a_dash_with_its_reason(tmp_path: Pa
     page = made(tmp_path, [INFER], **nothing, parts_j={}, valid=False, reasons=["power_unreadable: no samples"])
     (row,) = rows_of(page, "joules")
     assert (row["energy_j"], row["absolute_95_j"]) == ("", "")
-    assert "energy of this window is unknown" in section(page)
-    assert "power_unreadable" in section(page)
+    assert "energy of this window is unknown" in section(page, "joules")
+    assert "power_unreadable" in section(page, "joules")
 
 
 def test_the_page_shows_a_readable_number_of_runs_and_the_files_hold_the_rest(tmp_path: Path) -> None:
     page = made(tmp_path, [INFER.with_factors(batch=batch) for batch in range(1, 6)])
-    shown = section(page)
+    shown = section(page, "joules")
     assert len(re.findall(r'id="figure-power-\d+"', shown)) == 4
     assert len(rows_of(page, "joules")) == 5
     assert 'href="tables/budget-5.csv"' in shown

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 from pybench.case import Case
@@ -14,14 +13,10 @@ from pybench.report.sections.kernels import ROWS_ON_PAGE
 from pybench.report.tables import Column, Table, text_cell
 from tests.analysis.test_explanation import campaign, engines
 from tests.analysis.test_kernel_times import timed
+from tests.report.pages import rows_of
 from tests.support.campaigns import CampaignBuilder
 
 HEADING = "<h2>Where the time goes</h2>"
-
-
-def rows_of(page: Path, table: str) -> list[dict[str, str]]:
-    with (page.parent / "tables" / f"{table}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_a_campaign_without_profiles_has_no_such_section(tmp_path: Path) -> None:

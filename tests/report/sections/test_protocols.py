@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from pybench.dataset import load
 from pybench.report import write_report
 from pybench.report.sections.protocols.sentences import protocol_sentences
 from pybench.report.sections.protocols.table_one import standing_text
+from tests.report.pages import rows_of
 from tests.support.campaigns import CampaignBuilder, build_typical
 from tests.support.precision_campaign import INFER, build_precisions
 
@@ -34,11 +34,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def tex(page: Path, name: str) -> str:
     return (page.parent / "tables" / f"{name}.tex").read_text()
-
-
-def rows(page: Path, name: str) -> list[dict[str, str]]:
-    with (page.parent / "tables" / f"{name}.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 # --- Table 1 ---------------------------------------------------------------------------------------------------------
@@ -71,7 +66,7 @@ def test_table_1_prints_its_notes_below_itself(page: Path) -> None:
 
 
 def test_the_full_table_has_every_metric_of_every_case(page: Path) -> None:
-    stored = rows(page, "table1-by-batch")
+    stored = rows_of(page, "table1-by-batch")
     assert [(row["case"], row["batch"]) for row in stored[:4]] == [
         ("FP32", "1"), ("FP32", "8"), ("FP32", "32"), ("FP16", "1"),
     ]  # fmt: skip
@@ -88,7 +83,7 @@ def test_the_full_table_has_every_metric_of_every_case(page: Path) -> None:
 
 
 def test_a_missing_energy_is_a_dash_with_its_reason_and_never_zero(page: Path) -> None:
-    row = rows(page, "table1-by-batch")[9]
+    row = rows_of(page, "table1-by-batch")[9]
     assert (row["case"], row["batch"], row["gpu_energy_per_sample_j"]) == ("INT8+FP16", "1", "")
     assert row["energy_reduction_percent"] == ""
     line = next(one for one in tex(page, "table1-by-batch").splitlines() if one.startswith("INT8+FP16 & 1 &"))
@@ -135,7 +130,7 @@ def test_the_latex_compiles(page: Path, tmp_path: Path) -> None:
 
 
 def test_each_pair_says_which_test_it_had_and_why(page: Path) -> None:
-    stored = rows(page, f"{NAME}-pairs")
+    stored = rows_of(page, f"{NAME}-pairs")
     assert len(stored) == 54
     by_test = {row["test"]: row["why"] for row in stored}
     assert by_test["Welch t"].startswith("Shapiro-Wilk rejects neither sample (p ")
@@ -149,7 +144,7 @@ def test_each_pair_says_which_test_it_had_and_why(page: Path) -> None:
 
 
 def test_the_assumptions_of_anova_are_shown_where_it_is_left_out(page: Path) -> None:
-    stored = rows(page, f"{NAME}-anova")
+    stored = rows_of(page, f"{NAME}-anova")
     assert [row["anova"] for row in stored].count("done") == 1
     left_out = [row for row in stored if row["anova"].startswith("not done: residuals")]
     assert left_out
@@ -159,7 +154,7 @@ def test_the_assumptions_of_anova_are_shown_where_it_is_left_out(page: Path) -> 
 
 
 def test_samples_carry_interval_and_normality(page: Path) -> None:
-    stored = rows(page, f"{NAME}-samples")
+    stored = rows_of(page, f"{NAME}-samples")
     assert len(stored) == 36
     assert {row["normal"] for row in stored} == {"not rejected", "rejected", ""}
     assert sum(row["normal"] == "rejected" for row in stored) == 2
@@ -288,4 +283,4 @@ def test_a_baseline_without_an_accuracy_has_a_dash_for_its_difference(tmp_path: 
     builder = CampaignBuilder(tmp_path / "c", [INFER, INFER.with_factors(precision="bf16")], protocols=[NAME])
     for case in builder.cases:
         builder.run(case, 1, {"latency_mean_ms": 1.0})
-    assert [row["top1_delta_pp"] for row in rows(write_report(load(builder.path)), "table1-by-batch")] == ["", ""]
+    assert [row["top1_delta_pp"] for row in rows_of(write_report(load(builder.path)), "table1-by-batch")] == ["", ""]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -15,6 +14,7 @@ from pybench.case.references import Reference
 from pybench.cli import main
 from pybench.dataset import load
 from pybench.report import write_report
+from tests.report.pages import rows_of, section
 from tests.support.campaigns import CampaignBuilder
 
 FP32 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
@@ -48,11 +48,6 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return builder.path
 
 
-def rows_of(page: Path, table: str) -> list[dict[str, str]]:
-    with (page.parent / "tables" / f"{table}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_each_value_stands_next_to_this_campaign(campaign: Path) -> None:
     page = write_report(load(campaign))
     rows = rows_of(page, "published")
@@ -66,10 +61,9 @@ def test_each_value_stands_next_to_this_campaign(campaign: Path) -> None:
     text = page.read_text()
     assert "published on RTX 5090, measured here on no GPU" in text
     assert "A paper &lt;i&gt;" in text
-    section = re.search(r'<section id="published">.*?</section>', text, re.DOTALL)
-    assert section is not None
-    assert "4 comparisons: 2 on the same side, 1 neither and 1 not comparable." in section[0]
-    assert not re.search(r"accepted|rejected|passed|failed", section[0].partition("</p>")[2])
+    shown = section(page, "published")
+    assert "4 comparisons: 2 on the same side, 1 neither and 1 not comparable." in shown
+    assert not re.search(r"accepted|rejected|passed|failed", shown.partition("</p>")[2])
 
 
 def test_the_mean_over_cells_names_its_cells(campaign: Path) -> None:

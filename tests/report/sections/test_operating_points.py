@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
@@ -13,34 +12,26 @@ from pybench.case import Case
 from pybench.cli import main
 from pybench.dataset import load
 from pybench.report import write_report
+from tests.report.pages import rows_of, section
 from tests.support.campaigns import CampaignBuilder, build_typical
 from tests.support.power_limits import SETTING, build_limits, build_replayed, metrics
 
 TRAINING = Case(workload="train", model="tinylm-small", runtime="torch", precision="amp-bf16", batch=4)
 
 
-def rows_of(page: Path) -> list[dict[str, str]]:
-    with (page.parent / "tables" / "operating-points.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def section(page: Path) -> str:
-    return page.read_text().partition('<section id="limits"')[2].partition("</section>")[0]
-
-
 def test_a_campaign_without_power_limits_has_no_such_section(tmp_path: Path) -> None:
     page = write_report(load(build_typical(tmp_path / "c", repetitions=1).path))
-    assert section(page) == ""
+    assert section(page, "limits") == ""
     assert not (page.parent / "tables" / "operating-points.csv").exists()
 
 
 def test_the_section_names_the_best_limit_of_each_setting_and_what_it_costs(tmp_path: Path) -> None:
     page = write_report(load(build_limits(tmp_path / "c", (SETTING, TRAINING)).path))
-    shown = section(page)
+    shown = section(page, "limits")
     assert shown.count("300 W has the least energy for a token") == 2
     assert "(in 100 % of resamples); against the board as it is its energy is 0.69" in shown
     assert "500 W has the least energy-delay product" in shown
-    rows = rows_of(page)
+    rows = rows_of(page, "operating-points")
     assert [row["power_limit_w"] for row in rows] == ["250", "300", "400", "500", "600", ""] * 2
     best = rows[1]
     assert (best["energy_metric"], best["wins_ratio"]) == ("gpu_energy_per_token_j", "1.0")
@@ -66,9 +57,9 @@ def test_limits_that_could_not_be_set_are_rows_with_their_reason(tmp_path: Path)
     builder.run(cases[1], 1, metrics(1.0, 100.0))
     builder.run(cases[2], 1, metrics(1.1, 120.0))
     page = write_report(load(builder.path))
-    assert "unsupported: no_power_limit" in section(page)
-    assert "one block: nothing to resample" in section(page)
-    assert [row["energy"] for row in rows_of(page)] == ["1.0", "1.1", ""]
+    assert "unsupported: no_power_limit" in section(page, "limits")
+    assert "one block: nothing to resample" in section(page, "limits")
+    assert [row["energy"] for row in rows_of(page, "operating-points")] == ["1.0", "1.1", ""]
 
 
 def test_where_nothing_can_be_compared_the_section_says_why(tmp_path: Path) -> None:
@@ -76,7 +67,7 @@ def test_where_nothing_can_be_compared_the_section_says_why(tmp_path: Path) -> N
     builder = CampaignBuilder(tmp_path / "c", cases, repetitions=1)
     for case in cases:
         builder.run(case, 1, outcome="unsupported", reason="no_gpu", detail="no GPU")
-    shown = section(write_report(load(builder.path)))
+    shown = section(write_report(load(builder.path)), "limits")
     assert (
         "no two limits can be compared (400 W: unsupported: no_gpu; the board as it is: unsupported: no_gpu)" in shown
     )

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,10 @@ from pybench.case import Case
 from pybench.case.service_levels import with_bounds
 from pybench.dataset import load
 from pybench.report import write_report
+from tests.report.pages import rows_of, section
 from tests.support.campaigns import CampaignBuilder, build_typical
 
 INFER = Case(workload="infer", model="mlp", runtime="torch")
-
-
-def section(page: Path) -> str:
-    return page.read_text().partition('<section id="service"')[2].partition("</section>")[0]
 
 
 def test_each_bound_is_a_row(tmp_path: Path) -> None:
@@ -28,8 +24,7 @@ def test_each_bound_is_a_row(tmp_path: Path) -> None:
         for case in cases:
             builder.run(case, block, {"throughput_samples_per_s": 100.0 * case.batch})  # its iterations take 10 ms
     page = write_report(load(builder.path))
-    with (page.parent / "tables" / "service-levels.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(page, "service-levels")
     assert [(row["case_id"], float(row["slo_ms"]), float(row["slo_attainment_ratio"])) for row in rows] == [
         (cases[0].id, 9.0, 0.0),
         (cases[0].id, 10.0, 1.0),
@@ -37,7 +32,7 @@ def test_each_bound_is_a_row(tmp_path: Path) -> None:
     ]
     assert [float(row["goodput_samples_per_s"]) for row in rows] == pytest.approx([0, 100, 200])
     assert {row["latency"] for row in rows} == {"latency of an iteration"}
-    assert "In a closed loop no request waits for another" in section(page)
+    assert "In a closed loop no request waits for another" in section(page, "service")
     metrics = (page.parent / "tables" / "metrics.csv").read_text()
     assert "goodput_samples_per_s@9ms" in metrics
     assert "SLO attainment at 10 ms" in page.read_text()
@@ -45,11 +40,11 @@ def test_each_bound_is_a_row(tmp_path: Path) -> None:
 
 def test_a_plan_without_bounds_has_no_such_section(tmp_path: Path) -> None:
     page = write_report(load(build_typical(tmp_path / "c", repetitions=1).path))
-    assert section(page) == ""
+    assert section(page, "service") == ""
 
 
 def test_a_case_that_did_not_run_is_a_row_without_numbers(tmp_path: Path) -> None:
     case = with_bounds(INFER, [10])
     builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
     builder.run(case, 1, outcome="oom", reason="cgroup")
-    assert "not measured" in section(write_report(load(builder.path)))
+    assert "not measured" in section(write_report(load(builder.path)), "service")
