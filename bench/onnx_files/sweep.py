@@ -21,6 +21,8 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,10 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 LIMITED = 'ulimit -v 8388608; ulimit -t 120; exec "$@"'
 LARGEST_RSS_MB = 3000  # a file of 400 MB is in memory as bytes, as weights, and repacked for its kernels
 PRECISIONS = ("fp32", "int8")
+NEED_A_HINT = ("unsupported", "build_failed")
+NO_MEMORY = "memory ran out"  # needs no hint: it is in the size that it names
+LONGEST_SAID = 100  # characters of an error in the page
+TOLD = ("runs", "oom", *NEED_A_HINT)  # outcomes of a run that break no promise
 COMMANDS = (("validate",), ("run", "--dry-run"), ("run", "--out", "campaign"))
 PLAN = """\
 schema_version: 1
@@ -77,7 +83,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--files", default="*", help="names of files, as a glob")
     parser.add_argument("--again", action="store_true", help="also files that were looked at before")
-    parser.add_argument("--page", type=Path, help="where the table is written")
+    parser.add_argument("--page", type=Path, help="where the page is written")
     asked = parser.parse_args()
     files = asked.folder.absolute() / "files"
     make_files(files)
@@ -143,6 +149,7 @@ def judge(folder: Path, precision: str) -> Cell:
                 break
         else:
             cell.outcome, cell.said = outcome_in(Path(scratch))
+            cell.faults += faults_of_outcome(cell)
     if cell.peak_mb > LARGEST_RSS_MB:
         cell.faults.append(f"{cell.peak_mb:.0f} MB of memory")
     return cell
@@ -178,6 +185,14 @@ def faults_of(ended: Ended) -> Iterator[str]:
         yield "not one error"
 
 
+def faults_of_outcome(cell: Cell) -> Iterator[str]:
+    """A run may refuse a file that the plan took, with a hint; it may not crash, hang or be killed."""
+    if cell.outcome not in TOLD:
+        yield f"its run ended as `{cell.outcome}`"
+    elif cell.outcome in NEED_A_HINT and NO_MEMORY not in cell.said and not has_hint(cell.said):
+        yield f"{cell.outcome} without a hint"
+
+
 def said_in(text: str) -> str:
     """The error, with its hint."""
     lines = text.splitlines()
@@ -207,8 +222,7 @@ def outcome_in(campaign: Path) -> tuple[str, str]:
 def line(name: str, cells: dict[str, Cell]) -> str:
     faults = "; ".join(fault for cell in cells.values() for fault in cell.faults)
     outcomes = "".join(f"{cell.outcome:14}" for cell in cells.values())
-    peak_mb = max(cell.peak_mb for cell in cells.values())
-    return f"{name:32}{outcomes}{peak_mb:6.0f} MB  {'FAULT ' + faults if faults else ''}"
+    return f"{name:32}{outcomes}{peak_mb(cells):6.0f} MB  {'FAULT ' + faults if faults else ''}"
 
 
 def summary(found: dict[str, dict[str, Cell]]) -> str:
@@ -225,24 +239,93 @@ def summary(found: dict[str, dict[str, Cell]]) -> str:
 
 
 def page(files: Path, found: dict[str, dict[str, Cell]]) -> str:
-    lines = ["| file | made by | what is odd | FP32 | INT8 | MB |", "| --- | --- | --- | --- | --- | --- |"]
-    told = []
+    """The page in bench/results: outcomes by exporter, then what is said, each thing once."""
+    exporters: dict[str, list[str]] = {}
     for name, cells in found.items():
         made = json.loads((files / name / "made.json").read_text())
-        outcomes = " | ".join(cells[precision].outcome for precision in PRECISIONS)
-        peak_mb = max(cell.peak_mb for cell in cells.values())
-        lines.append(f"| {name} | {made['exporter']} | {made['odd']} | {outcomes} | {peak_mb:.0f} |")
-        told += said_lines(files / name, name, cells)
-    return "\n".join([*lines, "", summary(found), "", "```text", *told, "```", ""])
+        row = f"| {name} | {made['odd']} | {outcome_of(cells)} | {peak_mb(cells):.0f} |"
+        exporters.setdefault(made["exporter"].partition(", ")[0], []).append(row)
+    lines = [*beginning(files, found), *counts(found), *broken(found)]
+    for exporter, rows in sorted(exporters.items(), key=lambda item: item[0].lower()):
+        lines += [f"## {exporter}", "", "| file | what is odd | outcome | MB |", "| --- | --- | --- | --- |", *rows, ""]
+    return "\n".join([*lines, *messages(found)])
 
 
-def said_lines(folder: Path, name: str, cells: dict[str, Cell]) -> Iterator[str]:
-    """What is said of a file that does not run, once where both precisions say the same."""
-    said = {precision: cell.said.replace(f"{folder}/", "") for precision, cell in cells.items() if cell.said}
-    same = len({re.sub(r":\d+:\d+", "", text) for text in said.values()}) == 1 and len(said) == len(cells)
-    for precision, text in list(said.items())[: 1 if same else None]:
-        yield f"{name}{'' if same else f' in {precision}'}:"
-        yield f"    {text}"
+def beginning(files: Path, found: dict[str, dict[str, Cell]]) -> Iterator[str]:
+    total = len(list(files.glob("*/made.json")))
+    part = "each one" if len(found) == total else f"{len(found)} of them"
+    yield from (
+        "# ONNX files of many exporters",
+        "",
+        f"- Date: {datetime.now(UTC):%Y-%m-%d}",
+        "- Command: `python bench/onnx_files/sweep.py FOLDER --page PAGE.md`, which writes this page",
+        f"- Machine: {os.cpu_count()} cores; onnxruntime {version('onnxruntime')} on its CPU provider",
+        "- Limits: 8 GiB of address space and 120 s of CPU time for each command",
+        "",
+        f"The sweep makes {total} files; it inspects, validates, previews and runs {part}, in FP32 and in INT8.",
+        "`refused` means one error with place and hint, exit code 2, before a campaign exists.",
+        "One outcome stands for both precisions where they agree; else FP32 comes first.",
+        "MB is the largest memory of any command, most of it packages.",
+        "",
+    )
+
+
+def counts(found: dict[str, dict[str, Cell]]) -> Iterator[str]:
+    counted = {precision: Counter(cells[precision].outcome for cells in found.values()) for precision in PRECISIONS}
+    yield from ("| outcome | FP32 | INT8 |", "| --- | --- | --- |")
+    for outcome, _ in sum(counted.values(), Counter[str]()).most_common():
+        yield f"| {outcome} | {' | '.join(str(counted[precision][outcome]) for precision in PRECISIONS)} |"
+    yield ""
+
+
+def broken(found: dict[str, dict[str, Cell]]) -> Iterator[str]:
+    """What breaks the promise of the sweep."""
+    rows = [
+        f"| {name} | {precision} | {fault} |"
+        for name, cells in found.items()
+        for precision, cell in cells.items()
+        for fault in cell.faults
+    ]
+    if rows:
+        yield from ("## Faults", "", "| file | precision | fault |", "| --- | --- | --- |", *rows, "")
+    else:
+        yield from ("No command printed a traceback, crashed, hung or refused a file without a hint.", "")
+
+
+def messages(found: dict[str, dict[str, Cell]]) -> Iterator[str]:
+    """What is said of files that do not run, without place and hint; names in it are left out, so that equal things
+    are one row."""
+    rows: dict[str, dict[str, None]] = {}
+    for name, cells in found.items():
+        for cell in cells.values():
+            if cell.said:
+                rows.setdefault(plain(cell.said), {})[name] = None
+    yield from ("## What is said", "", "Places, hints and the names of nodes are left out.", "")
+    yield from ("| what is said | files |", "| --- | --- |")
+    for said, names in sorted(rows.items(), key=lambda item: (-len(item[1]), item[0])):
+        first, *more = names
+        yield f"| {said} | {first}{f' and {len(more)} more' if more else ''} |"
+    yield ""
+
+
+def plain(said: str) -> str:
+    """An error without its place, its hint and names, at most `LONGEST_SAID` characters."""
+    said, places = re.subn(r"^\S+:\d+:\d+: (`\w+`: )?", "", re.sub(r" hint: .*$", "", said))
+    if places:  # of a plan: its hint is in brackets
+        said = re.sub(r" \((?:[^()]|\([^()]*\))*\)$", "", said)
+    said = re.sub(r"/\S+/files/[^\s/]+(?!\S*/)(?=\s|$)", "its folder", said)
+    said = re.sub(r"^model: onnx-\w+ .*?=\d+: ", "", said)
+    said = re.sub(r"\S*model\.onnx(: )?", lambda found: "" if found[1] else "the file", said)
+    said = re.sub(r"\b(node|input|output|domain) (?!is\b|has\b|of\b)[^\s,]+", r"\1 …", said).replace("|", "/")
+    return said if len(said) <= LONGEST_SAID else said[: LONGEST_SAID - 1].rstrip() + "…"
+
+
+def outcome_of(cells: dict[str, Cell]) -> str:
+    return ", ".join(dict.fromkeys(cells[precision].outcome for precision in PRECISIONS))
+
+
+def peak_mb(cells: dict[str, Cell]) -> float:
+    return max(cell.peak_mb for cell in cells.values())
 
 
 if __name__ == "__main__":
