@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import typing
 
-from pybench.case.factors import FACTORS, Factor
+from pybench.case.factor import Factor
+from pybench.case.factors import FACTORS
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup
 from pybench.plan.values import PSEUDO_FACTORS, describe
 

@@ -5,6 +5,7 @@ A `Contrast` names baseline cases by factor values (`{precision: fp32}`): every 
 that has those values and equals it in all other factors. Each `Criterion` bounds one comparison of one metric.
 Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings them together.
 
+    factor      what a factor is
     factors     the closed list of factors, and their values
     case        one value of each factor, and the case's id
     repetitions how often a campaign runs each case

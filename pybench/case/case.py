@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from pybench.case.factors import FACTORS, USUAL, Factor, Factors, factor_named, factors_of
+from pybench.case.factor import Factor
+from pybench.case.factors import FACTORS, USUAL, Factors, factor_named, factors_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row
 from pybench.catalogue.models import Model
 from pybench.catalogue.plugins import Plugin

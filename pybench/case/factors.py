@@ -2,7 +2,7 @@
 """The closed list of factors: what a plan may set.
 
 `Factors` defines each of them once, with its type, default and meaning; a case is made of it. `FACTORS` is the same
-list as data. Plans, run directories, tables and the JSON Schema come from it.
+list as data (`pybench.case.factor`). Plans, run directories, tables and the JSON Schema come from it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pybench.case import idle
-from pybench.case.idle import Idle, outside_its_rows, outside_its_runtimes
+from pybench.case.factor import Factor, board_setting, factor, quantising_factor, runtime_factor
+from pybench.case.idle import outside_its_rows
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.models import MODELS
@@ -33,79 +34,6 @@ ARRIVALS = ("closed", "fixed", "poisson")
 LAUNCHES = ("graph", "enqueue")
 NORMAL, ZEROS, DATA = "normal", "zeros", "data"  # of `inputs`
 TO_GPU, FROM_GPU, BOTH = DIRECTIONS = ("h2d", "d2h", "both")
-
-FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
-RowKind = Literal["workloads", "runtimes", "models"]
-TextForm = Literal["word", "pattern", "cpus", "device", "sizes"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Factor:
-    """One factor.
-
-    name: as plans name it
-    kind: which values it takes; a `file` is a built-in name from `choices`, or else a path
-    default: its value where a plan says nothing
-    meaning: what it sets, for plans' authors
-    absent: what null stands for, where it is a value
-    group: it means something for the workloads that take this group; elsewhere setting it is a plan error
-    choices: the values of a `choice`, and the built-in names of a `file`
-    rows: of which kind of rows its choices are the names; packages can then add values
-    minimum, maximum: of a number
-    form: of a `text`: any word, a regular expression, CPUs as taskset writes them, a device, or sizes of dimensions
-    hint: what helps to choose a value, where the range alone does not
-    protocol: it says how a case is measured rather than what; such factors belong into a plan's `defaults`, and tables
-        show them only where they vary
-    idle: when it changes nothing about a case because of another factor; a plan then resets it to its default
-    usual: the field of the workload's row that is its default; null stands for that
-    follows: where a contrast fixes one of these factors, two cases may differ in this one if it is idle in one of them
-    """
-
-    name: str
-    kind: FactorKind
-    default: Any
-    meaning: str
-    group: FactorGroup = "run"
-    choices: tuple[str, ...] = ()
-    rows: RowKind | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    form: TextForm = "word"
-    hint: str | None = None
-    protocol: bool = False
-    absent: str = ""
-    idle: Idle | None = None
-    usual: str | None = None
-    follows: tuple[str, ...] = ()
-
-    def workloads(self, catalogue: Catalogue = BUILT_IN) -> tuple[str, ...]:
-        """Names of the workloads that it means something for."""
-        return tuple(name for name, workload in catalogue.workloads.items() if workload.uses(self.group))
-
-
-def factor(kind: FactorKind, default: Any, meaning: str, group: FactorGroup = "run", **facts: Any) -> Any:
-    """A field of `Factors`. `facts`: further fields of its `Factor`."""
-    return field(default=default, metadata={"kind": kind, "meaning": meaning, "group": group, **facts})
-
-
-def runtime_factor(
-    name: str,
-    kind: FactorKind,
-    default: Any,
-    meaning: str,
-    group: FactorGroup = "runtime",
-    follows: tuple[str, ...] = ("runtime",),
-    **facts: Any,
-) -> Any:
-    """A field of `Factors` that only some runtimes have."""
-    return factor(kind, default, meaning, group, idle=outside_its_runtimes(name), follows=follows, **facts)
-
-
-def board_setting(meaning: str, unit: str) -> Any:
-    """A field of `Factors` that sets the board of a GPU."""
-    hint = f"in {unit}; `pybench doctor` lists what the board accepts; null keeps the current value"
-    facts: dict[str, Any] = {"idle": idle.NO_BOARD, "follows": ("device",), "hint": hint}
-    return factor("integer", None, meaning, "board", minimum=1, absent="unchanged", **facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,71 +97,57 @@ class Factors:
         choices=tuple(PRECISIONS),
         idle=idle.NOT_COMPUTED,
     )
-    keep_fp32: str | None = factor(
+    keep_fp32: str | None = quantising_factor(
         "text",
         None,
         "ONNX nodes that stay in FP32 in a lower precision: a regular expression that matches their whole names",
-        "quantising",
+        idle.ALL_FP32,
         form="pattern",
         absent="none",
-        idle=idle.ALL_FP32,
-        follows=("precision",),
     )
-    quantiser: str | None = factor(
+    quantiser: str | None = quantising_factor(
         "choice",
         None,
         "which quantiser inserts the int8 or fp8 rounding; `qat`: fine-tune with INT8 rounding",
-        "quantising",
+        idle.NOT_QUANTISED,
         choices=tuple(QUANTISERS),
         absent="`pybench`, but `onnxruntime` for kernels of onnxruntime",
-        idle=idle.NOT_QUANTISED,
-        follows=("precision",),
     )
-    calibration: str = factor(
+    calibration: str = quantising_factor(
         "choice",
         "minmax",
         "how the ranges of int8 and fp8 are chosen from samples",
-        "quantising",
+        idle.NOT_CALIBRATED,
         choices=CALIBRATIONS,
-        idle=idle.NOT_CALIBRATED,
-        follows=("precision",),
     )
-    calibration_images: int = factor(
+    calibration_images: int = quantising_factor(
         "integer",
         100,
         "how many samples the ranges of int8 and fp8 are chosen from",
-        "quantising",
+        idle.NOT_CALIBRATED,
         minimum=1,
-        idle=idle.NOT_CALIBRATED,
-        follows=("precision",),
     )
-    scheme: str | None = factor(
+    scheme: str | None = quantising_factor(
         "choice",
         None,
         "whether int8 ranges have a zero point: `symmetric` ones have none",
-        "quantising",
+        idle.NOT_QUANTISED,
         choices=SCHEMES,
         absent="that of the runtime's kernels: `asymmetric` for onnxruntime on a CPU, else `symmetric`",
-        idle=idle.NOT_QUANTISED,
-        follows=("precision",),
     )
-    range: str = factor(
+    range: str = quantising_factor(
         "choice",
         "restricted",
         "which int8 codes a symmetric range uses: -127 to 127 (`restricted`), or -128, too (`full`)",
-        "quantising",
+        idle.NOT_INT8,
         choices=EXTENTS,
-        idle=idle.NOT_INT8,
-        follows=("precision",),
     )
-    granularity: str = factor(
+    granularity: str = quantising_factor(
         "choice",
         "channel",
         "how many scales a weight has: one for each output channel, or one for the tensor",
-        "quantising",
+        idle.NOT_QUANTISED,
         choices=GRANULARITIES,
-        idle=idle.NOT_QUANTISED,
-        follows=("precision",),
     )
     workspace_bytes: int | None = runtime_factor(
         "workspace_bytes",

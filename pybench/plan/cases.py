@@ -13,7 +13,8 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.case.case import options_of
-from pybench.case.factors import BOTH, FACTORS, SYNTHETIC, Factor, factors_of, idle_factors, is_idle
+from pybench.case.factor import Factor
+from pybench.case.factors import BOTH, FACTORS, SYNTHETIC, factors_of, idle_factors, is_idle
 from pybench.case.quantising import default_quantiser
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.precisions import quantised_type

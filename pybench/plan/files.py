@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from pybench.campaign.storage import sha256_of
-from pybench.case.factors import FACTORS, Factor
+from pybench.case.factor import Factor
+from pybench.case.factors import FACTORS
 from pybench.onnx_file.facts import weight_files
 from pybench.onnx_file.faults import Fault, opened
 from pybench.onnx_file.graph import OnnxModel

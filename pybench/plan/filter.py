@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
-from pybench.case.factors import FACTORS, Factor
+from pybench.case.factor import Factor
+from pybench.case.factors import FACTORS
 from pybench.document import core_scalar
 from pybench.errors import UsageError
 from pybench.plan.cases import applies

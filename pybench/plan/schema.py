@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pybench.case.factors import FACTORS, Factor
+from pybench.case.factor import Factor
+from pybench.case.factors import FACTORS
 from pybench.case.references import COMPARED
 from pybench.case.repetitions import MOST_REPETITIONS
 from pybench.catalogue.catalogue import BUILT_IN

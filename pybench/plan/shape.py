@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pybench.case.curves import PlannedCurve
-from pybench.case.factors import FACTORS, Factor
+from pybench.case.factor import Factor
+from pybench.case.factors import FACTORS
 from pybench.case.references import Reference, meaning_of, value_problem
 from pybench.case.repetitions import MOST_REPETITIONS
 from pybench.catalogue.criteria import CRITERIA, threshold_problem

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pybench.case.factors import FACTORS, Factor
+from pybench.case.factor import Factor
+from pybench.case.factors import FACTORS
 from pybench.onnx_file.inputs import parse_sizes, sizes_text
 
 Value = str | int | float | bool | None  # of a factor, canonical
