@@ -28,7 +28,8 @@ from pybench.launcher.launch import Exit, FileAccess, Launched, Output, signal_n
 # What the worker stores of where it ran (pybench.worker.environment), and where boards are locked (board_claim).
 IMAGE_DIGEST, ENGINE_VERSION, BOARD_STATE = "PYBENCH_IMAGE_DIGEST", "PYBENCH_CONTAINER_ENGINE", "PYBENCH_BOARD_STATE"
 DEFAULT_BOARD_STATE = "/run/pybench"
-REMOVAL_PAUSES_S = (0.5, 2.0, 5.0)  # between attempts to remove a container
+REMOVAL_PAUSES_S = (0.5, 2.0)  # between attempts to remove a container
+GONE = b"no such container"  # what engines say of one that is removed, or never was
 _SHELL_SIGNALS = range(129, 193)  # 128 + a signal's number, as tini and Apptainer report it
 
 
@@ -133,7 +134,7 @@ class _Contained(Launched):
             return True
         with contextlib.suppress(subprocess.TimeoutExpired):
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_S, check=False)
-            return done.returncode == 0
+            return done.returncode == 0 or GONE in done.stderr.lower()
         return False
 
     def _ended_by_itself(self) -> bool:
@@ -155,11 +156,12 @@ class _Contained(Launched):
         """An engine's program that ends early, or that fails to remove its container, leaves it behind: it is asked
         again, as its own removal may be under way."""
         super().end()
-        if self.process.returncode != 0:
-            for pause_s in REMOVAL_PAUSES_S:
-                if self._remove():
-                    break
-                time.sleep(pause_s)
+        is_gone = self.process.returncode == 0 or self._remove()
+        for pause_s in REMOVAL_PAUSES_S:
+            if is_gone:
+                break
+            time.sleep(pause_s)
+            is_gone = self._remove()
         shutil.rmtree(self._request.scratch, ignore_errors=True)
 
 
