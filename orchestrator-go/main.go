@@ -6,9 +6,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+
+	"golang.org/x/sys/unix"
 
 	"pybench/orchestrator/internal/corpus"
 	"pybench/orchestrator/internal/fault"
@@ -55,13 +58,18 @@ func run(arguments []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// infer runs a model for a consumer, until it is gone.
+// infer runs a model for a consumer, until it is gone, or SIGTERM comes.
 func infer(parsed *options.Options) error {
 	if err := lifetime.BindToParent(parsed.ConsumerPID); err != nil {
 		return err
 	}
 	ctx, _ := lifetime.Context()
-	return inference.Serve(ctx, os.NewFile(uintptr(parsed.ControlFD), "control"), endsOfText)
+	// Whoever waits for a question is asleep in a read, which the end of the stream alone wakes.
+	defer context.AfterFunc(ctx, func() { _ = unix.Shutdown(parsed.ControlFD, unix.SHUT_RDWR) })()
+	if err := inference.Serve(ctx, os.NewFile(uintptr(parsed.ControlFD), "control"), endsOfText); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 // deliver brings the corpus through the ring.

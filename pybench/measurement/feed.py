@@ -17,6 +17,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -53,9 +54,9 @@ class Feed(ABC):
 
     def __init__(self, request: RunRequest) -> None:
         case = request.case
-        self.tokenizer = preprocess.find_tokenizer(str(request.files.get("tokenizer", case.tokenizer)))
+        self.tokenizer = tokenizer_of(request)
         self.vocabulary = preprocess.vocabulary_size(self.tokenizer)
-        self.corpus = _corpus(request)
+        self.corpus = Corpus("none", (), 0, "") if case.path == "none" else corpus_of(request)
         self.hashed_batches = max(1, HASHED_IDS // (case.batch * case.seq_len))
 
     @abstractmethod
@@ -191,7 +192,8 @@ class TokenFeed(Feed):
 
 
 class OwnFeed(Feed):
-    """Text that a runtime reads itself (`Runtime.own_path`): here it is only said which, and asked what was taken."""
+    """Text that a runtime reads and tokenizes itself (`Runtime.own_path`): this feed only names it, and asks the
+    runtime what it has taken."""
 
     def __init__(self, request: RunRequest) -> None:
         super().__init__(request)
@@ -239,6 +241,18 @@ class OwnFeed(Feed):
     ) -> None:
         if self._session is not None:
             self._session.close()
+
+
+def tokenizer_of(request: RunRequest) -> Path:
+    """The vocabulary of a case, built in or the user's. Raises InputError."""
+    return preprocess.find_tokenizer(str(request.files.get("tokenizer", request.case.tokenizer)))
+
+
+def corpus_of(request: RunRequest) -> Corpus:
+    """The text of a case, built in or the user's. Raises InputError."""
+    case = request.case
+    name = str(request.files.get("corpus", case.corpus))
+    return preprocess.resolve_corpus(name, case.corpus_limit_bytes, case.corpus_field)
 
 
 def open_feed(request: RunRequest) -> Feed:
@@ -295,11 +309,3 @@ def record_fed(
     result.metrics |= feed.metrics()
     result.cautions += cautions
     return FedMeasurement(result, text_bytes, recorder.timed_s)
-
-
-def _corpus(request: RunRequest) -> Corpus:
-    case = request.case
-    if case.path == "none":
-        return Corpus("none", (), 0, "")
-    name = str(request.files.get("corpus", case.corpus))
-    return preprocess.resolve_corpus(name, case.corpus_limit_bytes, case.corpus_field)

@@ -18,6 +18,7 @@ from pybench.case import Case
 from pybench.case.factors import DATA, NORMAL, ZEROS, is_built_in
 from pybench.case.images import images_of
 from pybench.errors import InputError
+from pybench.measurement.feed import corpus_of, tokenizer_of
 from pybench.measurement.inputs import Arrays, Ranges, file_ranges, is_floating, random_arrays, taken_by, zero_arrays
 from pybench.measurement.model import OpenedModel
 from pybench.measurement.result import RunRequest
@@ -54,9 +55,7 @@ def takes_text_ids(case: Case) -> bool:
 def text_ids(request: RunRequest) -> TextIds:
     """One batch of the corpus, tokenized in Python: every path gives the same ids."""
     case = request.case
-    tokenizer = preprocess.find_tokenizer(str(request.files.get("tokenizer", case.tokenizer)))
-    name = str(request.files.get("corpus", case.corpus))
-    corpus = preprocess.resolve_corpus(name, case.corpus_limit_bytes, case.corpus_field)
+    tokenizer, corpus = tokenizer_of(request), corpus_of(request)
     with preprocess.open_batches(
         "python", tokenizer, corpus, case.batch, case.seq_len, epochs=0, hash_ids=False
     ) as stream:
@@ -112,7 +111,7 @@ def _images(request: RunRequest, opened: OpenedModel) -> Supply:
     case, spec = request.case, opened.session.inputs[0]
     images = open_images(image_source(request), "validation", image_shape(opened)).limited(case.batch)
     pixels = images.load_all()[np.arange(case.batch) % len(images)]
-    described = f"{len(images)} of the images that judge, of {images_of(case)}"
+    described = f"{len(images)} validation images of {images_of(case)}"
     return Supply({spec.name: pixels.astype(spec.dtype)}, described)
 
 

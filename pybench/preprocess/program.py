@@ -21,6 +21,7 @@ from pybench.errors import InputError, PybenchError, UnsupportedError, UsageErro
 
 NAME = "pybench-orchestrator"
 VARIABLE = "PYBENCH_ORCHESTRATOR"
+UNEXPLAINED = "run `pybench doctor`; report what it does not explain"
 STDERR_LINES_SHOWN = 10
 # It leaves within milliseconds of its ring closing, on a machine that is busy within seconds. After this it is stuck.
 PATIENCE_S = 30.0
@@ -60,9 +61,12 @@ def _installed() -> Path | None:
 
 
 class Program:
-    """One running process of it. `serves`: what it stays beyond, when it does not end, in words."""
+    """One running process of the program.
 
-    serves = "its consumer"
+    serves: what the process is there for and must not outlive, in words for an error
+    """
+
+    serves: str
 
     def __init__(
         self,
@@ -120,13 +124,13 @@ class Program:
                 f"{NAME} was killed by {_signal_name(-status)}{self._last_lines()}",
                 hint="SIGKILL without your doing is mostly the kernel out of memory: see its log"
                 if status == -signal.SIGKILL
-                else None,
+                else UNEXPLAINED,
             )
         if record is None or "error" not in record:
             how = (
                 f"stayed {PATIENCE_S:g} s beyond {self.serves}" if self._was_stuck else f"ended with exit code {status}"
             )
-            return PybenchError(f"{NAME} {how}{self._last_lines()}")
+            return PybenchError(f"{NAME} {how}{self._last_lines()}", hint=UNEXPLAINED)
         if record["ended"] == "input":
             return InputError(record["error"], hint=record.get("hint"))
         return PybenchError(f"{NAME}: {record['error']}", hint=record.get("hint"))

@@ -238,7 +238,10 @@ def _labels(
 
 def _spec(port: Mapping[str, Any], path: Path) -> TensorSpec:
     if port["kind"] not in _DTYPES:
-        raise InputError(f"{path}: the input {port['name']} is of type {port['kind']}, which pybench cannot feed")
+        raise InputError(
+            f"{path}: the input {port['name']} is of ONNX's type {port['kind']}, which pybench cannot feed",
+            hint="export the model with an input of one of numpy's types and a Cast after the input",
+        )
     shape = tuple(size if size > 0 else None for size in port["dimensions"] or ())
     return TensorSpec(port["name"], np.dtype(_DTYPES[port["kind"]]), shape)
 

@@ -102,7 +102,10 @@ class NativeProcess(Program):
         if "providers_" in message and "Failed to load" in message:  # the provider's own library, or one that it needs
             return not_started(self._provider)
         refused = refusal_of(self._model, self._provider, status, message)
-        return refused or NativeProcessError(f"ONNX Runtime failed: {short(message)} ({status})")
+        return refused or NativeProcessError(
+            f"ONNX Runtime failed: {short(message)} ({status})",
+            hint="run the case with runtime: onnxruntime and path: rust, whose log says more",
+        )
 
     def close(self) -> None:
         """Ends it; twice is harmless."""

@@ -327,7 +327,7 @@ def _runner(session: onnxruntime.InferenceSession, kind: str, path: Path) -> Run
         raise UnsupportedError(
             f"{path.name} takes or gives bfloat16, which onnxruntime's Python interface does not pass to a GPU",
             code="no_bf16_tensors",
-            hint="export the model with inputs and outputs in FP32, and a Cast behind and before them",
+            hint="export the model with FP32 inputs and outputs: a Cast after each input, and one before each output",
         )
     return lambda names, inputs, plain: bfloat16.run_raw(session, names, inputs)
 
@@ -339,7 +339,7 @@ def _spec(value: Any, path: Path) -> TensorSpec:
     if value.type not in _DTYPES:
         raise InputError(
             f"{path}: the input {value.name} is a {value.type}, which pybench cannot feed",
-            hint="export the model with an input of a type of numpy's, and a Cast behind it",
+            hint="export the model with an input of one of numpy's types and a Cast after the input",
         )
     return TensorSpec(value.name, np.dtype(_DTYPES[value.type]), shape)
 

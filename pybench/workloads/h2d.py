@@ -2,7 +2,8 @@
 """Copies between host and GPU: to it, from it, or both ways at once; an iteration ends when all bytes are there.
 
 The host's memory is pageable or page-locked, and on a chosen NUMA node where the case names one. With several streams
-a copy is cut into parts of equal size, which are copied at once. Every part and direction has a stream of its own.
+a copy is cut into parts, equal within a byte, which are copied at once. Every part and direction has a stream of its
+own.
 
 Without a GPU it is unsupported: a copy inside the host would be another measurement. Nothing runs beside the copies.
 """
@@ -41,7 +42,9 @@ def run(request: RunRequest) -> Result:
     case = request.case
     if case.device == "cpu" or runtime.set_up("fp32", allowed_threads(case), case.device) != "cuda":
         raise UnsupportedError(
-            f"{case.workload} needs a GPU, and there is none: {case.workload_row.needs_gpu}", code="no_gpu"
+            f"{case.workload} needs a GPU, and there is none: {case.workload_row.needs_gpu}",
+            code="no_gpu",
+            hint="run the case on a machine with a GPU",
         )
     generator = torch.Generator().manual_seed(request.seed)
     ways = _WAYS[case.direction]
@@ -65,7 +68,7 @@ def run(request: RunRequest) -> Result:
         "runtime_version": torch.__version__,
         "memory": "page-locked" if case.pinned else "pageable",
         "numa_node": "not chosen" if case.numa_node is None else str(case.numa_node),
-        "copies": f"{len(parts)} of {parts[0].source.numel()} bytes",
+        "copies": described(parts),
         "iteration": "all copies, from the call of the first until every stream is idle",
     }
     return result
@@ -75,6 +78,13 @@ def parts_of(way: str, host: Tensor, device: Tensor, streams: int) -> list[Copie
     """One direction of an iteration, cut into as many parts as there are streams; each byte is in one of them."""
     pairs = zip(host.tensor_split(streams), device.tensor_split(streams), strict=True)
     return [CopiedPart(there, here) if way == TO_GPU else CopiedPart(here, there) for here, there in pairs]
+
+
+def described(parts: Sequence[CopiedPart]) -> str:
+    """How many copies an iteration makes, and of how many bytes: the last ones of a direction may be a byte shorter."""
+    sizes = [part.source.numel() for part in parts]
+    least, most = min(sizes), max(sizes)
+    return f"{len(parts)} of {most} bytes" if least == most else f"{len(parts)} of {least} to {most} bytes"
 
 
 def _host_memory(case: Case, generator: torch.Generator, locked: ExitStack) -> Tensor:

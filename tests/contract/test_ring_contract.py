@@ -207,7 +207,7 @@ def test_a_consumer_that_stops_early_ends_the_orchestrator(pause_s: float) -> No
 
 @pytest.mark.parametrize(
     ("number", "message"),
-    [(signal.SIGKILL, "was killed by SIGKILL"), (signal.SIGTERM, "stopped by SIGTERM before the end of the corpus")],
+    [(signal.SIGKILL, "was killed by SIGKILL"), (signal.SIGTERM, "stopped by SIGTERM")],
 )
 def test_an_orchestrator_that_is_killed_is_an_error_that_names_the_signal(number: int, message: str) -> None:
     with endless() as stream:

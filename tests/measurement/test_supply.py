@@ -44,7 +44,7 @@ def test_each_value_is_fed_and_stated(tmp_path: Path, runtime: str) -> None:
         ran(case.with_factors(inputs=inputs), inputs=path).labels["inputs"]
         for inputs in ("normal", "zeros", "data", "mine.npz")
     ]
-    assert labels == [RANDOM, "zeros", "3 of the images that judge, of digits", "the arrays of mine.npz"]
+    assert labels == [RANDOM, "zeros", "3 validation images of digits", "the arrays of mine.npz"]
 
 
 def test_zeros_and_arrays_are_what_they_say(tmp_path: Path) -> None:

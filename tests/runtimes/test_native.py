@@ -187,6 +187,23 @@ def test_a_process_that_is_killed_in_a_window_is_told_with_its_signal(
         replayer.replay(1, 60.0)
 
 
+def test_sigterm_ends_a_process_that_waits_for_a_question(opened: Opens, tmp_path: Path) -> None:
+    session = opened(write_model(tmp_path / "cast.onnx", "Neg"))
+    os.kill(session._process.pid, signal.SIGTERM)
+    assert session._process._process.wait(10) == 1
+    with pytest.raises(NativeProcessError, match=r"(?s)exit code 1.*stopped by SIGTERM"):
+        session.first_ids()
+
+
+def test_sigterm_ends_a_window_and_then_the_process(opened: Opens, corpus: Path, tmp_path: Path) -> None:
+    session = opened(write_model(tmp_path / "cast.onnx", "Neg"))
+    replayer = fed(session, corpus)
+    threading.Timer(0.2, os.kill, (session._process.pid, signal.SIGTERM)).start()
+    with pytest.raises(NativeProcessError, match="stopped by SIGTERM"):
+        replayer.replay(1, 60.0)
+    assert session._process._process.wait(10) == 1
+
+
 @pytest.mark.parametrize(
     ("script", "message"),
     [

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pybench.case.factors import FROM_GPU, TO_GPU
-from pybench.workloads.h2d import parts_of
+from pybench.workloads.h2d import described, parts_of
 
 
 @pytest.mark.parametrize(("size", "streams"), [(10, 1), (10, 4), (4, 4), (1000, 7)])
@@ -25,3 +25,11 @@ def test_each_byte_is_copied_by_one_stream_in_the_direction_that_was_asked_for(
         part.target.copy_(part.source)
     assert torch.equal(host, before)
     assert torch.equal(device, before)
+
+
+@pytest.mark.parametrize(
+    ("size", "streams", "text"), [(12, 1, "1 of 12 bytes"), (12, 4, "4 of 3 bytes"), (10, 4, "4 of 2 to 3 bytes")]
+)
+def test_the_label_says_the_sizes_of_all_parts(size: int, streams: int, text: str) -> None:
+    host, device = torch.zeros(size, dtype=torch.uint8), torch.zeros(size, dtype=torch.uint8)
+    assert described(parts_of(TO_GPU, host, device, streams)) == text

@@ -37,8 +37,12 @@ type Error struct {
 	Hint string
 }
 
-// New makes an Error; what is formatted as by fmt.Sprintf and has to name the thing that failed.
+// New makes an Error; what is formatted as by fmt.Sprintf and has to name the thing that failed. Without a hint of its
+// own, an internal error has the one of all of them.
 func New(kind Kind, hint string, what string, arguments ...any) *Error {
+	if hint == "" && kind == Internal {
+		hint = "run `pybench doctor`; report what it does not explain"
+	}
 	return &Error{Kind: kind, What: fmt.Sprintf(what, arguments...), Hint: hint}
 }
 
@@ -47,7 +51,7 @@ func Unreadable(name string, err error) *Error {
 	if system, is := errors.AsType[*fs.PathError](err); is {
 		err = system.Err
 	}
-	return New(Input, "", "%s cannot be read: %v", name, err)
+	return New(Input, "name a file that exists and that you may read", "%s cannot be read: %v", name, err)
 }
 
 // Error is always a single line: line breaks inside become spaces, so that a reader of stderr gets one line an error.

@@ -20,6 +20,7 @@ func TestAnErrorIsOneLineWhateverItIsMadeOf(t *testing.T) {
 		"a name in two lines is bad":    fault.New(fault.Input, "", "a name\nin two\r\nlines is bad"),
 		"x is bad (hint: one then two)": fault.New(fault.Input, "one\nthen two", "x is bad"),
 		"100% of x (hint: 50% will do)": fault.New(fault.Input, "50% will do", "100%% of x"),
+		"x broke (hint: run `pybench doctor`; report what it does not explain)": fault.New(fault.Internal, "", "x broke"),
 	} {
 		if got := err.Error(); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -52,7 +53,7 @@ func TestAnUnreadableFileIsNamedOnce(t *testing.T) {
 	system := &fs.PathError{Op: "open", Path: "/some/file", Err: syscall.EACCES}
 	for _, err := range []error{system, fmt.Errorf("opening: %w", system), syscall.EACCES} {
 		unreadable := fault.Unreadable("/some/file", err)
-		if got, want := unreadable.Error(), "/some/file cannot be read: permission denied"; got != want || unreadable.Kind != fault.Input {
+		if got, want := unreadable.Error(), "/some/file cannot be read: permission denied (hint: name a file that exists and that you may read)"; got != want || unreadable.Kind != fault.Input {
 			t.Errorf("got %q of kind %s, want %q", got, unreadable.Kind, want)
 		}
 	}

@@ -21,6 +21,9 @@ const (
 	maxRawBytes  = 1 << 40
 )
 
+// sameRelease is what to do about a consumer that breaks the protocol.
+const sameRelease = "install pybench and pybench-orchestrator of the same release"
+
 // channel is the stream between the consumer, which asks, and this process, which answers.
 type channel struct{ stream io.ReadWriter }
 
@@ -50,7 +53,6 @@ type reply struct {
 	CUDAOptions string             `json:"cuda_options,omitempty"`
 	Inputs      []onnxruntime.Port `json:"inputs,omitempty"`
 	Outputs     []onnxruntime.Port `json:"outputs,omitempty"`
-	Tokenizer   string             `json:"tokenizer,omitempty"`
 	TextBytes   uint64             `json:"text_bytes,omitempty"`
 	WaitNs      int64              `json:"wait_ns,omitempty"`
 
@@ -68,7 +70,7 @@ func (c channel) receive() (*request, error) {
 	}
 	text, raw := binary.LittleEndian.Uint32(header), binary.LittleEndian.Uint64(header[4:])
 	if text > maxJSONBytes || raw > maxRawBytes {
-		return nil, fault.New(fault.Consumer, "both sides have to be of the same release", "a message of %d and %d bytes", text, raw)
+		return nil, fault.New(fault.Consumer, sameRelease, "a message of %d and %d bytes", text, raw)
 	}
 	content := make([]byte, uint64(text)+raw)
 	if _, err := io.ReadFull(c.stream, content); err != nil {
@@ -76,7 +78,7 @@ func (c channel) receive() (*request, error) {
 	}
 	asked := &request{raw: content[text:]}
 	if err := json.Unmarshal(content[:text], asked); err != nil {
-		return nil, fault.New(fault.Consumer, "both sides have to be of the same release", "a message is malformed: %v", err)
+		return nil, fault.New(fault.Consumer, sameRelease, "a message is malformed: %v", err)
 	}
 	return asked, nil
 }

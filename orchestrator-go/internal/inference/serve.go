@@ -61,7 +61,7 @@ func (s *server) answer(asked *request) (*reply, error) {
 		return s.load(asked.Open)
 	}
 	if s.session == nil {
-		return nil, fault.New(fault.Consumer, "", "%s before a model was opened", asked.Do)
+		return nil, fault.New(fault.Consumer, sameRelease, "%s before a model was opened", asked.Do)
 	}
 	switch asked.Do {
 	case "run":
@@ -73,7 +73,7 @@ func (s *server) answer(asked *request) (*reply, error) {
 	case "first":
 		return s.first()
 	}
-	return nil, fault.New(fault.Consumer, "both sides have to be of the same release", "asked to do %q", asked.Do)
+	return nil, fault.New(fault.Consumer, sameRelease, "asked to do %q", asked.Do)
 }
 
 func (s *server) load(asked openRequest) (*reply, error) {
@@ -92,7 +92,7 @@ func (s *server) load(asked openRequest) (*reply, error) {
 // run is one pass on inputs that the consumer gives, whose arrays follow one another in raw.
 func (s *server) run(inputs []onnxruntime.Port, raw []byte) (*reply, error) {
 	if s.feed != nil {
-		return nil, fault.New(fault.Consumer, "", "a pass on given inputs while text is fed")
+		return nil, fault.New(fault.Consumer, sameRelease, "a pass on given inputs while text is fed")
 	}
 	for index, declared := range s.session.Inputs {
 		given, bytes, err := inputNamed(declared.Name, inputs, raw)
@@ -138,19 +138,19 @@ func inputNamed(name string, inputs []onnxruntime.Port, raw []byte) (onnxruntime
 		}
 		at += size
 	}
-	return onnxruntime.Port{}, nil, fault.New(fault.Consumer, "", "the input %s was not given whole", name)
+	return onnxruntime.Port{}, nil, fault.New(fault.Consumer, sameRelease, "the input %s was not given whole", name)
 }
 
 // start begins to feed text, and takes the first batch in hand. raw: the files, separated by NUL bytes.
 func (s *server) start(options FeedOptions, raw []byte) (*reply, error) {
 	if s.feed != nil {
-		return nil, fault.New(fault.Consumer, "", "a second feed")
+		return nil, fault.New(fault.Consumer, sameRelease, "a second feed")
 	}
 	if inputs := s.session.Inputs; len(inputs) != 1 || inputs[0].Kind != onnxruntime.KindInt64 {
 		return nil, fault.New(fault.Input, "use a language model", "the model takes other inputs than int64 ids alone")
 	}
 	if options.Batch < 1 || options.SeqLen < 1 || options.Slots < 2 || options.Workers < 1 {
-		return nil, fault.New(fault.Consumer, "", "batches of %d x %d ids, %d slots, %d workers", options.Batch, options.SeqLen, options.Slots, options.Workers)
+		return nil, fault.New(fault.Consumer, sameRelease, "batches of %d x %d ids, %d slots, %d workers", options.Batch, options.SeqLen, options.Slots, options.Workers)
 	}
 	feed, err := Start(s.ctx, s.clock, options, strings.Split(string(raw), "\x00"), s.endsOfText)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *server) start(options FeedOptions, raw []byte) (*reply, error) {
 // replay times iterations. The outputs of the last one are looked at once the clock has stopped.
 func (s *server) replay(pace Pace, raw []byte) (*reply, error) {
 	if s.feed == nil {
-		return nil, fault.New(fault.Consumer, "", "a replay before text is fed")
+		return nil, fault.New(fault.Consumer, sameRelease, "a replay before text is fed")
 	}
 	for at := 0; at+8 <= len(raw); at += 8 {
 		pace.arrivals = append(pace.arrivals, int64(binary.LittleEndian.Uint64(raw[at:])))
@@ -226,7 +226,7 @@ func (s *server) checkOutputs() error {
 
 func (s *server) first() (*reply, error) {
 	if s.feed == nil {
-		return nil, fault.New(fault.Consumer, "", "no text was fed")
+		return nil, fault.New(fault.Consumer, sameRelease, "no text was fed")
 	}
 	ids, err := s.feed.First()
 	return &reply{raw: ids}, err

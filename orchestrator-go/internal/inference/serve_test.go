@@ -122,7 +122,7 @@ func TestQuestionsOutOfTurnAreRefused(t *testing.T) {
 	asking := serve(t)
 	refused := func(question map[string]any) {
 		t.Helper()
-		if answer, _ := asking.ask(t, question, ""); answer["kind"] != "consumer" {
+		if answer, _ := asking.ask(t, question, ""); answer["kind"] != "consumer" || answer["hint"] == nil {
 			t.Errorf("%v: got %v", question, answer)
 		}
 	}

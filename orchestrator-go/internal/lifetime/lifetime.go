@@ -37,7 +37,7 @@ func Context() (context.Context, context.CancelCauseFunc) {
 	signal.Notify(terminated, unix.SIGTERM)
 	go func() {
 		<-terminated
-		cancel(fault.New(fault.Stopped, "", "stopped by SIGTERM before the end of the corpus"))
+		cancel(fault.New(fault.Stopped, "", "stopped by SIGTERM"))
 	}()
 	return ctx, cancel
 }

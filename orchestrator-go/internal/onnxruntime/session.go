@@ -325,7 +325,7 @@ func (s *Session) Output(index int) (Output, error) {
 	}
 	width, known := ElementBytes[kind]
 	if !known {
-		return Output{}, fault.New(fault.Input, "", "the output %s has elements of type %d", s.Outputs[index].Name, kind)
+		return Output{}, fault.New(fault.Input, "put a Cast to FP32 before it", "the output %s has elements of type %d", s.Outputs[index].Name, kind)
 	}
 	count := int64(width)
 	for _, size := range sizes {
@@ -342,11 +342,10 @@ func (s *Session) Output(index int) (Output, error) {
 const (
 	KindFloat32 = 1
 	KindInt64   = 7
-	KindFloat64 = 11
 )
 
 // ElementBytes is how wide an element is, of the types that pybench feeds or reads.
-var ElementBytes = map[int32]int{KindFloat32: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, KindInt64: 8, 9: 1, 10: 2, KindFloat64: 8, 12: 4, 13: 8}
+var ElementBytes = map[int32]int{KindFloat32: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, KindInt64: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8}
 
 func namesOf(ports []Port) []string {
 	names := make([]string, len(ports))

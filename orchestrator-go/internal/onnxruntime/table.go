@@ -10,7 +10,6 @@ const apiVersion = 24
 
 // Places in OrtApi, in functions from its beginning.
 const (
-	atAddSessionConfigEntry                             = 130
 	atAllocatorFree                                     = 76
 	atCastTypeInfoToTensorInfo                          = 55
 	atCreateCpuMemoryInfo                               = 69

@@ -16,7 +16,7 @@ from pathlib import Path
 
 # What this package calls.
 CALLED = """
-    AddSessionConfigEntry AllocatorFree CastTypeInfoToTensorInfo CreateCUDAProviderOptions CreateCpuMemoryInfo
+    AllocatorFree CastTypeInfoToTensorInfo CreateCUDAProviderOptions CreateCpuMemoryInfo
     CreateEnv CreateSession CreateSessionOptions CreateTensorRTProviderOptions CreateTensorWithDataAsOrtValue
     GetAllocatorWithDefaultOptions GetCUDAProviderOptionsAsString GetDimensions GetDimensionsCount GetErrorCode
     GetErrorMessage GetTensorElementType GetTensorMutableData GetTensorTypeAndShape ReleaseCUDAProviderOptions

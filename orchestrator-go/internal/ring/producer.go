@@ -104,15 +104,18 @@ func (p *Producer) watch(number int, gone context.CancelCauseFunc) {
 	}
 }
 
+// whyGone is what to do about a consumer that left.
+const whyGone = "see the last lines of the process that reads the ring"
+
 func (p *Producer) readerGone(number int, err error) error {
 	which := "the consumer"
 	if len(p.readers) > 1 {
 		which = fmt.Sprintf("consumer %d of %d", number+1, len(p.readers))
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) {
-		return fault.New(fault.Consumer, "", "%s closed the ring before the end of the corpus", which)
+		return fault.New(fault.Consumer, whyGone, "%s closed the ring before the end of the corpus", which)
 	}
-	return fault.New(fault.Consumer, "", "%s: %v", which, err)
+	return fault.New(fault.Consumer, whyGone, "%s: %v", which, err)
 }
 
 // Acquire waits for a slot of the reader whose turn it is: asleep, for as long as that reader needs.

@@ -47,7 +47,7 @@ func TestABadVocabularyIsAnInputFaultThatNamesTheFile(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	const missing = "tokenizer /nonexistent cannot be read: no such file or directory"
+	const missing = "tokenizer /nonexistent cannot be read: no such file or directory (hint: name a file that exists and that you may read)"
 	if _, err := library.Load("/nonexistent"); fault.KindOf(err) != fault.Input || err.Error() != missing {
 		t.Errorf("missing: got %v, want %s", err, missing)
 	}
