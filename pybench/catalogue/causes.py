@@ -154,6 +154,7 @@ CAUSES = (
     _unsupported(
         "no_text_for_<runtime>", "the model takes no text, or is your own file", "take `runtime: onnxruntime`"
     ),
+    _unsupported("not_compiled", "OpenVINO does not compile this graph", "take `runtime: onnxruntime`"),
     _unsupported("onnx_in_torch", "the runtime runs built-in models, and no ONNX file", "take `runtime: onnxruntime`"),
     _unsupported("no_runtime", "the case has no runtime", "name a runtime in the plan"),
     _unsupported("no_cache", "the module keeps no keys and values", "take a built-in language model for `generate`"),

@@ -64,6 +64,10 @@ _ROWS = (
         install="install onnxruntime from its wheel, whose folder `capi` contains `libonnxruntime.so`",
     ),
     Package(
+        name="openvino", gives="ONNX models on OpenVINO", install="install pybench-campaign[openvino]",
+        found="openvino {version}", loaded_as="openvino", distributions=("openvino",),
+    ),
+    Package(
         name="onnx", gives="FP16, BF16, INT8, FP8 in ONNX", install=_ONNX, found="onnx {version}",
         module="onnx", loaded_as="onnx", distributions=("onnx",),
     ),

@@ -7,7 +7,9 @@ the way, and raises UnsupportedError else.
 
 from __future__ import annotations
 
-from pybench.catalogue.precisions import missing_type
+from collections.abc import Collection
+
+from pybench.catalogue.precisions import PRECISIONS, missing_type
 from pybench.catalogue.runtimes import RUNTIMES, Backend, Executes, Runtime, executors_of, opening
 from pybench.errors import UnsupportedError
 
@@ -19,13 +21,15 @@ def refuse_precision(
     *,
     has_gpu: bool,
     capability: float | None = None,
+    on_cpu: Collection[str] | None = None,
     training: bool = False,
 ) -> None:
     """Whether a runtime, on one of its backends, infers or trains in a precision.
 
     `has_gpu`: whether the case will run on one; `capability`: that GPU's compute capability, None: not known.
+    `on_cpu`: types that the runtime's package has kernels for on this CPU; None: it does not say.
     Codes: `no_<precision>_in_<runtime>`; `no_<precision>_on_<backend>` of a runtime with backends; `no_gpu`;
-    `no_<type>` for a GPU that does not multiply in a type.
+    `no_<type>` for a GPU or a CPU that does not multiply in a type.
     """
     executes = _executes(runtime, backend, training)
     if precision not in executes:
@@ -37,6 +41,8 @@ def refuse_precision(
             code="no_gpu",
             hint=f"without a GPU it runs {', '.join(without)}" if without else "use another runtime, or a GPU",
         )
+    if executes[precision] == "on_some_cpus" and on_cpu is not None:
+        _refuse_on_cpu(runtime, precision, on_cpu)
     lacking = None if capability is None else missing_type(precision, capability)
     if lacking is not None:
         raise UnsupportedError(
@@ -141,6 +147,16 @@ def refuse_provider(runtime: Runtime, provider: str, device: str, providers: tup
             f"the installed {runtime.needs[0]} has no {backend.called}",
             code=f"no_{provider}_provider",
             hint=f"install {backend.install or runtime.needs[0]}, or leave `provider` out",
+        )
+
+
+def _refuse_on_cpu(runtime: Runtime, precision: str, on_cpu: Collection[str]) -> None:
+    absent = [kind for kind in PRECISIONS[precision].multiplies if kind not in on_cpu]
+    if absent:
+        raise UnsupportedError(
+            f"{runtime.name} has no kernels for {absent[0].upper()} on this CPU",
+            code=f"no_{absent[0]}",
+            hint=f"here it has them for {', '.join(sorted(on_cpu))}: use another precision",
         )
 
 

@@ -18,7 +18,7 @@ from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.rows import Rows
 
-Where = Literal["anywhere", "on_gpu"]
+Where = Literal["anywhere", "on_gpu", "on_some_cpus"]
 Executes = Mapping[str, Where]  # precision -> where it is executed
 
 
@@ -30,6 +30,11 @@ def anywhere(*precisions: str) -> dict[str, Where]:
 def on_gpu(*precisions: str) -> dict[str, Where]:
     """Precisions that need a GPU."""
     return dict.fromkeys(precisions, "on_gpu")
+
+
+def on_some_cpus(*precisions: str) -> dict[str, Where]:
+    """Precisions that are executed on a CPU of which the runtime's package says that it multiplies in their types."""
+    return dict.fromkeys(precisions, "on_some_cpus")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +72,7 @@ class Runtime:
     `profile`: `module:name` of what tells the kernels of an iteration, None: nothing does.
     `opens`: what it is given: an ONNX file, an engine that was built of one, or a call that builds a torch module.
     `needs`: packages that have to be installed (`pybench.catalogue.packages`), the runtime's own first.
-    `gpu_fact`: which fact of a machine says what GPUs it sees.
+    `gpu_fact`: which fact of a machine says what GPUs it sees; None: it runs on CPUs only.
     `start_s`: Python, imports, opening and compiling, until a first iteration may be timed.
     `making_s`: what building its engine takes, once for all runs; None: nothing is built beforehand.
     `precisions`: what it infers in; a runtime with backends says it of each of them. `trains`: what it trains in.
@@ -92,7 +97,7 @@ class Runtime:
     start_s: float
     audit: str | None = None
     profile: str | None = None
-    gpu_fact: Literal["torch", "cuda"] = "torch"
+    gpu_fact: Literal["torch", "cuda"] | None = "torch"
     making_s: float | None = None
     precisions: Executes = field(default_factory=dict)
     trains: Executes = field(default_factory=dict)
@@ -199,6 +204,18 @@ _ROWS = (
         ranges="asymmetric",
         size_is="size of the ONNX file",
         compile_is="opening the session; on a GPU also the first runs, which build and capture for the shape",
+    ),
+    Runtime(
+        name="openvino",
+        module="pybench.runtimes.openvino",
+        audit="pybench.measurement.audits:of_openvino",
+        opens="onnx",
+        needs=("openvino",),
+        gpu_fact=None,
+        start_s=2.0,  # measured on two cores: the import 0.7, and ResNet-50's opening 0.5 to 1
+        precisions=anywhere("fp32", "int8") | on_some_cpus("fp16", "bf16"),
+        size_is="size of the ONNX file",
+        compile_is="reading the file and compiling it for the CPU",
     ),
     Runtime(
         name="native",

@@ -57,7 +57,8 @@ def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
     for case in cases:
         plugins.update(dict.fromkeys(plugin.fact for plugin in case.plugins()))
         names.update(packages_of(case))
-        names |= set() if case.runtime_row is None else {case.runtime_row.gpu_fact}
+        told_by = None if case.runtime_row is None else case.runtime_row.gpu_fact
+        names |= set() if told_by is None else {told_by}
         is_set = any(getattr(case, name) is not None for name in BOARD_SETTINGS)
         is_idle_board = case.workload_row.names_board and case.device not in ("auto", "cpu", "cuda")
         names |= {"gpu"} if is_set or is_idle_board else set()

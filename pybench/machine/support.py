@@ -158,6 +158,7 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
         case.precision,
         has_gpu=bool(gpus),
         capability=capability,
+        on_cpu=next((facts[name].get("types") for name in row.needs), None),
         training=case.workload_row.trains,
     )
     return None
@@ -238,6 +239,7 @@ def _gpus(case: Case, facts: Facts) -> list[dict[str, str]]:
         providers = facts[row.needs[0]].get("providers", [])
         if not backend.needs_gpu or backend.called not in providers:
             return []
-    fact = facts.get("torch" if row is None else row.gpu_fact, {})
+    told_by = "torch" if row is None else row.gpu_fact
+    fact = {} if told_by is None else facts.get(told_by, {})
     devices: list[dict[str, str]] = fact.get("devices", fact.get("cuda_devices", []))
     return devices

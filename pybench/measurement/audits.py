@@ -23,6 +23,7 @@ from pybench.catalogue.runtimes import Runtime
 from pybench.measurement.doubts import allowed_threads
 from pybench.precision.audit import (
     Audit,
+    audit_compiled,
     audit_executed,
     audit_kernels,
     audit_onnx,
@@ -82,6 +83,11 @@ def of_onnxruntime(session: Any, case: Case, given: Path) -> Audit:
     else:  # an accuracy is of the graph's numbers: kernels that compute a pair of Q/DQ in FP32 change the time alone
         found = declared
     return with_tf32(found, case.precision, session.labels["provider_options"])
+
+
+def of_openvino(session: Any, case: Case, given: Path) -> Audit:
+    """The kernels of OpenVINO's compiled graph, and the types that they ran in."""
+    return audit_compiled(given, case.precision, session.executed())
 
 
 def of_native(session: Any, case: Case, given: Path) -> Audit:

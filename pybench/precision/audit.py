@@ -47,6 +47,12 @@ FUSED = frozenset(
         "GroupQueryAttention",
     }
 )
+# OpenVINO's operators that multiply, and its names of types.
+_COMPILED_PRODUCTS = frozenset(
+    {"Convolution", "Deconvolution", "FullyConnected", "MatMul", "RNNCell", "RNNSeq", "ScaledDotProductAttention"}
+)
+_FUSED_SUBGRAPH = "Subgraph"
+_COMPILED_TYPES = {"f32": "fp32", "f16": "fp16", "i8": "int8", "u8": "int8"}  # and `bf16`
 _TORCH_TYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 _LOW_PRECISION = frozenset({"float16", "bfloat16", "float8e4m3fn", "float8e5m2", "float4e2m1"})
 
@@ -127,6 +133,37 @@ def audit_executed(path: Path, optimised: Path, precision: str) -> Audit:
         return replace(declared, facts=facts)
     realised = f"{claimed} in the graph, in kernels {', '.join(f'{kind}: {n}' for kind, n in executed.most_common())}"
     return Audit(realised, False, ("kernels_in_another_type",), facts)
+
+
+def audit_compiled(path: Path, precision: str, kernels: Iterable[tuple[str, str, tuple[str, ...]]]) -> Audit:
+    """A file that is what it claims (`audit_onnx`), in the kernels that OpenVINO compiled of it.
+
+    `kernels`: of each its operator, the type that it ran in, and names of nodes of the file. Fused products keep no
+    name of their own, so kernels are counted; a fused subgraph counts where it computes a product of the file.
+    Codes: `no_integer_kernels`, `kernels_in_another_type`, `no_multiplying_nodes`.
+    """
+    declared = audit_onnx(path, precision)
+    if not declared.valid:
+        return declared
+    products = multiplied(read_graph(path))
+    executed = Counter(
+        _COMPILED_TYPES.get(kind, kind)
+        for operator, kind, nodes in kernels
+        if operator in _COMPILED_PRODUCTS or (operator == _FUSED_SUBGRAPH and any(node in products for node in nodes))
+    )
+    facts = {**declared.facts, "executed_types": dict(sorted(executed.items()))}
+    total, claimed, around = executed.total(), quantised_type(precision), floating_type(precision)
+    if products and not total:
+        return Audit("not known: nothing multiplies in the compiled graph", False, ("no_multiplying_nodes",), facts)
+    foreign = total - executed[around] - (executed[claimed] if claimed else 0)
+    if claimed is not None:
+        found = _judge_share(executed[claimed], total, f"{claimed} kernels", "no_integer_kernels", facts)
+    else:
+        found = replace(declared, facts=facts)
+    if not foreign or (claimed is None and foreign <= left_higher(declared, precision)):
+        return found
+    realised = f"{precision} in the graph, in kernels {', '.join(f'{kind}: {n}' for kind, n in executed.most_common())}"
+    return Audit(realised, False, (*found.reasons, "kernels_in_another_type"), facts)
 
 
 def left_higher(declared: Audit, precision: str) -> int:

@@ -220,23 +220,23 @@ def _look_at_file(
 ) -> tuple[FirstLook | None, list[Case]]:
     """One pass of the file as it is, and the cases that are left; None where no runtime opens it as it is.
 
-    A runtime that opens ONNX files and not this one is left out with all its cases. Raises InputError where no other
-    is here.
+    Runtimes that open ONNX files are asked in turn; one that does not open this one is left out with all its cases.
+    Raises InputError with the first one's reason where none is left.
     """
-    opening_it = [case for case in cases if case.runtime_row is not None and case.runtime_row.opens == "onnx"]
-    if not opening_it:
-        return None, cases
-    try:
-        seconds = machines.time_pass(path, opening_it[0], target.fed(target.first_batch))
-        return FirstLook(seconds, "the file"), cases
-    except PybenchError as error:
-        what, _, hint = error.message.partition("\n  hint: ")
-        rest = [case for case in cases if case.runtime != opening_it[0].runtime]
-        if not rest:
+    first: InputError | None = None
+    while opening_it := [case for case in cases if case.runtime_row is not None and case.runtime_row.opens == "onnx"]:
+        try:
+            seconds = machines.time_pass(path, opening_it[0], target.fed(target.first_batch))
+            return FirstLook(seconds, "the file"), cases
+        except PybenchError as error:
+            what, _, hint = error.message.partition("\n  hint: ")
             said = what if str(path.absolute()) in what or target.model in what else f"{target.model}: {what}"
-            raise InputError(said, hint=error.hint or hint or "`pybench inspect` shows the file") from error
-        left_out += [(_called(case), what) for case in cases if case not in rest]
-        return None, rest
+            first = first or InputError(said, hint=error.hint or hint or "`pybench inspect` shows the file")
+            left_out += [(_called(case), what) for case in cases if case.runtime == opening_it[0].runtime]
+            cases = [case for case in cases if case.runtime != opening_it[0].runtime]
+    if first is not None and not cases:
+        raise first
+    return None, cases
 
 
 def _batches(target: Target, only: Restriction, found: Sequence[Case], here: Machine) -> tuple[int, ...]:

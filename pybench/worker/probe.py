@@ -105,6 +105,12 @@ def _onnxruntime() -> dict[str, Any]:
     return {"version": onnxruntime.__version__, "providers": onnxruntime.get_available_providers()}
 
 
+def _openvino() -> dict[str, Any]:
+    from pybench.runtimes import openvino
+
+    return openvino.installed()
+
+
 def _onnxruntime_library() -> dict[str, Any]:
     from pybench.runtimes.native import find_library
 
@@ -166,6 +172,7 @@ _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     "tensorrt": _tensorrt,
     "onnxruntime": _onnxruntime,
     "onnxruntime_library": _onnxruntime_library,
+    "openvino": _openvino,
     "modelopt": _modelopt,
     "digits": lambda: {"version": metadata.version("scikit-learn")},
     "go_rust": _go_rust,

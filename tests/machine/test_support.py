@@ -25,6 +25,7 @@ LAPTOP: dict[str, Any] = {
     "torch": {"available": True, "cuda_devices": []},
     "onnxruntime": {"available": True, "providers": ["CPUExecutionProvider"]},
     "onnx": {"available": True},
+    "openvino": {"available": True, "types": ["bf16", "fp32", "int8"]},
     "modelopt": {"available": False, "why": "no uv"},
     "onnxscript": {"available": True},
     "hf": {"available": True},
@@ -72,6 +73,7 @@ ENGINE = RESNET.with_factors(runtime="tensorrt")
 COMPILED = RESNET.with_factors(runtime="torch-compile")
 TORCH_TRT = RESNET.with_factors(runtime="torch-tensorrt")
 ONNX = RESNET.with_factors(runtime="onnxruntime")
+OPENVINO = RESNET.with_factors(runtime="openvino")
 ON_CUDA, ON_TENSORRT = ONNX.with_factors(provider="cuda"), ONNX.with_factors(provider="tensorrt")
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8")
 TRAIN = Case(workload="train", model="tinylm-small", runtime="torch")
@@ -158,6 +160,14 @@ NATIVE_LAPTOP = {**LAPTOP, "onnxruntime_library": HERE, "go_rust": HERE}
         (ON_TENSORRT.with_factors(precision="int8+fp16"), ORT_SERVER, None),
         (ON_TENSORRT.with_factors(precision="fp8"), ORT_SERVER, "no_fp8_on_tensorrt"),
         (ON_TENSORRT.with_factors(precision="int8", quantiser="onnxruntime"), ORT_SERVER, "ranges_not_symmetric"),
+        (OPENVINO, LAPTOP, None),
+        (OPENVINO, {**LAPTOP, "openvino": {"available": False, "why": "No module"}}, "no_openvino"),
+        (OPENVINO.with_factors(precision="int8"), SERVER, None),
+        (OPENVINO.with_factors(precision="bf16"), LAPTOP, None),
+        (OPENVINO.with_factors(precision="fp16"), LAPTOP, "no_fp16"),
+        (OPENVINO.with_factors(precision="tf32"), LAPTOP, "no_tf32_in_openvino"),
+        (OPENVINO.with_factors(device="cuda"), SERVER, "no_gpu"),
+        (OPENVINO.with_factors(transfers=True), SERVER, "no_gpu"),
         (DIGITS, LAPTOP, None),
         (DIGITS, BARE, "no_onnxruntime"),
         (DIGITS, {**LAPTOP, "torch": BARE["torch"]}, "no_torch"),
@@ -207,6 +217,7 @@ def test_only_what_the_cases_need_is_asked() -> None:
     assert needed_facts([Case(workload="noop")]) == ("machine",)
     assert needed_facts([TOKENIZE]) == ("machine", "rust")
     assert needed_facts([RESNET.with_factors(runtime="torch-graph")]) == ("machine", "torch")
+    assert needed_facts([OPENVINO]) == ("machine", "torch", "openvino", "onnx", "onnxscript")
     assert needed_facts([COMPILED]) == ("machine", "torch", "compiler")
     assert needed_facts([TORCH_TRT]) == ("machine", "torch", "torch_tensorrt")
     assert needed_facts([DIGITS]) == ("machine", "torch", "onnxruntime", "onnx", "onnxscript")

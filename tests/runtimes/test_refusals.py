@@ -14,12 +14,13 @@ from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.machine import Machine
-from pybench.runtimes import cuda, native, onnxruntime, torch
+from pybench.runtimes import cuda, native, onnxruntime, openvino, torch
 from pybench.runtimes.tensorrt import library
 from pybench.runtimes.tensorrt import session as engines
 from tests.support.answers import MACHINES
 
 EVERY_PROVIDER = [backend.called for backend in RUNTIMES["onnxruntime"].backends]
+CPU_TYPES = ["bf16", "fp32", "int8"]  # of a CPU without FP16, as OpenVINO tells
 COMBINATIONS = [
     (runtime, provider, precision)
     for runtime, row in RUNTIMES.items()
@@ -52,6 +53,8 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(native, "find_library", lambda: Path("libonnxruntime.so"))
         monkeypatch.setattr(native, "_built_in", lambda library: providers)
         monkeypatch.setattr(native, "NativeProcess", stop)
+        monkeypatch.setattr(openvino, "cpu_types", lambda: CPU_TYPES)
+        monkeypatch.setattr(openvino, "read_graph", stop)
         monkeypatch.setattr(library, "load", lambda: None)
         monkeypatch.setattr(cuda, "devices", lambda: gpus)
         monkeypatch.setattr(engines, "TensorRtSession", stop)
@@ -79,6 +82,7 @@ def refused(case: Case) -> str | None:
 def test_plan_and_run_refuse_the_same_with_the_same_code(opens: Any, where: str) -> None:
     further = ("torch_tensorrt", "modelopt", "onnxruntime_library", "go_rust")
     facts = {**MACHINES[where], **{name: {"available": True} for name in further}}
+    facts["openvino"] = {"available": True, "types": CPU_TYPES}
     opens(facts["torch"]["cuda_devices"])
     differ, codes = [], set()
     for runtime, provider, precision in COMBINATIONS:
@@ -91,7 +95,8 @@ def test_plan_and_run_refuse_the_same_with_the_same_code(opens: Any, where: str)
         if (planned and planned[0]) != ran:
             differ.append((runtime, provider, precision, planned, ran))
     assert differ == []
-    wanted = {"laptop": {"no_int8_in_torch", "no_gpu", "no_fp16_on_cpu", "no_cuda_provider", None},
+    wanted = {"laptop": {"no_int8_in_torch", "no_gpu", "no_fp16_on_cpu", "no_cuda_provider", "no_fp16",
+                         "no_int8+bf16_in_openvino", None},
               "server": {"no_int8_in_torch-graph", "no_int8_on_cuda", "no_fp8_on_tensorrt", "no_amp-fp16_in_tensorrt",
                          None}}  # fmt: skip
     assert codes >= wanted[where]

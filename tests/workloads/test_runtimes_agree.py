@@ -57,7 +57,7 @@ def relative_error(outputs: Outputs, expected: Outputs) -> float:
     return float(np.linalg.norm(outputs - expected) / np.linalg.norm(expected))
 
 
-@pytest.mark.parametrize("runtime", ["onnxruntime", pytest.param("torch-compile", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino", pytest.param("torch-compile", marks=pytest.mark.slow)])
 def test_trained_weights_give_equal_fp32_outputs(runtime: str) -> None:
     expected, found = outputs_of(DIGITS), outputs_of(DIGITS.with_factors(runtime=runtime))
     assert 0 < np.abs(expected).max() < 1000
@@ -66,7 +66,7 @@ def test_trained_weights_give_equal_fp32_outputs(runtime: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runtime", ["onnxruntime", "torch-compile"])
+@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino", "torch-compile"])
 def test_a_deep_network_gives_equal_fp32_outputs(runtime: str) -> None:
     assert relative_error(outputs_of(RESNET.with_factors(runtime=runtime)), outputs_of(RESNET)) < FP32_TOLERANCE
 
@@ -81,7 +81,7 @@ def test_bf16_is_bf16_compiled_or_not() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runtime", ["onnxruntime", "torch", "torch-compile"])
+@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino", "torch", "torch-compile"])
 def test_compiling_and_memory_are_told_of_each_runtime_apart(runtime: str) -> None:
     result = run(DIGITS.with_factors(runtime=runtime, iterations=5, energy_window_s=0.0, idle_window_s=0.0))
     assert ("compile_s" in result.metrics) == (runtime != "torch")
