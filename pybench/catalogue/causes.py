@@ -132,7 +132,9 @@ CAUSES = (
         "take another `provider` or runtime",
     ),
     _unsupported(
-        "no_<type>", "the GPU does not multiply in this type of numbers", "take a precision that this GPU has"
+        "no_<type>",
+        "the GPU, or the CPU in OpenVINO, does not multiply in this type of numbers",
+        "take a precision that it has",
     ),
     _unsupported(
         "no_<provider>_provider",

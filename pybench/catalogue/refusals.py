@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pybench.catalogue.precisions import PRECISIONS, missing_type
+from pybench.catalogue.precisions import NUMBER_TYPES, PRECISIONS, missing_type
 from pybench.catalogue.runtimes import RUNTIMES, Backend, Executes, Runtime, executors_of, opening
 from pybench.errors import UnsupportedError
 
@@ -151,11 +151,11 @@ def refuse_provider(runtime: Runtime, provider: str, device: str, providers: tup
 
 
 def _refuse_on_cpu(runtime: Runtime, precision: str, on_cpu: Collection[str]) -> None:
-    absent = [kind for kind in PRECISIONS[precision].multiplies if kind not in on_cpu]
-    if absent:
+    lacking = next((NUMBER_TYPES[name] for name in PRECISIONS[precision].multiplies if name not in on_cpu), None)
+    if lacking is not None:
         raise UnsupportedError(
-            f"{runtime.name} has no kernels for {absent[0].upper()} on this CPU",
-            code=f"no_{absent[0]}",
+            f"{runtime.name} has no kernels for {lacking.name.upper()} on this CPU",
+            code=f"no_{lacking.name}",
             hint=f"here it has them for {', '.join(sorted(on_cpu))}: use another precision",
         )
 
