@@ -152,7 +152,7 @@ def _check(ours: Any, model: Any, ids: torch.Tensor, new_tokens: int) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     known = [name for name, row in MODELS.items() if row.kind == "language"]
-    parser.add_argument("--model", choices=known, default=known[0])
+    parser.add_argument("--model", choices=known, default="tinylm-small")
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--seq-len", type=int, default=128)
     parser.add_argument("--new-tokens", type=int, default=64)

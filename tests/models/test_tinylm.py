@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pybench.models.tinylm import Size, TinyLm
+from pybench.models.tinylm import TinyLm
+from tests.support.generation import small_decoder
 
 SAMPLES, TOKENS, CAPACITY, IDS = 3, 24, 40, 97
 # Sums of the same terms in another order: some tens of FP32's steps of 6e-8, on logits of about 4.
@@ -16,12 +17,7 @@ TOLERANCE = 1e-5
 
 @pytest.fixture(scope="module")
 def model() -> TinyLm:
-    torch.manual_seed(0)
-    module = TinyLm(Size(64, 2, 2), IDS, positions=64).eval()
-    for parameter in module.parameters():
-        if parameter.dim() == 2:
-            parameter.data *= 8  # at their initial 0.02 attention is nearly uniform, and a wrong mask would not show
-    return module
+    return small_decoder(IDS)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ import torch
 from pybench.case import Case
 from pybench.errors import UnsupportedError
 from pybench.measurement.model import open_model
-from pybench.models.tinylm import Size, TinyLm
 from pybench.runtimes import torch as runtime
 from pybench.runtimes import torch_graph
 from pybench.runtimes.generation import GenerationTask
@@ -22,31 +21,22 @@ from pybench.runtimes.session import module_spec
 from pybench.runtimes.torch_generation import TorchGeneration
 from pybench.runtimes.torch_graph import TorchGraphGeneration
 from pybench.workloads.generate import open_generation
-from tests.support.generation import check_logits
+from tests.support.generation import check_logits, small_decoder
 from tests.support.making import request_of
 
 IDS, PAST = 61, 6
 PROMPT = np.random.default_rng(3).integers(0, IDS, (2, PAST))
 
 
-def module_of(scale: float = 8.0) -> TinyLm:
-    torch.manual_seed(0)
-    module = TinyLm(Size(64, 2, 2), IDS, positions=64).eval()
-    for parameter in module.parameters():
-        if parameter.dim() == 2:
-            parameter.data *= scale
-    return module
-
-
 def opened(task: GenerationTask, module: Any = None) -> TorchGeneration:
     kind = runtime.set_up("fp32", threads=1, device="cpu")
     spec = module_spec("ids", (None, None), takes_ids=True)
-    session = runtime.open_session(module or module_of(), spec, precision="fp32", kind=kind)
+    session = runtime.open_session(module or small_decoder(IDS), spec, precision="fp32", kind=kind)
     return TorchGeneration(session, task)
 
 
 def test_greedy_steps_take_the_likeliest_token_of_the_whole_sequence() -> None:
-    check_logits(opened(GenerationTask(PROMPT, 20, 0.0, 1)), module_of(), PROMPT)
+    check_logits(opened(GenerationTask(PROMPT, 20, 0.0, 1)), small_decoder(IDS), PROMPT)
 
 
 def test_a_built_in_decoder_generates_what_its_forward_pass_says() -> None:
@@ -85,7 +75,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[[GenerationTask], Torc
     monkeypatch.setattr(torch.cuda, "Stream", lambda: None)
     kind = runtime.set_up("fp32", threads=1, device="cpu")
     spec = module_spec("ids", (None, None), takes_ids=True)
-    session = runtime.open_session(module_of(), spec, precision="fp32", kind=kind)
+    session = runtime.open_session(small_decoder(IDS), spec, precision="fp32", kind=kind)
     return lambda task: TorchGraphGeneration(session, task)
 
 
@@ -94,7 +84,7 @@ def test_a_captured_step_moves_on_by_itself_and_gives_the_same_tokens(
     new_tokens: int, recorded: Callable[[GenerationTask], TorchGraphGeneration]
 ) -> None:
     task = GenerationTask(PROMPT, new_tokens, 0.0, 1)
-    check_logits(recorded(task), module_of(), PROMPT)
+    check_logits(recorded(task), small_decoder(IDS), PROMPT)
     generation, eager = recorded(task), opened(task)
     for each in (generation, eager):
         each.prefill()
@@ -115,7 +105,8 @@ def test_prefill_and_decode_are_one_request_and_decode_repeats() -> None:
 
 
 def drawn(temperature: float, seed: int, samples: int = 2) -> Any:
-    generation = opened(GenerationTask(np.repeat(PROMPT[:1], samples, 0), 12, temperature, seed), module_of(2.0))
+    task = GenerationTask(np.repeat(PROMPT[:1], samples, 0), 12, temperature, seed)
+    generation = opened(task, small_decoder(IDS, 2.0))
     generation.prefill()
     generation.decode()
     return generation.ids()
@@ -132,7 +123,7 @@ def test_first_tokens_are_drawn_as_often_as_their_probability_says() -> None:
     samples = 4000
     ids = drawn(1.0, 7, samples)[:, 0]
     with torch.inference_mode():
-        expected = module_of(2.0)(torch.from_numpy(PROMPT[:1])).softmax(-1)[0].numpy() * samples
+        expected = small_decoder(IDS, 2.0)(torch.from_numpy(PROMPT[:1])).softmax(-1)[0].numpy() * samples
     counts = np.bincount(ids, minlength=IDS)
     deviations = (counts - expected) / np.sqrt(expected)
     assert np.abs(deviations).max() < 5  # of 61 Poisson counts: one in a million would be beyond
@@ -141,7 +132,7 @@ def test_first_tokens_are_drawn_as_often_as_their_probability_says() -> None:
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_logits_that_are_no_numbers_raise_nothing_inside_a_window(temperature: float) -> None:
-    module = module_of()
+    module = small_decoder(IDS)
     module.head.weight.data[7] = torch.nan
     generation = opened(GenerationTask(PROMPT, 4, temperature, 1), module)
     generation.prefill()

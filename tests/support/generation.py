@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge of generation in any runtime: a forward pass over the whole sequence so far, for each token."""
+"""A small decoder, and the judge of generation in any runtime: a forward pass over the whole sequence so far."""
 
 from __future__ import annotations
 
@@ -9,10 +9,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pybench.models.tinylm import Size, TinyLm
 from pybench.runtimes.generation import Generation, Ids
 
 # Of FP32 logits of about 1: sums of the same terms in another order; see tests/models/test_tinylm.py.
 TOLERANCE = 1e-5
+
+
+def small_decoder(vocabulary: int, scale: float = 8.0) -> TinyLm:
+    """A TinyLM of two layers with seeded weights.
+
+    scale: of its matrices. At their initial 0.02 attention is nearly uniform, and a wrong mask would not show.
+    """
+    torch.manual_seed(0)
+    module = TinyLm(Size(64, 2, 2), vocabulary, positions=64).eval()
+    for parameter in module.parameters():
+        if parameter.dim() == 2:
+            parameter.data *= scale
+    return module
 
 
 def check_logits(generation: Generation, forward: Callable[[Tensor], Tensor], prompt: Ids) -> None:

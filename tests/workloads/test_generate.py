@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +13,12 @@ import torch
 from pybench.case import Case
 from pybench.catalogue.reasons import ReasonCode
 from pybench.errors import DeviceMemoryError, InputError, UnsupportedError
-from pybench.measure import Times
+from pybench.measure import Times, monotonic_ns
+from pybench.measure.energy.cpu_estimate import BOUND_W
 from pybench.measurement import model
 from pybench.measurement.model import OpenedModel
 from pybench.measurement.result import RunRequest
+from pybench.runtimes.generation import Generation
 from pybench.workloads import generate
 from pybench.workloads.generate import agreeing_share, token_metrics
 from tests.support.making import codes, run
@@ -40,21 +47,42 @@ def test_a_request_is_one_latency_with_two_parts() -> None:
     assert "untrained_weights" in codes(result)  # the agreement is of outputs
 
 
-def test_prefill_and_decode_have_windows_and_joules_of_their_own() -> None:
+def test_each_window_runs_its_own_part_as_often_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, int]] = []
+
+    def open_generation(*arguments: Any) -> Generation:
+        generation = opening(*arguments)
+        for name in ("prefill", "decode"):
+            monkeypatch.setattr(generation, name, partial(noted, name, getattr(generation, name)))
+        return generation
+
+    def noted(name: str, work: Callable[[], None]) -> None:
+        calls.append((name, monotonic_ns()))
+        work()
+
+    opening = generate.open_generation
+    monkeypatch.setattr(generate, "open_generation", open_generation)
     result = run(SMALL.with_factors(energy_window_s=0.2))
     assert list(result.windows) == ["prefill", "decode", "timing", "energy"]
-    for name in ("prefill", "decode", "energy"):
-        window = result.windows[name]
-        assert (window["end_ns"] - window["begin_ns"]) * 1e-9 >= 0.2
-    assert result.windows["prefill"]["iterations"] > result.windows["energy"]["iterations"]
-    for kind, window, each in (("input", "prefill", 2 * 16), ("output", "decode", 2 * 4)):
-        metric = result.metrics[f"cpu_energy_per_{kind}_token_estimate_j"]
-        assert metric.window == window
-        if metric.interval is not None:  # 0.1 to 30 W, or what the machine tells
-            seconds = (result.windows[window]["end_ns"] - result.windows[window]["begin_ns"]) * 1e-9
-            tokens = each * result.windows[window]["iterations"]
-            assert 0 < metric.interval[0] * tokens / seconds < metric.interval[1] * tokens / seconds
-        assert result.metrics[f"cpu_energy_per_{kind}_token_j"].window == window
+    parts = {"prefill": ["prefill"], "decode": ["decode"], "timing": ["prefill", "decode"]}
+    for name, window in result.windows.items():
+        begin_ns, end_ns = window["begin_ns"], window["end_ns"]
+        inside = [part for part, at_ns in calls if begin_ns <= at_ns <= end_ns]
+        assert inside == parts.get(name, parts["timing"]) * window["iterations"]
+        assert name == "timing" or (end_ns - begin_ns) * 1e-9 >= 0.2
+
+
+@pytest.mark.parametrize(("kind", "window", "tokens"), [("input", "prefill", 2 * 16), ("output", "decode", 2 * 4)])
+def test_the_joules_of_a_part_are_shared_among_its_tokens(kind: str, window: str, tokens: int) -> None:
+    result = run(SMALL.with_factors(energy_window_s=0.2))
+    assert result.metrics[f"cpu_energy_per_{kind}_token_j"].window == window
+    estimate = result.metrics[f"cpu_energy_per_{kind}_token_estimate_j"]
+    assert estimate.window == window
+    assert estimate.interval is not None
+    busy_s = float(estimate.reasons[0].detail.partition(" s of busy CPU time")[0])
+    resolution_s = (os.cpu_count() or 1) / os.sysconf("SC_CLK_TCK")
+    upper_j = estimate.interval[1] * tokens * result.windows[window]["iterations"]
+    assert upper_j == pytest.approx(BOUND_W * (busy_s + resolution_s), rel=0.02)  # three digits of busy time
 
 
 def test_times_that_are_known_give_the_metrics_by_hand() -> None:

@@ -136,13 +136,15 @@ def test_computing_alone_uses_one_batch_and_waits_for_none() -> None:
     assert last < first  # of the same tokens; new random tokens cannot be learnt
 
 
+@pytest.mark.slow
 def test_a_compiled_step_runs_fused_kernels_and_finds_the_same_gradients() -> None:
-    pytest.importorskip("torch._inductor")
     _, eager = step_of()
     trainer = trainer_of(TINY.with_factors(runtime="torch-compile"))
     try:
         trainer.make_ready()
     except UnsupportedError as error:
+        if error.code != "no_compiler":
+            raise
         pytest.skip(error.message)
     trainer.launch(TOKENS)()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
