@@ -101,8 +101,9 @@ def by_onnxruntime(
     method, scheme = parameters["calibration"], parameters["scheme"]
     by_channel = parameters.get("granularity") != "tensor"
     kept = int8.quantise(
-        source, path, method, samples, _metadata(calibration), scheme=scheme, by_channel=by_channel, excluded=excluded
-    )
+        source, path, method, samples, _metadata(calibration), scheme=scheme, by_channel=by_channel,
+        pairs_weights=parameters.get("weights") == "paired", excluded=excluded,
+    )  # fmt: skip
     if floating != "fp32":
         network = open_network(path)
         convert(network, floating, "|".join(map(re.escape, kept)) or None)

@@ -200,7 +200,8 @@ def _quantised(case: Case, exported: Recipe | None) -> Recipe:
     needs = _on(exported)
     if quantiser.from_ranges:
         needs += (("calibration", Recipe("calibration", calibration, needs, own)),)
-    parameters = (*calibration, *_rounding(case), ("keep_fp32", case.keep_fp32))
+    paired = (("weights", "paired"),) if case.workload_row.parts_pairs and quantiser.drops_weights else ()
+    parameters = (*calibration, *_rounding(case), ("keep_fp32", case.keep_fp32), *paired)
     return Recipe("onnx-quantised", parameters, needs, own)
 
 

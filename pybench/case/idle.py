@@ -57,7 +57,7 @@ def _is_not_calibrated(case: Case) -> bool:
 
 def _judges_no_images(case: Case) -> bool:
     """Whether images are what ranges are found on, and no more."""
-    return case.workload_row.uses("images") and case.workload_row.judges is None
+    return case.workload_row.uses("images") and not case.workload_row.judges_images
 
 
 def _has_no_board(case: Case) -> bool:

@@ -797,6 +797,16 @@ _ROWS = (
         is_counted=True,
     ),
     Metric(
+        name="worst_node_error_ratio",
+        group="accuracy",
+        unit="1",
+        better="lower",
+        label="Error of the worst node",
+        meaning="relative error of the outputs, on a CPU, with only one node quantised, of the node with the largest",
+        rests_on=None,
+        is_counted=True,
+    ),
+    Metric(
         name="top1_percent",
         group="accuracy",
         unit="%",

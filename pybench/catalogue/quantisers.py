@@ -34,6 +34,7 @@ class Quantiser:
     from_ranges: it works from ranges that were found before; else it finds them by itself
     trains: it finds them while it trains the weights on, so that a plan chooses no calibration
     keeps_nodes: whether it takes `keep_fp32`
+    drops_weights: it writes codes of weights alone, unless it is told to keep the weights in front of a pair
     """
 
     name: str
@@ -48,6 +49,7 @@ class Quantiser:
     from_ranges: bool = False
     trains: bool = False
     keeps_nodes: bool = True
+    drops_weights: bool = False
 
     def offers(self, factor: str) -> tuple[str, ...]:
         """The values of `scheme`, `range` or `granularity` that it makes."""
@@ -76,6 +78,7 @@ _ROWS = (
         why_not="it has one scale for all channels of an fp8 weight",
         schemes=SCHEMES,
         granularities=GRANULARITIES,
+        drops_weights=True,
     ),
     Quantiser(
         name="modelopt",

@@ -42,6 +42,8 @@ class Workload:
     feeds: with path `none` its model is fed batch by batch, unless `fed` says otherwise
     trains: whether an iteration changes the weights: it then costs a forward and a backward pass
     judges: the workload whose outputs it judges; speed and correctness are then joined in verdicts
+    judges_images: whether it compares outputs with the labels of images, as far as there are labelled images
+    parts_pairs: whether it takes the pairs of Q/DQ of its file apart, which keeps weights in FP32 in front of them
     timed: whether its iterations are timed; else its uncertainty is over images, and runs are equal
     opens: whether its model is opened by a runtime, which may first have to compile it
     replays: whether a runtime may replay its iterations as a captured graph, from C++
@@ -75,6 +77,8 @@ class Workload:
     trains: bool = False
     generates: bool = False
     judges: str | None = None
+    judges_images: bool = False
+    parts_pairs: bool = False
     timed: bool = True
     opens: bool = False
     replays: bool = False
@@ -275,6 +279,7 @@ _ROWS = (
         kinds=("image",),
         takes_files=True,
         judges="infer",
+        judges_images=True,
         timed=False,
         opens=True,
         yields=("top1_percent", "top5_percent"),
@@ -283,6 +288,27 @@ _ROWS = (
         headline="top1_percent",
         shown=("top1_percent", "top5_percent", "top1_agreement_ratio", "relative_error_ratio", "model_bytes"),
         most_runs=2,  # predictions do not vary between runs; the second run shows that they do not
+    ),
+    Workload(
+        name="sensitivity",
+        label="Sensitivity",
+        meaning="what each quantised node and each pair of Q/DQ adds to the error of the outputs, on a CPU",
+        module="pybench.workloads.sensitivity",
+        takes=("run", "model", "quantising", "runtime", "images", "tokens", "file"),
+        model="required",
+        kinds=("image", "language", "encoder", "volume", "vector"),
+        takes_files=True,
+        runtime="onnxruntime",
+        judges_images=True,
+        parts_pairs=True,
+        timed=False,
+        opens=True,
+        yields=("worst_node_error_ratio",),
+        yields_lowered=AGREEMENT,
+        yields_of_model=_SIZE,
+        headline="worst_node_error_ratio",
+        shown=("worst_node_error_ratio", "relative_error_ratio", "top1_agreement_ratio"),
+        most_runs=1,  # the same numbers in every run, and one takes two passes over the samples for each node
     ),
     Workload(
         name="noop",

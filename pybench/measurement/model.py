@@ -102,7 +102,7 @@ def conclude(result: Result, opened: OpenedModel, case: Case) -> Result:
     result.valid["precision"] = Validity(found.valid, found.reasons)
     result.cautions += weight_cautions(case) + partition_cautions(opened.session.labels)
     result.cautions += output_cautions(opened.metadata)
-    if case.workload_row.judges is None:  # a judge knows what it judges on
+    if not case.workload_row.judges_images:  # a judge knows what it judges on
         result.cautions += calibration_cautions(opened.metadata)
     if is_profiled(case):
         add_profile(result, opened.profile)
@@ -114,7 +114,7 @@ def weight_cautions(case: Case) -> list[Caution]:
     model = case.model_row
     trained = model is None or model.trained_on is not None or case.checkpoint is not None
     row = case.workload_row
-    is_judged = row.judges is not None or case.catalogue.judge_of(row) is not None or is_compared(case)
+    is_judged = row.judges_images or case.catalogue.judge_of(row) is not None or is_compared(case)
     if trained or not is_judged:
         return []
     return [Caution(CautionCode.UNTRAINED_WEIGHTS, f"{case.model} without a checkpoint")]

@@ -44,8 +44,9 @@ class Result:
     that are no numbers (device, ids_sha256, providers). `measuring`: what measured and what it found of the machine,
     for environment.json. `energy_budget`: where the GPU's joules come from, for energy.json; None without a GPU.
     `profile`: the kernels of an iteration, for profile.json; None where the runtime does not tell them.
-    `tables`: file stem (`iterations`, `iterations_depth1`, `predictions`, `power_samples`, `power_polled`,
-    `power_drains`, `energy_counter`, `clocks`, `gpu_processes`) -> column -> array, equal lengths.
+    `tables`: file stem (`iterations`, `iterations_depth1`, `predictions`, `sensitivity`, `tensor_errors`,
+    `power_samples`, `power_polled`, `power_drains`, `energy_counter`, `clocks`, `gpu_processes`) -> column -> array,
+    equal lengths.
     """
 
     metrics: dict[str, Quantity] = field(default_factory=dict)

@@ -115,6 +115,7 @@ class CaseBuilder:
         if not damaged:
             self._check_arrivals(settings, workload)
             self._check_quantiser(settings, workload)
+            self._check_pairs(settings, entry, workload)
         if "batch" in cell and "batch_tokens" in cell:
             self._say(
                 cell["batch_tokens"].path,
@@ -196,6 +197,21 @@ class CaseBuilder:
             self._say(settings["keep_fp32"].path, what, f"use quantiser {' or '.join(quantisers_to(claimed))}")
         if row.trains:
             self._check_training(settings, path, row)
+
+    def _check_pairs(self, settings: dict[str, Setting], entry: int, workload: str) -> None:
+        """Whether a workload that takes pairs of Q/DQ apart gets a file that has some."""
+        row = self.catalogue.workloads[workload]
+        if not row.parts_pairs:
+            return
+        place: Path = ("matrix", entry)
+        precision, runtime = _value(settings, "precision"), _value(settings, "runtime") or row.runtime
+        if quantised_type(precision) is None:
+            path = settings["precision"].path if "precision" in settings else place
+            what = f"workload {workload} takes a quantised model apart, and {precision} quantises nothing"
+            self._say(path, what, "as in `precision: int8`")
+        if runtime != row.runtime:
+            what = f"workload {workload} computes parts of an ONNX file in {row.runtime}, not in {runtime}"
+            self._say(settings["runtime"].path, what, "leave `runtime` out")
 
     def _check_training(self, settings: dict[str, Setting], path: Path, quantiser: Quantiser) -> None:
         """Whether a quantiser that trains has what it would train the model on."""

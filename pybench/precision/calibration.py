@@ -54,7 +54,7 @@ def find_ranges(network: Network, feeds: Sequence[Feed], method: str) -> Ranges:
 
     Raises InputError when a range is not finite, or the graph does not run.
     """
-    tensors = _Tensors(network, calibrated_tensors(network), feeds)
+    tensors = TensorValues(network, calibrated_tensors(network), feeds)
     amax = _averages(tensors) if method == "moving-average" else _maxima(tensors)
     broken = [name for name, value in amax.items() if not np.isfinite(value)]
     if broken:
@@ -118,7 +118,7 @@ def _loss(kept: npt.NDArray[np.float64], beyond: float) -> float:
     return float((p * np.log(p * q.sum() / (q * p.sum()))).sum() / p.sum())
 
 
-def _maxima(tensors: _Tensors) -> dict[str, float]:
+def _maxima(tensors: TensorValues) -> dict[str, float]:
     amax: dict[str, float] = {}
     for name, value in tensors.values():
         largest = float(np.abs(value).max(initial=0.0))
@@ -126,7 +126,7 @@ def _maxima(tensors: _Tensors) -> dict[str, float]:
     return amax
 
 
-def _averages(tensors: _Tensors) -> dict[str, float]:
+def _averages(tensors: TensorValues) -> dict[str, float]:
     amax: dict[str, float] = {}
     for name, value in tensors.values():
         largest = float(np.abs(value).max(initial=0.0))
@@ -134,7 +134,7 @@ def _averages(tensors: _Tensors) -> dict[str, float]:
     return amax
 
 
-def _histograms(tensors: _Tensors, amax: Mapping[str, float]) -> dict[str, Counts]:
+def _histograms(tensors: TensorValues, amax: Mapping[str, float]) -> dict[str, Counts]:
     counts = {name: np.zeros(BINS, np.int64) for name in amax}
     for name, value in tensors.values():
         factor = np.float32(BINS / amax[name]) if amax[name] > 0 else np.float32(0)
@@ -143,7 +143,7 @@ def _histograms(tensors: _Tensors, amax: Mapping[str, float]) -> dict[str, Count
     return counts
 
 
-class _Tensors:
+class TensorValues:
     """Values of a graph's tensors on samples, a batch at a time, in groups that fit into memory."""
 
     def __init__(self, network: Network, names: list[str], feeds: Sequence[Feed]) -> None:

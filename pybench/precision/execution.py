@@ -66,10 +66,17 @@ class ExecutedModel:
         return outputs
 
 
-def open_model(source: Path | bytes, *, passes: bool = True) -> ExecutedModel:
-    """Opens a file, or a model in memory. `passes`: whether the graph may be optimised. Raises InputError."""
+def open_model(
+    source: Path | bytes, *, passes: bool = True, pairs_apart: bool = False, threads: int = 0
+) -> ExecutedModel:
+    """Opens a file, or a model in memory. `passes`: whether the graph may be optimised; `pairs_apart`: Q and DQ are
+    computed as they stand, and never fused to kernels in integers; `threads`: 0: as many as onnxruntime takes. Raises
+    InputError."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _FATAL
+    options.intra_op_num_threads = threads
+    if pairs_apart:
+        options.add_session_config_entry("session.disable_quant_qdq", "1")
     if not passes:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:

@@ -62,12 +62,13 @@ def quantise(
     *,
     scheme: str = "asymmetric",
     by_channel: bool = True,
+    pairs_weights: bool = False,
     excluded: Collection[str] = (),
 ) -> list[str]:
     """Writes the quantised graph of `source`. `feeds`: inputs of the calibration runs, each one batch; `excluded`:
     names of nodes of its plain form (`network`) that are left alone; `by_channel`: a weight has one scale for each
-    output channel, else one. Returns the names that those have in the result:
-    onnxruntime fuses some with what stands behind them.
+    output channel, else one; `pairs_weights`: weights stay in FP32 in front of a pair of Q/DQ, and biases in FP32.
+    Returns the names that the excluded nodes have in the result: onnxruntime fuses some with what stands behind them.
 
     Raises InputError when onnxruntime cannot quantise the file, or does not leave those nodes alone.
     """
@@ -76,8 +77,8 @@ def quantise(
     _mend_biases(network)
     symmetric = scheme == "symmetric"
     options = {"ActivationSymmetric": symmetric, "WeightSymmetric": True, "CalibStridedMinMax": 1}
-    if symmetric:  # TensorRT folds the pairs around weights itself, and wants no integer biases
-        options |= {"AddQDQPairToWeight": True, "QuantizeBias": False}
+    if symmetric or pairs_weights:  # TensorRT folds the pairs around weights itself, and wants no integer biases
+        options |= {"AddQDQPairToWeight": True, "QuantizeBias": False, "QDQKeepRemovableActivations": pairs_weights}
     level = logging.getLogger().level
     logging.getLogger().setLevel(logging.ERROR)  # the quantiser logs advice to the root logger
     try:
@@ -106,8 +107,30 @@ def quantise(
         logging.getLogger().setLevel(level)
     require_unquantised(destination, set(kept) & multiplying)
     require_finite_scales(destination)
+    if pairs_weights and not symmetric:
+        _read_unrounded(destination)
     stamp(destination, metadata)
     return kept
+
+
+def _read_unrounded(path: Path) -> None:
+    """Lets every Relu and Clip that is quantised by itself read what a node wrote for it alone, without the pair there.
+
+    Its own pair, with a zero point, cuts off the same numbers: the quantiser drops the node and that pair, unless told
+    to keep both. So the file computes what the usual one does, and still does without its pairs.
+    """
+    network = open_network(path)
+    for node in network.nodes:
+        dequantised = network.producer(node.input[0]) if node.op_type in ("Relu", "Clip") else None
+        quantised = None if dequantised is None else network.producer(dequantised.input[0])
+        if dequantised is None or quantised is None or quantised.op_type != QUANTISE:
+            continue
+        alone = [len(network.consumers(name)) for name in (quantised.input[0], dequantised.output[0])] == [1, 1]
+        if alone and any(reader.op_type == QUANTISE for reader in network.consumers(node.output[0])):
+            node.input[0] = quantised.input[0]
+    network.replace_nodes(network.nodes)
+    network.drop_unread()
+    network.save(path, {})
 
 
 def _mend_biases(network: Network) -> None:

@@ -114,6 +114,16 @@ class Network:
         self.graph.initializer.extend(constants)
         self._reindex()
 
+    def drop_unread(self) -> None:
+        """Drops nodes of which nothing is read, until an output of the graph or a node that stays reads of each."""
+        needed = {output.name for output in self.graph.output}
+        kept = []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                needed.update(node.input)
+                kept.append(node)
+        self.replace_nodes(reversed(kept))
+
     def save(self, path: Path, metadata: Mapping[str, str]) -> None:
         """Writes the model, with short texts as further properties; equal models give equal bytes."""
         kept = {entry.key: entry.value for entry in self.model.metadata_props} | dict(metadata)

@@ -18,6 +18,8 @@ TABLES = {
     "iterations": layout.ITERATIONS,
     "iterations_depth1": layout.ITERATIONS_ALONE,
     "predictions": layout.PREDICTIONS,
+    "sensitivity": layout.SENSITIVITY,
+    "tensor_errors": layout.TENSOR_ERRORS,
     "power_samples": layout.POWER_SAMPLES,
     "power_polled": layout.POWER_POLLED,
     "power_drains": layout.POWER_DRAINS,

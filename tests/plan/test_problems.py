@@ -288,6 +288,14 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "4:81: the quantiser onnxruntime does not round to fp8: it has one scale for all channels",
         ),
         (
+            "{workload: sensitivity, model: digits-cnn}",
+            "4:5: workload sensitivity takes a quantised model apart, and fp32 quantises nothing (as in `precision: in",
+        ),
+        (
+            "{workload: sensitivity, model: digits-cnn, precision: int8, runtime: tensorrt}",
+            "4:75: workload sensitivity computes parts of an ONNX file in onnxruntime, not in tensorrt (leave `run",
+        ),
+        (
             TENSORRT_INT8.replace("}", ", quantiser: qat}"),
             "4:82: the quantiser qat trains the weights, and there is no training data for mlp ",
         ),

@@ -20,6 +20,7 @@ ORDER = (
     "protocols",
     "reliability",
     "kernels",
+    "sensitivity",
     "energy",
     "projections",
     "results",

@@ -143,5 +143,6 @@ def _case_sentences(analysis: Analysis) -> list[Sentence]:
         unit = display_unit(finding.metric.unit, [finding.estimate.value])
         number = estimate_text(finding.estimate.scaled(1 / unit.scale), signed=False, ratio=False)
         lead = ", ".join(part for part in (case.case.workload, case_text(case.case, varying_factors(same))) if part)
-        sentences.append(Sentence(lead, f"{finding.metric.label.lower()} {number} {unit.name}.", "neutral"))
+        words = [finding.metric.label.lower(), number, *([] if unit.name == "1" else [unit.name])]
+        sentences.append(Sentence(lead, f"{' '.join(words)}.", "neutral"))
     return sentences

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the error of a quantised model comes from: each node alone, all nodes but one, and each pair of Q/DQ.
+
+Computes the numbers of the graph on onnxruntime's CPU provider, every pair as it stands: what kernels in integers make
+of them on one CPU is left out. Samples are labelled images that judge, else seeded random inputs; neither chose the
+ranges. They are held in memory, and `image_limit` bounds them. Times nothing, and no run differs from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pybench.case.images import images_of
+from pybench.catalogue.reasons import Reason, ReasonCode
+from pybench.errors import InputError
+from pybench.measure.quantity import Quantity
+from pybench.measurement.doubts import CALIBRATION_KEY, allowed_threads, calibration_cautions, images_identity
+from pybench.measurement.inputs import Arrays, file_ranges, random_arrays
+from pybench.measurement.model import OpenedModel, conclude, open_model
+from pybench.measurement.result import Result, RunRequest, Validity
+from pybench.measurement.supply import image_shape, image_source
+from pybench.models.images import open_images
+from pybench.precision import execution
+from pybench.precision.execution import Agreement
+from pybench.precision.network import Network, open_network
+from pybench.precision.sensitivity import OTHERS, QuantisedGraph, QuantisedUnit, TensorError
+
+RANDOM_SAMPLES = 32  # where there are no images
+FIRST_SEED = 1_000_000  # of random samples: those that choose ranges are numbered from 0
+
+Labels = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """`feeds`: inputs, each one batch; the last may be filled up, so `total` says how many samples count. `labels`:
+    int64 [total], None: there are none. `source`: where they come from, for people."""
+
+    feeds: list[Arrays]
+    total: int
+    labels: Labels | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a variant's outputs have in common with those in FP32. `top1_percent`: None without labels."""
+
+    agreement: Agreement
+    top1_percent: float | None
+
+
+def run(request: RunRequest) -> Result:
+    case = request.case
+    opened = open_model(request, deterministic=True)
+    graph = QuantisedGraph(open_network(request.artefacts["model"]))
+    _require_told(graph, opened)
+    samples = _samples(request, opened)
+    rating = _Rating(graph, samples, allowed_threads(case))
+    units = graph.units
+    alone = [rating.loss([unit]) for unit in units]
+    without = [rating.loss([other for other in units if other != unit]) for unit in units]
+    result = Result(labels={"samples": samples.source, "sensitivity": rating.labels(rating.loss(units))})
+    result.tables["sensitivity"] = _node_columns(units, alone, without)
+    result.tables["tensor_errors"] = _tensor_columns(graph.tensor_errors(samples.feeds))
+    result.metrics["worst_node_error_ratio"] = _worst(units, alone)
+    result.valid = {"timing": Validity(None), "energy": Validity(None), "accuracy": Validity(None)}
+    identity = images_identity(images_of(case), dict(case.sources).get("images"))
+    result.cautions = calibration_cautions(opened.metadata, judged_on=identity)
+    return conclude(result, opened, case)
+
+
+class _Rating:
+    """Runs variants of a graph on samples, and compares them with the one in FP32."""
+
+    def __init__(self, graph: QuantisedGraph, samples: Samples, threads: int) -> None:
+        self._graph, self._samples, self._threads = graph, samples, threads
+        self._reference = self._outputs(graph.variant(()))
+
+    def loss(self, units: Sequence[QuantisedUnit]) -> Loss:
+        outputs = self._outputs(self._graph.variant(units))
+        return Loss(execution.compare(self._reference, outputs), self._top1_percent(outputs))
+
+    def labels(self, whole: Loss) -> dict[str, Any]:
+        """What every node is to be compared with."""
+        return {
+            "samples": self._samples.total,
+            "relative_error": whole.agreement.relative_error,
+            "top1_agreement_ratio": whole.agreement.top1_agreement_ratio,
+            "top1_percent": whole.top1_percent,
+            "fp32_top1_percent": self._top1_percent(self._reference),
+        }
+
+    def _outputs(self, network: Network) -> npt.NDArray[Any]:
+        model = execution.open_model(network.model.SerializeToString(), pairs_apart=True, threads=self._threads)
+        return np.concatenate([model.run(feed)[0] for feed in self._samples.feeds])[: self._samples.total]
+
+    def _top1_percent(self, outputs: npt.NDArray[Any]) -> float | None:
+        labels = self._samples.labels
+        if labels is None or outputs.ndim != 2:
+            return None
+        return 100 * float((np.argsort(-outputs, axis=1, kind="stable")[:, 0] == labels).mean())
+
+
+def _require_told(graph: QuantisedGraph, opened: OpenedModel) -> None:
+    """Raises InputError for a file without pairs, and for one of another program whose pairs may hide a Relu."""
+    if not graph.units:
+        raise InputError(f"{opened.name} has no pair of Q/DQ", hint="name the model's file in FP32")
+    if graph.has_zero_points and CALIBRATION_KEY not in opened.metadata:
+        raise InputError(
+            f"{opened.name} has ranges with zero points, which may stand for activation functions, too",
+            hint="name the model's file in FP32, which pybench quantises",
+        )
+
+
+def _samples(request: RunRequest, opened: OpenedModel) -> Samples:
+    case = request.case
+    if images_of(case) is None:
+        return _random_samples(request, opened)
+    images = open_images(image_source(request), "validation", image_shape(opened)).limited(case.image_limit)
+    spec = opened.session.inputs[0]
+    batches = images.batches(case.batch, allowed_threads(case))
+    feeds: list[Arrays] = [{spec.name: pixels.astype(spec.dtype)} for _, pixels in batches]
+    return Samples(feeds, len(images), images.labels, str(images_of(case)))
+
+
+def _random_samples(request: RunRequest, opened: OpenedModel) -> Samples:
+    case = request.case
+    total = min(RANDOM_SAMPLES, case.image_limit or RANDOM_SAMPLES)
+    ranges, models = file_ranges(request.files.get("model")), case.catalogue.models
+    feeds = [
+        random_arrays(opened.session.inputs, opened.name, case.batch, case.seq_len, FIRST_SEED + number, models, ranges)
+        for number in range(-(-total // case.batch))
+    ]
+    return Samples(feeds, total, None, "seeded random")
+
+
+def _worst(units: Sequence[QuantisedUnit], alone: Sequence[Loss]) -> Quantity:
+    """Of the nodes alone; what else reads pairs is no node that a plan could keep in FP32."""
+    errors = {
+        unit.name: loss.agreement.relative_error
+        for unit, loss in zip(units, alone, strict=True)
+        if unit.name != OTHERS and loss.agreement.relative_error is not None
+    }
+    if not errors:
+        return Quantity(
+            reasons=(Reason(ReasonCode.NOT_FINITE, "no node has a finite error when it alone is quantised"),)
+        )
+    worst = max(errors, key=lambda name: errors[name])
+    return Quantity(value=errors[worst], method=f"only {worst} quantised, against FP32")
+
+
+def _node_columns(
+    units: Sequence[QuantisedUnit], alone: Sequence[Loss], without: Sequence[Loss]
+) -> dict[str, npt.NDArray[Any]]:
+    columns: dict[str, npt.NDArray[Any]] = {
+        "node": np.array([unit.name for unit in units]),
+        "operator": np.array([unit.operator for unit in units]),
+    }
+    for kind, losses in (("only", alone), ("all_but", without)):
+        columns[f"{kind}_relative_error"] = _floats([loss.agreement.relative_error for loss in losses])
+        columns[f"{kind}_top1_agreement_ratio"] = _floats([loss.agreement.top1_agreement_ratio for loss in losses])
+        columns[f"{kind}_top1_percent"] = _floats([loss.top1_percent for loss in losses])
+    return columns
+
+
+def _tensor_columns(errors: Sequence[TensorError]) -> dict[str, npt.NDArray[Any]]:
+    return {
+        "tensor": np.array([error.tensor for error in errors]),
+        "is_weight": np.array([error.is_weight for error in errors]),
+        "scales": np.array([error.scales for error in errors]),
+        "rms": _floats([error.rms for error in errors]),
+        "rounding_ratio": _floats([error.rounding_ratio for error in errors]),
+        "clipping_ratio": _floats([error.clipping_ratio for error in errors]),
+        "clipped_ratio": _floats([error.clipped_ratio for error in errors]),
+    }
+
+
+def _floats(values: Sequence[float | None]) -> npt.NDArray[np.float64]:
+    """NaN stands for what is missing."""
+    return np.array([np.nan if value is None else value for value in values], np.float64)
