@@ -293,7 +293,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             "{workload: sensitivity, model: digits-cnn, precision: int8, runtime: tensorrt}",
-            "4:75: workload sensitivity computes parts of an ONNX file in onnxruntime, not in tensorrt (leave `run",
+            "4:74: workload sensitivity computes parts of an ONNX file in onnxruntime, not in tensorrt (leave `run",
         ),
         (
             TENSORRT_INT8.replace("}", ", quantiser: qat}"),
