@@ -60,7 +60,7 @@ class NativeProcess(Program):
             self._socket.sendall(HEADER.pack(len(text), len(raw)) + text + raw)
             text_bytes, raw_bytes = HEADER.unpack(self._received(HEADER.size))
             answer, behind = json.loads(self._received(text_bytes)), self._received(raw_bytes)
-        except (ConnectionError, EOFError) as error:
+        except (OSError, EOFError) as error:
             raise self._gone() from error
         if "error" in answer:
             raise self._refusal(answer)

@@ -157,10 +157,8 @@ def test_iterations_take_the_batches_of_the_path_in_order_and_each_once(
     fed(session, corpus).replay(12)
     stream = open_batches("rust", find_tokenizer("tok32k"), resolve_corpus(str(corpus)), 2, 16, epochs=0)
     with stream:
-        taken = [stream.take() for _ in range(1)]
-        first = [taken[0].ids.astype("<u4").tobytes()]
-        stream.give_back(taken[0].index)
-        for _ in range(12):
+        first = []
+        for _ in range(13):
             slot = stream.take()
             first.append(slot.ids.astype("<u4").tobytes())
             stream.give_back(slot.index)
@@ -191,8 +189,9 @@ def test_sigterm_ends_a_process_that_waits_for_a_question(opened: Opens, tmp_pat
     session = opened(write_model(tmp_path / "cast.onnx", "Neg"))
     os.kill(session._process.pid, signal.SIGTERM)
     assert session._process._process.wait(10) == 1
-    with pytest.raises(NativeProcessError, match=r"(?s)exit code 1.*stopped by SIGTERM"):
-        session.first_ids()
+    for _ in range(2):  # told each time
+        with pytest.raises(NativeProcessError, match=r"(?s)exit code 1.*stopped by SIGTERM"):
+            session.first_ids()
 
 
 def test_sigterm_ends_a_window_and_then_the_process(opened: Opens, corpus: Path, tmp_path: Path) -> None:
