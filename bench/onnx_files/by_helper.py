@@ -13,7 +13,8 @@ import onnx
 from made import REGISTERED, MadeFile, made
 from onnx import helper
 
-from tests.support.onnx_files import FILES, model
+from tests.support.onnx_files import FILES
+from tests.support.onnx_models import model
 
 HELPER = f"onnx.helper {onnx.__version__}"
 BROKEN = "bytes"  # no exporter

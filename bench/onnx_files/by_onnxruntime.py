@@ -18,7 +18,8 @@ from made import made
 from onnx import helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 
-from tests.support.onnx_files import FEATURES, model, product, write
+from tests.support.onnx_files import write
+from tests.support.onnx_models import FEATURES, model, product
 
 ORT = f"onnxruntime {onnxruntime.__version__}"
 logging.getLogger().setLevel(logging.ERROR)

@@ -12,13 +12,13 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from pybench.case import Case
 from pybench.errors import InputError
 from pybench.onnx_file.graph import read_model
 from tests.support.making import artefacts_of, run, write_classifier
-from tests.support.onnx_files import model
+from tests.support.onnx_models import ints, model, node
 
 FLOAT = TensorProto.FLOAT
 
@@ -29,14 +29,6 @@ def case_of(path: Path, fixed: int = 1, batch: int = 4, **factors: object) -> Ca
                warmup_iterations=1, batch=batch, fixed_batch=fixed, calibration_images=4,
                sources=(("model", sha256),))  # fmt: skip
     return own.with_factors(**factors)
-
-
-def node(op: str, inputs: str, output: str, **attributes: Any) -> onnx.NodeProto:
-    return helper.make_node(op, inputs.split(), [output], **attributes)
-
-
-def ints(*values: int) -> Any:
-    return np.array(values, np.int64)
 
 
 def written(path: Path, nodes: Sequence[onnx.NodeProto], batch: int = 1, **weights: Any) -> Path:
@@ -98,12 +90,12 @@ REFUSED: dict[str, tuple[Sequence[onnx.NodeProto], dict[str, Any], str]] = {
     "a constant number of elements": (
         [node("Reshape", "x shape", "y")],
         {"shape": ints(3, 4)},
-        r"the node node_of_y \(Reshape\) reshapes to \[3, 4\], a constant number of elements",
+        r"the node reshape_y \(Reshape\) reshapes to \[3, 4\], a constant number of elements",
     ),
     "mixed samples": (
         [node("Relu", "x", "a"), node("ReduceMean", "a axes", "b", keepdims=1), node("Sub", "a b", "y")],
         {"axes": ints(0)},
-        r"the node node_of_y \(Sub\) mixes the samples of a batch",
+        r"the node sub_y \(Sub\) mixes the samples of a batch",
     ),
     "a shape that nobody foresaw": (
         [
@@ -112,17 +104,17 @@ REFUSED: dict[str, tuple[Sequence[onnx.NodeProto], dict[str, Any], str]] = {
             node("Unsqueeze", "b first", "y"),
         ],
         {"shape": ints(4, 3), "first": ints(0)},
-        r"the node node_of_b \(Reshape\) does not run at batch 2",
+        r"the node reshape_b \(Reshape\) does not run at batch 2",
     ),
     "softmax over the batch": (
         [node("Softmax", "x", "y", axis=0)],
         {},
-        r"the node node_of_y \(Softmax\) mixes the samples of a batch",
+        r"the node softmax_y \(Softmax\) mixes the samples of a batch",
     ),
     "an output that is always one": (
         [node("ReduceMean", "x", "y")],
         {},
-        r"the node node_of_y \(ReduceMean\) writes the output y, which is another one for another batch",
+        r"the node reducemean_y \(ReduceMean\) writes the output y, which is another one for another batch",
     ),
 }
 

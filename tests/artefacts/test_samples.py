@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 from pybench.artefacts.request import MakeRequest
 from pybench.artefacts.samples import CalibrationSamples
-from tests.support.onnx_files import model
+from tests.support.onnx_models import model
 
 ROWS = 40
 

@@ -16,6 +16,7 @@ from pybench.errors import InputError
 from pybench.onnx_file.graph import read_model
 from tests.support.making import artefacts_of, run
 from tests.support.onnx_files import write
+from tests.support.onnx_models import model, node
 
 
 def case_of(path: Path, **factors: object) -> Case:
@@ -55,11 +56,9 @@ def test_outputs_are_those_of_the_file_at_these_sizes(free: Path) -> None:
 
 
 def test_a_named_dimension_is_fixed_wherever_the_file_states_it(tmp_path: Path) -> None:
-    nodes = [onnx.helper.make_node("Add", ["a", "b"], ["y"])]
-    values = {name: onnx.helper.make_tensor_value_info(name, 1, ["n", "width"]) for name in "aby"}
-    graph = onnx.helper.make_graph(nodes, "graph", [values["a"], values["b"]], [values["y"]])
+    a, b, y = ((name, 1, ["n", "width"]) for name in "aby")
     path = tmp_path / "mine.onnx"
-    onnx.save(onnx.helper.make_model(graph, ir_version=10, opset_imports=[onnx.helper.make_opsetid("", 21)]), path)
+    onnx.save(model([node("Add", "a b", "y")], [a, b], [y]), path)
     made = read_model(artefacts_of(case_of(path, shapes="a.width=7"), {"model": path})["model"]).graph
     assert [value.shape for value in (*made.fed, *made.outputs)] == [("n", 7)] * 3
 

@@ -22,7 +22,8 @@ from pybench.cli import main
 from pybench.launcher import Launcher
 from pybench.machine.asking import ask_worker
 from pybench.plan import load_plan
-from tests.support.onnx_files import model, write
+from tests.support.onnx_files import write
+from tests.support.onnx_models import model
 
 
 @pytest.fixture(autouse=True)

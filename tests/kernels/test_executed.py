@@ -9,10 +9,11 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from pybench.kernels.executed import origins
 from pybench.onnx_file.graph import OnnxGraph, OnnxNode, read_graph
+from tests.support.onnx_models import model
 
 
 def optimised(path: Path) -> OnnxGraph:
@@ -24,15 +25,8 @@ def optimised(path: Path) -> OnnxGraph:
 
 
 def saved(folder: Path, nodes: list[onnx.NodeProto], weights: dict[str, np.ndarray], output: str) -> Path:
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16, 8, 8])],
-        [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(array, name) for name, array in weights.items()],
-    )
     path = folder / "model.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    onnx.save(model(nodes, [("x", 1, [1, 16, 8, 8])], [(output, 1, None)], dict(weights), opset=17), path)
     return path
 
 

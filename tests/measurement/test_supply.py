@@ -18,7 +18,7 @@ from pybench.measurement.model import open_model
 from pybench.measurement.result import Result
 from pybench.measurement.supply import RANDOM, Supply, supply, takes_text_ids, text_ids
 from tests.support.making import artefacts_of, request_of, run, write_classifier
-from tests.support.onnx_files import model
+from tests.support.onnx_models import model
 
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", batch=3, threads=1, iterations=2,
               warmup_iterations=1, device="cpu")  # fmt: skip

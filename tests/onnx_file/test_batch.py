@@ -10,21 +10,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from pybench.onnx_file.batch import Obstacle, freed, rewriting
 from pybench.onnx_file.graph import Value, read_graph
-from tests.support.onnx_files import model
+from tests.support.onnx_models import ints, model, node
 
 FLOAT = TensorProto.FLOAT
-
-
-def node(op: str, inputs: str, output: str, **attributes: Any) -> onnx.NodeProto:
-    return helper.make_node(op, inputs.split(), [output], name=f"{op.lower()}_{output}", **attributes)
-
-
-def ints(*values: int) -> Any:
-    return np.array(values, np.int64)
 
 
 def found(path: Path, nodes: Sequence[onnx.NodeProto], of_y: Sequence[int] | None = None, /, **weights: Any) -> Any:

@@ -11,7 +11,8 @@ import pytest
 
 from pybench.onnx_file.faults import LARGEST_BYTES, Fault, opened
 from pybench.onnx_file.graph import OnnxModel
-from tests.support.onnx_files import product, write
+from tests.support.onnx_files import write
+from tests.support.onnx_models import product
 
 
 def fault_in(path: Path) -> str:

@@ -16,7 +16,7 @@ from pybench.measurement.inputs import arrays_of, zero_arrays
 from pybench.onnx_file.graph import read_graph
 from pybench.onnx_file.ranges import IntegerRange, integer_ranges
 from pybench.runtimes.session import TensorSpec
-from tests.support.onnx_files import model
+from tests.support.onnx_models import model, node
 
 TABLE = np.arange(12, dtype=np.float32).reshape(3, 4)
 LONG = TensorProto.INT64
@@ -30,10 +30,6 @@ def written(path: Path, nodes: Sequence[onnx.NodeProto], **weights: object) -> P
     )
     onnx.save(written, path)
     return path
-
-
-def node(op: str, inputs: str, output: str, **attributes: object) -> onnx.NodeProto:
-    return helper.make_node(op, inputs.split(), [output], name=f"{op.lower()}_{output}", **attributes)
 
 
 MICROSOFT = "com.microsoft"

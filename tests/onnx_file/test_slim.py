@@ -14,7 +14,8 @@ from onnx import helper, numpy_helper
 
 from pybench.errors import InputError
 from pybench.onnx_file.slim import without_weights
-from tests.support.onnx_files import FEATURES, model, product, write
+from tests.support.onnx_files import write
+from tests.support.onnx_models import FEATURES, model, product
 
 
 def test_names_types_and_sizes_stay_and_small_values_too(tmp_path: Path) -> None:

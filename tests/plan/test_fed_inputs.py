@@ -13,7 +13,8 @@ from onnx import TensorProto, helper
 
 from pybench.plan import Plan
 from tests.support.making import write_classifier
-from tests.support.onnx_files import model, write
+from tests.support.onnx_files import write
+from tests.support.onnx_models import model
 
 Load = Callable[..., Plan]
 Problems = Callable[..., list[str]]

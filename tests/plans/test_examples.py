@@ -13,7 +13,7 @@ from pybench.case.pairing import pairs
 from pybench.case.yields import metrics_of
 from pybench.plan import expand, load_plan, resolve
 from tests.plans.ready import PLANS, ROOT, named
-from tests.support.onnx_files import product
+from tests.support.onnx_models import product
 
 
 @pytest.mark.parametrize("path", PLANS, ids=named)

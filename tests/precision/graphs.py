@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from pybench.precision.execution import open_model
 from pybench.precision.network import as_network
 from pybench.precision.placement import calibrated_tensors
+from tests.support import onnx_models
 
 CHANNELS = 32
 
@@ -26,14 +27,9 @@ def model(
     opset: int = 20,
 ) -> onnx.ModelProto:
     """A checked model with FP32 inputs and outputs."""
-    graph = helper.make_graph(
-        list(nodes),
-        "by-hand",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in outputs.items()],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    fed = [(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()]
+    written = [(name, TensorProto.FLOAT, shape) for name, shape in outputs.items()]
+    made = onnx_models.model(nodes, fed, written, dict(constants), opset=opset)
     onnx.checker.check_model(made, full_check=True)
     return made
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from pybench.case import Case
 from pybench.errors import InputError
@@ -14,17 +14,14 @@ from pybench.precision.audit import audit_onnx
 from pybench.precision.flops import count_flops
 from pybench.precision.notes import KEPT_KEY
 from tests.support.making import artefacts_of
+from tests.support.onnx_models import model
 
 
 def write(path: Path, nodes: list[onnx.NodeProto], shapes: dict[str, list[int | str]], **weights: list[int]) -> Path:
     """A graph whose inputs have these shapes and whose weights are zeros of theirs; its output is `y`."""
-    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    zeros = [numpy_helper.from_array(np.zeros(shape, np.float32), name) for name, shape in weights.items()]
-    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "g", inputs, [output], zeros)
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("mine", 1)]), path
-    )
+    inputs = [(name, 1, shape) for name, shape in shapes.items()]
+    zeros = {name: np.zeros(shape, np.float32) for name, shape in weights.items()}
+    onnx.save(model(nodes, inputs, [("y", 1, None)], zeros, opset=20, domains={"mine": 1}), path)
     return path
 
 

@@ -12,7 +12,8 @@ from onnx import helper
 
 from pybench.errors import InputError, UnsupportedError
 from pybench.precision.network import open_network
-from tests.support.onnx_files import model, write
+from tests.support.onnx_files import write
+from tests.support.onnx_models import model
 
 
 def run(path: Path, x: np.ndarray) -> np.ndarray:

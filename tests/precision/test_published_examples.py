@@ -12,23 +12,19 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
 from pybench.onnx_file.products import QUANTISE
 from pybench.precision import int8
 from pybench.precision.scales import Codes
+from tests.support.onnx_models import model, node
 
 
 def product(path: Path) -> Path:
     """x [batch, 2] times the identity."""
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
-        "product",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 2])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 2])],
-        [numpy_helper.from_array(np.eye(2, dtype=np.float32), "w")],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    shape = ["batch", 2]
+    weights = {"w": np.eye(2, dtype=np.float32)}
+    onnx.save(model([node("MatMul", "x w", "y")], [("x", 1, shape)], [("y", 1, shape)], weights, opset=17), path)
     return path
 
 

@@ -11,7 +11,8 @@ import pytest
 from pybench.errors import InputError, UsageError
 from pybench.onnx_file.graph import read_model
 from pybench.quick.target import IMAGE_SIDE, SEQUENCE, find_target
-from tests.support.onnx_files import model, write
+from tests.support.onnx_files import write
+from tests.support.onnx_models import model
 
 
 def test_a_built_in_name_is_itself(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from pybench.case import Case
 from pybench.errors import UnsupportedError
 from pybench.runtimes.onnxruntime import OnnxRuntimeSession, StartedSession, open_session
 from tests.support.making import run
-from tests.support.onnx_files import model, write
+from tests.support.onnx_files import write
+from tests.support.onnx_models import model
 
 CASE = Case(workload="infer", model="mine.onnx", runtime="onnxruntime", threads=1, iterations=2, warmup_iterations=1,
             batch=2, device="cpu")  # fmt: skip

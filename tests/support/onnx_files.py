@@ -9,26 +9,33 @@ and onnxruntime report, and each rule of the ONNX specification that a file can 
 
 from __future__ import annotations
 
-import logging
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+
+from tests.support.onnx_models import (
+    CLASSES,
+    FEATURES,
+    IR_VERSION,
+    OPSET,
+    ROWS,
+    adding,
+    choice,
+    export_with_torch,
+    identity,
+    model,
+    product,
+    quantise_to_qdq,
+    save_with_weights_beside,
+    saved_source,
+)
 
 FILE = "model.onnx"
-OPSET = 21
-IR_VERSION = 10
-FEATURES, CLASSES = 12, 3
-ROWS = ("rows", "columns")  # the shape of an output: any matrix
 
 FILES: dict[str, Callable[[Path], object]] = {}  # name -> what writes it to a path
-
-Shape = Sequence[int | str | None] | None
-Nodes = Sequence[onnx.NodeProto]
 
 
 def write(name: str, folder: Path) -> Path:
@@ -36,49 +43,6 @@ def write(name: str, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     FILES[name](folder / FILE)
     return folder / FILE
-
-
-def product(x: Shape = ("batch", FEATURES), kind: int = TensorProto.FLOAT, **options: Any) -> onnx.ModelProto:
-    """One matrix product, [batch, 12] -> [batch, 3], of an input `x` in a type."""
-    weight = np.linspace(-1, 1, FEATURES * CLASSES, dtype=np.float32).reshape(FEATURES, CLASSES)
-    nodes = [helper.make_node("MatMul", ["x", "weight"], ["y"], name="product")]
-    return model(nodes, [("x", kind, x)], [("y", kind, ROWS)], {"weight": _cast(weight, kind)}, **options)
-
-
-def model(
-    nodes: Nodes,
-    inputs: Sequence[tuple[str, int, Shape]],
-    outputs: Sequence[tuple[str, int, Shape]],
-    weights: dict[str, Any] | None = None,
-    *,
-    opset: int = OPSET,
-    ir_version: int = IR_VERSION,
-    domains: dict[str, int] | None = None,
-    functions: Sequence[onnx.FunctionProto] = (),
-) -> onnx.ModelProto:
-    """A model as it is told, unchecked. `weights`: name -> array, or a TensorProto."""
-    graph = helper.make_graph(
-        list(nodes),
-        "graph",
-        [helper.make_tensor_value_info(*entry) for entry in inputs],
-        [helper.make_tensor_value_info(*entry) for entry in outputs],
-        [_tensor(name, value) for name, value in (weights or {}).items()],
-    )
-    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(*entry) for entry in (domains or {}).items())]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=ir_version, functions=list(functions))
-
-
-def _tensor(name: str, value: Any) -> onnx.TensorProto:
-    if isinstance(value, onnx.TensorProto):
-        value.name = name
-        return value
-    return numpy_helper.from_array(np.asarray(value), name)
-
-
-def _cast(value: Any, kind: int) -> Any:
-    if kind == TensorProto.BFLOAT16:
-        return helper.make_tensor("", kind, value.shape, value.ravel().tolist())
-    return value.astype(helper.tensor_dtype_to_np_dtype(kind))
 
 
 def _file(name: str) -> Callable[[Callable[[Path], object]], Callable[[Path], object]]:
@@ -144,8 +108,7 @@ def _(path: Path) -> None:
 def _(path: Path) -> None:
     import onnxruntime
 
-    source = path.with_name("source.onnx")
-    onnx.save(product(), source)
+    source = saved_source(path)
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(path)
     options.add_session_config_entry("session.save_model_format", "ORT")
@@ -171,37 +134,26 @@ def _(path: Path) -> None:
 # --- weights beside the file ----------------------------------------------------------------------------------------
 
 
-def _external(path: Path, location: str) -> None:
-    onnx.save_model(
-        product(), path, save_as_external_data=True, location="weights.bin", size_threshold=0, convert_attribute=False
-    )
-    content = onnx.load(path, load_external_data=False)
-    for entry in content.graph.initializer[0].external_data:
-        if entry.key == "location":
-            entry.value = location
-    path.write_bytes(content.SerializeToString())
-
-
 @_file("external-data")
 def _(path: Path) -> None:
-    _external(path, "weights.bin")
+    save_with_weights_beside(path, "weights.bin")
 
 
 @_file("external-data-missing")
 def _(path: Path) -> None:
-    _external(path, "weights.bin")
+    save_with_weights_beside(path, "weights.bin")
     path.with_name("weights.bin").unlink()
 
 
 @_file("external-data-short")
 def _(path: Path) -> None:
-    _external(path, "weights.bin")
+    save_with_weights_beside(path, "weights.bin")
     path.with_name("weights.bin").write_bytes(b"\0" * 7)
 
 
 @_file("external-data-outside")
 def _(path: Path) -> None:
-    _external(path, "../weights.bin")
+    save_with_weights_beside(path, "../weights.bin")
     path.with_name("weights.bin").rename(path.parent.parent / "weights.bin")
 
 
@@ -215,24 +167,13 @@ def _() -> onnx.ModelProto:
 # --- versions and operators -----------------------------------------------------------------------------------------
 
 
-@_model("opset-7")
-def _() -> onnx.ModelProto:
-    return product(opset=7, ir_version=3)
-
-
-@_model("opset-newest")
-def _() -> onnx.ModelProto:
-    return product(opset=onnx.defs.onnx_opset_version(), ir_version=onnx.IR_VERSION)
-
-
-@_model("opset-unknown")
-def _() -> onnx.ModelProto:
-    return product(opset=999)
-
-
-@_model("ir-version-too-new")
-def _() -> onnx.ModelProto:
-    return product(ir_version=999)
+for _name, _versions in {
+    "opset-7": {"opset": 7, "ir_version": 3},
+    "opset-newest": {"opset": onnx.defs.onnx_opset_version(), "ir_version": onnx.IR_VERSION},
+    "opset-unknown": {"opset": 999},
+    "ir-version-too-new": {"ir_version": 999},
+}.items():
+    FILES[_name] = lambda path, versions=_versions: onnx.save(product(**versions), path)
 
 
 @_model("no-opset")
@@ -276,46 +217,21 @@ def _() -> onnx.ModelProto:
 
 @_model("local-function-with-if")
 def _() -> onnx.ModelProto:
-    def branch(name: str, op: str) -> onnx.GraphProto:
-        result = helper.make_tensor_value_info(name, 1, None)
-        return helper.make_graph([helper.make_node(op, ["a"], [name])], name, [], [result])
-
-    body = [
-        helper.make_node("Constant", [], ["zero"], value=helper.make_tensor("zero", 1, [], [0.0])),
-        helper.make_node("ReduceSum", ["a"], ["sum"], keepdims=0),
-        helper.make_node("Greater", ["sum", "zero"], ["positive"]),
-        helper.make_node("If", ["positive"], ["b"], then_branch=branch("c", "Neg"), else_branch=branch("d", "Abs")),
-    ]
-    choose = helper.make_function("mine", "Choose", ["a"], ["b"], body, [helper.make_opsetid("", OPSET)])
+    zero = helper.make_node("Constant", [], ["zero"], value=helper.make_tensor("zero", 1, [], [0.0]))
+    opsets = [helper.make_opsetid("", OPSET)]
+    choose = helper.make_function("mine", "Choose", ["a"], ["b"], [zero, *choice("a", "b")], opsets)
     nodes = [helper.make_node("Choose", ["x"], ["y"], name="mine", domain="mine")]
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], domains={"mine": 1}, functions=[choose])
 
 
 @_model("if")
 def _() -> onnx.ModelProto:
-    def branch(name: str, op: str) -> onnx.GraphProto:
-        result = helper.make_tensor_value_info(name, 1, None)
-        return helper.make_graph([helper.make_node(op, ["x"], [name])], name, [], [result])
-
-    nodes = [
-        helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
-        helper.make_node("Greater", ["sum", "zero"], ["positive"]),
-        helper.make_node("If", ["positive"], ["y"], then_branch=branch("a", "Neg"), else_branch=branch("b", "Abs")),
-    ]
-    return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"zero": np.float32(0)})
+    return model(choice("x", "y"), [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"zero": np.float32(0)})
 
 
 @_model("loop")
 def _() -> onnx.ModelProto:
-    values = {"number": (7, []), "going": (9, []), "before": (1, None)}
-    outputs = {"still": (9, []), "after": (1, None)}
-    body = helper.make_graph(
-        [helper.make_node("Identity", ["going"], ["still"]), helper.make_node("Add", ["before", "x"], ["after"])],
-        "body",
-        [helper.make_tensor_value_info(name, *rest) for name, rest in values.items()],
-        [helper.make_tensor_value_info(name, *rest) for name, rest in outputs.items()],
-    )
-    nodes = [helper.make_node("Loop", ["three", "", "x"], ["y"], body=body)]
+    nodes = [helper.make_node("Loop", ["three", "", "x"], ["y"], body=adding("x"))]
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"three": np.int64(3)})
 
 
@@ -340,10 +256,6 @@ def _() -> onnx.ModelProto:
 # --- inputs ---------------------------------------------------------------------------------------------------------
 
 
-def _identity(kind: int, shape: Shape) -> onnx.ModelProto:
-    return model([helper.make_node("Identity", ["x"], ["y"])], [("x", kind, shape)], [("y", kind, shape)])
-
-
 @_model("no-inputs")
 def _() -> onnx.ModelProto:
     return model([helper.make_node("Neg", ["w"], ["y"])], [], [("y", 1, [3])], {"w": np.ones(3, np.float32)})
@@ -366,7 +278,7 @@ def _() -> onnx.ModelProto:
 
 @_model("scalar-only")
 def _() -> onnx.ModelProto:
-    return _identity(1, [])
+    return identity(1, [])
 
 
 @_model("sequence-input")
@@ -399,22 +311,22 @@ def _() -> onnx.ModelProto:
 
 @_model("string-input")
 def _() -> onnx.ModelProto:
-    return _identity(TensorProto.STRING, ["n", 4])
+    return identity(TensorProto.STRING, ["n", 4])
 
 
 @_model("zero-size-input")
 def _() -> onnx.ModelProto:
-    return _identity(1, ["n", 0])
+    return identity(1, ["n", 0])
 
 
 @_model("unranked-input")
 def _() -> onnx.ModelProto:
-    return _identity(1, None)
+    return identity(1, None)
 
 
 @_model("batch-not-leading")
 def _() -> onnx.ModelProto:
-    return _identity(1, [4, "batch"])
+    return identity(1, [4, "batch"])
 
 
 @_model("fixed-batch")
@@ -437,22 +349,20 @@ def _() -> onnx.ModelProto:
     return model(nodes, [("x", 1, shape)], [("y", 1, ["batch", 2, "h", "w"])], {"w": np.ones((2, 3, 3, 3), np.float32)})
 
 
+def _embedding(rows: int) -> onnx.ModelProto:
+    shape, weights = ["batch", "sequence"], {"w": np.ones((rows, 4), np.float32)}
+    nodes = [helper.make_node("Gather", ["w", "ids"], ["y"])]
+    return model(nodes, [("ids", TensorProto.INT64, shape)], [("y", 1, [*shape, 4])], weights)
+
+
 @_model("token-ids")
 def _() -> onnx.ModelProto:
-    nodes = [helper.make_node("Gather", ["w", "ids"], ["y"])]
-    shape = ["batch", "sequence"]
-    return model(
-        nodes, [("ids", TensorProto.INT64, shape)], [("y", 1, [*shape, 4])], {"w": np.ones((9, 4), np.float32)}
-    )
+    return _embedding(9)
 
 
 @_model("token-ids-out-of-range")
 def _() -> onnx.ModelProto:
-    nodes = [helper.make_node("Gather", ["w", "ids"], ["y"])]
-    shape = ["batch", "sequence"]
-    return model(
-        nodes, [("ids", TensorProto.INT64, shape)], [("y", 1, [*shape, 4])], {"w": np.ones((1, 4), np.float32)}
-    )
+    return _embedding(1)
 
 
 for _name, _kind in {"fp16": "FLOAT16", "fp64": "DOUBLE", "bf16": "BFLOAT16"}.items():
@@ -461,7 +371,7 @@ for _name, _kind in {"fp16": "FLOAT16", "fp64": "DOUBLE", "bf16": "BFLOAT16"}.it
     )
 for _name in ("bool", "uint8", "int8", "uint16", "int16", "int32", "uint32", "int64", "uint64", "int4", "complex64"):
     FILES[f"{_name}-input"] = lambda path, name=_name: onnx.save(
-        _identity(TensorProto.DataType.Value(name.upper()), ["batch", 4]), path
+        identity(TensorProto.DataType.Value(name.upper()), ["batch", 4]), path
     )
 
 
@@ -557,50 +467,25 @@ def _() -> onnx.ModelProto:
 # --- exporters and tools --------------------------------------------------------------------------------------------
 
 
-def _torch_export(path: Path, *, dynamo: bool) -> None:
-    import torch
-
-    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 5))
-    example = torch.zeros(2, 3, 8, 8)
-    how: dict[str, Any] = {"dynamic_axes": {"x": {0: "batch"}}}
-    if dynamo:
-        how = {"dynamic_shapes": ({0: torch.export.Dim("batch")},), "external_data": False, "verbose": False}
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(net.eval(), (example,), path, input_names=["x"], dynamo=dynamo, **how)
-
-
 @_file("torch-by-tracing")
 def _(path: Path) -> None:
-    _torch_export(path, dynamo=False)
+    export_with_torch(path, dynamo=False)
 
 
 @_file("torch-by-dynamo")
 def _(path: Path) -> None:
-    _torch_export(path, dynamo=True)
+    export_with_torch(path, dynamo=True)
 
 
 @_file("quantised-to-qdq")
 def _(path: Path) -> None:
-    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
-
-    class Samples(CalibrationDataReader):  # type: ignore[misc]
-        def __init__(self) -> None:
-            self.feeds = iter([{"x": np.linspace(-1, 1, 4 * FEATURES, dtype=np.float32).reshape(4, FEATURES)}])
-
-        def get_next(self) -> Any:
-            return next(self.feeds, None)
-
-    source = path.with_name("source.onnx")
-    onnx.save(product(), source)
-    quantize_static(source, path, Samples(), quant_format=QuantFormat.QDQ)
+    source = saved_source(path)
+    quantise_to_qdq(source, path, np.linspace(-1, 1, 4 * FEATURES, dtype=np.float32).reshape(4, FEATURES))
 
 
 @_file("quantised-dynamically")
 def _(path: Path) -> None:
     from onnxruntime.quantization import quantize_dynamic
 
-    source = path.with_name("source.onnx")
-    onnx.save(product(), source)
+    source = saved_source(path)
     quantize_dynamic(source, path)
