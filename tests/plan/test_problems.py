@@ -457,3 +457,27 @@ def test_a_power_limit_where_no_board_is_set_changes_nothing(problems: Problems)
         assert "`power_limit_w` changes nothing in this entry (it sets the board of a GPU" in problem
     [problem] = problems("  - {workload: accuracy, model: digits-cnn, runtime: torch, power_limit_w: 300}\n")
     assert "`power_limit_w` has no meaning for workload accuracy" in problem
+
+
+@pytest.mark.parametrize(
+    ("entry", "what"),
+    [
+        (
+            "{workload: train, model: resnet50, image_size: 16}",
+            "images of 16x16 are too small for resnet50 (use at least 32)",
+        ),
+        ("{workload: train, model: tinylm-tiny, image_size: 48}", "`image_size` has no meaning for tinylm-tiny"),
+        ("{workload: generate, model: tinylm-tiny, runtime: torch, image_size: 48}", "`image_size` has no meaning"),
+        (
+            "{workload: accuracy, model: digits-cnn, runtime: torch, image_size: 16}",
+            "the digits are 8x8 and are taken as they are, not at 16x16",
+        ),
+        ("{workload: train, model: resnet50, gradient_checkpointing: true}", "`gradient_checkpointing` has no meaning"),
+        ("{workload: train, model: resnet50, fed: true}", "`fed` has no meaning for resnet50, which takes no tokens"),
+        ("{workload: train, model: tinylm-tiny, memory_format: contiguous}", "`memory_format` has no meaning"),
+    ],
+)
+def test_a_factor_of_images_has_a_model_that_takes_it(problems: Problems, entry: str, what: str) -> None:
+    found = problems(f"  - {entry}\n")
+    assert len(found) == 1
+    assert what in found[0]
