@@ -2,8 +2,8 @@
 """Memory of one training step, told apart by what it is for. Bytes of tensors are counted; nothing is sampled.
 
 Activations are the storages that a forward pass saves for the backward pass, each once, the batch among them
-(`torch.autograd.graph.saved_tensors_hooks`). Autocast saves copies of weights there as well, which are told apart: their
-storages come from a cast of a parameter. Weights are parameters and buffers. A forward pass runs while the last
+(`torch.autograd.graph.saved_tensors_hooks`). Autocast saves copies of weights there as well, which are told apart by
+their storages, made by a cast of a parameter. Weights are parameters and buffers. A forward pass runs while the last
 gradients are still there, so the peak is at least the sum of these; the rest of it is workspace.
 
 Does not see what a compiled pass saves. torch tells no peak of a CPU's memory.
