@@ -190,12 +190,22 @@ CHANGES: tuple[Change, ...] = (
     ),
     *_yields("what the memory of a step is for", (*STEP_PARTS, STEP_PEAK), workload="train"),
     *_yields("a scaled loss skips steps", ("skipped_steps_count",), workload="train", precision="amp-fp16"),
-    Change(
-        why="training in BF16 everywhere is new",
-        answer="unsupported",
-        stored="no_bf16_in_torch",
-        now=None,
-        where={"workload": "train", "precision": "bf16"},
+    *(
+        Change(
+            why="training in BF16 everywhere is new, and what else it cannot do is then told",
+            answer="unsupported",
+            stored="no_bf16_in_torch",
+            now=now,
+            where={"workload": "train", "precision": "bf16", "power_limit_w": watts},
+            machine=machine,
+        )
+        for machine, watts, now in (
+            ("laptop", 100, "no_gpu"),
+            ("laptop", 300, "no_gpu"),
+            ("server", 100, "setting_out_of_range"),
+            ("server", 300, None),
+            (None, None, None),
+        )
     ),
 )
 
