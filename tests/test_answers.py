@@ -15,7 +15,7 @@ import pytest
 
 from pybench.campaign import recipe
 from pybench.catalogue.paths import PATHS
-from pybench.catalogue.workloads import AGREEMENT, KERNELS
+from pybench.catalogue.workloads import AGREEMENT, KERNELS, STEP_PARTS, STEP_PEAK
 from tests.support.answers import answers, case_of, read_stored
 
 
@@ -187,6 +187,25 @@ CHANGES: tuple[Change, ...] = (
     *(
         Change(why="copies in several streams are new", answer="idle", stored=None, now="streams", where=where)
         for where in ({"pinned": None}, {"pinned": True, "non_blocking": None})
+    ),
+    *_yields("what the memory of a step is for", (*STEP_PARTS, STEP_PEAK), workload="train"),
+    *_yields("a scaled loss skips steps", ("skipped_steps_count",), workload="train", precision="amp-fp16"),
+    *(
+        Change(
+            why="training in BF16 everywhere is new, and what else it cannot do is then told",
+            answer="unsupported",
+            stored="no_bf16_in_torch",
+            now=now,
+            where={"workload": "train", "precision": "bf16", "power_limit_w": watts},
+            machine=machine,
+        )
+        for machine, watts, now in (
+            ("laptop", 100, "no_gpu"),
+            ("laptop", 300, "no_gpu"),
+            ("server", 100, "setting_out_of_range"),
+            ("server", 300, None),
+            (None, None, None),
+        )
     ),
 )
 

@@ -128,7 +128,7 @@ def _compare_pair(
 ) -> PairFinding:
     possible = metrics_of(pair.case)
     declared = {criterion.metric for criterion in contrast.accept} & possible
-    headline = pair.case.workload_row.headline
+    headline = pair.case.headline
     if not contrast.accept and headline is not None:
         declared = {headline}
     shown = measurements.of_case(pair.case.id).keys() | measurements.of_case(pair.baseline.id).keys() | declared

@@ -122,7 +122,7 @@ def find_curves(
 def _of_metrics(wanted: PlannedCurve, cases: Sequence[CaseFinding], seed: int) -> list[Curve]:
     groups: dict[tuple[str, str], dict[tuple[Any, ...], list[CurvePoint]]] = {}
     for case in cases:
-        name = case.case.workload_row.headline if wanted.metric is None else wanted.metric
+        name = case.case.headline if wanted.metric is None else wanted.metric
         finding = None if name is None else case.metrics.get(name)
         at = _place(case.case, wanted.over)
         if name is None or finding is None or finding.estimate is None or at is None:

@@ -24,8 +24,8 @@ class MakeRequest:
 
     @property
     def model(self) -> Model:
-        """The row of its model. Raises KeyError for a file of the user's."""
-        return self.models[self.parameters["model"]]
+        """The row of its model, at its size of images. Raises KeyError for a file of the user's."""
+        return self.models[self.parameters["model"]].at_size(self.parameters.get("image_size"))
 
     def source(self, role: str, factor: str | None = None) -> Path | None:
         """The file in a role, else the user's own in its place; None: there is neither."""

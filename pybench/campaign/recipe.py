@@ -124,10 +124,12 @@ def in_making_order(recipes: Mapping[str, Recipe]) -> list[Recipe]:
 def _checkpoint_of(case: Case) -> Recipe | None:
     """What trains the case's weights; None: they are random, or a file of the user's."""
     row = case.model_row
+    if case.workload_row.trains and case.checkpoint is None:
+        return None  # it begins with random weights
     if row is None or case.checkpoint not in (None, SYNTHETIC) or (trained_on := usual_images_of(case)) is None:
         return None
     images = (("images", row.images_to_train),) if trained_on == SYNTHETIC else ()
-    parameters = (("model", row.name), ("trained_on", trained_on), ("seed", 0), *images, *_code(case))
+    parameters = (("model", row.name), *_sized(case), ("trained_on", trained_on), ("seed", 0), *images, *_code(case))
     return Recipe("checkpoint", parameters)
 
 
@@ -139,6 +141,7 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
     parameters = (
         ("model", case.model),
         ("model_sha256", dict(case.sources).get("model")),
+        *_sized(case),
         ("precision", case.precision),
         ("batch", case.batch),
         ("seq_len", case.seq_len if case.model_row is None or case.model_row.takes_ids else None),
@@ -224,7 +227,12 @@ def _rounding(case: Case) -> tuple[tuple[str, Any], ...]:
 
 
 def _named(case: Case) -> tuple[tuple[str, Any], ...]:
-    return (("model", case.model), ("model_sha256", dict(case.sources).get("model")))
+    return (("model", case.model), ("model_sha256", dict(case.sources).get("model")), *_sized(case))
+
+
+def _sized(case: Case) -> tuple[tuple[str, Any], ...]:
+    """The size of images, where it is not the model's own."""
+    return () if case.image_size is None else (("image_size", case.image_size),)
 
 
 def _on(exported: Recipe | None) -> tuple[tuple[str, Recipe], ...]:
@@ -247,6 +255,6 @@ def _own(case: Case, *names: str) -> tuple[tuple[str, str], ...]:
 def _exported(case: Case) -> Recipe:
     checkpoint = _checkpoint_of(case)
     parameters = (("model", case.model), ("checkpoint_sha256", dict(case.sources).get("checkpoint")),
-                  ("seed", 0), *_code(case))  # fmt: skip
+                  *_sized(case), ("seed", 0), *_code(case))  # fmt: skip
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
     return Recipe("onnx", parameters, needs, _own(case, "checkpoint"))

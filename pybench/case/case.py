@@ -48,6 +48,9 @@ class Case(Factors):
         for name, usual in self._usual().items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, usual)
+        own = self.catalogue.models.get(self.model or "")
+        if self.image_size is not None and own is not None and own.shape[-1:] == (self.image_size,):
+            object.__setattr__(self, "image_size", None)  # one case, whether a plan writes the model's own size or not
 
     def value(self, name: str) -> Any:
         """The value of a factor, or of an option of the case's rows. Raises UnknownNameError for another name."""
@@ -108,14 +111,23 @@ class Case(Factors):
 
     @property
     def model_row(self) -> Model | None:
-        """What is known of the case's model; None: there is no model, or it is a file of the user's."""
-        return self.catalogue.models.get(self.model or "")
+        """What is known of the case's model at its size of images; None: there is no model, or it is a file of the
+        user's."""
+        row = self.catalogue.models.get(self.model or "")
+        return None if row is None else row.at_size(self.image_size)
 
     @property
     def runtime_row(self) -> Runtime | None:
         """What is known of the case's runtime; None: nothing executes a model. Raises UnknownNameError for one that the
         catalogue does not have."""
         return None if self.runtime is None else self.catalogue.runtimes[self.runtime]
+
+    @property
+    def headline(self) -> str | None:
+        """The metric that the case is judged by where a plan does not say."""
+        row, model = self.workload_row, self.model_row
+        takes_ids = model is None or model.takes_ids
+        return row.headline if takes_ids or row.headline_without_ids is None else row.headline_without_ids
 
     def plugins(self) -> tuple[Plugin, ...]:
         """The packages outside pybench that add rows of the case, each once."""

@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     from pybench.case.case import Case
 
 SYNTHETIC = "synthetic-100"  # a generated set of images: docs/method/accuracy.md
+DIGITS, DIGITS_SIZE = "digits", 8  # of scikit-learn: images that nothing resizes, and their height
 ARRIVALS = ("closed", "fixed", "poisson")
 LAUNCHES = ("graph", "enqueue")
 NORMAL, ZEROS, DATA = "normal", "zeros", "data"  # of `inputs`
+OPTIMISERS = ("adamw", "sgd")
+MEMORY_FORMATS = CONTIGUOUS, CHANNELS_LAST = ("contiguous", "channels-last")
 TO_GPU, FROM_GPU, BOTH = DIRECTIONS = ("h2d", "d2h", "both")
 
 
@@ -200,6 +203,14 @@ class Factors:
         "compile_mode", "choice", "default", "what torch-compile optimises for", choices=COMPILE_MODES
     )
     batch: int = factor("integer", 1, "samples in an iteration", "model", minimum=1)
+    image_size: int | None = factor(
+        "integer",
+        None,
+        "height and width of the images of a built-in model; the layers of the model follow",
+        "sizing",
+        minimum=1,
+        absent="the model's own",
+    )
     seq_len: int = factor(
         "integer", 128, "tokens in a sample of a language model; in `generate`, its prompt", "tokens", minimum=2
     )
@@ -278,7 +289,7 @@ class Factors:
         None,
         "labelled images: `digits` of scikit-learn, the generated `synthetic-100`, or a path (docs/user/plans.md)",
         "images",
-        choices=("digits", SYNTHETIC),
+        choices=(DIGITS, SYNTHETIC),
         absent="those that the model was trained on here",
         idle=idle.NO_IMAGES,
         follows=("precision", "inputs"),
@@ -297,7 +308,7 @@ class Factors:
         follows=("path",),
     )
     gradient_checkpointing: bool = factor(
-        "boolean", False, "keep only the inputs of each block, and compute the rest again for the gradients", "training"
+        "boolean", False, "keep only the inputs of each block, and compute the rest again for the gradients", "blocks"
     )
     accumulation: int = factor(
         "integer",
@@ -306,10 +317,27 @@ class Factors:
         "training",
         minimum=1,
     )
+    optimiser: str = factor(
+        "choice",
+        "adamw",
+        "what changes the weights in training: AdamW, which has two numbers of state for each weight, or SGD with "
+        "momentum, which has one",
+        "training",
+        choices=OPTIMISERS,
+    )
+    memory_format: str | None = factor(
+        "choice",
+        None,
+        "the order of an image's numbers in the memory of training: plane by plane, or pixel by pixel "
+        "(`channels-last`)",
+        "layout",
+        choices=MEMORY_FORMATS,
+        absent="`channels-last` on a GPU, `contiguous` on a CPU",
+    )
     fused_optimiser: bool | None = factor(
         "boolean",
         None,
-        "one kernel for all of AdamW; else several for each group of parameters, or on a CPU for each parameter",
+        "one kernel for the whole optimiser; else several for each group of parameters, or on a CPU for each parameter",
         "training",
         absent="fused on a GPU",
     )

@@ -42,10 +42,17 @@ def metrics_of(case: Case) -> frozenset[str]:
         *(KERNELS if is_profiled(case) else ()),
         *((level.name for level in rows_of(case)) if row.uses(GROUP) else ()),
         *(row.yields_lowered if _is_lowered(case) else ()),
+        *(row.yields_scaled if is_scaled(case) else ()),
         *(ENQUEUE if is_replayed else ()),
         *(ALONE if is_replayed and case.arrivals == "closed" else ()),
     }
     return frozenset(found if case.idle_window_s > 0 else found.difference(ABOVE_IDLE))
+
+
+def is_scaled(case: Case) -> bool:
+    """Whether a loss is scaled in training: FP16 alone has too few exponents for gradients."""
+    contract = PRECISIONS[case.precision]
+    return contract.autocast and contract.floating == "fp16"
 
 
 def _is_lowered(case: Case) -> bool:

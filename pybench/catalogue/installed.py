@@ -146,7 +146,8 @@ def _unknown_metric(rows: Iterable[Row], metrics: Collection[str]) -> tuple[str,
     """The first workload that yields what no row describes, and that metric."""
     for row in rows:
         if isinstance(row, Workload):
-            named = (*row.metrics(), *row.shown, *([] if row.headline is None else [row.headline]))
+            headlines = (name for name in (row.headline, row.headline_without_ids) if name is not None)
+            named = (*row.metrics(), *row.shown, *headlines)
             unknown = next((name for name in named if name not in metrics), None)
             if unknown is not None:
                 return row.name, unknown

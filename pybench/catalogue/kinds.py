@@ -42,7 +42,7 @@ _ROWS = (
         file="weights.pt",
         module="pybench.artefacts.checkpoint",
         needs=("torch",),
-        title=("model", "trained_on", "images"),
+        title=("model", "image_size", "trained_on", "images"),
     ),
     ArtefactKind(
         name="onnx",
@@ -50,7 +50,7 @@ _ROWS = (
         file=_ONNX_FILE,
         module="pybench.artefacts.onnx",
         needs=("torch", "onnx", "onnxscript"),
-        title=("model",),
+        title=("model", "image_size"),
     ),
     ArtefactKind(
         name="onnx-shaped",
@@ -74,7 +74,7 @@ _ROWS = (
         file=_ONNX_FILE,
         module="pybench.artefacts.converted",
         needs=("onnx", "onnxruntime"),  # which compares its outputs with those in FP32, as of the following kinds
-        title=("model", "precision", "keep_fp32"),
+        title=("model", "image_size", "precision", "keep_fp32"),
     ),
     ArtefactKind(
         name="calibration",
@@ -82,7 +82,7 @@ _ROWS = (
         file="ranges.json",
         module="pybench.artefacts.calibration",
         needs=("onnx", "onnxruntime"),
-        title=("model", *_RANGES),
+        title=("model", "image_size", *_RANGES),
     ),
     ArtefactKind(
         name="onnx-quantised",
@@ -90,7 +90,17 @@ _ROWS = (
         file=_ONNX_FILE,
         module="pybench.artefacts.quantised",
         needs=("onnx", "onnxruntime"),
-        title=("model", "precision", "quantiser", "scheme", "range", "granularity", *_RANGES, "keep_fp32"),
+        title=(
+            "model",
+            "image_size",
+            "precision",
+            "quantiser",
+            "scheme",
+            "range",
+            "granularity",
+            *_RANGES,
+            "keep_fp32",
+        ),
     ),
     ArtefactKind(
         name="engine",
@@ -98,7 +108,7 @@ _ROWS = (
         file="model.engine",
         module="pybench.artefacts.engine",
         needs=("onnx", "onnxruntime"),
-        title=("model", "precision", "batch", "seq_len", *BUILD_FACTORS, "platform"),
+        title=("model", "image_size", "precision", "batch", "seq_len", *BUILD_FACTORS, "platform"),
     ),
 )
 

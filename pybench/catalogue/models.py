@@ -6,7 +6,7 @@ Their order is the order of lists for people. A user's own ONNX file has no row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pybench.catalogue.options import Option
@@ -22,12 +22,15 @@ class Model:
 
     name: as plans name it
     kind: what it takes; `language` continues text, `encoder` classifies a sequence of token ids
-    build: `module:callable`, from the number of outputs to an untrained torch module
+    build: `module:callable`, from the number of outputs to an untrained torch module; where it is `sized`, from the
+        number of outputs and the height of its images
     input: name of its one input
     shape: of the input without the batch dimension; empty for models of token ids, whose one dimension is `seq_len`
     outputs: classes as published, or the vocabulary of a language model
     head: the parameter whose first dimension is the number of outputs
     multiply_adds: of one sample, or of one token for models of token ids; from the shapes of the layers
+    least_size: the least height and width of images that it can be built for; None: it takes `shape` and no other
+    sized: whether its layers depend on the height of its images
     vocabulary: ids that may be fed; None for models that take no ids
     longest_sequence: tokens of the longest sequence that it has learned positions for
     translate: `module:callable`, from another library's tensors by name to those of the model; None: they are equal
@@ -48,6 +51,8 @@ class Model:
     outputs: int
     head: str
     multiply_adds: float
+    least_size: int | None = None
+    sized: bool = False
     vocabulary: int | None = None
     longest_sequence: int | None = None
     translate: str | None = None
@@ -74,6 +79,15 @@ class Model:
         """Whether it classifies images."""
         return self.kind == "image"
 
+    def at_size(self, size: int | None) -> Model:
+        """The row for square images of another height; None: the row as it is. It was trained on images of its own
+        size, and operations of convolutions grow with the number of pixels."""
+        if size is None or not self.takes_images or size == self.shape[-1]:
+            return self
+        pixels_ratio = (size / self.shape[-1]) ** 2
+        shape, multiply_adds = (self.shape[0], size, size), self.multiply_adds * pixels_ratio
+        return replace(self, shape=shape, multiply_adds=multiply_adds, trained_on=None)
+
 
 TOKENIZER_IDS = 32_000  # of the shipped vocabulary; a language model embeds more where a larger one is asked for
 TINYLM_POSITIONS = 2048
@@ -89,6 +103,7 @@ _ROWS = (
         outputs=1000,
         head="fc.weight",
         multiply_adds=4.1e9,
+        least_size=32,
         images_to_train=500_000,
     ),
     Model(
@@ -100,6 +115,8 @@ _ROWS = (
         outputs=1000,
         head="classifier.6.weight",
         multiply_adds=15.5e9,
+        least_size=32,
+        sized=True,
     ),
     Model(
         name="vgg16-cifar10",
@@ -110,6 +127,8 @@ _ROWS = (
         outputs=10,
         head="classifier.weight",
         multiply_adds=0.31e9,
+        least_size=32,
+        sized=True,
         images_to_train=1_500_000,
         training_batch=512,
         training_rate=0.1,  # it has no shortcuts: training does not start at a higher rate
@@ -123,6 +142,7 @@ _ROWS = (
         outputs=1000,
         head="classifier.weight",
         multiply_adds=0.57e9,
+        least_size=32,
         images_to_train=600_000,
     ),
     Model(
@@ -134,6 +154,7 @@ _ROWS = (
         outputs=1000,
         head="classifier.1.weight",
         multiply_adds=0.30e9,
+        least_size=32,
         images_to_train=600_000,
     ),
     Model(
@@ -145,6 +166,8 @@ _ROWS = (
         outputs=10,
         head="fc.weight",
         multiply_adds=0.6e6,
+        least_size=4,
+        sized=True,
         trained_on="digits",
         images_to_train=5_120,
         training_batch=64,

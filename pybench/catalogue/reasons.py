@@ -183,6 +183,18 @@ class ReasonCode(StrEnum):
         "NVML does not report the memory of the board",
         "use a board whose memory `nvidia-smi` shows",
     )
+    ALLOCATOR_SILENT = (
+        "allocator_silent",
+        "missing",
+        "the allocator of the device tells no peak",
+        "run on a GPU, or compare `peak_host_bytes`",
+    )
+    SAVED_UNSEEN = (
+        "saved_unseen",
+        "missing",
+        "what a forward pass saves for the gradients cannot be counted",
+        "use `runtime: torch` without `gradient_checkpointing`",
+    )
     DEVICE_NOT_FOUND = (
         "device_not_found",
         "missing",

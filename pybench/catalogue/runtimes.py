@@ -137,7 +137,7 @@ class Runtime:
 
 LAUNCH = "launch"
 _EAGER = anywhere("fp32") | on_gpu("tf32", "fp16") | anywhere("bf16")  # a CPU emulates FP16 for most operators
-_TRAINED = anywhere("fp32") | on_gpu("tf32") | anywhere("amp-bf16") | on_gpu("amp-fp16")
+_TRAINED = anywhere("fp32") | on_gpu("tf32") | anywhere("bf16", "amp-bf16") | on_gpu("amp-fp16")
 _COMPILED = on_gpu("fp32", "tf32", "fp16", "bf16")
 
 # Of ONNX Runtime, whoever calls it.

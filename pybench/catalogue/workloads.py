@@ -17,7 +17,7 @@ from pybench.catalogue.rows import Rows
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
     "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding", "serving",
-    "arriving", "generating", "training", "copying", "file", "inputs",
+    "arriving", "generating", "training", "blocks", "layout", "sizing", "copying", "file", "inputs",
 ]  # fmt: skip
 
 
@@ -53,7 +53,9 @@ class Workload:
     yields_fed: further metrics where its model is fed batch by batch
     yields_compared: further metrics where what it gives is compared with a module in FP32
     yields_lowered: further metrics where it opens a file that is made of one in FP32
+    yields_scaled: further metrics where its loss is scaled for the gradients
     headline: the metric that it is judged by where a plan does not say
+    headline_without_ids: the same for models that take no token ids; None: `headline` is
     shown: columns of its table in a report, as far as any case has them
     most_runs: how many runs of one case there are at most; None: one for each repetition
     plugin: the package that adds it; None: pybench
@@ -88,7 +90,9 @@ class Workload:
     yields_fed: tuple[str, ...] = ()
     yields_compared: tuple[str, ...] = ()
     yields_lowered: tuple[str, ...] = ()
+    yields_scaled: tuple[str, ...] = ()
     headline: str | None = None
+    headline_without_ids: str | None = None
     shown: tuple[str, ...] = ()
     most_runs: int | None = None
     plugin: Plugin | None = None
@@ -101,7 +105,7 @@ class Workload:
     def metrics(self) -> tuple[str, ...]:
         """Names of all metrics that some case of it can yield by its row."""
         of_some = (*self.yields_of_model, *self.yields_of_ids, *self.yields_fed, *self.yields_compared)
-        return (*self.yields, *of_some, *self.yields_lowered)
+        return (*self.yields, *of_some, *self.yields_lowered, *self.yields_scaled)
 
     def uses(self, group: FactorGroup) -> bool:
         """Whether a group of factors means something for it."""
@@ -138,6 +142,13 @@ _PER_GB = ("bandwidth_gb_per_s", "gpu_energy_per_gb_j", "gpu_net_energy_per_gb_j
 _WAITS = ("wait_share_ratio",)
 _SIZE = ("model_bytes",)
 
+# What the memory of a training step is for, and its peak.
+STEP_PARTS = (
+    "step_weights_bytes", "step_gradients_bytes", "step_optimiser_bytes", "step_activations_bytes",
+    "step_weight_copies_bytes", "step_workspace_bytes",
+)  # fmt: skip
+STEP_PEAK = "step_peak_bytes"
+
 # Where a captured graph is replayed from C++: the time of the launching call, and one replay alone.
 ENQUEUE = ("enqueue_p50_ms",)
 ALONE = ("latency_depth1_p50_ms", "latency_depth1_p99_ms")
@@ -167,7 +178,7 @@ _ROWS = (
         module="pybench.workloads.infer",
         takes=(
             "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding",
-            "serving", "arriving", "file", "inputs",
+            "serving", "arriving", "file", "inputs", "sizing",
         ),
         model="required",
         kinds=("image", "language", "encoder", "volume", "vector"),
@@ -191,24 +202,31 @@ _ROWS = (
     Workload(
         name="train",
         label="Training",
-        meaning="one optimiser step of a language model",
+        meaning="one optimiser step of a language model or an image model",
         module="pybench.workloads.train",
-        takes=("run", "board", "model", "runtime", "tokens", "text", "feeding", "training"),
+        takes=(
+            "run", "board", "model", "runtime", "tokens", "text", "feeding", "training", "blocks", "layout", "sizing",
+        ),
         model="required",
-        kinds=("language",),
+        kinds=("language", "image"),
         runtime="torch",
         feeds=True,
         trains=True,
-        yields=(*_TIMED, *_PER_SAMPLE, *_PER_TOKEN, "loss_first_nats", "loss_last_nats"),
+        yields=(*_TIMED, *_PER_SAMPLE, "loss_first_nats", "loss_last_nats", *STEP_PARTS, STEP_PEAK),
         yields_of_model=_SIZE,
+        yields_of_ids=_PER_TOKEN,
         yields_fed=_WAITS,
+        yields_scaled=("skipped_steps_count",),
         headline="throughput_tokens_per_s",
+        headline_without_ids="throughput_samples_per_s",
         shown=(
-            "latency_mean_ms", "latency_p99_ms", "throughput_tokens_per_s", "wait_share_ratio", "cpu_cores_ratio",
-            "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w",
+            "latency_mean_ms", "latency_p99_ms", "throughput_tokens_per_s", "throughput_samples_per_s",
+            "wait_share_ratio", "cpu_cores_ratio",
+            "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w", "gpu_energy_per_sample_j",
             "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j",
+            "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
             "system_energy_per_token_j", "cpu_energy_share_ratio",
-            "peak_device_bytes", "peak_host_bytes", "loss_last_nats",
+            "peak_device_bytes", "peak_host_bytes", "loss_last_nats", "skipped_steps_count",
         ),
     ),
     Workload(
@@ -274,7 +292,7 @@ _ROWS = (
         label="Accuracy",
         meaning="Top-1 and Top-5 of an image model on labelled images",
         module="pybench.workloads.accuracy",
-        takes=("run", "model", "quantising", "engine", "runtime", "images", "file"),
+        takes=("run", "model", "quantising", "engine", "runtime", "images", "file", "sizing"),
         model="required",
         kinds=("image",),
         takes_files=True,

@@ -33,7 +33,7 @@ def build(
         outputs = _classes(state, row)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        module: nn.Module = named_code(row.build)(outputs or row.outputs)
+        module: nn.Module = named_code(row.build)(outputs or row.outputs, *((row.shape[-1],) if row.sized else ()))
         _draw_statistics(module)
     if state is not None:
         try:

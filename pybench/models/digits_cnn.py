@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 
 class DigitsCnn(nn.Module):
-    """[N, 1, 8, 8] with values in [0, 1] -> logits [N, 10]."""
+    """[N, 1, size, size] with values in [0, 1] -> logits [N, classes]; shapes in comments are for a size of 8."""
 
-    def __init__(self, classes: int = 10) -> None:
+    def __init__(self, classes: int = 10, size: int = 8) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(1, 16, 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(16)
@@ -24,7 +24,7 @@ class DigitsCnn(nn.Module):
         self.bn3 = nn.BatchNorm2d(64)
         self.relu = nn.ReLU(inplace=True)
         self.pool = nn.MaxPool2d(2)
-        self.fc = nn.Linear(64 * 2 * 2, classes)
+        self.fc = nn.Linear(64 * (size // 4) ** 2, classes)
 
     def forward(self, images: Tensor) -> Tensor:
         x = self.relu(self.bn1(self.conv1(images)))  # [N, 16, 8, 8]

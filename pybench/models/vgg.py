@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """VGG16 (Simonyan and Zisserman 2014, arXiv:1409.1556, configuration D), for ImageNet and for CIFAR-10.
 
-`vgg16`: no batch norm, three linear layers, 138,357,544 parameters; names equal torchvision's `vgg16`.
+`vgg16`: no batch norm, three linear layers, 138,357,544 parameters; names equal torchvision's `vgg16`. For images of
+another size than 224 nothing is pooled to 7x7, which would be exported as a chain of Gathers: the first linear layer
+has as many inputs as the features (512 at 48).
 `vgg16-cifar10`: 32x32 images, batch norm after each convolution (Ioffe and Szegedy 2015) and one linear layer,
 14,728,266 parameters: what is usually meant by VGG16 on CIFAR-10; its features are named as torchvision's `vgg16_bn`.
 N: samples of a batch.
@@ -18,39 +20,49 @@ CONFIGURATION_D: tuple[int | None, ...] = (
 )  # fmt: skip
 
 
-class Vgg16(nn.Module):
-    """[N, 3, 224, 224] -> logits [N, classes]."""
+PUBLISHED_SIZE = 224
+POOLINGS = 5  # each halves the image, rounded down
 
-    def __init__(self, classes: int = 1000) -> None:
+
+class Vgg16(nn.Module):
+    """[N, 3, size, size] -> logits [N, classes]."""
+
+    def __init__(self, classes: int = 1000, size: int = PUBLISHED_SIZE) -> None:
         super().__init__()
         self.features = _features(batch_norm=False)
-        self.avgpool = nn.AdaptiveAvgPool2d(7)
+        self.avgpool: nn.Module = nn.AdaptiveAvgPool2d(7) if size == PUBLISHED_SIZE else nn.Identity()
         self.classifier = nn.Sequential(
-            nn.Linear(512 * 7 * 7, 4096), nn.ReLU(inplace=True), nn.Dropout(),
+            nn.Linear(_features_count(size), 4096), nn.ReLU(inplace=True), nn.Dropout(),
             nn.Linear(4096, 4096), nn.ReLU(inplace=True), nn.Dropout(),
             nn.Linear(4096, classes),
         )  # fmt: skip
         _initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
-        x = self.avgpool(self.features(images))  # [N, 512, 7, 7]
+        x = self.avgpool(self.features(images))  # [N, 512, size / 32, size / 32]; at 224 [N, 512, 7, 7]
         logits: Tensor = self.classifier(torch.flatten(x, 1))  # [N, classes]
         return logits
 
 
 class Vgg16Cifar10(nn.Module):
-    """[N, 3, 32, 32] -> logits [N, classes]."""
+    """[N, 3, size, size] -> logits [N, classes]."""
 
-    def __init__(self, classes: int = 10) -> None:
+    def __init__(self, classes: int = 10, size: int = 32) -> None:
         super().__init__()
         self.features = _features(batch_norm=True)
-        self.classifier = nn.Linear(512, classes)
+        self.classifier = nn.Linear(_features_count(size), classes)
         _initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
-        x = self.features(images)  # [N, 512, 1, 1]
+        x = self.features(images)  # [N, 512, size / 32, size / 32]
         logits: Tensor = self.classifier(torch.flatten(x, 1))  # [N, classes]
         return logits
+
+
+def _features_count(size: int) -> int:
+    """How many numbers the features of an image have."""
+    side: int = size >> POOLINGS
+    return 512 * side * side
 
 
 def _features(batch_norm: bool) -> nn.Sequential:

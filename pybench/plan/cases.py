@@ -14,9 +14,10 @@ from typing import Any
 from pybench.case import Case
 from pybench.case.case import options_of
 from pybench.case.factor import Factor
-from pybench.case.factors import BOTH, FACTORS, SYNTHETIC, factors_of, idle_factors, is_idle
+from pybench.case.factors import BOTH, DIGITS, DIGITS_SIZE, FACTORS, SYNTHETIC, factors_of, idle_factors, is_idle
 from pybench.case.quantising import default_quantiser
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
+from pybench.catalogue.models import Model
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
 from pybench.catalogue.workloads import FactorGroup, Workload
@@ -30,9 +31,11 @@ from pybench.plan.own_models import misfit_of
 from pybench.plan.values import PSEUDO_FACTORS
 
 # Groups of factors that mean nothing for some models.
-_OF_TOKENS: tuple[FactorGroup, ...] = ("tokens", "text")
+_OF_TOKENS: tuple[FactorGroup, ...] = ("tokens", "text", "feeding")
 _OF_TEXT: tuple[FactorGroup, ...] = ("text", "feeding")
-_OF_IMAGES: tuple[FactorGroup, ...] = ("images",)
+_OF_IMAGES: tuple[FactorGroup, ...] = ("images", "sizing", "layout")
+_OF_BLOCKS: tuple[FactorGroup, ...] = ("blocks",)
+_OF_BUILT_IN: tuple[FactorGroup, ...] = ("sizing",)
 _OF_FILES: tuple[FactorGroup, ...] = ("file",)
 _KINDS = {"language": "a language model", "image": "an image model"}
 
@@ -138,6 +141,8 @@ class CaseBuilder:
             what = f"workload {workload} takes {kinds}, not {model}"
             self._say(settings["model"].path, what, f"one of {_models_of(measured, self.catalogue)}")
         self._check_length(settings, measured, model, None if row is None else row.longest_sequence)
+        if row is not None and row.takes_images and "image_size" in settings:
+            self._check_size(settings, measured, row)
         checkpoint = _value(settings, "checkpoint")
         if checkpoint is not None and row is None:
             self._say(
@@ -161,6 +166,26 @@ class CaseBuilder:
             settings[place].path, f"{what}, and seq_len {read} with new_tokens {added} is {read + added}",
             f"use new_tokens of at most {longest - read}" if longest - read > 1 else "use a shorter seq_len",
         )  # fmt: skip
+
+    def _check_size(self, settings: dict[str, Setting], measured: Workload, row: Model) -> None:
+        """Whether the model can be built for the images, and the images can have that size."""
+        size, own, path = _value(settings, "image_size"), row.shape[-1], settings["image_size"].path
+        if size is None or size == own or not measured.uses("sizing"):
+            return
+        if row.least_size is None:
+            self._say(path, f"{row.name} takes images of {own}x{own} and no others", "leave `image_size` out")
+        elif size < row.least_size:
+            what = f"images of {size}x{size} are too small for {row.name}"
+            self._say(path, what, f"use at least {row.least_size}")
+        elif measured.uses("images") and self._images_of(settings, measured, row) == DIGITS:
+            what = f"the digits are {DIGITS_SIZE}x{DIGITS_SIZE} and are taken as they are, not at {size}x{size}"
+            self._say(path, what, f"leave `image_size` out, or use `images: {SYNTHETIC}`")
+
+    def _images_of(self, settings: dict[str, Setting], measured: Workload, row: Model) -> str | None:
+        """The images that a case of these settings names, or is judged on without naming them."""
+        named: str | None = _value(settings, "images")
+        trained = SYNTHETIC if _value(settings, "checkpoint") == SYNTHETIC else row.trained_on
+        return named or (None if measured.judges is None else trained)
 
     def _check_arrivals(self, settings: dict[str, Setting], workload: str) -> None:
         arrivals = _value(settings, "arrivals")
@@ -377,12 +402,17 @@ def _misplaced(name: str, workload: str | None, model: str | None, catalogue: Ca
         return f"`{name}` has no meaning for {model}: its ids are synthetic"
     if group in _OF_IMAGES and row is not None and not row.takes_images:
         return f"`{name}` has no meaning for {model}, which takes no images"
+    if group in _OF_BUILT_IN and row is None:
+        return f"`{name}` has no meaning for an ONNX file of your own: its inputs have the sizes of the file"
+    if group in _OF_BLOCKS and row is not None and not row.takes_text:
+        return f"`{name}` has no meaning for {model}: its blocks keep what they compute"
     return None
 
 
 def _where(name: str, catalogue: Catalogue) -> str:
     factor = _settable(catalogue)[name]
     of = " of language models" if factor.group in _OF_TOKENS else ""
+    of = " of language models" if factor.group in _OF_BLOCKS else of
     of = " of image models" if factor.group in _OF_IMAGES else of
     return f"it applies to {', '.join(factor.workloads(catalogue))}{of}"
 

@@ -24,6 +24,7 @@ from pybench.runtimes.device import chosen, narrow
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
 
 Forward = Callable[[Tensor], Tensor]
+Loss = Callable[..., Tensor]  # of the tensors of a batch
 
 NAME = "torch"
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -123,10 +124,13 @@ class TorchSession:
 
 
 class TrainingPass:
-    """Forward pass and loss as a runtime executes them in training. `loss`: int64 [N, T] on the device -> a scalar with
-    gradients. `compile_s`: spent to make it ready; None: nothing of that kind is done."""
+    """Forward pass and loss as a runtime executes them in training. `loss`: the tensors of a batch on the device -> a
+    scalar with gradients. `compile_s`: spent to make it ready; None: nothing of that kind is done. `is_eager`: whether
+    operators run one after the other, so that torch tells what they save."""
 
-    def __init__(self, loss: Forward) -> None:
+    is_eager = True
+
+    def __init__(self, loss: Loss) -> None:
         self.loss = loss
         self.compile_s: float | None = None
         self.labels: dict[str, Any] = {}
@@ -142,7 +146,7 @@ class TrainingPass:
         return loss.detach()
 
 
-def open_training(loss: Forward, case: Case, kind: str, threads: int) -> TrainingPass:
+def open_training(loss: Loss, case: Case, kind: str, threads: int) -> TrainingPass:
     """Nothing is compiled: operators run one after the other."""
     return TrainingPass(loss)
 

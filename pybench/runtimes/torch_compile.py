@@ -31,7 +31,7 @@ from pybench.errors import UnsupportedError
 from pybench.runtimes.generation import GenerationTask
 from pybench.runtimes.memory import memory_evidence
 from pybench.runtimes.session import TensorSpec
-from pybench.runtimes.torch import Forward, TorchSession, TrainingPass, prepare, set_up
+from pybench.runtimes.torch import Forward, Loss, TorchSession, TrainingPass, prepare, set_up
 from pybench.runtimes.torch_generation import FixedStepGeneration
 
 NAME = "torch-compile"
@@ -122,7 +122,9 @@ class TorchCompileGeneration(FixedStepGeneration):
 class CompiledTrainingPass(TrainingPass):
     """Forward pass and loss compiled as one graph, with their backward pass."""
 
-    def __init__(self, loss: Forward, case: Case, kind: str) -> None:
+    is_eager = False
+
+    def __init__(self, loss: Loss, case: Case, kind: str) -> None:
         weakref.finalize(self, shutil.rmtree, empty_caches(), ignore_errors=True)
         super().__init__(torch.compile(loss, mode=case.compile_mode, fullgraph=True, dynamic=False))
         self._replays = kind == "cuda" and case.compile_mode in RUNTIMES[NAME].graph_modes
@@ -145,7 +147,7 @@ class CompiledTrainingPass(TrainingPass):
         return loss.detach().clone() if self._replays else loss.detach()  # a replay writes where the last one did
 
 
-def open_training(loss: Forward, case: Case, kind: str, threads: int) -> TrainingPass:
+def open_training(loss: Loss, case: Case, kind: str, threads: int) -> TrainingPass:
     """Compiles in the first call, on `threads` CPUs."""
     make_ready(case.compile_mode, kind, threads)
     return CompiledTrainingPass(loss, case, kind)

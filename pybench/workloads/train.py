@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of TinyLM: one optimiser step an iteration: forward, next-token cross-entropy, backward, AdamW.
+"""Training: one optimiser step an iteration: forward, cross-entropy, backward, AdamW or SGD with momentum.
 
-FP32 (TF32 off), TF32, or FP32 weights under autocast (`amp-bf16`, `amp-fp16` with loss scaling). Data: a fixed set of
-seeded random batches, taken in turn; or tokenized text where a path is given; or with `fed: false` one batch that stays
-on the device, which leaves nothing but the computation. Leaves out what does not change the cost of a step: schedules,
-clipping, evaluation. The loss shows that learning happens, not that the model is good.
+FP32 (TF32 off), TF32, BF16 everywhere, or FP32 weights under autocast (`amp-bf16`, `amp-fp16` with loss scaling).
+A language model predicts the next token of a fixed set of seeded random batches, taken in turn; or of tokenized text
+where a path is given; or with `fed: false` of one batch that stays on the device, which leaves nothing but the
+computation. An image model predicts the labels of one seeded random batch, which stays on the device. Leaves out what
+does not change the cost of a step: schedules, clipping, evaluation. The loss shows that learning happens, not that the
+model is good.
 
 Factors that change which kernels run: `gradient_checkpointing` (a second forward pass of each block), `accumulation`
-(the batch in parts, of which only the last one is followed by AdamW), `fused_optimiser` and `runtime: torch-compile`
-(forward pass and loss, with their backward pass, as Inductor compiles them; AdamW stays as it is).
+(the batch in parts, of which only the last one is followed by the optimiser), `fused_optimiser`, `memory_format` and
+`runtime: torch-compile` (forward pass and loss, with their backward pass, as Inductor compiles them; the optimiser
+stays as it is).
 """
 
 from __future__ import annotations
 
 import importlib
 import math
-from typing import Any
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as functional
-from torch import Tensor
+from torch import Tensor, nn
 
+from pybench.case.factors import CHANNELS_LAST, CONTIGUOUS
+from pybench.case.yields import is_scaled
+from pybench.catalogue.models import ModelKind
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.refusals import refuse_training
@@ -37,10 +45,15 @@ from pybench.models.tinylm import TinyLm
 from pybench.precision.audit import audit_parameters
 from pybench.runtimes import torch as runtime
 from pybench.runtimes.session import Wait
+from pybench.runtimes.training_memory import step_memory
 
-LEARNING_RATE = 3e-4
-BETAS = (0.9, 0.95)  # as GPT-3 and nanoGPT
-WEIGHT_DECAY = 0.1
+Batch = tuple[Tensor, ...]  # int64 [N, T]; or images, floats [N, C, H, W], and labels, int64 [N]
+
+OPTIMISERS: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
+    "adamw": (torch.optim.AdamW, {"lr": 3e-4, "betas": (0.9, 0.95), "weight_decay": 0.1}),  # as GPT-3 and nanoGPT
+    "sgd": (torch.optim.SGD, {"lr": 0.01, "momentum": 0.9}),  # as VGG's authors
+}
+_LAYOUTS = {CONTIGUOUS: torch.contiguous_format, CHANNELS_LAST: torch.channels_last}
 
 
 def run(request: RunRequest) -> Result:
@@ -48,109 +61,171 @@ def run(request: RunRequest) -> Result:
     executor = case.runtime_row or RUNTIMES[runtime.NAME]
     refuse_training(executor)
     row = case.model_row
-    if row is None or not row.takes_text:
+    if row is None or not case.workload_row.accepts(row):
         known = " or ".join(case.catalogue.models_of(case.workload_row))
         raise UnsupportedError(f"{case.model} is not trained", code="no_training", hint=f"train {known}")
     check_sequence(case)
     kind = runtime.set_up(case.precision, allowed_threads(case), case.device, runtime=executor, training=True)
-    with TokenFeed(request) as feed:
-        trainer = Trainer(request, kind, max(feed.vocabulary, row.outputs))
-        trainer.make_ready()
-        feed.bring_to(kind)
-        result = _record(request, feed, trainer)
+    trainer, result = (_train_on_tokens if row.takes_text else _train_on_images)(request, kind)
     trainer.describe(result)
+    result.metrics |= trainer.memory(request.seed)
     result.labels |= {"device": trainer.device_uuid or "cpu", "threads": allowed_threads(case)}
     return result
 
 
-def _record(request: RunRequest, feed: TokenFeed, trainer: Trainer) -> Result:
+def _train_on_images(request: RunRequest, kind: str) -> tuple[Trainer, Result]:
+    case, row = request.case, request.case.model_row
+    torch.backends.cudnn.benchmark = kind == "cuda"
+    trainer = Trainer(request, kind, None if row is None else row.outputs)
+    trainer.make_ready()
+    result = _record_resident(request, trainer, trainer.drawn(case.batch, request.seed), Amounts(samples=case.batch))
+    result.labels["inputs"] = f"random images and labels, drawn with seed {request.seed}"
+    return trainer, result
+
+
+def _train_on_tokens(request: RunRequest, kind: str) -> tuple[Trainer, Result]:
     """Steps on batches that come one by one, or on one that stays where it is."""
-    case = request.case
+    case, row = request.case, request.case.model_row
     amounts = Amounts(samples=case.batch, tokens=case.batch * case.seq_len)
-    if case.path == "none" and not case.fed:
-        resident = feed.next()
+    with TokenFeed(request) as feed:
+        trainer = Trainer(request, kind, max(feed.vocabulary, 0 if row is None else row.outputs))
+        trainer.make_ready()
+        feed.bring_to(kind)
+        if case.path == "none" and not case.fed:
+            return trainer, _record_resident(request, trainer, (feed.next(),), amounts)
+        result = record_fed(request, feed, ahead(feed, trainer.launch), amounts, trainer.device_uuid).result
+        result.labels["iteration"] = f"one optimiser step, {PERIOD}"
+        if case.path != "none":
+            result.labels |= feed.labels(case)
+        return trainer, result
 
-        def iterate() -> None:
-            trainer.launch(resident)()
 
-        result = record(case, iterate, amounts, trainer.device_uuid, sensors=request.sensors)
-        result.labels["iteration"] = "one optimiser step on a batch that stays on the device, until the device is idle"
-        return result
-    result = record_fed(request, feed, ahead(feed, trainer.launch), amounts, trainer.device_uuid).result
-    result.labels["iteration"] = f"one optimiser step, {PERIOD}"
-    if case.path != "none":
-        result.labels |= feed.labels(case)
+def _record_resident(request: RunRequest, trainer: Trainer, batch: Batch, amounts: Amounts) -> Result:
+    def iterate() -> None:
+        trainer.launch(*batch)()
+
+    result = record(request.case, iterate, amounts, trainer.device_uuid, sensors=request.sensors)
+    result.labels["iteration"] = "one optimiser step on a batch that stays on the device, until the device is idle"
     return result
 
 
-class Trainer:
-    """The model, its optimiser and one step. `losses`: of every step so far, on the device."""
+def _next_token_loss(model: nn.Module, tokens: Tensor) -> Tensor:
+    """int64 [N, T] -> the mean cross-entropy of the last T - 1 tokens."""
+    logits = cast(TinyLm, model).every_position(tokens[:, :-1])  # [N, T-1, V]
+    return functional.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
 
-    def __init__(self, request: RunRequest, kind: str, vocabulary: int) -> None:
-        case = request.case
+
+def _label_loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Images [N, C, H, W] and their labels, int64 [N] -> the mean cross-entropy."""
+    return functional.cross_entropy(model(images).float(), labels)
+
+
+_LOSSES: Mapping[ModelKind, Callable[..., Tensor]] = {"language": _next_token_loss, "image": _label_loss}
+
+
+class Trainer:
+    """The model, its optimiser and one step. `losses`: of every step so far, on the device; `scales`: of a loss that is
+    scaled, before each step."""
+
+    def __init__(self, request: RunRequest, kind: str, outputs: int | None) -> None:
+        case, row = request.case, request.case.model_row
         self.case, self.kind = case, kind
         self.device_uuid = runtime.gpu_uuid() if kind == "cuda" else None
-        checkpoint = request.files.get("checkpoint")
-        model = build(case.model_row or case.model or "", seed=request.seed, checkpoint=checkpoint, outputs=vocabulary)
-        assert isinstance(model, TinyLm)  # for the type checker: `run` has refused all others
-        self.model = model.train().to(kind)
-        self.model.checkpoints = case.gradient_checkpointing
-        self.optimiser = torch.optim.AdamW(
-            self.model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=WEIGHT_DECAY,
-            fused=kind == "cuda" if case.fused_optimiser is None else case.fused_optimiser,
-        )  # fmt: skip
+        checkpoint = request.artefacts.get("checkpoint") or request.files.get("checkpoint")
+        model = build(row or case.model or "", seed=request.seed, checkpoint=checkpoint, outputs=outputs)
         contract = PRECISIONS[case.precision]
+        self.dtype = torch.float32 if contract.autocast else runtime.DTYPES[contract.floating]
+        self.memory_format = case.memory_format or (CHANNELS_LAST if kind == "cuda" else CONTIGUOUS)
+        self.model = model.train().to(device=kind, dtype=self.dtype)
+        if row is not None and row.takes_images:
+            self.model.to(memory_format=_LAYOUTS[self.memory_format])
+        if isinstance(model, TinyLm):
+            model.checkpoints = case.gradient_checkpointing
+        fused = kind == "cuda" if case.fused_optimiser is None else case.fused_optimiser
+        optimiser, settings = OPTIMISERS[case.optimiser]
+        self.optimiser: torch.optim.Optimizer = optimiser(self.model.parameters(), fused=fused, **settings)
         self.autocast = runtime.DTYPES[contract.floating] if contract.autocast else None
-        # FP16 alone has too few exponents for gradients.
-        self.scaler = torch.amp.GradScaler(kind, enabled=self.autocast is torch.float16)
+        self.scaler = torch.amp.GradScaler(kind, enabled=is_scaled(case))
         self.losses: list[Tensor] = []
+        self.scales: list[Tensor] = []
         self._mark = runtime.end_marker(kind)
+        self._loss_of = _LOSSES["language" if row is None else row.kind]
         opened: Any = importlib.import_module((case.runtime_row or RUNTIMES[runtime.NAME]).module)
         self._pass: runtime.TrainingPass = opened.open_training(self._loss, case, kind, allowed_threads(case))
 
+    def drawn(self, samples: int, seed: int) -> Batch:
+        """A batch on the device: standard normal images in the layout of the case, with labels of any class; or ids."""
+        row = self.case.model_row
+        generator = torch.Generator().manual_seed(seed)
+        if row is None or not row.takes_images:
+            return (torch.randint(2, (samples, self.case.seq_len), generator=generator).to(self.kind),)
+        images = torch.randn((samples, *row.shape), generator=generator).to(self.kind, self.dtype)
+        labels = torch.randint(row.outputs, (samples,), generator=generator).to(self.kind)
+        return images.contiguous(memory_format=_LAYOUTS[self.memory_format]), labels
+
     def make_ready(self) -> None:
         """What a runtime does before the first step: compiling for the shape of a part of the batch."""
-        shape = (self.case.batch // self.case.accumulation, self.case.seq_len)
-        tokens = torch.zeros(shape, dtype=torch.int64, device=self.kind)
+        part = self.drawn(self.case.batch // self.case.accumulation, seed=0)
 
         def gradients() -> None:
-            self.scaler.scale(self._pass.loss(tokens)).backward()  # type: ignore[no-untyped-call]
+            self.scaler.scale(self._pass.loss(*part)).backward()  # type: ignore[no-untyped-call]
             self._mark()()
             self.optimiser.zero_grad(set_to_none=True)
 
         self._pass.make_ready(gradients)
 
-    def launch(self, tokens: Tensor) -> Wait:
-        """One optimiser step on int64 [N, T] on the device; the first T - 1 tokens predict the last T - 1."""
-        parts = tokens.chunk(self.case.accumulation)
+    def launch(self, *batch: Tensor) -> Wait:
+        """One optimiser step on a batch on the device; of tokens the first T - 1 predict the last T - 1."""
+        parts = list(zip(*(tensor.chunk(self.case.accumulation) for tensor in batch), strict=True))
         losses: list[Tensor] = []
         self._pass.begin()
         for part in parts:
-            loss = self._pass.loss(part)
+            loss = self._pass.loss(*part)
             if not losses:  # after the first forward pass: until then the memory of the last gradients is of use
                 self.optimiser.zero_grad(set_to_none=True)
             self.scaler.scale(loss if len(parts) == 1 else loss / len(parts)).backward()  # type: ignore[no-untyped-call]
             losses.append(self._pass.kept(loss))
+        self._keep_scale()
         self.scaler.step(self.optimiser)
         self.scaler.update()
         self.losses.append(losses[0] if len(parts) == 1 else torch.stack(losses).mean())
         return self._mark()
 
-    def _loss(self, tokens: Tensor) -> Tensor:
-        """int64 [N, T] -> the mean cross-entropy of the last T - 1 tokens."""
+    def _keep_scale(self) -> None:
+        """Notes the loss's scale without waiting for the device, which `get_scale` would."""
+        if self.scaler.is_enabled() and self.scaler._scale is not None:
+            self.scales.append(self.scaler._scale.clone())
+
+    def _loss(self, *part: Tensor) -> Tensor:
         with torch.autocast(self.kind, self.autocast, enabled=self.autocast is not None):
-            logits = self.model.every_position(tokens[:, :-1])  # [N, T-1, V]
-            return functional.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
+            return self._loss_of(self.model, *part)
+
+    def memory(self, seed: int) -> dict[str, Quantity]:
+        """What one more step keeps in memory, part by part."""
+        batch = self.drawn(self.case.batch, seed)
+        first = [tensor.chunk(self.case.accumulation)[0] for tensor in batch]
+        is_seen = self._pass.is_eager and not self.case.gradient_checkpointing
+
+        def step() -> None:
+            self.launch(*batch)()
+
+        def forward() -> Tensor:
+            return self._loss(*first)
+
+        return step_memory(self.model, self.optimiser, step, forward if is_seen else None, self.kind)
 
     def describe(self, result: Result) -> None:
         """Adds losses, size, precision, and what a runtime did before the first step."""
         begin, count = self.case.warmup_iterations, self.case.iterations
         result.metrics["loss_first_nats"] = _loss(self.losses[begin])
         result.metrics["loss_last_nats"] = _loss(self.losses[begin + count - 1])
+        if self.scaler.is_enabled():
+            self._keep_scale()
+            result.metrics["skipped_steps_count"] = _skipped(self.scales[begin : begin + count + 1])
         parameters = list(self.model.parameters())
         size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
         result.metrics["model_bytes"] = Quantity(
-            value=float(size), method="parameters in memory, without gradients and AdamW's moments"
+            value=float(size), method="parameters in memory, without gradients and the optimiser's state"
         )
         dtypes = (str(parameter.dtype).removeprefix("torch.") for parameter in parameters)
         found = audit_parameters(dtypes, self.case.precision, runtime.flags())
@@ -159,13 +234,26 @@ class Trainer:
             "runtime_version": torch.__version__,
             "precision_realised": found.realised,
             "precision_facts": found.facts,
-            "optimiser": f"AdamW, lr {LEARNING_RATE}, betas {BETAS}, weight decay {WEIGHT_DECAY}",
+            "optimiser": self._optimiser_text(),
             "optimiser_kernels": "fused" if self.optimiser.defaults["fused"] else "not fused",
+            **({"layout": self.memory_format} if self.case.model_row and self.case.model_row.takes_images else {}),
             **self._pass.labels,
         }
         if self._pass.compile_s is not None:
             how = None if self.case.runtime_row is None else self.case.runtime_row.compile_is
             result.metrics["compile_s"] = Quantity(value=self._pass.compile_s, method=how)
+
+    def _optimiser_text(self) -> str:
+        """`AdamW, lr 0.0003, betas (0.9, 0.95), weight decay 0.1`."""
+        named, settings = OPTIMISERS[self.case.optimiser]
+        return ", ".join([named.__name__, *(f"{name.replace('_', ' ')} {value}" for name, value in settings.items())])
+
+
+def _skipped(scales: list[Tensor]) -> Quantity:
+    """How many of the steps between these scales of the loss were skipped: each of them lowered the scale."""
+    values = torch.stack(scales).tolist()
+    skipped = sum(after < before for before, after in pairwise(values))
+    return Quantity(value=float(skipped), window=TIMING, samples=len(values) - 1, method="steps that lowered the scale")
 
 
 def _loss(loss: Tensor) -> Quantity:

@@ -17,7 +17,9 @@ def test_a_row_names_code_and_metrics_that_are_there(workload: Workload) -> None
     yielded = set(workload.metrics())
     assert yielded <= set(METRICS)
     assert set(workload.shown) <= yielded
-    assert workload.headline is None or workload.headline in workload.yields
+    without_ids = workload.headline_without_ids
+    assert workload.headline is None or workload.headline in (*workload.yields, *workload.yields_of_ids)
+    assert workload.headline in (None, *workload.yields) or without_ids in workload.yields
 
 
 def test_a_case_of_an_unknown_workload_says_so_where_its_row_is_asked_for() -> None:

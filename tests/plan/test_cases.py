@@ -190,10 +190,12 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str, tmp
         {"workload": "train", "model": "tinylm-small"},
         {"workload": "h2d", "pinned": True, "non_blocking": True},
     ]
-    places |= dict.fromkeys(factors_in("training"), len(entries) - 2)
+    places |= dict.fromkeys((*factors_in("training"), *factors_in("blocks")), len(entries) - 2) | {"image_size": 4}
     places |= dict.fromkeys(("direction", "streams", "numa_node"), len(entries) - 1)
     entries += [{"workload": "generate", "model": "tinylm-small", "runtime": "torch"}]
     places |= dict.fromkeys(factors_in("generating"), len(entries) - 1)
+    entries += [{"workload": "train", "model": "resnet50"}]
+    places |= dict.fromkeys(factors_in("layout"), len(entries) - 1)
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)
     assert len(expand(load(f"  - {json.dumps(entry)}\n"))) == 1

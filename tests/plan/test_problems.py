@@ -90,7 +90,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("{model: resnet50}", "4:5: `workload` is missing (one of infer, train"),
         ("{workload: infer, runtime: torch}", "4:5: `model` is missing: workload infer needs it"),
         ("{workload: infer, model: resnet50}", "4:5: `runtime` is missing: workload infer needs it"),
-        ("{workload: train}", "4:5: `model` is missing: workload train needs it (one of tinylm-tiny, tinylm-small"),
+        ("{workload: train}", "4:5: `model` is missing: workload train needs it (one of resnet50, vgg16"),
         ("{workload: accuracy, model: resnet50, runtime: torch}", "4:5: `images` is missing"),
         ("{workload: noop, repetitions: 0}", "4:35: `repetitions` takes an integer from 1 to 100000; not 0"),
         ("{workload: noop, repetitions: [2, 3]}", "4:35: `repetitions` takes an integer from 1 to 100000; not a list"),
@@ -121,7 +121,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             "{workload: tokenize, path: rust, gradient_checkpointing: true}",
-            "4:38: `gradient_checkpointing` has no meaning for workload tokenize (it applies to train)",
+            "4:38: `gradient_checkpointing` has no meaning for workload tokenize (it applies to train of lang",
         ),
         ("{workload: noop, fused_optimiser: true}", "4:22: `fused_optimiser` has no meaning for workload noop"),
         ("{workload: noop, fed: false}", "4:22: `fed` has no meaning for workload noop (it applies to infer, train"),
@@ -153,7 +153,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "{workload: train, model: tinylm-small, seq_len: [128, 4096]}",
             "4:59: tinylm-small takes sequences of up to 2048 tokens",
         ),
-        ("{workload: train, model: resnet50}", "4:30: workload train takes a language model, not resnet50"),
+        ("{workload: train, model: mlp}", "4:30: workload train takes a language model or an image model, not mlp"),
         (
             "{workload: accuracy, model: tinylm-small, runtime: torch}",
             "4:33: workload accuracy takes an image model, not tinylm-small",
@@ -189,7 +189,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "{workload: generate, model: tinylm-small, runtime: torch, arrivals: poisson}",
             "4:73: poisson arrivals need `arrival_rate_per_s`",
         ),
-        ("{workload: train, model: distilbert}", "4:30: workload train takes a language model, not distilbert"),
+        ("{workload: train, model: distilbert}", "4:30: workload train takes a language model or"),
         (
             "{workload: infer, model: distilbert, runtime: torch, seq_len: [512, 513]}",
             "4:73: distilbert takes sequences of up to 512 tokens",
@@ -465,3 +465,27 @@ def test_a_power_limit_where_no_board_is_set_changes_nothing(problems: Problems)
         assert "`power_limit_w` changes nothing in this entry (it sets the board of a GPU" in problem
     [problem] = problems("  - {workload: accuracy, model: digits-cnn, runtime: torch, power_limit_w: 300}\n")
     assert "`power_limit_w` has no meaning for workload accuracy" in problem
+
+
+@pytest.mark.parametrize(
+    ("entry", "what"),
+    [
+        (
+            "{workload: train, model: resnet50, image_size: 16}",
+            "images of 16x16 are too small for resnet50 (use at least 32)",
+        ),
+        ("{workload: train, model: tinylm-tiny, image_size: 48}", "`image_size` has no meaning for tinylm-tiny"),
+        ("{workload: generate, model: tinylm-tiny, runtime: torch, image_size: 48}", "`image_size` has no meaning"),
+        (
+            "{workload: accuracy, model: digits-cnn, runtime: torch, image_size: 16}",
+            "the digits are 8x8 and are taken as they are, not at 16x16",
+        ),
+        ("{workload: train, model: resnet50, gradient_checkpointing: true}", "`gradient_checkpointing` has no meaning"),
+        ("{workload: train, model: resnet50, fed: true}", "`fed` has no meaning for resnet50, which takes no tokens"),
+        ("{workload: train, model: tinylm-tiny, memory_format: contiguous}", "`memory_format` has no meaning"),
+    ],
+)
+def test_a_factor_of_images_has_a_model_that_takes_it(problems: Problems, entry: str, what: str) -> None:
+    found = problems(f"  - {entry}\n")
+    assert len(found) == 1
+    assert what in found[0]

@@ -131,7 +131,7 @@ def test_training_takes_tokenized_text(corpus: Path) -> None:
     ("changes", "code"),
     [
         ({"runtime": "onnxruntime"}, "no_training"),
-        ({"model": "resnet50"}, "no_training"),
+        ({"model": "mlp"}, "no_training"),
         ({"precision": "int8"}, "no_int8_in_torch"),
         ({"precision": "amp-fp16", "device": "cpu"}, "no_gpu"),
     ],

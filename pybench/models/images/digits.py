@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pybench.case.factors import DIGITS_SIZE
 from pybench.errors import InputError, UnsupportedError
 from pybench.models.images.collection import Images, Shape, Split
 
-DIGITS_SHAPE: Shape = (1, 8, 8)
+DIGITS_SHAPE: Shape = (1, DIGITS_SIZE, DIGITS_SIZE)
 # Every fourth image judges, the others train: no random generator whose stream could change between versions.
 DIGITS_VALIDATION_STRIDE = 4
 

@@ -17,6 +17,8 @@ ORDER = (
     "curves",
     "operating_points",
     "service_levels",
+    "frontier",
+    "training_memory",
     "protocols",
     "reliability",
     "kernels",

@@ -99,7 +99,7 @@ def _judgement_text(judgement: Judgement) -> str:
 
 def _effect_text(pair: PairFinding) -> str:
     """The headline of a pair that is not judged, with what a null result could have hidden."""
-    name = pair.pair.case.workload_row.headline
+    name = pair.pair.case.headline
     found = None if name is None else pair.effects.get(name)
     if name is None or found is None or found.effect is None:
         return f"not comparable ({found.why_none if found is not None else 'this workload has no metric to compare'})."
@@ -136,7 +136,7 @@ def _case_sentences(analysis: Analysis) -> list[Sentence]:
     sentences = []
     for case in analysis.cases:
         same = [other.case for other in analysis.cases if other.case.workload == case.case.workload]
-        name = case.case.workload_row.headline
+        name = case.case.headline
         finding = None if name is None else case.metrics.get(name)
         if name is None or finding is None or finding.estimate is None:
             continue

@@ -51,5 +51,5 @@ def draw_order(dataset: Dataset, analysis: Analysis) -> list[Picture]:
 
 
 def _timed_headline(case: CaseFinding) -> MetricFinding | None:
-    row = case.case.workload_row
-    return case.metrics.get(row.headline) if row.headline is not None and row.timed else None
+    name = case.case.headline
+    return case.metrics.get(name) if name is not None and case.case.workload_row.timed else None

@@ -26,21 +26,18 @@ def draw_headlines(analysis: Analysis) -> list[Picture]:
     """For each workload its headline metric by case, every repetition beside the mean."""
     shown = []
     for row in catalogue_of(case.case for case in analysis.cases).workloads.values():
-        cases = [
-            case
-            for case in analysis.cases
-            if case.case.workload == row.name and row.timed and _estimate(case, row.headline) is not None
-        ]
-        if cases:
-            shown.append(_draw_cases(row, cases))
+        timed = [case for case in analysis.cases if case.case.workload == row.name and row.timed]
+        for name in dict.fromkeys(case.case.headline for case in timed):
+            cases = [case for case in timed if case.case.headline == name and _estimate(case, name) is not None]
+            if cases:
+                shown.append(_draw_cases(row, str(name), cases))
     return shown
 
 
-def _draw_cases(workload: Workload, cases: Sequence[CaseFinding]) -> Picture:
+def _draw_cases(workload: Workload, name: str, cases: Sequence[CaseFinding]) -> Picture:
     import matplotlib.pyplot as plt
 
     factors = naming_factors([case.case for case in cases])
-    name = str(workload.headline)
     findings = [case.metrics[name] for case in cases]
     label = findings[0].metric.label
     unit = display_unit(findings[0].metric.unit, [value for finding in findings for value in finding.points.values()])
