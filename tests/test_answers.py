@@ -167,7 +167,7 @@ CHANGES: tuple[Change, ...] = (
             where={"precision": precision},
         )
         for precision in _FLOATING
-        for name in ("scheme", "range", "granularity")
+        for name in ("scheme", "range", "granularity", "placement")
     ),
     *(
         Change(

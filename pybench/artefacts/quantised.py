@@ -23,8 +23,11 @@ from pybench.catalogue.code import named_code
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, Quantiser, quantisers_to
 from pybench.errors import UnsupportedError
+from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import CALIBRATION_KEY, calibration_cautions
 from pybench.measurement.result import Result, Validity
+from pybench.onnx_file.graph import read_graph
+from pybench.onnx_file.products import DEQUANTISE, QUANTISE
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
 
@@ -41,7 +44,7 @@ def make(request: MakeRequest, path: Path) -> Result:
     calibration, labels = named_code(quantiser.make)(request, source, path, samples)
     made = {
         "quantiser": quantiser.name,
-        **{name: parameters[name] for name in ("scheme", "range", "granularity") if name in parameters},
+        **{name: parameters[name] for name in ("scheme", "range", "granularity", "placement") if name in parameters},
     }
     labels = {"calibration": calibration, **made, **labels}
     result = Result(labels=labels)
@@ -80,6 +83,7 @@ def by_pybench(
         parameters["keep_fp32"],
         has_full_range=parameters.get("range") == "full",
         scales_weights_whole=parameters.get("granularity") == "tensor",
+        is_naive=parameters.get("placement") == "naive",
     )
     placement, kept = quantise(network, stored["amax"], quantisation)
     network.save(path, _metadata(stored["calibration"], kept))
@@ -158,7 +162,13 @@ def _keep_quantised(source: Path, path: Path, precision: str) -> Result:
 
 def _audited(result: Result, path: Path, precision: str, cautions: Sequence[Caution]) -> Result:
     found = audit_onnx(path, precision)
+    result.metrics["qdq_nodes_count"] = Quantity(value=float(_pair_nodes(path)), method="counted in the ONNX file")
     result.labels |= {"precision_realised": found.realised, "precision_facts": found.facts}
     result.valid["precision"] = Validity(found.valid, found.reasons)
     result.cautions += cautions
     return result
+
+
+def _pair_nodes(path: Path) -> int:
+    """Nodes that quantise or dequantise."""
+    return sum(node.op in (QUANTISE, DEQUANTISE) for node in read_graph(path).nodes)

@@ -26,7 +26,7 @@ from pybench.catalogue.runtimes import BUILD_FACTORS
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
 RECIPE_VERSION = 10
-_UNUSUAL = ("range", "granularity")  # named where they are not the usual
+_UNUSUAL = ("range", "granularity", "placement")  # named where they are not the usual
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from pybench.catalogue.models import MODELS
 from pybench.catalogue.options import Option
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS
-from pybench.catalogue.quantisers import CALIBRATIONS, EXTENTS, GRANULARITIES, QUANTISERS, SCHEMES
+from pybench.catalogue.quantisers import CALIBRATIONS, EXTENTS, GRANULARITIES, PLACEMENTS, QUANTISERS, SCHEMES
 from pybench.catalogue.runtimes import COMPILE_MODES, PROVIDERS, RUNTIMES
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup
 from pybench.errors import UnknownNameError
@@ -151,6 +151,16 @@ class Factors:
         "how many scales a weight has: one for each output channel, or one for the tensor",
         idle.NOT_QUANTISED,
         choices=GRANULARITIES,
+    )
+    placement: str = factor(
+        "choice",
+        "fused",
+        "where Q/DQ pairs stand: so that TensorRT fuses sums and means, too (`fused`), or only in front of each "
+        "convolution and matrix product (`naive`)",
+        "quantising",
+        choices=PLACEMENTS,
+        idle=idle.NOT_QUANTISED,
+        follows=("precision",),
     )
     workspace_bytes: int | None = runtime_factor(
         "workspace_bytes",

@@ -98,6 +98,7 @@ _ROWS = (
             "scheme",
             "range",
             "granularity",
+            "placement",
             *_RANGES,
             "keep_fp32",
         ),

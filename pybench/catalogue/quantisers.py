@@ -12,10 +12,12 @@ from pybench.catalogue.rows import Rows
 Scheme = Literal["symmetric", "asymmetric"]
 Granularity = Literal["channel", "tensor"]
 Extent = Literal["restricted", "full"]
+PairPlacement = Literal["fused", "naive"]
 
 SCHEMES: tuple[Scheme, ...] = ("symmetric", "asymmetric")
 GRANULARITIES: tuple[Granularity, ...] = ("channel", "tensor")
 EXTENTS: tuple[Extent, ...] = ("restricted", "full")
+PLACEMENTS: tuple[PairPlacement, ...] = ("fused", "naive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,7 @@ class Quantiser:
     schemes: the ranges that it makes: `asymmetric` ones have a zero point
     granularities: the scales of a weight: one for each output channel, or one for the tensor
     extents: int8's codes that symmetric ranges use: -127 to 127, or -128, too
+    placements: where its pairs of Q/DQ stand, beyond those in front of convolutions and products
     needs: packages besides those that every quantised file needs
     from_ranges: it works from ranges that were found before; else it finds them by itself
     trains: it finds them while it trains the weights on, so that a plan chooses no calibration
@@ -45,6 +48,7 @@ class Quantiser:
     schemes: tuple[Scheme, ...] = ("symmetric",)
     granularities: tuple[Granularity, ...] = ("channel",)
     extents: tuple[Extent, ...] = ("restricted",)
+    placements: tuple[PairPlacement, ...] = ("fused",)
     needs: tuple[str, ...] = ()
     from_ranges: bool = False
     trains: bool = False
@@ -52,8 +56,14 @@ class Quantiser:
     drops_weights: bool = False
 
     def offers(self, factor: str) -> tuple[str, ...]:
-        """The values of `scheme`, `range` or `granularity` that it makes."""
-        return {"scheme": self.schemes, "range": self.extents, "granularity": self.granularities}[factor]
+        """The values of `scheme`, `range`, `granularity` or `placement` that it makes."""
+        offered: dict[str, tuple[str, ...]] = {
+            "scheme": self.schemes,
+            "range": self.extents,
+            "granularity": self.granularities,
+            "placement": self.placements,
+        }
+        return offered[factor]
 
 
 _ROWS = (
@@ -68,6 +78,7 @@ _ROWS = (
         },
         granularities=GRANULARITIES,
         extents=EXTENTS,
+        placements=PLACEMENTS,
         from_ranges=True,
     ),
     Quantiser(

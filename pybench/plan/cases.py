@@ -208,7 +208,7 @@ class CaseBuilder:
         if calibration not in row.calibrations and not row.trains:
             what = f"the quantiser {row.name} does not support calibration: {calibration}"
             self._say(path, what, f"supported: {', '.join(row.calibrations)}; the quantiser {USUAL.name} supports all")
-        for name in ("scheme", "range", "granularity"):
+        for name in ("scheme", "range", "granularity", "placement"):
             value = _value(settings, name)
             if value is not None and value not in row.offers(name):
                 others = [each.name for each in QUANTISERS.values() if value in each.offers(name)]

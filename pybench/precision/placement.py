@@ -38,7 +38,8 @@ FEWEST_FP8_CHANNELS = 17
 class Quantisation:
     """How a graph is quantised. `kind`: int8 or fp8; `floating`: the type around it, which scales are rounded to;
     `keep_fp32`: a regular expression on whole names of nodes that are left alone; `has_full_range`: of int8, -128 is a
-    code, too; `scales_weights_whole`: a weight has one scale, not one for each output channel.
+    code, too; `scales_weights_whole`: a weight has one scale, not one for each output channel; `is_naive`: pairs stand
+    only in front of convolutions and products, as most papers place them, and not where TensorRT fuses sums and means.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Quantisation:
     keep_fp32: str | None = None
     has_full_range: bool = False
     scales_weights_whole: bool = False
+    is_naive: bool = False
 
     @property
     def quantises_both_summands(self) -> bool:
@@ -131,6 +133,9 @@ def _place_pairs(network: Network, quantisation: Quantisation, placement: Placem
         for name in node.input[:2] if node.name in chosen else ():
             if is_activation(network, name):
                 readers.setdefault(name, set()).add(node.name)
+    if quantisation.is_naive:
+        placement.readers = dict(sorted(readers.items()))
+        return
     shared = {name for name in readers if any(node.op_type in CONVOLUTIONS for node in network.consumers(name))}
     shared |= set(_summands(network, convolutions, quantisation.quantises_both_summands))
     shared |= set(_averaged(network, convolutions))

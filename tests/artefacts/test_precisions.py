@@ -259,3 +259,26 @@ def test_weights_that_were_trained_on_with_rounding_keep_their_accuracy(
     top1 = [run(each).metrics["top1_percent"].value for each in (accuracy, floating)]
     assert None not in top1
     assert top1[0] >= top1[1] - 4  # type: ignore[operator]
+
+
+def test_a_naive_placement_makes_another_file_with_fewer_pairs(tmp_path: Path) -> None:
+    """The residual block has a summand and the input of a mean more with a pair: two nodes each."""
+    files = {"model": graphs.saved(graphs.residual_block(), tmp_path / "block.onnx")}
+    case = DIGITS.with_factors(model="block.onnx", precision="int8+fp16", sources=(("model", "b10c" * 16),))
+    counts = {}
+    for placement in ("fused", "naive"):
+        (tmp_path / placement).mkdir()
+        result, path = made(case.with_factors(placement=placement), tmp_path / placement, files)
+        counts[placement] = result.metrics["qdq_nodes_count"].value
+        nodes = onnx.load(path).graph.node
+        assert counts[placement] == sum(node.op_type in ("QuantizeLinear", "DequantizeLinear") for node in nodes)
+        assert result.valid["precision"].value is True
+    assert counts == {"fused": 2 * (8 + 7), "naive": 2 * (6 + 7)}
+
+
+def test_the_usual_placement_is_no_part_of_a_recipe() -> None:
+    """So files that were made before there was a choice stay what they are."""
+    case = DIGITS.with_factors(precision="int8")
+    assert "placement" not in dict(recipes_of(case)["model"].parameters)
+    naive = recipes_of(case.with_factors(placement="naive"))["model"]
+    assert dict(naive.parameters)["placement"] == "naive"

@@ -276,6 +276,10 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "4:79: the quantiser pybench does not support scheme: asymmetric (use quantiser: onnxruntime)",
         ),
         (
+            TENSORRT_INT8.replace("}", ", quantiser: modelopt, placement: naive}"),
+            "4:103: the quantiser modelopt does not support placement: naive (use quantiser: pybench)",
+        ),
+        (
             TENSORRT_INT8.replace("}", ", quantiser: modelopt, granularity: tensor}"),
             "4:105: the quantiser modelopt does not support granularity: tensor (use quantiser: pybench or onnx",
         ),

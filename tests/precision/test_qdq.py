@@ -58,6 +58,20 @@ def test_a_residual_block_is_placed_as_tensorrt_fuses_it() -> None:
     assert sum(node.op_type == "QuantizeLinear" for node in network.nodes) == 8 + 7
 
 
+def test_a_naive_placement_has_pairs_in_front_of_convolutions_and_products_alone() -> None:
+    """The shortcut, the summand and the mean of the block stay in FP32; the same weights and factors are quantised."""
+    network, placement = quantised(graphs.residual_block(), Quantisation("int8", is_naive=True), BATCH)
+    assert set(placement.quantised) == {"stem", "d", "a1", "a2", "b1", "b2", "head"}
+    assert set(placement.readers) == {"x", "s", "a", "r1", "b", "flat"}
+    nodes = {node.name: node for node in network.nodes}
+    for name in placement.quantised:
+        assert origin(network, nodes[name].input[0]) is not None
+        assert origin(network, nodes[name].input[1]) == f"{name}.weight"
+    for name in ("node_sum1", "node_sum2", "node_mean"):
+        assert [origin(network, tensor) for tensor in nodes[name].input] == [None, None]
+    assert sum(node.op_type == "QuantizeLinear" for node in network.nodes) == 6 + 7
+
+
 def test_fp8_quantises_both_summands_and_gives_a_convolution_one_scale() -> None:
     network, placement = quantised(graphs.residual_block(), Quantisation("fp8"), BATCH)
     assert set(placement.readers) == {"s", "a", "d_out", "a2_out", "r1", "b", "b2_out", "r2", "flat"}
