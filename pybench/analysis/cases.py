@@ -184,4 +184,5 @@ def _estimate(metric: Metric, values: list[float]) -> Estimate | None:
         return Estimate(values[0], values[0], values[0], sample.n, EXACT)
     if metric.mean == "geometric" and (sample.values > 0).all():
         return estimate_geometric_mean(sample)
-    return estimate_mean(sample)
+    estimate = estimate_mean(sample)
+    return estimate if metric.limits is None else estimate.within(*metric.limits)

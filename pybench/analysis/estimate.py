@@ -93,6 +93,11 @@ class Estimate:
         lower, upper = (None if bound is None else bound * factor for bound in (self.lower, self.upper))
         return Estimate(self.value * factor, lower, upper, self.n, self.method, self.confidence)
 
+    def within(self, least: float, most: float) -> Estimate:
+        """The interval ends where values can lie; it loses nothing that could be true."""
+        lower, upper = (None if bound is None else min(max(bound, least), most) for bound in (self.lower, self.upper))
+        return Estimate(self.value, lower, upper, self.n, self.method, self.confidence)
+
     def as_json(self) -> dict[str, Any]:
         return {
             "value": self.value,

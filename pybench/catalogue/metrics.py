@@ -42,6 +42,7 @@ class Metric:
     per: of what that total is told for one
     is_inverse: what the total is spent on, divided by the total, instead of the total divided by that
     is_counted: counted, not sampled: values that are equal in all runs are exact
+    is_share: lies between 0 and 1 (100 where the unit is %), and so does its interval
     is_interval: only ever an interval without a value: an estimate, which is never added to a measured number
     hit_column: the column of predictions that it is the share of true values of; then images are its unit, not runs
     is_per_bound: not stored but evaluated from stored iterations, once for each bound of `slo_ms`; the rows of
@@ -62,6 +63,7 @@ class Metric:
     per: Amount | None = None
     is_inverse: bool = False
     is_counted: bool = False
+    is_share: bool = False
     is_interval: bool = False
     hit_column: str | None = None
     is_per_bound: bool = False
@@ -84,6 +86,11 @@ class Metric:
     def mean(self) -> Literal["geometric", "arithmetic"]:
         """How the values of runs are averaged. A geometric mean needs values above 0; else it is arithmetic."""
         return "geometric" if self.scale == "ratio" else "arithmetic"
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """Least and largest possible value, if it is a share."""
+        return (0.0, 100.0 if self.unit == "%" else 1.0) if self.is_share else None
 
     @property
     def has_board_gain(self) -> bool:
@@ -183,6 +190,7 @@ _ROWS = (
         meaning="share of timed iterations whose latency (with arrivals: response time) is at most a bound of `slo_ms`",
         rests_on="timing",
         scale="difference",
+        is_share=True,
         is_per_bound=True,
     ),
     Metric(
@@ -270,6 +278,7 @@ _ROWS = (
         meaning="share of the timing window in which the consumer waited for the next batch",
         rests_on="timing",
         scale="difference",
+        is_share=True,
     ),
     Metric(
         name="cpu_cores_ratio",
@@ -324,6 +333,7 @@ _ROWS = (
         meaning="share of the profiled kernels' time in convolutions and matrix products",
         rests_on=None,
         scale="difference",
+        is_share=True,
     ),
     Metric(
         name="moving_time_ratio",
@@ -334,6 +344,7 @@ _ROWS = (
         meaning="share of the profiled kernels' time in kernels that only copy, transpose, cast or change a layout",
         rests_on=None,
         scale="difference",
+        is_share=True,
     ),
     Metric(
         name="quantising_time_ratio",
@@ -344,6 +355,7 @@ _ROWS = (
         meaning="share of the profiled kernels' time in kernels that only quantise or dequantise",
         rests_on=None,
         scale="difference",
+        is_share=True,
     ),
     # --- memory and size ---
     Metric(
@@ -759,6 +771,7 @@ _ROWS = (
         meaning="energy of the CPU packages, divided by that of GPU board and CPU packages in the energy window",
         rests_on="energy",
         scale="difference",
+        is_share=True,
     ),
     # --- accuracy ---
     Metric(
@@ -794,6 +807,7 @@ _ROWS = (
         "a CPU with equal samples",
         rests_on=None,
         scale="difference",
+        is_share=True,
         is_counted=True,
     ),
     Metric(
@@ -815,6 +829,7 @@ _ROWS = (
         meaning="share of images whose most probable class is right",
         rests_on="accuracy",
         scale="difference",
+        is_share=True,
         hit_column="top1_hit",
     ),
     Metric(
@@ -826,6 +841,7 @@ _ROWS = (
         meaning="share of images whose right class is among the five most probable ones",
         rests_on="accuracy",
         scale="difference",
+        is_share=True,
         hit_column="top5_hit",
     ),
     Metric(
@@ -838,6 +854,7 @@ _ROWS = (
         "averaged over the samples of one request",
         rests_on="accuracy",
         scale="difference",
+        is_share=True,
     ),
     # --- training ---
     Metric(

@@ -190,6 +190,21 @@ def test_processor_time_does_not_rest_on_the_energy_sensor(tmp_path: Path) -> No
     assert metrics["cpu_energy_j"].why_none == "energy: window_too_short"
 
 
+def test_the_interval_of_a_share_ends_at_0_and_1(tmp_path: Path) -> None:
+    """Of two runs with 62 % and 98 %, Student's t reaches from -1.5 to 3.1."""
+    builder = _pair(tmp_path, blocks=2)
+    for block, share in ((1, 0.62), (2, 0.98)):
+        builder.run(INFER, block, {"wait_share_ratio": share, "loss_last_nats": share})
+    metrics = analyse(load(builder.path)).cases[0].metrics
+    found = {name: metrics[name].estimate for name in ("wait_share_ratio", "loss_last_nats")}
+    share_estimate, loss = found["wait_share_ratio"], found["loss_last_nats"]
+    assert share_estimate is not None
+    assert loss is not None
+    assert (share_estimate.value, share_estimate.lower, share_estimate.upper) == (pytest.approx(0.8), 0.0, 1.0)
+    assert loss.upper is not None
+    assert loss.upper > 1
+
+
 def test_a_metric_without_a_row_is_counted_and_named(tmp_path: Path) -> None:
     """As a later pybench, or a package of the user's own, may have stored it."""
     builder = _pair(tmp_path, blocks=2, declared=None)
