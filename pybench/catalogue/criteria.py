@@ -88,7 +88,11 @@ _LIST = (
         "model_bytes_ratio_max", "model_bytes", "ratio", "max", "size of the model's file over the baseline's"
     ),
     CriterionKind(
-        "step_peak_bytes_ratio_max", "step_peak_bytes", "ratio", "max", "peak of a training step over the baseline's"
+        "step_peak_bytes_ratio_max",
+        "step_peak_bytes",
+        "ratio",
+        "max",
+        "peak memory of a training step over the baseline's",
     ),
     CriterionKind(
         "kv_cache_bytes_ratio_max",
