@@ -30,7 +30,7 @@ def judged_tables(analysis: Analysis) -> list[Table]:
     tables: list[Table] = []
     for number, (contrast, verdicts) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1):
         if contrast.contrast.accept:
-            tables.append(_verdict_table(number, contrast, verdicts))
+            tables.append(verdict_table(number, contrast, verdicts))
         if any(effect.images for pair in contrast.pairs for effect in pair.effects.values()):
             tables.append(_image_table(number, contrast))
     return [table for table in tables if table.rows]
@@ -57,7 +57,7 @@ def subjects(verdicts: Iterable[CaseVerdict]) -> list[Pair]:
     return [verdict.subject for verdict in verdicts]
 
 
-def _verdict_table(number: int, contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> Table:
+def verdict_table(number: int, contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> Table:
     criteria = contrast.contrast.accept
     columns = [
         *_head_columns(),

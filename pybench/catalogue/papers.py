@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Papers that published values come from. A `source` of a plan begins with the name of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """One paper.
+
+    name: the beginning of a `source` in plans
+    page: the file of its page in docs/results
+    title: as printed, in its language
+    authors: as printed
+    """
+
+    name: str
+    page: str
+    title: str
+    authors: str
+
+
+_PELOTAS = "Murilo Salem, Daniel Pontes, Luísa Bohm, Henrique dos Reis, Gerson Geraldo H. Cavalheiro"
+
+PAPERS = (
+    Paper(
+        "Precision trade-offs with TensorRT",
+        "precision-trade-offs.md",
+        "Avaliação Experimental dos Trade-offs entre Precisão Numérica, Desempenho e Eficiência Energética em "
+        "Inferência com TensorRT",
+        _PELOTAS,
+    ),
+    Paper(
+        "GC-Bench",
+        "gc-bench.md",
+        "Avaliação Energética Sensível ao Regime de Execução em GPU: PyTorch e Pré-processamento Externo em Go/Rust",
+        _PELOTAS,
+    ),
+)

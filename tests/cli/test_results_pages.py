@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/results is what the archives in campaigns/ say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybench.catalogue.papers import PAPERS
+from pybench.cli.results_pages import FOLDER, write_pages
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return dict(write_pages(ROOT))
+
+
+def test_the_committed_pages_are_what_the_archives_say(pages: dict[str, str]) -> None:
+    written = {path.name: path.read_text() for path in (ROOT / FOLDER).iterdir()}
+    assert written == pages, "run: python -m pybench.cli.results_pages"
+
+
+def test_every_archive_is_in_the_index_and_every_paper_that_it_repeats_has_a_page(pages: dict[str, str]) -> None:
+    for archive in (ROOT / "campaigns").glob("*.zip"):
+        assert f"({Path('../..') / 'campaigns' / archive.name})" in pages["README.md"]
+        assert any(f"pybench replay campaigns/{archive.name}" in page for page in pages.values())
+    assert set(pages) == {"README.md", *(paper.page for paper in PAPERS)}
