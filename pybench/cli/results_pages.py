@@ -190,13 +190,15 @@ def _boards(campaign: PublishedCampaign) -> str:
 
 def _versions(campaign: PublishedCampaign) -> str:
     found: dict[str, None] = {}
+    rows = [case.runtime_row for case in campaign.dataset.plan.cases]
+    needed = dict.fromkeys(name for row in rows if row is not None for name in row.needs)
     for environment in campaign.dataset.environments:
         content = environment.content
         board = content.get("measuring", {}).get("gpu") or {}
         if "driver_version" in board:
             found[f"driver {board['driver_version']}"] = None
         found[f"Python {content['python']}"] = None
-        for name in ("torch", "tensorrt", "onnxruntime"):
+        for name in needed:
             if name in content.get("packages", {}):
                 found[f"{name} {content['packages'][name]}"] = None
     return ", ".join(found)
