@@ -59,7 +59,7 @@ def _refuse(quantiser: Quantiser, kind: str, calibration: str | None) -> None:
             f"the quantiser {quantiser.name} does not round to {kind}: {quantiser.why_not}",
             code="no_quantiser", hint=f"use quantiser: {' or '.join(quantisers_to(kind))}",
         )  # fmt: skip
-    if calibration not in quantiser.calibrations and not quantiser.trains:
+    if calibration not in quantiser.calibrations and quantiser.is_calibrated:
         raise UnsupportedError(
             f"the quantiser {quantiser.name} knows no calibration by {calibration}",
             code="no_calibration", hint=f"it knows {', '.join(quantiser.calibrations)}",
@@ -113,6 +113,20 @@ def by_onnxruntime(
         convert(network, floating, "|".join(map(re.escape, kept)) or None)
         network.save(path, {})
     return calibration, {"kept": dict.fromkeys(kept, "keep_fp32")}
+
+
+def at_run(request: MakeRequest, source: Path, path: Path, samples: CalibrationSamples) -> tuple[None, dict[str, Any]]:
+    from pybench.precision import int8
+    from pybench.precision.conversion import matching_nodes
+    from pybench.precision.network import open_network
+
+    parameters = request.parameters
+    excluded = matching_nodes(open_network(source), parameters["keep_fp32"]) if parameters["keep_fp32"] else set()
+    by_channel = parameters.get("granularity") != "tensor"
+    kept = int8.quantise_at_run(source, path, by_channel=by_channel, excluded=excluded)
+    stamp = {KEPT_KEY: json.dumps(kept, sort_keys=True)}
+    int8.stamp(path, stamp)
+    return None, {"kept": kept}
 
 
 def by_modelopt(

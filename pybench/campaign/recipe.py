@@ -192,6 +192,10 @@ def _quantised(case: Case, exported: Recipe | None) -> Recipe:
     quantiser = quantiser_of(case)
     if quantiser.trains:
         return _trained_on(case, exported)
+    if quantiser.at_run:
+        compared = (("images", usual_images_of(case)), ("images_sha256", None))
+        parameters = (*_named(case), *compared, *_rounding(case), ("keep_fp32", case.keep_fp32))
+        return Recipe("onnx-quantised", parameters, _on(exported), _own(case, "model"))
     calibration = (
         *_named(case),
         ("calibration", case.calibration),

@@ -111,7 +111,8 @@ class Factors:
     quantiser: str | None = quantising_factor(
         "choice",
         None,
-        "which quantiser inserts the int8 or fp8 rounding; `qat`: fine-tune with INT8 rounding",
+        "which quantiser inserts the int8 or fp8 rounding; `qat`: fine-tune with INT8 rounding; `dynamic`: ranges of "
+        "activations are found in each run",
         idle.NOT_QUANTISED,
         choices=tuple(QUANTISERS),
         absent="`pybench`, but `onnxruntime` for kernels of onnxruntime",

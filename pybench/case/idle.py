@@ -51,8 +51,8 @@ def _is_not_quantised(case: Case) -> bool:
 
 
 def _is_not_calibrated(case: Case) -> bool:
-    """Whether no ranges are chosen from samples: training finds them on what it trains on."""
-    return _is_not_quantised(case) or (case.quantiser is not None and QUANTISERS[case.quantiser].trains)
+    """Whether no ranges are chosen from samples: training finds them on what it trains on, or each run on its input."""
+    return _is_not_quantised(case) or (case.quantiser is not None and not QUANTISERS[case.quantiser].is_calibrated)
 
 
 def _judges_no_images(case: Case) -> bool:
@@ -86,7 +86,10 @@ NOT_COMPUTED = Idle(_has_no_model, "without a model nothing is computed")
 BATCH_AS_IT_IS = Idle(lambda case: case.fixed_batch in (None, case.batch), "the file takes the batch as it is")
 NOT_QUANTISED = Idle(_is_not_quantised, "only int8 and fp8 are quantised")
 NOT_INT8 = Idle(lambda case: quantised_type(case.precision) != "int8", "only int8 has integer codes")
-NOT_CALIBRATED = Idle(_is_not_calibrated, "only int8 and fp8 are quantised, and qat finds its ranges while it trains")
+NOT_CALIBRATED = Idle(
+    _is_not_calibrated,
+    "only int8 and fp8 are quantised; qat finds its ranges while it trains, and dynamic in each run",
+)
 ALL_FP32 = Idle(
     lambda case: _is_not_quantised(case) and floating_type(case.precision) == "fp32",
     "the precision is FP32 everywhere",

@@ -149,6 +149,11 @@ CAUSES = (
         "the provider takes only symmetric ranges",
         "set `scheme: symmetric`",
     ),
+    _unsupported(
+        "no_ranges_at_run",
+        "`quantiser: dynamic` needs kernels that find ranges in each run, and the runtime has none",
+        "take `runtime: onnxruntime` on a CPU, or another quantiser",
+    ),
     _unsupported("no_training", "the runtime or the model does not train", "take a runtime and a model that train"),
     _unsupported("no_generation_in_<runtime>", "the runtime has no cache of keys and values", "take another runtime"),
     _unsupported("no_transfers_in_<runtime>", "the runtime has no copies in its iterations", "set `transfers: false`"),

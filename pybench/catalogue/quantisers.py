@@ -36,6 +36,7 @@ class Quantiser:
     needs: packages besides those that every quantised file needs
     from_ranges: it works from ranges that were found before; else it finds them by itself
     trains: it finds them while it trains the weights on, so that a plan chooses no calibration
+    at_run: each run finds the ranges of its activations, so that a plan chooses no calibration, either
     keeps_nodes: whether it takes `keep_fp32`
     drops_weights: it writes codes of weights alone, unless it is told to keep the weights in front of a pair
     """
@@ -52,8 +53,14 @@ class Quantiser:
     needs: tuple[str, ...] = ()
     from_ranges: bool = False
     trains: bool = False
+    at_run: bool = False
     keeps_nodes: bool = True
     drops_weights: bool = False
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether a plan chooses how its ranges are found."""
+        return not self.trains and not self.at_run
 
     def offers(self, factor: str) -> tuple[str, ...]:
         """The values of `scheme`, `range`, `granularity` or `placement` that it makes."""
@@ -96,6 +103,16 @@ _ROWS = (
         make="pybench.artefacts.quantised:by_modelopt",
         calibrations={"minmax": "max", "entropy": "entropy"},
         needs=("modelopt",),
+    ),
+    Quantiser(
+        name="dynamic",
+        make="pybench.artefacts.quantised:at_run",
+        calibrations={},
+        types=("int8",),
+        why_not="ONNX has operators that find ranges of int8 alone",
+        schemes=("asymmetric",),
+        granularities=GRANULARITIES,
+        at_run=True,
     ),
     Quantiser(
         name="qat",

@@ -45,6 +45,7 @@ class Backend:
     `needs_gpu`: whether it runs on GPUs only; else it runs on the CPU only.
     `captures`: whether the factor `launch` has a meaning: it can capture a CUDA graph.
     `symmetric_ranges`: whether it takes symmetric ranges of int8 only.
+    `finds_ranges`: whether it has kernels in integers that find the ranges of activations in each run.
     `start_s`: as `Runtime.start_s`, where the backend's differs; None: it does not.
     `builds`: whether it builds an engine where it opens a file, which takes long.
     `whole_as`: into how many parts it takes a graph that it takes whole; None: any number.
@@ -59,6 +60,7 @@ class Backend:
     install: str = ""
     captures: bool = False
     symmetric_ranges: bool = False
+    finds_ranges: bool = False
     start_s: float | None = None
     builds: bool = False
     whole_as: int | None = None
@@ -148,6 +150,7 @@ _PROVIDERS = (
         needs_gpu=False,
         precisions=anywhere("fp32", "int8"),
         why_not="it multiplies in FP32 and in integers, emulates FP16 by casts, and has no kernels for BF16",
+        finds_ranges=True,
     ),
     Backend(
         name="cuda",

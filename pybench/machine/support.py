@@ -112,6 +112,16 @@ def _provider(case: Case, facts: Facts) -> Reason | None:
     if row is None:
         return None
     refuse_mode(row, case.compile_mode, has_gpu=bool(_gpus_allowed(case, facts)))
+    used = row.backend(case.provider, has_gpu=bool(_gpus_allowed(case, facts)))
+    if (
+        quantised_type(case.precision) is not None
+        and quantiser_of(case).at_run
+        and (used is None or not used.finds_ranges)
+    ):
+        return "no_ranges_at_run", (
+            f"{row.name if used is None else used.called} has no kernels that find ranges in each run; "
+            "use runtime: onnxruntime with device: cpu, or another quantiser"
+        )
     if case.provider is None:
         return None
     refuse_provider(row, case.provider, case.device, facts[row.needs[0]].get("providers", []))

@@ -12,11 +12,13 @@ from pybench.onnx_file.graph import OnnxGraph, OnnxNode, node_name
 
 QUANTISE, DEQUANTISE = "QuantizeLinear", "DequantizeLinear"
 MULTIPLYING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "FusedConv", "FusedGemm", "FusedMatMul"})
+# Of codes, behind a DynamicQuantizeLinear that takes FP32 alone.
+INTEGER_PRODUCTS = frozenset({"MatMulInteger", "ConvInteger"})
 NOT_FP32 = "multiplies in {}, and lower precisions are made of FP32"
 _WORDS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 
 
-def multiplied(graph: OnnxGraph, operators: Set[str] = MULTIPLYING) -> dict[str, tuple[str, str]]:
+def multiplied(graph: OnnxGraph, operators: Set[str] = MULTIPLYING | INTEGER_PRODUCTS) -> dict[str, tuple[str, str]]:
     """Multiplying node -> what it multiplies (int8, fp8, or a floating type), and the floating type that it writes.
 
     Both factors (the first two inputs; a bias is no factor) have to come from DequantizeLinear to be quantised.
@@ -41,6 +43,8 @@ def is_quantised(graph: OnnxGraph) -> bool:
 
 
 def _computed_in(node: OnnxNode, sources: Mapping[str, OnnxNode], types: Mapping[str, str]) -> tuple[str, str]:
+    if node.op in INTEGER_PRODUCTS:
+        return "int8", "fp32"
     floating = _WORDS.get(types.get(node.outputs[0], ""), "unknown")
     factors = [sources.get(name) for name in node.inputs[:2]]
     codes = {

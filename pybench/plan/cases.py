@@ -205,7 +205,7 @@ class CaseBuilder:
         row = QUANTISERS[_value(settings, "quantiser") or default]
         calibration = _value(settings, "calibration")
         path = next(settings[name].path for name in ("quantiser", "calibration", "precision") if name in settings)
-        if calibration not in row.calibrations and not row.trains:
+        if calibration not in row.calibrations and row.is_calibrated:
             what = f"the quantiser {row.name} does not support calibration: {calibration}"
             self._say(path, what, f"supported: {', '.join(row.calibrations)}; the quantiser {USUAL.name} supports all")
         for name in ("scheme", "range", "granularity", "placement"):
@@ -234,6 +234,10 @@ class CaseBuilder:
             path = settings["precision"].path if "precision" in settings else place
             what = f"workload {workload} takes a quantised model apart, and {precision} quantises nothing"
             self._say(path, what, "as in `precision: int8`")
+        quantiser = _value(settings, "quantiser")
+        if quantiser is not None and QUANTISERS[quantiser].at_run:
+            what = f"workload {workload} takes pairs of Q/DQ apart, and the quantiser {quantiser} writes none"
+            self._say(settings["quantiser"].path, what, f"use quantiser: {USUAL.name}")
         if runtime != row.runtime:
             what = f"workload {workload} computes parts of an ONNX file in {row.runtime}, not in {runtime}"
             self._say(settings["runtime"].path, what, "leave `runtime` out")

@@ -23,13 +23,20 @@ from onnx import helper, numpy_helper
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError
 from onnxruntime.capi import onnxruntime_pybind11_state as errors
-from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    CalibrationMethod,
+    QuantFormat,
+    QuantType,
+    quantize_dynamic,
+    quantize_static,
+)
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from pybench.catalogue.quantisers import QUANTISERS
 from pybench.errors import InputError
 from pybench.onnx_file.graph import OnnxGraph, read_graph
-from pybench.onnx_file.products import MULTIPLYING, QUANTISE
+from pybench.onnx_file.products import MULTIPLYING, QUANTISE, multiplied
 from pybench.precision.audit import quantised_nodes
 from pybench.precision.execution import Feed
 from pybench.precision.network import Network, open_network
@@ -111,6 +118,61 @@ def quantise(
         _read_unrounded(destination)
     stamp(destination, metadata)
     return kept
+
+
+def quantise_at_run(
+    source: Path, destination: Path, *, by_channel: bool = True, excluded: Collection[str] = ()
+) -> dict[str, str]:
+    """Writes a graph whose matrix products with weights are in integers, and which finds the range of each other factor
+    in each run. Returns: multiplying node that stays in FP32 -> why. Convolutions do: onnxruntime has no fast kernel.
+
+    Raises InputError when onnxruntime cannot quantise the file, or nothing in it is such a product.
+    """
+    network = open_network(source)
+    network.raise_opset(OPSET)
+    _products_of(network)
+    with tempfile.TemporaryDirectory(dir=destination.parent, prefix=".int8-") as folder:
+        plain = Path(folder) / "plain.onnx"
+        network.save(plain, {})
+        try:
+            quantize_dynamic(
+                plain, destination, op_types_to_quantize=["MatMul"], per_channel=by_channel,
+                weight_type=QuantType.QInt8, nodes_to_exclude=sorted(excluded),
+            )  # fmt: skip
+        except _REFUSALS as error:
+            text = " ".join(str(error).split())[:200]
+            raise InputError(f"{source} cannot be quantised to int8 ({text})", hint="run it in fp32") from error
+    found = multiplied(read_graph(destination))
+    if not any(kind == "int8" for kind, _ in found.values()):
+        raise InputError(
+            f"{source} has no matrix product with a weight that dynamic quantisation takes",
+            hint="use another quantiser, or precision: fp32",
+        )
+    return {
+        name: "keep_fp32" if name in excluded else "not_a_product_with_a_weight"
+        for name, (kind, _) in found.items()
+        if kind != "int8"
+    }
+
+
+def _products_of(network: Network) -> None:
+    """Gemm with a constant weight as MatMul and Add, which is what onnxruntime quantises so."""
+    written = []
+    for node in network.nodes:
+        options = {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
+        plain = not options.get("transA") and options.get("alpha", 1.0) == options.get("beta", 1.0) == 1.0
+        if node.op_type != "Gemm" or not plain or not network.is_constant(node.input[1]):
+            written.append(node)
+            continue
+        weight = network.constant(node.input[1])
+        factor = network.add_constant(f"{node.name}_weight", weight.T if options.get("transB") else weight)
+        has_bias = len(node.input) > 2
+        output = network.free_name(f"{node.output[0]}_product") if has_bias else node.output[0]
+        written.append(helper.make_node("MatMul", [node.input[0], factor], [output], node.name))
+        if has_bias:
+            title = network.free_name(f"{node.name}_bias")
+            written.append(helper.make_node("Add", [output, node.input[2]], [node.output[0]], title))
+    network.replace_nodes(written)
 
 
 def _read_unrounded(path: Path) -> None:

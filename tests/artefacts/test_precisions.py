@@ -282,3 +282,33 @@ def test_the_usual_placement_is_no_part_of_a_recipe() -> None:
     assert "placement" not in dict(recipes_of(case)["model"].parameters)
     naive = recipes_of(case.with_factors(placement="naive"))["model"]
     assert dict(naive.parameters)["placement"] == "naive"
+
+
+def test_a_dynamic_file_multiplies_codes_and_has_no_range_from_samples(tmp_path: Path) -> None:
+    """Products with weights become integers; the two products of attention and the norms stay, and the file says so."""
+    case = DIGITS.with_factors(model="tinylm-tiny", precision="int8", quantiser="dynamic", seq_len=8)
+    recipe = recipes_of(case)["model"]
+    assert "calibration" not in dict(recipe.parameters)
+    result, path = made(case, tmp_path)
+    nodes = [node.op_type for node in onnx.load(path).graph.node]
+    assert "MatMulInteger" in nodes
+    assert "QuantizeLinear" not in nodes
+    assert result.valid["precision"].value is True
+    assert result.labels["calibration"] is None
+    assert set(result.labels["kept"].values()) <= {"not_a_product_with_a_weight"}
+    assert 0 < result.labels["against_fp32_relative_error"] < 0.1
+    ran = run(case.with_factors(device="cpu", threads=1, iterations=2, batch=1, idle_window_s=0.0))
+    assert ran.valid["precision"].value is True
+
+
+def test_a_dynamic_file_keeps_what_it_is_told_to(tmp_path: Path) -> None:
+    files = {"model": graphs.saved(graphs.residual_block(), tmp_path / "block.onnx")}
+    case = DIGITS.with_factors(
+        model="block.onnx", precision="int8", quantiser="dynamic", keep_fp32="head", sources=(("model", "d1" * 32),)
+    )
+    with pytest.raises(InputError, match="no matrix product with a weight"):
+        made(case, tmp_path, files)
+    (tmp_path / "all").mkdir()
+    result, path = made(case.with_factors(keep_fp32=None), tmp_path / "all", files)
+    assert sum(node.op_type == "MatMulInteger" for node in onnx.load(path).graph.node) == 1
+    assert set(result.labels["kept"]) == {"stem", "d", "a1", "a2", "b1", "b2"}

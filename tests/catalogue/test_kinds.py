@@ -26,7 +26,7 @@ def test_a_quantiser_is_a_call_that_knows_what_plans_may_ask(row: Quantiser) -> 
     assert callable(named_code(row.make))
     assert set(row.calibrations) <= set(CALIBRATIONS)
     assert set(row.types) <= {precision.quantised for precision in PRECISIONS.values()}
-    assert row.trains == (not row.calibrations)
+    assert row.is_calibrated == bool(row.calibrations)
 
 
 def test_the_usual_quantiser_makes_whatever_a_runtime_takes() -> None:

@@ -160,6 +160,7 @@ NATIVE_LAPTOP = {**LAPTOP, "onnxruntime_library": HERE, "go_rust": HERE}
         (ON_TENSORRT.with_factors(precision="int8+fp16"), ORT_SERVER, None),
         (ON_TENSORRT.with_factors(precision="fp8"), ORT_SERVER, "no_fp8_on_tensorrt"),
         (ON_TENSORRT.with_factors(precision="int8", quantiser="onnxruntime"), ORT_SERVER, "ranges_not_symmetric"),
+        (ON_TENSORRT.with_factors(precision="int8", quantiser="dynamic"), ORT_SERVER, "no_ranges_at_run"),
         (OPENVINO, LAPTOP, None),
         (OPENVINO, {**LAPTOP, "openvino": {"available": False, "why": "No module"}}, "no_openvino"),
         (OPENVINO.with_factors(precision="int8"), SERVER, None),

@@ -216,7 +216,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             "{workload: infer, model: resnet50, runtime: torch, calibration: entropy}",
-            "4:56: `calibration` changes nothing in this entry (only int8 and fp8 are quantised, and qat finds",
+            "4:56: `calibration` changes nothing in this entry (only int8 and fp8 are quantised; qat finds its",
         ),
         (
             "{workload: infer, model: tinylm-small, runtime: torch, corpus_limit_bytes: 9}",
@@ -273,7 +273,11 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             TENSORRT_INT8.replace("}", ", scheme: asymmetric}"),
-            "4:79: the quantiser pybench does not support scheme: asymmetric (use quantiser: onnxruntime)",
+            "4:79: the quantiser pybench does not support scheme: asymmetric (use quantiser: onnxruntime or dyn",
+        ),
+        (
+            TENSORRT_INT8.replace("}", ", quantiser: dynamic, calibration: minmax}"),
+            "4:91: `calibration` changes nothing in this entry (only int8 and fp8 are quantised; qat finds its",
         ),
         (
             TENSORRT_INT8.replace("}", ", quantiser: modelopt, placement: naive}"),
@@ -290,6 +294,10 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         (
             TENSORRT_INT8.replace("int8}", "fp8, quantiser: onnxruntime}"),
             "4:81: the quantiser onnxruntime does not round to fp8: it has one scale for all channels",
+        ),
+        (
+            "{workload: sensitivity, model: digits-cnn, precision: int8, quantiser: dynamic}",
+            "4:76: workload sensitivity takes pairs of Q/DQ apart, and the quantiser dynamic writes none",
         ),
         (
             "{workload: sensitivity, model: digits-cnn}",
@@ -313,7 +321,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             TENSORRT_INT8.replace("mlp", "digits-cnn").replace("}", ", quantiser: qat, calibration_images: 3}"),
-            "4:94: `calibration_images` changes nothing in this entry (only int8 and fp8 are quantised, and qat finds",
+            "4:94: `calibration_images` changes nothing in this entry (only int8 and fp8 are quantised; qat finds its",
         ),
         ("{workload: noop, affinity: 3-0}", "4:32: `affinity` has the span 3-0, which ends before it begins"),
         ("{workload: noop, affinity: all}", "4:32: `affinity` takes CPUs such as `0-3,8`"),
