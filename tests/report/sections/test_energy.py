@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
+from pybench.analysis.joules import find_joules
 from pybench.case import Case
 from pybench.cli import main
 from pybench.dataset import load
 from pybench.report import write_report
+from pybench.report.canvas import style
+from pybench.report.sections.energy.power import draw_powers
 from tests.measure.replay import TRACE, UUID, build_replay_library
 from tests.report.browser import Browser
 from tests.report.pages import rows_of, section
@@ -55,6 +59,22 @@ def test_the_budget_has_every_part_and_by_how_much_plain_methods_are_off(tmp_pat
     assert rows["Average power, polled"]["value"] == ""
     assert (rows["Profile"]["value"], rows["Driver"]["value"]) == ("measured", "580.1")
     assert float(rows["Delay of a sample"]["value"]) == pytest.approx(3.6)
+
+
+def test_a_power_figure_is_drawn_once_for_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, drawn = Figure.draw, []
+
+    def draw_and_count(figure: Figure, renderer: Any) -> None:
+        drawn.append(figure)
+        draw(figure, renderer)
+
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
+    store_energy(builder.run(INFER, 1, energy_metrics(), environment=ON_A_BOARD), energy_window())
+    monkeypatch.setattr(Figure, "draw", draw_and_count)
+    with style():
+        (shown,) = draw_powers(find_joules(load(builder.path)))
+    assert shown.name == "power-1"
+    assert len(drawn) == 2  # SVG and PDF
 
 
 def test_an_invalid_energy_says_so_with_its_reasons(tmp_path: Path) -> None:

@@ -70,11 +70,15 @@ class _Lane:
 def draw_powers(findings: Sequence[JouleFinding]) -> list[Picture]:
     """Figures of the first cases, numbered as their budgets' tables. Raises CorruptError for channels that cannot be
     read."""
+    import matplotlib as mpl
+
     shown = list(zip(case_names([finding.case for finding in findings]), findings, strict=True))[:_MOST]
-    return [
-        _draw_power(number, name, finding, read_recording(finding.board.directory))
-        for number, (name, finding) in enumerate(shown, start=1)
-    ]
+    # For any layout engine, even its placeholder "none", matplotlib draws once more before each file it writes.
+    with mpl.rc_context({"figure.constrained_layout.use": False}):
+        return [
+            _draw_power(number, name, finding, read_recording(finding.board.directory))
+            for number, (name, finding) in enumerate(shown, start=1)
+        ]
 
 
 def _draw_power(number: int, name: str, finding: JouleFinding, recording: PowerRecording) -> Picture:
@@ -113,7 +117,6 @@ def _lay_out(lanes: int) -> tuple[Figure, dict[str, Axes]]:
     wide_inch = WIDTH_INCH - _LEFT_INCH - 0.08
     half_inch = (wide_inch - 0.45) / 2
     figure = plt.figure(figsize=(WIDTH_INCH, height_inch))
-    figure.set_layout_engine("none")  # as an argument above, the style's own engine wins
     places = {
         "lanes": (_LEFT_INCH, whole_at + whole_inch + 0.08, wide_inch, lanes_inch),
         "whole": (_LEFT_INCH, whole_at, wide_inch, whole_inch),
