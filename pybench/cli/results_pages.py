@@ -23,7 +23,7 @@ from pybench.plan import Plan, load_plan
 from pybench.publication import unpacked
 from pybench.report.sections.findings.contrast_tables import verdict_table
 from pybench.report.sections.references import references_table
-from pybench.report.tables import to_markdown
+from pybench.report.tables import Table, to_markdown
 
 FOLDER = Path("docs/results")
 _MADE = (
@@ -109,17 +109,17 @@ def _papers_of(campaign: PublishedCampaign) -> list[Paper]:
 def _index(campaigns: Sequence[PublishedCampaign]) -> str:
     rows = [
         (
-            f"[{one.dataset.plan.name}](../../{one.ready_path.as_posix()})",
+            one.dataset.plan.name,
+            ", ".join(f"[page]({paper.page})" for paper in _papers_of(one)) or "none",
             _fraction(one),
             str(_runs(one)),
             _boards(one),
             _date(one),
-            f"[{one.archive.name}](../../{one.archive.as_posix()}), {one.size_bytes / 1e6:.1f} MB",
-            ", ".join(f"[{paper.name}]({paper.page})" for paper in _papers_of(one)) or "none",
+            f"[{one.size_bytes / 1e6:.1f} MB](../../{one.archive.as_posix()})",
         )
         for one in campaigns
     ]
-    heads = ("Plan", "Complete blocks", "Runs", "Boards", "Date", "Archive", "Paper")
+    heads = ("Plan", "Paper", "Complete blocks", "Runs", "Boards", "Date", "Archive")
     return _joined(["# What papers said, what these boards say", _MADE, _INDEX, _table(heads, rows)])
 
 
@@ -134,7 +134,7 @@ def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
     analysis = campaign.analysis
     shown = [found for found in analysis.references if found.reference.source.startswith(paper.name)]
     verdicts = [
-        to_markdown(verdict_table(number, contrast, judged))
+        _markdown(verdict_table(number, contrast, judged))
         for number, (contrast, judged) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1)
         if judged
     ]
@@ -144,7 +144,8 @@ def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
         _table(("Fact", "This campaign"), _facts(campaign)),
         replayed,
         *([_OLDER] if campaign.is_older else []),
-        to_markdown(references_table(shown)),
+        _markdown(_without_source(references_table(shown))),
+        f"Source: {', '.join(dict.fromkeys(found.reference.source for found in shown))}.",
         *verdicts,
         "### What differs by construction",
         _table(("What", "Published", "This campaign"), _differences(campaign, shown)),
@@ -239,6 +240,17 @@ def _comments(source: str) -> str:
     """The comments of a plan but for those that editors and licences read."""
     lines = [line.strip() for line in source.splitlines() if line.lstrip().startswith("#")]
     return "\n".join(line for line in lines if "yaml-language-server" not in line and "SPDX" not in line)
+
+
+def _without_source(table: Table) -> Table:
+    """Without its last column, which is below the table, so that lines stay short."""
+    return replace(table, columns=table.columns[:-1], rows=tuple(row[:-1] for row in table.rows))
+
+
+def _markdown(table: Table) -> str:
+    """With one sentence of its notes a line."""
+    sentences = tuple(part for note in table.notes for part in note.replace(". ", ".\n").splitlines())
+    return to_markdown(replace(table, notes=sentences))
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
