@@ -220,6 +220,7 @@ class Factors:
         "height and width of the images of a built-in model; the layers of the model follow",
         "sizing",
         minimum=1,
+        maximum=4096,
         absent="the model's own",
     )
     seq_len: int = factor(

@@ -195,6 +195,12 @@ class ReasonCode(StrEnum):
         "what a forward pass saves for the gradients cannot be counted",
         "use `runtime: torch` without `gradient_checkpointing`",
     )
+    NO_ROOM_FOR_STEP = (
+        "no_room_for_step",
+        "missing",
+        "memory ran out in the step after the windows, which tells what memory is for",
+        "use a smaller batch, or read `peak_device_bytes`",
+    )
     DEVICE_NOT_FOUND = (
         "device_not_found",
         "missing",

@@ -164,14 +164,18 @@ class _Seen:
             there: Iterator[Value] = (self.value(cell, name) for cell in cells)
             values_there = list(dict.fromkeys(there))
             if not any(set(self._meant(cell, name, values)) & set(values_there) for cell in cells):
-                return f"`{name}` is {', '.join(str(value) for value in values_there[:8])} here"
+                said = ("null" if value is None else str(value) for value in values_there[:8])
+                return f"`{name}` is {', '.join(said)} here"
         return None
 
     def _meant(self, cell: Cell, name: str, values: Sequence[Value]) -> list[Value]:
         return [self._usual(cell, name) if value is None else value for value in values]
 
     def _usual(self, cell: Cell, name: str) -> Value:
-        """What null stands for, where the workload's row tells it."""
+        """What null stands for, where the row of the workload or the model tells it."""
+        if name == "image_size":
+            model = self.catalogue.models.get(str(self.value(cell, "model")))
+            return None if model is None or not model.takes_images else model.shape[-1]
         row = self.catalogue.workloads.get(str(self.value(cell, "workload"))) if name in USUAL else None
         return None if row is None else getattr(row, USUAL[name])
 

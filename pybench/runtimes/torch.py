@@ -126,9 +126,10 @@ class TorchSession:
 class TrainingPass:
     """Forward pass and loss as a runtime executes them in training. `loss`: the tensors of a batch on the device -> a
     scalar with gradients. `compile_s`: spent to make it ready; None: nothing of that kind is done. `is_eager`: whether
-    operators run one after the other, so that torch tells what they save."""
+    operators run one after the other, so that torch tells what they save. `replays`: whether a step replays a graph."""
 
     is_eager = True
+    replays = False
 
     def __init__(self, loss: Loss) -> None:
         self.loss = loss

@@ -127,7 +127,7 @@ class CompiledTrainingPass(TrainingPass):
     def __init__(self, loss: Loss, case: Case, kind: str) -> None:
         weakref.finalize(self, shutil.rmtree, empty_caches(), ignore_errors=True)
         super().__init__(torch.compile(loss, mode=case.compile_mode, fullgraph=True, dynamic=False))
-        self._replays = kind == "cuda" and case.compile_mode in RUNTIMES[NAME].graph_modes
+        self.replays = kind == "cuda" and case.compile_mode in RUNTIMES[NAME].graph_modes
         self.labels |= {"compile_mode": case.compile_mode, "compile_caches": CACHES}
 
     def make_ready(self, gradients: Callable[[], object]) -> None:
@@ -140,11 +140,11 @@ class CompiledTrainingPass(TrainingPass):
         self.labels["first_calls_s"] = calls_s
 
     def begin(self) -> None:
-        if self._replays:
+        if self.replays:
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
 
     def kept(self, loss: Tensor) -> Tensor:
-        return loss.detach().clone() if self._replays else loss.detach()  # a replay writes where the last one did
+        return loss.detach().clone() if self.replays else loss.detach()  # a replay writes where the last one did
 
 
 def open_training(loss: Loss, case: Case, kind: str, threads: int) -> TrainingPass:

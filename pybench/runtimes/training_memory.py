@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory of one training step, told apart by what it is for. Bytes of tensors are counted; nothing is sampled.
 
-Activations are the storages that a forward pass saves for the backward pass, each once, the batch among them
-(`torch.autograd.graph.saved_tensors_hooks`). Autocast saves copies of weights there as well, which are told apart by
-their storages, made by a cast of a parameter. Weights are parameters and buffers. A forward pass runs while the last
-gradients are still there, so the peak is at least the sum of these; the rest of it is workspace.
+Activations are the storages that a forward pass saves for the backward pass, each once, and the batch as the first
+layer reads it (`torch.autograd.graph.saved_tensors_hooks`). Under autocast the batch in FP32 is workspace. Autocast
+saves copies of weights as well, which are told apart by their storages, made by a cast of a parameter. Weights are
+parameters and buffers. A forward pass runs while the last gradients are still there, so the peak is at least the sum of
+these; the rest of it is workspace.
 
 Does not see what a compiled pass saves. torch tells no peak of a CPU's memory.
 """
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pybench.catalogue.reasons import Reason, ReasonCode
+from pybench.catalogue.workloads import STEP_PARTS, STEP_PEAK
 from pybench.measure.quantity import Quantity
 
 
@@ -71,19 +73,19 @@ def step_memory(
     optimiser: torch.optim.Optimizer,
     step: Callable[[], object],
     forward: Callable[[], Tensor] | None,
-    kind: str,
+    why_no_peak: str | None,
 ) -> dict[str, Quantity]:
     """The metrics of one step. `step`: does one, awaited; `forward`: its first forward pass, None: what it saves cannot
-    be seen; `kind`: `cpu` or `cuda`."""
+    be seen; `why_no_peak`: why torch's allocator tells none, None: it does."""
     peak = None
-    if kind == "cuda":
+    if why_no_peak is None:
         peak = peak_bytes(step)
     else:
         step()
     held = held_bytes(model, optimiser)
     saved = None if forward is None else saved_bytes(model, forward)
     unseen = Reason(ReasonCode.SAVED_UNSEEN, "the forward pass is compiled, or repeated for the gradients")
-    silent = Reason(ReasonCode.ALLOCATOR_SILENT, "torch has no peak of a CPU's memory")
+    silent = Reason(ReasonCode.ALLOCATOR_SILENT, why_no_peak or "")
     counted = {
         "step_weights_bytes": held.weights,
         "step_gradients_bytes": held.gradients,
@@ -98,6 +100,11 @@ def step_memory(
     why = {name: silent if name == "step_peak_bytes" else unseen for name in counted}
     why["step_workspace_bytes"] = silent if peak is None else unseen
     return {name: _quantity(value, why[name]) for name, value in {**counted, "step_workspace_bytes": rest}.items()}
+
+
+def no_memory_told(why: str) -> dict[str, Quantity]:
+    """The metrics of a step for which there was no room."""
+    return {name: Quantity(reasons=(Reason(ReasonCode.NO_ROOM_FOR_STEP, why),)) for name in (*STEP_PARTS, STEP_PEAK)}
 
 
 def _quantity(value: int | None, reason: Reason) -> Quantity:

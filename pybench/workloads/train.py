@@ -44,8 +44,9 @@ from pybench.models.building import build
 from pybench.models.tinylm import TinyLm
 from pybench.precision.audit import audit_parameters
 from pybench.runtimes import torch as runtime
+from pybench.runtimes.memory import memory_evidence
 from pybench.runtimes.session import Wait
-from pybench.runtimes.training_memory import step_memory
+from pybench.runtimes.training_memory import no_memory_told, step_memory
 
 Batch = tuple[Tensor, ...]  # int64 [N, T]; or images, floats [N, C, H, W], and labels, int64 [N]
 
@@ -212,7 +213,19 @@ class Trainer:
         def forward() -> Tensor:
             return self._loss(*first)
 
-        return step_memory(self.model, self.optimiser, step, forward if is_seen else None, self.kind)
+        try:
+            return step_memory(self.model, self.optimiser, step, forward if is_seen else None, self._why_no_peak)
+        except (RuntimeError, MemoryError) as error:  # the windows are measured: they are not lost with this step
+            evidence = memory_evidence(error)
+            if evidence is None:
+                raise
+            return no_memory_told(evidence)
+
+    @property
+    def _why_no_peak(self) -> str | None:
+        if self.kind != "cuda":
+            return "torch has no peak of a CPU's memory"
+        return "a replayed CUDA graph asks the allocator for nothing" if self._pass.replays else None
 
     def describe(self, result: Result) -> None:
         """Adds losses, size, precision, and what a runtime did before the first step."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 import onnx
@@ -11,6 +13,7 @@ import pytest
 from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case.pairing import pairs
 from pybench.case.yields import metrics_of
+from pybench.cli import main
 from pybench.plan import expand, load_plan, resolve
 from tests.plans.ready import PLANS, ROOT, named
 from tests.support.onnx_models import product
@@ -41,6 +44,24 @@ def test_a_published_value_that_is_no_mean_is_of_one_case(path: Path) -> None:
             sides = both if reference.kind == "absolute" else [pair.case for pair in pairs(plan.cases, contrast)]
             meant = {case for case in sides if reference.selects(case) and reference.metric in metrics_of(case)}
             assert reference.over_cells or reference.metric == "model_bytes" or len(meant) == 1, reference
+
+
+COMMANDS = [
+    (path, command)
+    for path in PLANS
+    for command in re.findall(r"^#.*?pybench (run plans/[^`\n]*)", path.read_text(), re.MULTILINE)
+    if "/path/to/" not in command  # of a file that the reader has
+]
+
+
+@pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[named(path) for path, _ in COMMANDS])
+def test_a_command_of_a_plans_comments_passes_its_dry_run(
+    path: Path, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    words = shlex.split(command)
+    assert words[1] == str(path.relative_to(ROOT))
+    assert main([*words, "--dry-run", "--out", str(tmp_path / "out")]) == 0, capsys.readouterr().err
 
 
 def test_ones_own_onnx_file_takes_the_place_of_the_built_in_model(tmp_path: Path) -> None:

@@ -107,3 +107,14 @@ def test_parts_of_a_batch_save_their_part_of_the_activations() -> None:
     assert small is not None
     assert large is not None
     assert 0.4 < small / large < 0.6
+
+
+def test_memory_that_ends_in_the_step_after_the_windows_loses_no_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("pybench.workloads.train.step_memory", no_room)
+    metrics = run(DIGITS).metrics
+    assert metrics["latency_mean_ms"].value > 0
+    assert metrics["step_peak_bytes"].value is None
+    assert [reason.code.value for reason in metrics["step_weights_bytes"].reasons] == ["no_room_for_step"]

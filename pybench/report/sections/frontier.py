@@ -26,8 +26,8 @@ _NOTES = (
     "Only batches of the plan were tried: nothing is known between the two columns.",
     "A batch counts as out of memory if one of its runs was.",
 )
-# The first that a case has is drawn: of a GPU where there is one.
-PEAKS = tuple(METRICS[name] for name in ("peak_device_bytes", "peak_host_bytes"))
+# The first that a case has is drawn: of one step, else of a GPU, else of the host.
+PEAKS = tuple(METRICS[name] for name in ("step_peak_bytes", "peak_device_bytes", "peak_host_bytes"))
 
 
 def build(material: Material) -> list[Element]:
@@ -64,13 +64,19 @@ def _row(found: Frontier, name: str) -> tuple[Cell, ...]:
     return (
         Cell(name, csv=(name,)),
         Cell(", ".join(batches), csv=(" ".join(batches),)),
-        _batch_cell(found.ran, "no batch of the plan ran"),
+        _batch_cell(found.ran, "no batch of the plan ran", _out_of_order(found)),
         _batch_cell(found.failed, "no batch of the plan ran out of memory"),
     )
 
 
-def _batch_cell(case: Case | None, why_none: str) -> Cell:
-    shown = number_cell(None if case is None else float(case.batch), note=why_none if case is None else None)
+def _out_of_order(found: Frontier) -> str | None:
+    if found.ran is None or found.failed is None or found.failed.batch > found.ran.batch:
+        return None
+    return "a smaller batch ran out of memory in one of its runs"
+
+
+def _batch_cell(case: Case | None, why_none: str, remark: str | None = None) -> Cell:
+    shown = number_cell(None if case is None else float(case.batch), note=why_none if case is None else remark)
     return Cell(shown.text, number=shown.number, note=shown.note,
                 csv=("", "") if case is None else (str(case.batch), case.id))  # fmt: skip
 

@@ -18,7 +18,7 @@ from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_f
 
 _LEAD = "What the memory of one training step is for. Each run counts the tensors of a step after its last window."
 _NOTES = (
-    "Activations: what the forward pass saves for the backward pass, the batch with it.",
+    "Activations: what the forward pass saves for the backward pass, and the batch as the first layer reads it.",
     "Copies: weights in a lower precision, which autocast saves next to the activations.",
     "Workspace: the rest of the peak of torch's allocator. A CPU tells no such peak.",
 )
