@@ -115,11 +115,13 @@ CAUSES = (
     _invalid("low_precision_weights", "a file for `fp32` has weights of a lower type", "export the model in FP32"),
     _invalid(
         "kernels_in_another_type",
-        "onnxruntime computed in another type than the file's, because it has no such kernel",
+        "the runtime computed in another type than the file's, because it has no such kernel",
         "use another provider or runtime for this precision",
     ),
-    _invalid("no_multiplying_nodes", "nothing multiplies in the graph that onnxruntime executed", _READ_FACTS),
-    _invalid("no_integer_kernels", "onnxruntime executed int8 nodes in floating point", "use another `quantiser`"),
+    _invalid("no_multiplying_nodes", "nothing multiplies in the graph that the runtime executed", _READ_FACTS),
+    _invalid(
+        "no_integer_kernels", "the runtime executed int8 nodes in floating point", "use another `quantiser` or runtime"
+    ),
     _invalid("parameters_differ", "parameters of the module have another type", "check how the model is built"),
     _invalid(
         "tf32_switches_differ", "torch's switches of TF32 are not as the precision says", "unset what changes them"

@@ -297,7 +297,7 @@ class CaseBuilder:
         if case.model is None:
             return None, ""
         model = self.files.model(case.model) if case.names_file("model") else None
-        if model is not None and (found := misfit_of(model, case, of_images=case.workload_row.kinds == ("image",))):
+        if model is not None and (found := misfit_of(model, case, of_images=_judges_images(case))):
             return found, case.model
         if not case.workload_row.uses("inputs") or is_idle("inputs", case, idle_factors(case)):
             return None, ""
@@ -448,3 +448,9 @@ def _value(settings: dict[str, Setting], name: str) -> Any:
 
 def _key(path: Path) -> Path:
     return path[:-1] if isinstance(path[-1], int) else path
+
+
+def _judges_images(case: Case) -> bool:
+    """Whether images are what the model is fed with, so that it has to take them."""
+    row = case.workload_row
+    return row.kinds == ("image",) or (row.judges_images and case.images is not None)

@@ -97,7 +97,7 @@ def outputs_of(path: Path, precision: str, feeds: Sequence[Feed]) -> tuple[Value
     else:
         model = open_model(emulate(open_network(path)).SerializeToString(), passes=passes)
         method = f"an FP32 graph that rounds every tensor to {floating}, on onnxruntime's CPU provider"
-    return np.concatenate([model.run(feed)[0] for feed in feeds]), method
+    return np.concatenate([np.atleast_1d(model.run(feed)[0]) for feed in feeds]), method
 
 
 def compare_files(origin: Path, derived: Path, precision: str, feeds: Sequence[Feed]) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def quantise_at_run(
     if not any(kind == "int8" for kind, _ in found.values()):
         raise InputError(
             f"{source} has no matrix product with a weight that dynamic quantisation takes",
-            hint="use another quantiser, or precision: fp32",
+            hint="keep fewer nodes in FP32 (`keep_fp32`)" if excluded else "use another quantiser, or precision: fp32",
         )
     return {
         name: "keep_fp32" if name in excluded else "not_a_product_with_a_weight"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from onnx import TensorProto
 
 from pybench.case.images import images_of
 from pybench.catalogue.reasons import Reason, ReasonCode
@@ -58,8 +59,10 @@ class Loss:
 def run(request: RunRequest) -> Result:
     case = request.case
     opened = open_model(request, deterministic=True)
-    graph = QuantisedGraph(open_network(request.artefacts["model"]))
-    _require_told(graph, opened)
+    network = open_network(request.artefacts["model"])
+    graph = QuantisedGraph(network)
+    _require_told(graph, opened, case.keep_fp32)
+    _require_one_output(network, opened)
     samples = _samples(request, opened)
     rating = _Rating(graph, samples, allowed_threads(case))
     units = graph.units
@@ -68,7 +71,7 @@ def run(request: RunRequest) -> Result:
     result = Result(labels={"samples": samples.source, "sensitivity": rating.labels(rating.loss(units))})
     result.tables["sensitivity"] = _node_columns(units, alone, without)
     result.tables["tensor_errors"] = _tensor_columns(graph.tensor_errors(samples.feeds))
-    result.metrics["worst_node_error_ratio"] = _worst(units, alone)
+    result.metrics["worst_node_error_ratio"] = worst_of(units, alone)
     result.valid = {"timing": Validity(None), "energy": Validity(None), "accuracy": Validity(None)}
     identity = images_identity(images_of(case), dict(case.sources).get("images"))
     result.cautions = calibration_cautions(opened.metadata, judged_on=identity)
@@ -98,7 +101,14 @@ class _Rating:
 
     def _outputs(self, network: Network) -> npt.NDArray[Any]:
         model = execution.open_model(network.model.SerializeToString(), pairs_apart=True, threads=self._threads)
-        return np.concatenate([model.run(feed)[0] for feed in self._samples.feeds])[: self._samples.total]
+        outputs = [model.run(feed)[0] for feed in self._samples.feeds]
+        batch = len(next(iter(self._samples.feeds[0].values())))
+        if any(np.ndim(output) == 0 or len(output) != batch for output in outputs):
+            raise InputError(
+                f"the output has the shape {list(np.shape(outputs[0]))}, and a batch has {batch} samples",
+                hint="export the model with the batch as the first dimension of its output",
+            )
+        return np.concatenate(outputs)[: self._samples.total]
 
     def _top1_percent(self, outputs: npt.NDArray[Any]) -> float | None:
         labels = self._samples.labels
@@ -107,14 +117,27 @@ class _Rating:
         return 100 * float((np.argsort(-outputs, axis=1, kind="stable")[:, 0] == labels).mean())
 
 
-def _require_told(graph: QuantisedGraph, opened: OpenedModel) -> None:
+def _require_told(graph: QuantisedGraph, opened: OpenedModel, keep_fp32: str | None) -> None:
     """Raises InputError for a file without pairs, and for one of another program whose pairs may hide a Relu."""
     if not graph.units:
-        raise InputError(f"{opened.name} has no pair of Q/DQ", hint="name the model's file in FP32")
+        hint = "keep fewer nodes in FP32 (`keep_fp32`)" if keep_fp32 else "name the model's file in FP32"
+        raise InputError(f"{opened.name} has no pair of Q/DQ", hint=hint)
     if graph.has_zero_points and CALIBRATION_KEY not in opened.metadata:
         raise InputError(
             f"{opened.name} has ranges with zero points, which may stand for activation functions, too",
             hint="name the model's file in FP32, which pybench quantises",
+        )
+
+
+def _require_one_output(network: Network, opened: OpenedModel) -> None:
+    """Raises InputError unless there is one output to compare, in floating point."""
+    types = [output.type.tensor_type.elem_type for output in network.graph.output]
+    if len(types) != 1 or types[0] not in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16):
+        raise InputError(
+            f"{opened.name} has {len(types)} outputs, and sensitivity compares one, in floating point"
+            if len(types) != 1
+            else f"{opened.name} has an output of integers, and sensitivity compares floating point",
+            hint="export the model with its logits as the only output",
         )
 
 
@@ -131,7 +154,7 @@ def _samples(request: RunRequest, opened: OpenedModel) -> Samples:
 
 def _random_samples(request: RunRequest, opened: OpenedModel) -> Samples:
     case = request.case
-    total = min(RANDOM_SAMPLES, case.image_limit or RANDOM_SAMPLES)
+    total = case.image_limit or RANDOM_SAMPLES
     ranges, models = file_ranges(request.files.get("model")), case.catalogue.models
     feeds = [
         random_arrays(opened.session.inputs, opened.name, case.batch, case.seq_len, FIRST_SEED + number, models, ranges)
@@ -140,17 +163,16 @@ def _random_samples(request: RunRequest, opened: OpenedModel) -> Samples:
     return Samples(feeds, total, None, "seeded random")
 
 
-def _worst(units: Sequence[QuantisedUnit], alone: Sequence[Loss]) -> Quantity:
+def worst_of(units: Sequence[QuantisedUnit], alone: Sequence[Loss]) -> Quantity:
     """Of the nodes alone; what else reads pairs is no node that a plan could keep in FP32."""
-    errors = {
-        unit.name: loss.agreement.relative_error
-        for unit, loss in zip(units, alone, strict=True)
-        if unit.name != OTHERS and loss.agreement.relative_error is not None
-    }
+    agreements = {unit.name: loss.agreement for unit, loss in zip(units, alone, strict=True) if unit.name != OTHERS}
+    errors: dict[str, float] = {}
+    for name, agreement in agreements.items():
+        if agreement.relative_error is None:
+            return Quantity(reasons=(Reason(ReasonCode.NOT_FINITE, f"only {name} quantised: {agreement.reason}"),))
+        errors[name] = agreement.relative_error
     if not errors:
-        return Quantity(
-            reasons=(Reason(ReasonCode.NOT_FINITE, "no node has a finite error when it alone is quantised"),)
-        )
+        return Quantity(reasons=(Reason(ReasonCode.NOT_FINITE, "no node that multiplies is quantised"),))
     worst = max(errors, key=lambda name: errors[name])
     return Quantity(value=errors[worst], method=f"only {worst} quantised, against FP32")
 

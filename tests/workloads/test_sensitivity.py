@@ -11,7 +11,9 @@ from onnx import numpy_helper
 from pybench.campaign.recipe import recipes_of
 from pybench.case import Case
 from pybench.errors import InputError
-from pybench.precision.sensitivity import OTHERS
+from pybench.precision.execution import compare
+from pybench.precision.sensitivity import OTHERS, QuantisedUnit
+from pybench.workloads.sensitivity import Loss, worst_of
 from tests.precision import graphs
 from tests.support.making import codes, run
 
@@ -101,6 +103,37 @@ def test_a_language_model_is_rated_on_random_ids(tmp_path: Path) -> None:
     assert result.labels["samples"] == "seeded random"
     assert np.isnan(result.tables["sensitivity"]["only_top1_percent"]).all()
     assert (result.tables["sensitivity"]["only_relative_error"] > 0).all()
+
+
+def test_a_second_output_is_refused(tmp_path: Path) -> None:
+    """One output alone would be compared, and a node that only the other depends on would cost nothing."""
+    path = fragile(tmp_path / "two.onnx")
+    model = onnx.load(path)
+    inner = next(node.output[0] for node in model.graph.node if node.op_type == "Conv")
+    model.graph.output.append(onnx.helper.make_tensor_value_info(inner, onnx.TensorProto.FLOAT, None))
+    onnx.save(model, path)
+    case = FRAGILE.with_factors(model="two.onnx", sources=(("model", "2" * 64),))
+    with pytest.raises(InputError, match="has 2 outputs, and sensitivity compares one"):
+        run(case, {"model": path})
+
+
+@pytest.mark.parametrize("limit", [3, 40])
+def test_a_limit_is_the_number_of_random_samples(limit: int, tmp_path: Path) -> None:
+    files = {"model": fragile(tmp_path / "fragile.onnx")}
+    result = run(FRAGILE.with_factors(image_limit=limit, sources=(("model", "a1".ljust(64, "0")),)), files)
+    assert result.labels["sensitivity"]["samples"] == limit
+
+
+def test_a_node_without_a_finite_error_is_never_left_out_of_the_worst() -> None:
+    units = [QuantisedUnit(name, "Conv", frozenset({name})) for name in ("a", "b")]
+    one, same = np.ones((2, 3)), np.full((2, 3), 1.01)
+    broken = np.full((2, 3), np.inf)
+    losses = [Loss(compare(one, outputs), None) for outputs in (broken, same)]
+    worst = worst_of(units, losses)
+    assert worst.value is None
+    assert "only a quantised" in str(worst.reasons[0])
+    finite = worst_of(units, [losses[1], losses[1]])
+    assert finite.value == pytest.approx(0.01)
 
 
 def test_a_quantised_file_of_another_program_needs_its_weights(tmp_path: Path) -> None:

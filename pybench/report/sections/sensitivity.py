@@ -164,14 +164,18 @@ def _number(value: float | None) -> Cell:
 
 
 def _sentence(one: Sensitivity, name: str) -> Sentence:
-    worst = one.nodes.row(0, named=True)
+    nodes = one.nodes.filter(pl.col("operator").fill_null("") != "")  # without `other operators`
+    if nodes.is_empty():
+        return Sentence(name, "no node that multiplies is quantised.", "neutral")
+    worst = nodes.row(0, named=True)
     error, whole = worst["only_relative_error"], one.whole["relative_error"]
     samples = f"{one.whole['samples']} samples"
     if error is None or whole is None:
-        return Sentence(name, f"outputs are not finite on {samples} with {worst['node']} quantised.", "bad")
+        what = "all nodes" if whole is None else f"only {worst['node']}"
+        return Sentence(name, f"with {what} quantised, outputs have no finite error on {samples}.", "bad")
     return Sentence(
         name,
-        f"all nodes quantised have a relative error of {whole:.2g} on {samples}; "
+        f"with all nodes quantised, outputs have a relative error of {whole:.2g} on {samples}; "
         f"the largest of one node alone is {error:.2g}, of {worst['node']}.",
         "neutral",
     )
