@@ -58,11 +58,11 @@ def crossings_table(curves: Sequence[Curve]) -> Table:
         (
             Cell(_title(curve), csv=(curve.metric.name, curve.workload)),
             text_cell(curve.factor),
-            *(text_cell(_name(line, curve)) for line in (crossing.first, crossing.second)),
+            *(text_cell(_name(line, told)) for line in (crossing.first, crossing.second)),
             _place_cell(crossing),
             number_cell(crossing.share, note=None if crossing.share is not None else "too few blocks for an interval"),
         )
-        for curve in curves
+        for curve, told in _with_told(curves)
         for crossing in curve.crossings
     ]
     return Table("crossings", "Where lines cross", columns, tuple(rows), _NOTES)
@@ -81,13 +81,13 @@ def curves_table(curves: Sequence[Curve]) -> Table:
     rows = [
         (
             Cell(_title(curve), csv=(curve.metric.name, curve.workload)),
-            text_cell(_name(line, curve)),
+            text_cell(_name(line, told)),
             text_cell(curve.factor),
             number_cell(point.at),
             estimate_cell(point.estimate),
             Cell(point.case.id[:12], csv=(point.case.id,)),
         )
-        for curve in curves
+        for curve, told in _with_told(curves)
         for line in curve.lines
         for point in line.points
     ]
@@ -108,7 +108,8 @@ def _estimate(crossing: Crossing) -> Estimate:
 
 def _sentence(curve: Curve, crossing: Crossing) -> Sentence:
     value, interval = format_estimate(_estimate(crossing))
-    lines = f"{_name(crossing.first, curve)} and {_name(crossing.second, curve)}"
+    told = _told(curve)
+    lines = f"{_name(crossing.first, told)} and {_name(crossing.second, told)}"
     doubt = "" if interval else "; the blocks do not show this place clearly"
     place = f"{value} {interval}" if interval else value
     return Sentence(_title(curve), f"{lines} cross at {_words(curve.factor)} {place}{doubt}.", "neutral")
@@ -137,12 +138,19 @@ def _words(factor: str) -> str:
     return factor.replace("_", " ")
 
 
-def _name(line: CurveLine, curve: Curve) -> str:
-    """What tells a line from the others of its figure."""
+def _told(curve: Curve) -> list[str]:
+    """The factors that tell a line from the others of its figure. They need every point: ask once for a curve."""
     cases = [point.case for other in curve.lines for point in other.points]
     changed = () if curve.contrast is None else tuple(curve.contrast.baseline)
     names = dict.fromkeys((*changed, *naming_factors(cases)))
-    told = [name for name in names if name not in (curve.factor, "workload")]
+    return [name for name in names if name not in (curve.factor, "workload")]
+
+
+def _with_told(curves: Sequence[Curve]) -> list[tuple[Curve, list[str]]]:
+    return [(curve, _told(curve)) for curve in curves]
+
+
+def _name(line: CurveLine, told: Sequence[str]) -> str:
     return case_text(line.case, told) or line.case.workload
 
 
@@ -152,11 +160,11 @@ def _name(line: CurveLine, curve: Curve) -> str:
 def _draw(number: int, curve: Curve) -> Picture:
     import matplotlib.pyplot as plt
 
-    unit = _unit(curve)
+    unit, told = _unit(curve), _told(curve)
     figure, axes = plt.subplots(figsize=(WIDTH_INCH, 3.1))
     for position, line in enumerate(curve.lines):
         points = [(point.at, point.estimate.scaled(1 / unit.scale)) for point in line.points]
-        draw_line(axes, position, Line(_name(line, curve), points))
+        draw_line(axes, position, Line(_name(line, told), points))
     if curve.contrast is not None:
         axes.axhline(1, color=GREY, linewidth=0.8)
     for crossing in curve.crossings:
