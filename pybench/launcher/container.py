@@ -127,14 +127,15 @@ class _Contained(Launched):
         else:
             self._remove()
 
-    def _remove(self) -> bool:
-        """Whether the engine says that it has no such container any more; True for an engine that keeps none."""
+    def _remove(self, *, is_first: bool = False) -> bool:
+        """Whether the engine says that it has no such container any more; True for an engine that keeps none.
+        `is_first`: a container that the engine does not know may still be in the making."""
         command = self._engine.kill(self._request.name)
         if command is None:
             return True
         with contextlib.suppress(subprocess.TimeoutExpired):
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_S, check=False)
-            return done.returncode == 0 or GONE in done.stderr.lower()
+            return done.returncode == 0 or (GONE in done.stderr.lower() and not is_first)
         return False
 
     def _ended_by_itself(self) -> bool:
@@ -156,7 +157,7 @@ class _Contained(Launched):
         """An engine's program that ends early, or that fails to remove its container, leaves it behind: it is asked
         again, as its own removal may be under way."""
         super().end()
-        is_gone = self.process.returncode == 0 or self._remove()
+        is_gone = self.process.returncode == 0 or self._remove(is_first=True)
         for pause_s in REMOVAL_PAUSES_S:
             if is_gone:
                 break

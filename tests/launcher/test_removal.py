@@ -43,10 +43,18 @@ def attempts(folder: Path, monkeypatch: pytest.MonkeyPatch, run_status: int, rem
 
 
 @pytest.mark.parametrize("said", ["Error: No such container: x", "Error response from daemon: No such container: x"])
-def test_a_container_that_the_engine_does_not_know_is_removed(
+def test_that_the_engine_knows_no_container_is_believed_the_second_time(
     said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pauses_s: list[float]
 ) -> None:
-    assert attempts(tmp_path, monkeypatch, 125, f"echo '{said}' >&2; exit 1") == 1
+    """An engine whose program was stopped may still have been making it."""
+    assert attempts(tmp_path, monkeypatch, 125, f"echo '{said}' >&2; exit 1") == 2
+    assert pauses_s == [PAUSES_S[0]]
+
+
+def test_a_container_that_was_removed_is_not_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pauses_s: list[float]
+) -> None:
+    assert attempts(tmp_path, monkeypatch, 125, "exit 0") == 1
     assert pauses_s == []
 
 
