@@ -6,6 +6,7 @@ Their order is the order of lists for people. A user's own ONNX file has no row.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -30,6 +31,7 @@ class Model:
     head: the parameter whose first dimension is the number of outputs
     multiply_adds: of one sample, or of one token for models of token ids; from the shapes of the layers
     least_size: the least height and width of images that it can be built for; None: it takes `shape` and no other
+    norm_stride: pixels of an image, along one side, for one value of its last batch norm; None: it has none
     sized: whether its layers depend on the height of its images
     vocabulary: ids that may be fed; None for models that take no ids
     longest_sequence: tokens of the longest sequence that it has learned positions for
@@ -52,6 +54,7 @@ class Model:
     head: str
     multiply_adds: float
     least_size: int | None = None
+    norm_stride: int | None = None
     sized: bool = False
     vocabulary: int | None = None
     longest_sequence: int | None = None
@@ -79,6 +82,13 @@ class Model:
         """Whether it classifies images."""
         return self.kind == "image"
 
+    def normalised_values(self, samples: int) -> int | None:
+        """How many values of a channel the last batch norm sees in training, at sizes that the stride divides; else at
+        most as many. None: the model has no batch norm."""
+        if self.norm_stride is None:
+            return None
+        return samples * math.prod(-(-side // self.norm_stride) for side in self.shape[1:])
+
     def at_size(self, size: int | None) -> Model:
         """The row for square images of another height; None: the row as it is. It was trained on images of its own
         size, and operations of convolutions grow with the number of pixels."""
@@ -104,6 +114,7 @@ _ROWS = (
         head="fc.weight",
         multiply_adds=4.1e9,
         least_size=32,
+        norm_stride=32,
         images_to_train=500_000,
     ),
     Model(
@@ -128,6 +139,7 @@ _ROWS = (
         head="classifier.weight",
         multiply_adds=0.31e9,
         least_size=32,
+        norm_stride=16,
         sized=True,
         images_to_train=1_500_000,
         training_batch=512,
@@ -143,6 +155,7 @@ _ROWS = (
         head="classifier.weight",
         multiply_adds=0.57e9,
         least_size=32,
+        norm_stride=32,
         images_to_train=600_000,
     ),
     Model(
@@ -155,6 +168,7 @@ _ROWS = (
         head="classifier.1.weight",
         multiply_adds=0.30e9,
         least_size=32,
+        norm_stride=32,
         images_to_train=600_000,
     ),
     Model(
@@ -167,6 +181,7 @@ _ROWS = (
         head="fc.weight",
         multiply_adds=0.6e6,
         least_size=4,
+        norm_stride=2,
         sized=True,
         trained_on="digits",
         images_to_train=5_120,

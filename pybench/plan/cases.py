@@ -28,6 +28,7 @@ from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.fed_inputs import misfit_of_inputs
 from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.own_models import misfit_of
+from pybench.plan.training import untrainable
 from pybench.plan.values import PSEUDO_FACTORS
 
 # Groups of factors that mean nothing for some models.
@@ -308,10 +309,10 @@ class CaseBuilder:
         """Whether what is cut into parts can be cut, and what is to happen at once can; says what does not fit."""
         before = len(self.problems)
         row = case.workload_row
-        if row.uses("training") and case.batch % case.accumulation:
-            what = f"`accumulation` {case.accumulation} does not divide a batch of {case.batch}"
-            hint = "the batch is what one step of the optimiser sees, and each part has batch / accumulation samples"
-            self._say(settings["accumulation"].path, what, hint)
+        wrong = untrainable(case)
+        if wrong is not None:
+            place = next(name for name in (wrong.factor, "model") if name in settings)
+            self._say(settings[place].path, wrong.what, wrong.hint)
         if row.uses("copying") and case.streams > case.transfer_bytes:
             what = f"{case.transfer_bytes} bytes cannot be cut into {case.streams} parts"
             self._say(settings["streams"].path, what, "use fewer `streams`")

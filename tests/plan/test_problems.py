@@ -116,6 +116,18 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "4:73: `accumulation` 4 does not divide a batch of 6 (the batch is what one step of the optimiser sees",
         ),
         (
+            "{workload: train, model: resnet50, image_size: 32, batch: [1, 2]}",
+            "4:64: the last batch norm of resnet50 sees one value of each channel: 1 image of 32x32 in a part of the b",
+        ),
+        (
+            "{workload: train, model: mobilenet-v1, image_size: 32, batch: 4, accumulation: 4}",
+            "4:84: the last batch norm of mobilenet-v1 sees one value of each channel",
+        ),
+        (
+            "{workload: train, model: mobilenet-v2, image_size: 32}",
+            "4:30: the last batch norm of mobilenet-v2 sees one value of each channel",
+        ),
+        (
             "{workload: infer, model: tinylm-small, runtime: torch, accumulation: 2}",
             "4:60: `accumulation` has no meaning for workload infer (it applies to train)",
         ),

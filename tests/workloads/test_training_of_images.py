@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from pybench.case import Case
 from pybench.case.yields import metrics_of
+from pybench.catalogue.models import MODELS
 from pybench.measurement.result import RunRequest
+from pybench.models.building import build
 from pybench.workloads import train
 from pybench.workloads.train import Trainer
 from tests.support.making import run
@@ -118,3 +121,15 @@ def test_memory_that_ends_in_the_step_after_the_windows_loses_no_window(monkeypa
     assert metrics["latency_mean_ms"].value > 0
     assert metrics["step_peak_bytes"].value is None
     assert [reason.code.value for reason in metrics["step_weights_bytes"].reasons] == ["no_room_for_step"]
+
+
+@pytest.mark.parametrize("name", [name for name, row in MODELS.items() if row.takes_images])
+def test_a_row_says_what_its_last_batch_norm_sees(name: str) -> None:
+    row = MODELS[name].at_size(64 if MODELS[name].shape[-1] > 8 else None)
+    seen: list[int] = []
+    model = build(row, outputs=10)
+    for norm in (module for module in model.modules() if isinstance(module, nn.BatchNorm2d)):
+        norm.register_forward_hook(lambda _module, given, _out: seen.append(given[0].numel() // given[0].shape[1]))
+    with torch.inference_mode():
+        model(torch.zeros(2, *row.shape))
+    assert row.normalised_values(2) == (seen[-1] if seen else None)
