@@ -39,7 +39,10 @@ def build(
         try:
             module.load_state_dict(state)
         except RuntimeError as error:
-            raise InputError(f"{checkpoint} does not fit {row.name}: {difference(module, state)}") from error
+            raise InputError(
+                f"{checkpoint} does not fit {row.name}: {difference(module, state)}",
+                hint="give weights of this model, at this `image_size`",
+            ) from error
     return module.eval()
 
 

@@ -82,7 +82,10 @@ def _check_scores(scores: npt.NDArray[Any], batch: int, images: Images, opened: 
         raise InputError(f"{opened.name} gives {list(scores.shape)} for {batch} images, not [{batch}, classes]")
     classes = int(scores.shape[1])
     if classes < len(images.classes):
-        raise InputError(f"{opened.name} tells {classes} classes apart, the images have {len(images.classes)}")
+        raise InputError(
+            f"{opened.name} tells {classes} classes apart, the images have {len(images.classes)}",
+            hint="judge a model on images of the classes that it was trained on",
+        )
     return classes
 
 

@@ -97,7 +97,7 @@ def test_an_int8_file_in_which_nothing_is_quantised_is_invalid(tmp_path: Path) -
 def test_calibration_images_that_fill_no_fixed_batch_say_so(tmp_path: Path) -> None:
     files = {
         "model": write_classifier(tmp_path / "mine.onnx", side=16, channels=3, batch=8),
-        "images": write_images(tmp_path / "pictures", {"a": 3}),
+        "images": write_images(tmp_path / "pictures", {"a": 2, "b": 1}),
     }
     case = INT8.with_factors(model="mine.onnx", images="pictures", sources=(("images", "7" * 64), ("model", "8" * 64)))
     with pytest.raises(InputError, match="3 calibration images do not fill one batch of 8"):

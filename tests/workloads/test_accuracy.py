@@ -81,9 +81,9 @@ def test_a_users_model_is_judged_on_a_folder_of_images(tmp_path: Path) -> None:
     assert set(table["top1"].tolist()) <= {0, 1, 2}
     assert table["top5_hit"].all()  # three classes: the right one is always among five
     weight = np.linspace(-1, 1, 3 * 16 * 16 * 3, dtype=np.float32).reshape(-1, 3)
-    from pybench.models.images.folder import read_image
+    from pybench.models.images.picture import read_picture
 
-    pixels = np.stack([read_image(tmp_path / "pictures" / name, 3, 16, 16) for name in table["image_id"]])
+    pixels = np.stack([read_picture(tmp_path / "pictures" / name, 3, 16, 16) for name in table["image_id"]])
     assert table["top1"].tolist() == (pixels.reshape(7, -1) @ weight).argmax(1).tolist()
 
 
@@ -120,7 +120,7 @@ def test_calibrating_on_the_images_that_judge_raises_a_caution_unless_they_are_s
 
 
 def test_a_corrupt_image_stops_the_run_and_is_named(tmp_path: Path) -> None:
-    pictures = write_images(tmp_path / "pictures", {"a": 2})
+    pictures = write_images(tmp_path / "pictures", {"a": 2, "b": 1})
     (pictures / "a" / "01.png").write_bytes(b"broken")
     with pytest.raises(InputError, match=r"a/01\.png is not a readable image"):
         run(MINE, {"model": write_classifier(tmp_path / "mine.onnx", side=16, channels=3), "images": pictures})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Labelled images in a fixed order, by where they come from. Each kind of source is a module.
 
-`digits` (scikit-learn's), `synthetic-100` (generated), an ImageFolder tree, CIFAR-10's binary version, numpy's files.
+`digits` (scikit-learn's), `synthetic-100` (generated), an ImageFolder tree, CIFAR-10's own files, numpy's files.
 Nothing is shuffled, augmented or downloaded, and no source imports a framework.
 """
 

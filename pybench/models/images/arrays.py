@@ -36,11 +36,17 @@ def read_arrays(path: Path, split: Split, shape: Shape) -> Images:
     base = _splits(path).get(split, path) if has_both(path) else path
     stored, labels = _load(base)
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise InputError(f"{base}: labels are {labels.dtype} {list(labels.shape)}, not integers, one an image")
+        raise InputError(
+            f"{base}: labels are {labels.dtype} {list(labels.shape)}, not integers, one an image",
+            hint="store int64 [n]",
+        )
     if len(labels) == 0:
-        raise InputError(f"{base} contains no images")
+        raise InputError(f"{base} contains no images", hint="store images and as many labels")
     if labels.min() < 0:
-        raise InputError(f"{base}: labels are integers from 0, and the smallest here is {labels.min()}")
+        raise InputError(
+            f"{base}: labels are integers from 0, and the smallest here is {labels.min()}",
+            hint="number the classes in the order of the model's outputs",
+        )
     if stored.dtype not in (np.uint8, np.float32) or stored.ndim not in (3, 4) or len(stored) != len(labels):
         raise InputError(
             f"{base}: images are {stored.dtype} {list(stored.shape)}, but there are {len(labels)} labels",
@@ -76,7 +82,7 @@ def _load(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         images = np.load(path / IMAGES_FILE, mmap_mode="r", allow_pickle=False)
         return images, np.load(path / LABELS_FILE, allow_pickle=False)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} contains no readable arrays ({error})") from error
+        raise InputError(f"{path} contains no readable arrays ({error})", hint="store them again") from error
 
 
 def _channels_first(stored: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -1,26 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder of class folders, as torchvision's ImageFolder reads it, with torchvision's preprocessing of evaluation.
-
-Shorter side to 256/224 of the model's input, bilinear with antialiasing; centre crop; [0, 1]; ImageNet's mean and
-deviation. Nothing is shuffled, augmented or downloaded.
-"""
+"""A folder of class folders, as torchvision's ImageFolder reads it. Nothing is shuffled, augmented or downloaded."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pybench.errors import InputError
-from pybench.models.images.collection import Images, Pixels, Shape, Split, one_by_one
-from pybench.models.images.normalisation import normalise
+from pybench.models.images.collection import Images, Shape, Split, one_by_one
+from pybench.models.images.picture import read_picture
 
 EXTENSIONS = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
-RESIZE_SHARE = 256 / 224  # of the crop's side; ImageNet's usual evaluation
-
-
 CLASSES_FILE = "classes.txt"  # names of all classes that a model tells apart, one a line, in the order of its outputs
 
 
@@ -38,6 +30,11 @@ def read_folder(root: Path, split: Split, shape: Shape) -> Images:
     base = (_split_folder(root, split) if has_splits(root) else None) or root
     folders = _class_folders(base)
     names = _named_classes(root) or tuple(folder.name for folder in folders)
+    if len(names) == 1:
+        raise InputError(
+            f"{base} has one class folder, {names[0]}, and images are told apart by two classes or more",
+            hint=f"lay images out as folder/<class>/<image>, or name all classes in {CLASSES_FILE}",
+        )
     strange = [folder.name for folder in folders if folder.name not in names]
     if strange:
         raise InputError(f"{root / CLASSES_FILE} does not name the folder {strange[0]}", hint="one name a line")
@@ -52,29 +49,8 @@ def read_folder(root: Path, split: Split, shape: Shape) -> Images:
         np.array([label for label, _ in paths], np.int64),
         names,
         shape,
-        one_by_one(lambda i: read_image(paths[i][1], channels, height, width)),
+        one_by_one(lambda i: read_picture(paths[i][1], channels, height, width)),
     )
-
-
-def read_image(path: Path, channels: int, height: int, width: int) -> Pixels:
-    """One file as float32 [channels, height, width]; grey images stay in [0, 1], RGB ones are normalised as ImageNet's.
-
-    Raises InputError naming the file when it is missing, truncated, no image, or too large to be one.
-    """
-    from PIL import Image
-
-    try:
-        with Image.open(path) as file:
-            image = file.convert("L" if channels == 1 else "RGB")
-    except Image.DecompressionBombError as error:
-        raise InputError(f"{path} is too large an image ({error})") from error
-    except (OSError, SyntaxError, ValueError, EOFError) as error:  # PIL raises SyntaxError for a broken PNG
-        raise InputError(f"{path} is not a readable image ({error})", hint="remove it or store it again") from error
-    cropped = _resize_and_crop(image, height, width)
-    values: Pixels = np.asarray(cropped, np.float32) / np.float32(255)
-    if channels == 1:
-        return values[np.newaxis]
-    return normalise(values)
 
 
 def _named_classes(root: Path) -> tuple[str, ...]:
@@ -85,17 +61,6 @@ def _named_classes(root: Path) -> tuple[str, ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{root / CLASSES_FILE} cannot be read ({error})") from error
     return tuple(line.strip() for line in lines if line.strip())
-
-
-def _resize_and_crop(image: Any, height: int, width: int) -> Any:
-    from PIL import Image
-
-    side = round(max(height, width) * RESIZE_SHARE)
-    short, long = sorted(image.size)
-    resized = side, int(side * long / short)  # as torchvision computes it: the longer side is cut off, not rounded
-    image = image.resize(resized if image.width <= image.height else resized[::-1], Image.Resampling.BILINEAR)
-    left, top = round((image.width - width) / 2), round((image.height - height) / 2)
-    return image.crop((left, top, left + width, top + height))
 
 
 def _split_folder(root: Path, split: Split) -> Path | None:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from pybench.errors import InputError
 from pybench.models.images import has_splits, open_images
 from pybench.models.images.cifar import RECORD_BYTES, SHAPE
-from pybench.models.images.normalisation import IMAGENET_DEVIATION, IMAGENET_MEAN
+from pybench.models.images.normalisation import CIFAR10
 
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 
@@ -37,7 +38,7 @@ def test_records_are_read_in_order_with_their_labels_and_names(folder: Path) -> 
     assert train.ids == ("data_batch_1/00000", "data_batch_1/00001", "data_batch_2/00000")
     assert train.classes == validation.classes == tuple(NAMES)
     for images, number, pixels in ((train, 1, first[1]), (train, 2, second[0]), (validation, 2, judges[2])):
-        expected = (pixels / 255 - IMAGENET_MEAN[:, None, None]) / IMAGENET_DEVIATION[:, None, None]
+        expected = (pixels / 255 - CIFAR10.mean[:, None, None]) / CIFAR10.deviation[:, None, None]
         assert np.allclose(images.read(number), expected, atol=1e-6)
 
 
@@ -47,12 +48,21 @@ def test_one_split_alone_serves_both_and_says_so(folder: Path) -> None:
     assert open_images(folder, "train", SHAPE).ids == open_images(folder, "validation", SHAPE).ids
 
 
-def test_a_cut_file_an_unnamed_label_and_another_size_are_refused(folder: Path) -> None:
-    write_batch(folder / "test_batch.bin", [10], 1)
-    with pytest.raises(InputError, match="labels an image 10"):
+def test_images_are_resized_whole_to_the_model(folder: Path) -> None:
+    pixels = write_batch(folder / "test_batch.bin", [1], 1)[0]
+    found = open_images(folder, "validation", (3, 48, 48)).read(0)
+    resized = Image.fromarray(pixels.transpose(1, 2, 0)).resize((48, 48), Image.Resampling.BILINEAR)
+    expected = (np.asarray(resized) / 255 - CIFAR10.mean) / CIFAR10.deviation
+    assert np.allclose(found, expected.transpose(2, 0, 1), atol=1e-6)
+
+
+def test_a_cut_file_a_label_out_of_range_and_grey_models_are_refused(folder: Path) -> None:
+    write_batch(folder / "test_batch.bin", [9, 10], 1)
+    with pytest.raises(InputError, match=r"test_batch\.bin labels image 1 with 10, and there are 10 classes") as raised:
         open_images(folder, "validation", SHAPE)
-    with pytest.raises(InputError, match="are 3x32x32, the model takes 3x224x224"):
-        open_images(folder, "validation", (3, 224, 224))
+    assert "labels are 0 to 9" in str(raised.value.hint)
+    with pytest.raises(InputError, match="are RGB, the model takes 1x8x8"):
+        open_images(folder, "validation", (1, 8, 8))
     (folder / "test_batch.bin").write_bytes(bytes(RECORD_BYTES + 1))
     with pytest.raises(InputError, match=r"test_batch\.bin is no batch of CIFAR-10: 3074 bytes"):
         open_images(folder, "validation", SHAPE)

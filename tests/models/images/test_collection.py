@@ -11,7 +11,8 @@ import pytest
 from pybench.errors import InputError
 from pybench.models.images.collection import TOGETHER
 from pybench.models.images.digits import read_digits
-from pybench.models.images.folder import read_folder, read_image
+from pybench.models.images.folder import read_folder
+from pybench.models.images.picture import read_picture
 from tests.support.making import write_images
 from tests.support.waiting import wait_for
 
@@ -20,7 +21,7 @@ def test_a_limit_keeps_all_classes(tmp_path: Path) -> None:
     write_images(tmp_path, {"a": 10, "b": 10})
     limited = read_folder(tmp_path, "validation", (3, 8, 8)).limited(4)
     assert limited.ids == ("a/00.png", "a/05.png", "b/00.png", "b/05.png")
-    assert np.array_equal(limited.read(2), read_image(tmp_path / "b/00.png", 3, 8, 8))
+    assert np.array_equal(limited.read(2), read_picture(tmp_path / "b/00.png", 3, 8, 8))
 
 
 def test_the_last_batch_is_filled_up_with_zeros() -> None:
@@ -53,7 +54,7 @@ def test_no_more_is_read_ahead_than_two_pieces_a_thread() -> None:
 
 
 def test_an_image_that_cannot_be_read_stops_the_batches(tmp_path: Path) -> None:
-    write_images(tmp_path, {"a": 3})
+    write_images(tmp_path, {"a": 3, "b": 1})
     (tmp_path / "a/01.png").write_bytes(b"no image")
     with pytest.raises(InputError, match=r"01\.png is not a readable image"):
         list(read_folder(tmp_path, "validation", (3, 8, 8)).batches(2, threads=2))
