@@ -239,6 +239,11 @@ def _sized(case: Case) -> tuple[tuple[str, Any], ...]:
     return () if case.image_size is None else (("image_size", case.image_size),)
 
 
+def _cached(case: Case) -> tuple[tuple[str, Any], ...]:
+    """Whether the file takes what was seen before, and gives it back longer."""
+    return (("cached", True),) if case.workload_row.generates else ()
+
+
 def _on(exported: Recipe | None) -> tuple[tuple[str, Recipe], ...]:
     return () if exported is None else (("onnx", exported),)
 
@@ -259,6 +264,6 @@ def _own(case: Case, *names: str) -> tuple[tuple[str, str], ...]:
 def _exported(case: Case) -> Recipe:
     checkpoint = _checkpoint_of(case)
     parameters = (("model", case.model), ("checkpoint_sha256", dict(case.sources).get("checkpoint")),
-                  *_sized(case), ("seed", 0), *_code(case))  # fmt: skip
+                  *_sized(case), ("seed", 0), *_cached(case), *_code(case))  # fmt: skip
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
     return Recipe("onnx", parameters, needs, _own(case, "checkpoint"))

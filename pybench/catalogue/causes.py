@@ -158,6 +158,16 @@ CAUSES = (
     ),
     _unsupported("no_training", "the runtime or the model does not train", "take a runtime and a model that train"),
     _unsupported("no_generation_in_<runtime>", "the runtime has no cache of keys and values", "take another runtime"),
+    _unsupported(
+        "no_generation_on_<provider>",
+        "the provider would build an engine for each length of the cache",
+        "take another provider",
+    ),
+    _unsupported(
+        "no_<precision>_cache_on_<provider>",
+        "the provider infers in this precision, but no file with a cache is made in it",
+        "generate in FP32, or take runtime torch",
+    ),
     _unsupported("no_transfers_in_<runtime>", "the runtime has no copies in its iterations", "set `transfers: false`"),
     _unsupported("no_path_<path>_in_<runtime>", "the runtime tokenizes itself, by another path", "set `path: go_rust`"),
     _unsupported(

@@ -50,7 +50,7 @@ _ROWS = (
         file=_ONNX_FILE,
         module="pybench.artefacts.onnx",
         needs=("torch", "onnx", "onnxscript"),
-        title=("model", "image_size"),
+        title=("model", "image_size", "cached"),
     ),
     ArtefactKind(
         name="onnx-shaped",

@@ -88,14 +88,35 @@ def refuse_training(runtime: Runtime) -> None:
         )
 
 
-def refuse_generation(runtime: Runtime) -> None:
-    """Whether a runtime generates at all."""
+def refuse_generation(runtime: Runtime, backend: Backend | None, precision: str) -> None:
+    """Whether a runtime generates at all, on one of its backends, and in a precision that its cache has.
+
+    Codes: `no_generation_in_<runtime>`; `no_generation_on_<backend>`; `no_<precision>_cache_on_<backend>`.
+    """
     if runtime.generates is None:
         others = [row.name for row in RUNTIMES.values() if row.generates is not None]
         raise UnsupportedError(
             f"{runtime.name} keeps no cache of keys and values here, so it does not generate",
             code=f"no_generation_in_{runtime.name}",
             hint=f"use runtime: {' or '.join(others)}",
+        )
+    if backend is None or precision in backend.generates_in:
+        return
+    called = _called(runtime, backend)
+    if not backend.generates_in:
+        able = [each.name for each in runtime.backends if each.generates_in]
+        raise UnsupportedError(
+            f"{called} would build an engine for each length of the cache, so it does not generate",
+            code=f"no_generation_on_{backend.name}",
+            hint=f"use provider: {' or '.join(able)}",
+        )
+    if precision in backend.precisions:
+        able = [row.name for row in RUNTIMES.values() if row.generates is not None and precision in row.precisions]
+        raise UnsupportedError(
+            f"{called} has no cache of keys and values in {precision} here: files are converted around FP32 inputs",
+            code=f"no_{precision}_cache_on_{backend.name}",
+            hint=f"it generates in {', '.join(backend.generates_in)}"
+            + (f"; for {precision}, use runtime: {' or '.join(able)}" if able else ""),
         )
 
 

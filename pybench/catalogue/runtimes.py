@@ -49,6 +49,7 @@ class Backend:
     `start_s`: as `Runtime.start_s`, where the backend's differs; None: it does not.
     `builds`: whether it builds an engine where it opens a file, which takes long.
     `whole_as`: into how many parts it takes a graph that it takes whole; None: any number.
+    `generates_in`: precisions in which it continues prompts from a cache, where its runtime generates.
     `why_not`: why it executes no other precision; `install`: what brings it.
     """
 
@@ -64,6 +65,7 @@ class Backend:
     start_s: float | None = None
     builds: bool = False
     whole_as: int | None = None
+    generates_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +153,7 @@ _PROVIDERS = (
         precisions=anywhere("fp32", "int8"),
         why_not="it multiplies in FP32 and in integers, emulates FP16 by casts, and has no kernels for BF16",
         finds_ranges=True,
+        generates_in=("fp32",),
     ),
     Backend(
         name="cuda",
@@ -161,6 +164,7 @@ _PROVIDERS = (
         install="onnxruntime-gpu",
         captures=True,
         start_s=1.6,
+        generates_in=("fp32", "tf32"),
     ),
     Backend(
         name="tensorrt",
@@ -203,6 +207,7 @@ _ROWS = (
         start_s=0.6,
         backends=_PROVIDERS,
         factors=("provider",),
+        generates="pybench.runtimes.onnxruntime_generation:OnnxRuntimeGeneration",
         quantiser="onnxruntime",
         ranges="asymmetric",
         size_is="size of the ONNX file",

@@ -98,7 +98,7 @@ def _runtime(case: Case, facts: Facts) -> Reason | None:
     if row is not None and case.workload_row.trains:
         refuse_training(row)
     if row is not None and case.workload_row.generates:
-        refuse_generation(row)
+        refuse_generation(row, row.backend(case.provider, has_gpu=bool(_gpus_allowed(case, facts))), case.precision)
     if row is not None and case.names_file("model"):
         refuse_file(row)
     if row is not None and case.model is not None:

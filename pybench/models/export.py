@@ -3,8 +3,10 @@
 
 Uses torch's exporter (`dynamo=True`), which folds batch norms into the convolutions before them. What it records for
 people (stack traces with this machine's paths) is removed, and nodes get names that people can write down. Opset 20:
-from 23 on attention becomes one operator that onnxruntime does not run everywhere, and TensorRT 10 reads up to 20. Does
-not quantise or change the precision: the file is FP32 and everything else is derived from it.
+from 23 on attention becomes one operator that onnxruntime does not run everywhere, and TensorRT 10 reads up to 20. A
+decoder's file may take the keys and values of earlier tokens and give them back with those of the new ones; with an
+empty past it reads a prompt. Does not quantise or change the precision: the file is FP32 and everything else is derived
+from it.
 """
 
 from __future__ import annotations
@@ -14,24 +16,97 @@ import logging
 import warnings
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from pybench.catalogue.models import Model
 from pybench.errors import UnsupportedError
 
 OPSET = 20
 OUTPUT_NAME = "logits"
+CHOSEN_NAME = "likeliest_ids"
 EXAMPLE_TOKENS = 16
+EXAMPLE_PAST = 3
 WEIGHT = ".weight"
 SCOPES_KEY = "pkg.torch.onnx.name_scopes"  # where the exporter notes the modules that a node comes from
 
 
+@runtime_checkable
+class ContinuingDecoder(Protocol):
+    """A torch module that is given keys and values and gives them back longer, as TinyLM does."""
+
+    def past_shapes(self) -> list[tuple[int, int]]: ...
+
+    def continued(self, ids: Tensor, past: list[Tensor]) -> tuple[Tensor, list[Tensor]]: ...
+
+
 def export_onnx(model: nn.Module, row: Model, path: Path, metadata: Mapping[str, str]) -> None:
     """Writes `model` to `path`. `metadata`: stored in the file as its properties (short texts)."""
+    batch = _batch()
+    if row.takes_ids:
+        example = torch.zeros(2, EXAMPLE_TOKENS, dtype=torch.int64)
+        dynamic = {0: batch, 1: torch.export.Dim("tokens", min=2, max=row.longest_sequence)}
+    else:
+        example = torch.zeros(2, *row.shape)
+        dynamic = {0: batch}
+    given = Example((example,), (dynamic,), (row.input,), (OUTPUT_NAME,))
+    _write(model, given, path, metadata)
+
+
+def export_decoder(model: nn.Module, row: Model, path: Path, metadata: Mapping[str, str]) -> None:
+    """Writes a decoder with its cache: ids [N, T] and a past -> logits [N, V], the likeliest ids [N, 1], and the past
+    with these tokens. Each tensor of a past is [N, heads, P, width]; P may be 0.
+
+    Raises UnsupportedError for a model that has no `continued`. Code: `no_cache`.
+    """
+    if not isinstance(model, ContinuingDecoder):
+        raise UnsupportedError(
+            f"{type(model).__name__} gives back no keys and values", code="no_cache",
+            hint="give the model `past_shapes` and `continued`, as pybench/models/tinylm.py has them",
+        )  # fmt: skip
+    batch, longest = _batch(), row.longest_sequence
+    tokens, seen = torch.export.Dim("tokens", min=1, max=longest), torch.export.Dim("past", min=0, max=longest)
+    past = [torch.zeros(2, heads, EXAMPLE_PAST, width) for heads, width in model.past_shapes()]
+    given = Example(
+        (torch.zeros(2, EXAMPLE_TOKENS, dtype=torch.int64), past),
+        ({0: batch, 1: tokens}, [{0: batch, 2: seen}] * len(past)),
+        (row.input, *(f"past_{index}" for index in range(len(past)))),
+        (OUTPUT_NAME, CHOSEN_NAME, *(f"present_{index}" for index in range(len(past)))),
+    )
+    _write(_Continuing(model), given, path, metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What an export follows: arguments, which of their sizes are free, and the names of inputs and outputs."""
+
+    arguments: tuple[Any, ...]
+    free: tuple[Any, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+class _Continuing(nn.Module):
+    """A decoder that chooses the likeliest ids itself, so that they need not leave the device."""
+
+    def __init__(self, decoder: nn.Module) -> None:
+        super().__init__()
+        self.decoder = decoder
+
+    def forward(self, ids: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
+        logits, present = cast(ContinuingDecoder, self.decoder).continued(ids, past)
+        return logits, logits.argmax(-1, keepdim=True), *present
+
+
+def _batch() -> torch.export.Dim:
+    return torch.export.Dim("batch", min=1, max=65_536)
+
+
+def _write(model: nn.Module, given: Example, path: Path, metadata: Mapping[str, str]) -> None:
     try:
         import onnx
         import onnxscript  # noqa: F401  (torch's exporter needs it and would only say so deep inside)
@@ -39,18 +114,11 @@ def export_onnx(model: nn.Module, row: Model, path: Path, metadata: Mapping[str,
         raise UnsupportedError(
             f"exporting to ONNX needs {error.name}", code="no_onnx", hint="install pybench-campaign[onnx]"
         ) from error
-    batch = torch.export.Dim("batch", min=1, max=65_536)
-    if row.takes_ids:
-        example = torch.zeros(2, EXAMPLE_TOKENS, dtype=torch.int64)
-        dynamic = {0: batch, 1: torch.export.Dim("tokens", min=2, max=row.longest_sequence)}
-    else:
-        example = torch.zeros(2, *row.shape)
-        dynamic = {0: batch}
     with warnings.catch_warnings(), _quiet("torch.onnx", "onnxscript"):
         warnings.simplefilter("ignore")  # deprecations inside torch's own exporter
         program = torch.onnx.export(
-            model.eval(), (example,), dynamo=True, dynamic_shapes=(dynamic,), opset_version=OPSET, verbose=False,
-            input_names=[row.input], output_names=[OUTPUT_NAME], external_data=False,
+            model.eval(), given.arguments, dynamo=True, dynamic_shapes=given.free, opset_version=OPSET, verbose=False,
+            input_names=given.inputs, output_names=given.outputs, external_data=False,
         )  # fmt: skip
     if program is None:  # for the type checker: only dynamo=False returns nothing
         raise UnsupportedError("torch exported nothing", code="export_failed")

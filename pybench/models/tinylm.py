@@ -9,9 +9,10 @@
 
 Follows the structure of nanoGPT. Weights of embedding and head are not tied. Leaves out dropout (nothing here is
 trained to generalise) and biases in linear layers. `forward` reads whole sequences, which is what a serving system
-calls prefill; `extend` continues them from a cache of keys and values with a fixed capacity, as in gpt-fast.
-N: sequences of a batch, T: tokens of a sequence, S: capacity of the cache, L: layers, D: width, H: heads,
-V: vocabulary.
+calls prefill; `extend` continues them from a cache of keys and values with a fixed capacity, as in gpt-fast;
+`continued` is given what was seen and gives it back longer, which is the form that an ONNX file can have.
+N: sequences of a batch, T: tokens of a sequence, S: capacity of the cache, P: tokens of the past, L: layers, D: width,
+H: heads, V: vocabulary.
 """
 
 from __future__ import annotations
@@ -76,6 +77,35 @@ class LayerCache:
     values: Tensor
     reach: Reach
 
+    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Puts key and value into the cache, and attends to what is then in it; all but the cache [N, H, T, D/H]."""
+        reach = self.reach
+        for held, new in ((self.keys, key), (self.values, value)):
+            if reach.begin is None:
+                held.index_copy_(2, reach.positions, new)
+            else:  # a prompt of 128 tokens on a CPU: 50 us, and 880 us by `index_copy_`
+                held[:, :, reach.begin : reach.end] = new
+        seen = self.keys[:, :, : reach.end], self.values[:, :, : reach.end]
+        has_no_past = reach.begin == 0
+        return functional.scaled_dot_product_attention(query, *seen, attn_mask=reach.mask, is_causal=has_no_past)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Past:
+    """What one layer has seen, kept as it is. `keys`, `values`: [N, H, P, D/H]; `mask`: bool [T, P + T]; `present`:
+    takes in keys, then values, of past and new tokens."""
+
+    keys: Tensor
+    values: Tensor
+    mask: Tensor
+    present: list[Tensor]
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """[N, H, T, D/H], of queries to the past and to these."""
+        keys, values = torch.cat((self.keys, key), 2), torch.cat((self.values, value), 2)
+        self.present.extend((keys, values))
+        return functional.scaled_dot_product_attention(query, keys, values, attn_mask=self.mask)
+
 
 class CausalAttention(nn.Module):
     """Causal self-attention; [N, T, D] -> [N, T, D], of whole sequences, or of T tokens after those in a cache."""
@@ -86,30 +116,17 @@ class CausalAttention(nn.Module):
         self.project_in = nn.Linear(size.width, 3 * size.width, bias=False)
         self.project_out = nn.Linear(size.width, size.width, bias=False)
 
-    def forward(self, x: Tensor, cache: LayerCache | None = None) -> Tensor:
+    def forward(self, x: Tensor, cache: LayerCache | Past | None = None) -> Tensor:
         samples, tokens, width = x.shape
         mixed = self.project_in(x).view(samples, tokens, 3, self.heads, width // self.heads)
         query, key, value = mixed.permute(2, 0, 3, 1, 4).unbind(0)  # each [N, H, T, D/H]
         if cache is None:
             y = functional.scaled_dot_product_attention(query, key, value, is_causal=True)  # [N, H, T, D/H]
         else:
-            y = _attend(query, key, value, cache)
+            y = cache.attend(query, key, value)
         y = y.transpose(1, 2).reshape(samples, tokens, width)  # [N, T, D]
         out: Tensor = self.project_out(y)
         return out
-
-
-def _attend(query: Tensor, key: Tensor, value: Tensor, cache: LayerCache) -> Tensor:
-    """Puts key and value into the cache, and attends to what is then in it; all but the cache [N, H, T, D/H]."""
-    reach = cache.reach
-    for held, new in ((cache.keys, key), (cache.values, value)):
-        if reach.begin is None:
-            held.index_copy_(2, reach.positions, new)
-        else:  # a prompt of 128 tokens on a CPU: 50 us, and 880 us by `index_copy_`
-            held[:, :, reach.begin : reach.end] = new
-    seen = cache.keys[:, :, : reach.end], cache.values[:, :, : reach.end]
-    has_no_past = reach.begin == 0
-    return functional.scaled_dot_product_attention(query, *seen, attn_mask=reach.mask, is_causal=has_no_past)
 
 
 class Block(nn.Module):
@@ -123,7 +140,7 @@ class Block(nn.Module):
         self.widen = nn.Linear(size.width, 4 * size.width, bias=False)
         self.narrow = nn.Linear(4 * size.width, size.width, bias=False)
 
-    def forward(self, x: Tensor, cache: LayerCache | None = None) -> Tensor:
+    def forward(self, x: Tensor, cache: LayerCache | Past | None = None) -> Tensor:
         x = x + self.attention(self.norm1(x), cache)
         out: Tensor = x + self.narrow(functional.gelu(self.widen(self.norm2(x))))  # [N, T, 4D] inside
         return out
@@ -177,6 +194,23 @@ class TinyLm(nn.Module):
             x = block(x, LayerCache(cache.keys[layer], cache.values[layer], reach))
         last: Tensor = self.head(self.norm(x[:, -1]))  # [N, V]
         return last
+
+    def past_shapes(self) -> list[tuple[int, int]]:
+        """(heads, width of a head) of each tensor of a past, which is [N, heads, P, width]: key and value by layer."""
+        size = self.size
+        return [(size.heads, size.width // size.heads)] * (2 * size.layers)
+
+    def continued(self, ids: Tensor, past: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        """Logits of the token after `ids` [N, T], [N, V], and the past with these: each [N, H, P + T, D/H]."""
+        seen, tokens = past[0].shape[2], ids.shape[1]
+        positions = torch.arange(tokens, device=ids.device) + seen
+        mask = torch.arange(seen + tokens, device=ids.device) <= positions[:, None]  # [T, P + T]
+        x = self.embed(ids) + self.position(positions)
+        present: list[Tensor] = []
+        for layer, block in enumerate(self.blocks):
+            x = block(x, Past(past[2 * layer], past[2 * layer + 1], mask, present))
+        last: Tensor = self.head(self.norm(x[:, -1]))  # [N, V]
+        return last, present
 
     def hidden(self, ids: Tensor) -> Tensor:
         """What the head reads: [N, T, D]."""

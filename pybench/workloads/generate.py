@@ -40,8 +40,10 @@ REFERENCE = {"runtime": "torch", "precision": "fp32"}  # what tokens are compare
 
 def run(request: RunRequest) -> Result:
     case = request.case
-    if case.runtime_row is not None:
-        refuse_generation(case.runtime_row)
+    row = case.runtime_row
+    if row is not None:
+        has_gpu = case.device != "cpu" and bool(measure.visible_gpus())
+        refuse_generation(row, row.backend(case.provider, has_gpu), case.precision)
     opened = open_model(request)
     task = _task(opened, case, request.seed)
     generation = open_generation(opened, case, task)
@@ -67,7 +69,7 @@ def open_generation(opened: OpenedModel, case: Case, task: GenerationTask) -> Ge
 
 
 def _task(opened: OpenedModel, case: Case, seed: int) -> GenerationTask:
-    inputs = opened.session.inputs
+    inputs = opened.session.inputs[:1]  # others are the cache of an ONNX file
     prompt = random_arrays(inputs, opened.name, case.batch, case.seq_len, seed, case.catalogue.models)[inputs[0].name]
     return GenerationTask(prompt, case.new_tokens, case.temperature, seed)
 

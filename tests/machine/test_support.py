@@ -80,6 +80,7 @@ TRAIN = Case(workload="train", model="tinylm-small", runtime="torch")
 TOKENIZE = Case(workload="tokenize", path="rust")
 NATIVE = Case(workload="infer", model="tinylm-tiny", runtime="native", path="go_rust")
 WITHOUT_LIBRARY = {**LAPTOP, "onnxruntime_library": {"available": False, "why": "there is no libonnxruntime.so"}}
+GENERATING = Case(workload="generate", model="tinylm-tiny", runtime="onnxruntime")
 NATIVE_LAPTOP = {**LAPTOP, "onnxruntime_library": HERE, "go_rust": HERE}
 
 
@@ -161,6 +162,13 @@ NATIVE_LAPTOP = {**LAPTOP, "onnxruntime_library": HERE, "go_rust": HERE}
         (ON_TENSORRT.with_factors(precision="fp8"), ORT_SERVER, "no_fp8_on_tensorrt"),
         (ON_TENSORRT.with_factors(precision="int8", quantiser="onnxruntime"), ORT_SERVER, "ranges_not_symmetric"),
         (ON_TENSORRT.with_factors(precision="int8", quantiser="dynamic"), ORT_SERVER, "no_ranges_at_run"),
+        (GENERATING, LAPTOP, None),
+        (GENERATING.with_factors(precision="tf32"), ORT_SERVER, None),
+        (GENERATING.with_factors(precision="fp16"), ORT_SERVER, "no_fp16_cache_on_cuda"),
+        (GENERATING.with_factors(precision="fp16"), LAPTOP, "no_fp16_on_cpu"),
+        (GENERATING.with_factors(precision="int8"), LAPTOP, "no_int8_cache_on_cpu"),
+        (GENERATING.with_factors(provider="tensorrt"), ORT_SERVER, "no_generation_on_tensorrt"),
+        (GENERATING.with_factors(runtime="native"), NATIVE_LAPTOP, "no_generation_in_native"),
         (OPENVINO, LAPTOP, None),
         (OPENVINO, {**LAPTOP, "openvino": {"available": False, "why": "No module"}}, "no_openvino"),
         (OPENVINO.with_factors(precision="int8"), SERVER, None),
