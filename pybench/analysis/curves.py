@@ -24,7 +24,7 @@ from pybench.analysis.estimate import CONFIDENCE, Estimate
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
 from pybench.case.curves import LEAST_VALUES, PlannedCurve
-from pybench.case.factors import factor_named, idle_factors, is_idle
+from pybench.case.factors import factor_named, is_idle
 from pybench.case.references import COMPARED
 from pybench.catalogue.metrics import Metric
 
@@ -201,7 +201,7 @@ def _is_varied(name: str, cases: Sequence[Case]) -> bool:
 
 def _place(case: Case, name: str) -> float | None:
     """The value of a numeric factor that says what is measured; None where it has none, or means nothing."""
-    if name not in case.own_factors() or is_idle(name, case, idle_factors(case)):
+    if name not in case.own_factors() or is_idle(name, case):
         return None
     factor, value = factor_named(name, case), case.value(name)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -16,7 +16,7 @@ from typing import Any
 from pybench.analysis.kernel_rows import KernelRow, KernelRows, rows_of
 from pybench.analysis.measurements import Measurements, collect
 from pybench.case import Case
-from pybench.case.factors import FACTORS, factor_names, idle_factors
+from pybench.case.factors import FACTORS, factor_names
 from pybench.dataset import Dataset
 from pybench.dataset.profiles import read_profile, why_no_profile
 from pybench.errors import UsageError
@@ -151,7 +151,7 @@ def names_of(cases: tuple[Case, Case]) -> tuple[str, str]:
     differing = tuple(name for name in factor_names(cases) if values[0].get(name) != values[1].get(name))
     of_plan = tuple(name for name in differing if not (name in FACTORS and FACTORS[name].protocol)) or differing
     own = [tuple(name for name in of_plan if name in found) for found in values]
-    meant = [tuple(name for name in own[i] if name not in idle_factors(case)) for i, case in enumerate(cases)]
+    meant = [tuple(name for name in own[i] if name not in case.idle) for i, case in enumerate(cases)]
     return cases[0].title(meant[0] or own[0]), cases[1].title(meant[1] or own[1])
 
 

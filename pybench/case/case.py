@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from pybench.case.factor import Factor
-from pybench.case.factors import FACTORS, USUAL, Factors, factor_named, factors_of
+from pybench.case.factors import FACTORS, USUAL, Factors, factor_named, factors_of, idle_factors
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row
 from pybench.catalogue.models import Model
 from pybench.catalogue.plugins import Plugin
@@ -43,6 +43,8 @@ class Case(Factors):
     sources: tuple[tuple[str, str], ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
     catalogue: Catalogue = field(default=BUILT_IN, compare=False, repr=False)
+    _derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What follows from the factors and was asked for before: the id and the idle factors."""
 
     def __post_init__(self) -> None:
         for name, usual in self._usual().items():
@@ -97,7 +99,18 @@ class Case(Factors):
     @property
     def id(self) -> str:
         """64 hexadecimal digits."""
-        return hashlib.sha256(self.canonical_json().encode()).hexdigest()
+        found: str | None = self._derived.get("id")
+        if found is None:
+            found = self._derived["id"] = hashlib.sha256(self.canonical_json().encode()).hexdigest()
+        return found
+
+    @property
+    def idle(self) -> frozenset[str]:
+        """Factors that change nothing about the case because of another factor."""
+        found: frozenset[str] | None = self._derived.get("idle")
+        if found is None:
+            found = self._derived["idle"] = idle_factors(self)
+        return found
 
     def names_file(self, name: str) -> bool:
         """Whether a factor's value is a file of the user's, and neither built in nor added by a package."""

@@ -506,10 +506,9 @@ def idle_factors(case: Case) -> frozenset[str]:
     return frozenset(name for name, factor in known.items() if factor.idle is not None and factor.idle.when(case))
 
 
-def is_idle(name: str, case: Case, idle: frozenset[str]) -> bool:
-    """Whether a name means nothing for a case: an idle factor, or an option that the case does not have. `idle`: the
-    case's `idle_factors`."""
-    return name in idle or (name not in FACTORS and name not in case.own_factors())
+def is_idle(name: str, case: Case) -> bool:
+    """Whether a name means nothing for a case: an idle factor, or an option that the case does not have."""
+    return name in case.idle or (name not in FACTORS and name not in case.own_factors())
 
 
 def is_built_in(factor: str, value: Any) -> bool:

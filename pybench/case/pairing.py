@@ -9,7 +9,7 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
-from pybench.case.factors import QUANTISING_FACTORS, factor_names, followers_of, idle_factors
+from pybench.case.factors import QUANTISING_FACTORS, factor_names, followers_of
 from pybench.case.images import images_of
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.workloads import Workload
@@ -104,7 +104,7 @@ def _match_key(case: Case, contrast: Contrast) -> tuple[Any, ...]:
 
 
 def _followers_fit(case: Case, other: Case, contrast: Contrast) -> bool:
-    idle = idle_factors(case) | idle_factors(other) | ({"checkpoint"} if "model" in contrast.baseline else set())
+    idle = case.idle | other.idle | ({"checkpoint"} if "model" in contrast.baseline else set())
     return all(case.value(name) == other.value(name) for name in _followers(contrast) - idle)
 
 
@@ -122,7 +122,7 @@ def _join_key(pair: Pair) -> tuple[Any, ...]:
     row = pair.case.workload_row
     key: list[Any] = [row.judges or row.name]
     for case in (pair.case, pair.baseline):
-        idle = idle_factors(case)
+        idle = case.idle
         key += [getattr(case, name) for name in names if name not in idle]
         if quantised_type(case.precision) is not None:  # what its ranges were found on is part of what ran
             key += [images_of(case), dict(case.sources).get("images")]

@@ -14,7 +14,7 @@ from typing import Any
 from pybench.case import Case
 from pybench.case.case import options_of
 from pybench.case.factor import Factor
-from pybench.case.factors import BOTH, DIGITS, DIGITS_SIZE, FACTORS, SYNTHETIC, factors_of, idle_factors, is_idle
+from pybench.case.factors import BOTH, DIGITS, DIGITS_SIZE, FACTORS, SYNTHETIC, factors_of, is_idle
 from pybench.case.quantising import default_quantiser
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.models import Model
@@ -63,7 +63,7 @@ class CaseBuilder:
             case = self._case(settings)
             if case is None or not self._feeds(case, settings) or not self._divides(case, settings):
                 continue
-            resting = idle_factors(case)
+            resting = case.idle
             for name, setting in cell.items():
                 if setting.value is not None:  # null asks for nothing
                     key = _key(setting.path)
@@ -300,7 +300,7 @@ class CaseBuilder:
         model = self.files.model(case.model) if case.names_file("model") else None
         if model is not None and (found := misfit_of(model, case, of_images=_judges_images(case))):
             return found, case.model
-        if not case.workload_row.uses("inputs") or is_idle("inputs", case, idle_factors(case)):
+        if not case.workload_row.uses("inputs") or is_idle("inputs", case):
             return None, ""
         arrays = self.files.find("inputs", case.inputs).path if case.names_file("inputs") else None
         return misfit_of_inputs(case, model, arrays), case.inputs
@@ -352,7 +352,7 @@ class CaseBuilder:
 
 def applies(name: str, case: Case) -> bool:
     """Whether a factor changes anything about a case."""
-    if is_idle(name, case, idle_factors(case)):
+    if is_idle(name, case):
         return False
     return _misplaced(name, case.workload, case.model, case.catalogue) is None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pybench.case import Case
 from pybench.case.contrasts import Criterion
-from pybench.case.factors import FACTORS, factor_named, factor_names, idle_factors, is_idle
+from pybench.case.factors import FACTORS, factor_named, factor_names, is_idle
 from pybench.case.pairing import Pair
 from pybench.case.references import Reference
 from pybench.catalogue.metrics import Metric, metric_named
@@ -49,11 +49,7 @@ def varying_factors(cases: Sequence[Case]) -> tuple[str, ...]:
 
 def _values(cases: Sequence[Case]) -> dict[str, list[object]]:
     """Factor -> its value in each of the cases that it means something for."""
-    idle = [idle_factors(case) for case in cases]
-    return {
-        name: [case.value(name) for case, unused in zip(cases, idle, strict=True) if not is_idle(name, case, unused)]
-        for name in factor_names(cases)
-    }
+    return {name: [case.value(name) for case in cases if not is_idle(name, case)] for name in factor_names(cases)}
 
 
 def case_names(cases: Sequence[Case]) -> list[str]:
@@ -79,7 +75,8 @@ def naming_factors(cases: Sequence[Case]) -> tuple[str, ...]:
 
 def constant_factors(cases: Sequence[Case]) -> dict[str, object]:
     """Factors that all cases share which they mean something for, and that some case set, protocol included."""
-    names = [name for name in factor_names(cases) if any(name in case.chosen() for case in cases)]
+    chosen = {name for case in cases for name in case.chosen()}
+    names = [name for name in factor_names(cases) if name in chosen]
     values, varying = _values(cases), varying_factors(cases)
     return {name: values[name][0] for name in names if values[name] and name not in varying and name != "workload"}
 
@@ -98,8 +95,7 @@ def factor_text(name: str, value: object) -> str:
 
 def case_text(case: Case, names: Iterable[str]) -> str:
     """The given factors of a case in one line; left out are those that mean nothing for it, and files not given."""
-    idle = idle_factors(case)
-    values = {name: case.value(name) for name in names if not is_idle(name, case, idle)}
+    values = {name: case.value(name) for name in names if not is_idle(name, case)}
     given = {
         name: value for name, value in values.items() if value is not None or factor_named(name, case).kind != "file"
     }

@@ -28,11 +28,22 @@ def protocol_tables(finding: ProtocolFinding) -> list[Table]:
     return [*tables, _variance_table(finding)] if finding.protocol.checks_normality else tables
 
 
-def setting_text(finding: ProtocolFinding, setting: ProtocolSetting) -> str:
-    """Where a setting is: the factors by which the baselines of one contrast differ."""
-    baselines = [other.cases[0] for other in finding.settings if other.contrast == setting.contrast]
-    names = [name for name in varying_factors(baselines) if not is_protocol(name)]
-    return case_text(setting.cases[0], names)
+def setting_texts(finding: ProtocolFinding) -> list[str]:
+    """Where each setting is: the factors by which the baselines of one contrast differ, and the contrast where there is
+    more than one."""
+    several = len({setting.contrast.title() for setting in finding.settings}) > 1
+    numbers = [finding.contrasts.index(setting.contrast) for setting in finding.settings]
+    baselines: dict[int, list[Case]] = {}
+    for number, setting in zip(numbers, finding.settings, strict=True):
+        baselines.setdefault(number, []).append(setting.cases[0])
+    names = {
+        number: [name for name in varying_factors(of) if not is_protocol(name)] for number, of in baselines.items()
+    }
+    parts = [
+        (case_text(setting.cases[0], names[number]), setting.contrast.title() if several else "")
+        for number, setting in zip(numbers, finding.settings, strict=True)
+    ]
+    return [", ".join(part for part in pair if part) or "all" for pair in parts]
 
 
 def member_text(setting: ProtocolSetting, case: Case) -> str:
@@ -43,23 +54,17 @@ def member_text(setting: ProtocolSetting, case: Case) -> str:
     return case_text(case, names)
 
 
-def _scenarios(finding: ProtocolFinding) -> Iterator[tuple[ProtocolSetting, Scenario]]:
-    return ((setting, scenario) for setting in finding.settings for scenario in setting.scenarios)
+def _scenarios(finding: ProtocolFinding) -> Iterator[tuple[str, ProtocolSetting, Scenario]]:
+    """(where, setting, scenario) of each row."""
+    places = zip(setting_texts(finding), finding.settings, strict=True)
+    return ((place, setting, scenario) for place, setting in places for scenario in setting.scenarios)
 
 
-def _head(
-    finding: ProtocolFinding, setting: ProtocolSetting, scenario: Scenario, label: str | None = None
-) -> tuple[Cell, ...]:
-    place = ", ".join(part for part in (setting_text(finding, setting), _several(finding, setting)) if part)
+def _head(place: str, setting: ProtocolSetting, scenario: Scenario, label: str | None = None) -> tuple[Cell, ...]:
     return (
-        Cell(place or "all", csv=(setting.cases[0].id,)),
+        Cell(place, csv=(setting.cases[0].id,)),
         Cell(label or scenario.metric.label, csv=(scenario.metric.name,)),
     )
-
-
-def _several(finding: ProtocolFinding, setting: ProtocolSetting) -> str:
-    """The contrast, where there is more than one."""
-    return setting.contrast.title() if len({other.contrast.title() for other in finding.settings}) > 1 else ""
 
 
 _HEAD = (Column("Setting", ("baseline_id",)), Column("Metric", ("metric",)))
@@ -80,12 +85,12 @@ def _sample_table(finding: ProtocolFinding) -> Table:
             Column("Normal", ("normal",)),
         ]
     rows = []
-    for setting, scenario in _scenarios(finding):
+    for place, setting, scenario in _scenarios(finding):
         values = [sample.estimate.value for sample in scenario.samples if sample.estimate is not None]
         unit = display_unit(scenario.metric.unit, values)
         for sample in scenario.samples:
             cells = (
-                *_head(finding, setting, scenario, metric_title(scenario.metric, unit)),
+                *_head(place, setting, scenario, metric_title(scenario.metric, unit)),
                 Cell(member_text(setting, sample.case), csv=(sample.case.id,)),
                 estimate_cell(sample.estimate, unit=unit, why_none=sample.why_none),
                 number_cell(0 if sample.estimate is None else sample.estimate.n),
@@ -128,8 +133,8 @@ def _pair_table(finding: ProtocolFinding) -> Table:
         Column("Why this test", ("why",)),
     ]
     rows = [
-        (*_head(finding, setting, scenario), *_pair_cells(setting, pair, tukey))
-        for setting, scenario in _scenarios(finding)
+        (*_head(place, setting, scenario), *_pair_cells(setting, pair, tukey))
+        for place, setting, scenario in _scenarios(finding)
         for pair in scenario.tested_pairs
     ]
     distinct = finding.distinct_pairs
@@ -185,7 +190,8 @@ def _variance_table(finding: ProtocolFinding) -> Table:
         Column("ANOVA", ("anova",)),
     )
     rows = tuple(
-        (*_head(finding, setting, scenario), *_variance_cells(scenario)) for setting, scenario in _scenarios(finding)
+        (*_head(place, setting, scenario), *_variance_cells(scenario))
+        for place, setting, scenario in _scenarios(finding)
     )
     notes = (
         f"ANOVA is done only if the p of both assumptions is at least {ALPHA}.",

@@ -10,7 +10,7 @@ from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
 from pybench.analysis.estimate import WILSON
 from pybench.case import Case, catalogue_of
-from pybench.case.factors import idle_factors, is_idle
+from pybench.case.factors import is_idle
 from pybench.catalogue.metrics import GPU, Metric
 from pybench.report.labels import (
     case_text,
@@ -93,18 +93,22 @@ def metrics_table(analysis: Analysis) -> Table:
         Column("Median", ("median",), numeric=True),
     )
     rows = []
+    of_workload: dict[str, list[Case]] = {}
     for case in analysis.cases:
-        factors = varying_factors([other.case for other in analysis.cases if other.case.workload == case.case.workload])
+        of_workload.setdefault(case.case.workload, []).append(case.case)
+    factors = {workload: varying_factors(cases) for workload, cases in of_workload.items()}
+    for case in analysis.cases:
+        text = case_text(case.case, factors[case.case.workload])
         for name, finding in case.metrics.items():
             head = (
                 case.case.workload,
-                case_text(case.case, factors),
+                text,
                 case.case.id[:12],
                 finding.metric.label,
                 finding.metric.unit,
             )
             csv_fields = (case.case.workload, case.case.title(), case.case.id, name, finding.metric.unit)
-            cells = [Cell(text, csv=(field,)) for text, field in zip(head, csv_fields, strict=True)]
+            cells = [Cell(shown, csv=(field,)) for shown, field in zip(head, csv_fields, strict=True)]
             median = None if finding.median is None else format_plain(finding.median)
             mean, absolute = _finding_cell(finding, DisplayUnit(1.0, "")), _absolute_cell(finding.absolute_95)
             rows.append((*cells, mean, absolute, number_cell(finding.median, text=median)))
@@ -164,7 +168,7 @@ def why_nothing(case: CaseFinding) -> str:
 
 def _factor_cell(name: str, case: Case) -> Cell:
     """A dash where the factor means nothing for the case."""
-    if is_idle(name, case, idle_factors(case)):
+    if is_idle(name, case):
         return Cell(DASH, csv=("",))
     value = case.value(name)
     number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
@@ -227,7 +231,7 @@ def _factor_title(name: str) -> str:
 
 
 def _is_numeric(name: str, cases: Sequence[Case]) -> bool:
-    values = [case.value(name) for case in cases if not is_idle(name, case, idle_factors(case))]
+    values = [case.value(name) for case in cases if not is_idle(name, case)]
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
