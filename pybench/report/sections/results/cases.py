@@ -11,7 +11,7 @@ from pybench.analysis.cases import CaseFinding, MetricFinding
 from pybench.analysis.estimate import WILSON
 from pybench.case import Case, catalogue_of
 from pybench.case.factors import is_idle
-from pybench.catalogue.metrics import GPU, Metric
+from pybench.catalogue.metrics import GPU
 from pybench.report.labels import (
     case_text,
     constant_factors,
@@ -30,7 +30,6 @@ from pybench.report.tables import (
     estimate_cell,
     estimate_fields,
     number_cell,
-    text_cell,
 )
 
 # What the table of a workload's GPU energy shows, as far as its cases have it.

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
@@ -12,14 +11,21 @@ from pybench.analysis.cases import CaseFinding, MetricFinding
 from pybench.analysis.estimate import Estimate
 from pybench.case import catalogue_of
 from pybench.catalogue.workloads import Workload
-from pybench.dataset import Dataset
-from pybench.report.canvas import GREY, WIDTH_INCH, Picture, label_rows, pick, picture, plain_log_ticks, style, spans_widely
-from pybench.report.labels import case_text, naming_factors, varying_factors
+from pybench.report.canvas import (
+    GREY,
+    WIDTH_INCH,
+    Picture,
+    label_rows,
+    pick,
+    picture,
+    plain_log_ticks,
+    spans_widely,
+)
+from pybench.report.labels import case_text, naming_factors
 from pybench.report.numbers import DisplayUnit, display_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
 
 
 def draw_headlines(analysis: Analysis) -> list[Picture]:
