@@ -20,16 +20,22 @@ _READ_BYTES = 1 << 16  # at once: most files of a run are smaller, and a larger 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all: temporary name in the same folder, fsync, rename, fsync of the folder."""
+def write_bytes(path: Path, content: bytes, *, is_lasting: bool = True) -> None:
+    """Writes a file whole or not at all: temporary name in the same folder, fsync, rename, fsync of the folder.
+
+    `is_lasting`: whether the file must survive a power cut. Without that there is no fsync, which takes milliseconds:
+    for files that can be made again, and whose content is checked before it is used again.
+    """
     temporary = temporary_name(path)
     try:
         with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if is_lasting:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
-        sync(path.parent)
+        if is_lasting:
+            sync(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):  # on a read-only file system it is not there and cannot be removed
             temporary.unlink()

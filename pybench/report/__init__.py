@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pybench.analysis import analyse
 from pybench.campaign.layout import RUNS
-from pybench.campaign.storage import storage_error, write_bytes, write_text
+from pybench.campaign.storage import storage_error, write_bytes
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import measure
 from pybench.projection import Projection
@@ -59,16 +59,21 @@ def write_report(
     _make_folders(target)
     for table in tables:
         for suffix, form in _FORMS.items():
-            write_text(target / TABLES / f"{table.name}.{suffix}", form(table))
+            _write(target / TABLES / f"{table.name}.{suffix}", form(table).encode())
     for shown in pictures:
-        write_text(target / FIGURES / f"{shown.name}.svg", shown.svg)
-        write_bytes(target / FIGURES / f"{shown.name}.pdf", shown.pdf)
-    write_text(target / INDEX, page)
+        _write(target / FIGURES / f"{shown.name}.svg", shown.svg.encode())
+        _write(target / FIGURES / f"{shown.name}.pdf", shown.pdf)
+    _write(target / INDEX, page.encode())
     kept = {(TABLES, table.name) for table in tables} | {(FIGURES, shown.name) for shown in pictures}
     for path in before:
         if (path.parent.name, path.stem) not in kept:
             path.unlink(missing_ok=True)
     return target / INDEX
+
+
+def _write(path: Path, content: bytes) -> None:
+    """A report is made again at will, and `ReportRecord` has the digests of its files."""
+    write_bytes(path, content, is_lasting=False)
 
 
 def _linked_files(index: Path) -> list[Path]:

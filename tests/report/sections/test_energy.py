@@ -72,7 +72,7 @@ def test_a_power_figure_is_drawn_once_for_each_file(tmp_path: Path, monkeypatch:
     store_energy(builder.run(INFER, 1, energy_metrics(), environment=ON_A_BOARD), energy_window())
     monkeypatch.setattr(Figure, "draw", draw_and_count)
     with style():
-        (shown,) = draw_powers(find_joules(load(builder.path)))
+        (shown,) = draw_powers(find_joules(load(builder.path)), ["infer"])
     assert shown.name == "power-1"
     assert len(drawn) == 2  # SVG and PDF
 
@@ -103,6 +103,14 @@ def test_the_page_shows_a_readable_number_of_runs_and_the_files_hold_the_rest(tm
     assert 'href="tables/budget-5.csv"' in shown
     assert 'href="figures/power-5.svg"' in shown
     assert (page.parent / "figures" / "power-5.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_of_many_cases_only_the_power_on_the_page_is_drawn_and_the_page_says_so(tmp_path: Path) -> None:
+    page = made(tmp_path, [INFER.with_factors(batch=batch) for batch in range(1, 26)])
+    assert "Power is drawn for the first 4 of 25 cases." in section(page, "joules")
+    assert len(list((page.parent / "figures").glob("power-*.svg"))) == 4
+    assert len(list((page.parent / "tables").glob("budget-*.csv"))) == 25
+    assert 'figures/power-5.svg"' not in page.read_text()
 
 
 def test_a_joule_in_a_table_of_cases_carries_the_absolute_interval(tmp_path: Path) -> None:

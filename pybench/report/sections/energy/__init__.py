@@ -17,6 +17,7 @@ from pybench.report.tables import Table
 
 _LEAD = "For each case, the run with the median energy: its power, its windows and its uncertainty budget."
 _RUNS_SHOWN = 4  # power traces with their budgets on the page; the rest is in files
+_ALL_DRAWN = 24  # cases; with more of them only the traces on the page are drawn, because nobody looks through the rest
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,17 @@ def build(material: Material) -> list[Element]:
     findings = material.analysis.joules
     if not findings:
         return []
-    overview = overview_table(findings, material.run_link)
-    return [Paragraph(_LEAD, "lead"), Traces(overview, _budgets(findings), lambda: draw_powers(findings))]
-
-
-def _budgets(findings: Sequence[JouleFinding]) -> list[Table]:
     names = case_names([finding.case for finding in findings])
+    drawn = len(findings) if len(findings) <= _ALL_DRAWN else _RUNS_SHOWN
+    which = f" Power is drawn for the first {drawn} of {len(findings)} cases." if drawn < len(findings) else ""
+    overview = overview_table(findings, names, material.run_link)
+    return [
+        Paragraph(_LEAD + which, "lead"),
+        Traces(overview, _budgets(findings, names), lambda: draw_powers(findings[:drawn], names[:drawn])),
+    ]
+
+
+def _budgets(findings: Sequence[JouleFinding], names: Sequence[str]) -> list[Table]:
     return [
         budget_table(number, name, finding)
         for number, (name, finding) in enumerate(zip(names, findings, strict=True), start=1)

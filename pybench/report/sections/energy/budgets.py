@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.analysis.joules import JouleFinding, expanded
-from pybench.report.labels import case_names
 from pybench.report.numbers import DASH, decimals_for, format_fixed, format_plain
 from pybench.report.tables import Cell, Column, Table, number_cell, plus_minus_cell, text_cell
 
@@ -54,7 +53,7 @@ _ORIGINS = {
 # --- all cases -------------------------------------------------------------------------------------------------------
 
 
-def overview_table(findings: Sequence[JouleFinding], run_link: str) -> Table:
+def overview_table(findings: Sequence[JouleFinding], names: Sequence[str], run_link: str) -> Table:
     """One row a case: the run that stands for it."""
     columns = (
         Column("Case", ("case_id",)),
@@ -68,7 +67,6 @@ def overview_table(findings: Sequence[JouleFinding], run_link: str) -> Table:
         Column("Idle (W)", ("idle_before_w",), numeric=True),
         Column("Valid", ("valid", "reasons")),
     )
-    names = case_names([finding.case for finding in findings])
     rows = [_overview_row(finding, name, run_link) for finding, name in zip(findings, names, strict=True)]
     notes = (
         "One run of each case: the run with the median energy. ±: half the absolute 95 % interval.",

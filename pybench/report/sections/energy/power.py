@@ -19,7 +19,6 @@ from pybench.analysis.joules import JouleFinding, expanded
 from pybench.analysis.power import Steps, counter_power, recover_power
 from pybench.dataset.energy import PowerRecording, read_recording
 from pybench.report.canvas import BLACK, BLUE, GREY, ORANGE, VERMILION, WIDTH_INCH, Picture, picture
-from pybench.report.labels import case_names
 from pybench.report.numbers import format_plus_minus
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 Numbers = NDArray[np.float64]
 
-_MOST = 24  # figures of one report: each takes 0.6 s; every case has its budget as a table
 _BINS = 1200  # more than a figure of this width has pixels
 _LEFT_INCH = 1.0  # the lanes' names
 _LANE_INCH = 0.17
@@ -67,17 +65,16 @@ class _Lane:
     end_s: float
 
 
-def draw_powers(findings: Sequence[JouleFinding]) -> list[Picture]:
-    """Figures of the first cases, numbered as their budgets' tables. Raises CorruptError for channels that cannot be
-    read."""
+def draw_powers(findings: Sequence[JouleFinding], names: Sequence[str]) -> list[Picture]:
+    """One figure a case, numbered as the tables of budgets. `names`: of the cases. Raises CorruptError for channels
+    that cannot be read."""
     import matplotlib as mpl
 
-    shown = list(zip(case_names([finding.case for finding in findings]), findings, strict=True))[:_MOST]
     # For any layout engine, even its placeholder "none", matplotlib draws once more before each file it writes.
     with mpl.rc_context({"figure.constrained_layout.use": False}):
         return [
             _draw_power(number, name, finding, read_recording(finding.board.directory))
-            for number, (name, finding) in enumerate(shown, start=1)
+            for number, (name, finding) in enumerate(zip(names, findings, strict=True), start=1)
         ]
 
 
