@@ -63,7 +63,7 @@ class ImagePredictions:
 
     def _compare(self, candidate: str, baseline: str, hit: str) -> ImageEffect | None:
         first, second = self.frames[candidate], self.frames[baseline]
-        matched = first.join(second, on="image_id", how="inner", suffix="_baseline", maintain_order="left")
+        matched = first.join(second, on="unit_id", how="inner", suffix="_baseline", maintain_order="left")
         judged = matched.filter(pl.col("label") == pl.col("label_baseline"))
         if judged.height == 0:
             return None
@@ -92,7 +92,7 @@ def collect_images(dataset: Dataset, measurements: Measurements) -> ImagePredict
         stored = min(counted)
         rows = dataset.predictions.filter(pl.col("case_id") == case_id, pl.col("block") == stored)
         frames[case_id] = rows.select(
-            "image_id", "label", "top1", (pl.col("top1") == pl.col("label")).alias("top1_hit"), "top5_hit"
+            "unit_id", "label", "top1", (pl.col("top1") == pl.col("label")).alias("top1_hit"), "top5_hit"
         )
         if len(counted) > 1:
             varying[case_id] = len(counted)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybench.artefacts.request import MakeRequest
-from pybench.case.factors import SYNTHETIC
+from pybench.catalogue.data_sets import SYNTHETIC
 from pybench.catalogue.models import Model
 
 if TYPE_CHECKING:
@@ -55,10 +55,11 @@ def _on_digits(model: nn.Module, row: Model, seed: int) -> int:
 
 
 def _on_synthetic(model: nn.Module, row: Model, seed: int) -> int:
-    from pybench.models.training.synthetic import course_with_rounding, train, training_device
+    from pybench.models.training.synthetic import course_with_rounding, train
+    from pybench.models.training.trained import training_device
     from pybench.runtimes.torch import allow_tf32
 
-    device = training_device(row)
+    device = training_device(row, SYNTHETIC)
     allow_tf32(True)  # codes of 7 bits lose nothing in it
     channels, height, width = row.shape
     course = course_with_rounding(row, row.images_to_train or 0)

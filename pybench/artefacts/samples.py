@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples that int8 ranges are found on: images that train, where a model has some, else seeded random inputs."""
+"""The samples that int8 ranges are found on: data that trains, where a model has some, else seeded random inputs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any, overload
 import numpy as np
 
 from pybench.artefacts.request import MakeRequest
-from pybench.case.factors import is_built_in
+from pybench.catalogue.data_sets import DATA_SETS
 from pybench.catalogue.models import Model
 from pybench.errors import InputError
 from pybench.measurement.doubts import images_identity
 from pybench.measurement.inputs import Arrays, file_ranges, random_arrays
-from pybench.models.images import Images, has_splits, open_images
+from pybench.models.images import has_splits, open_images
+from pybench.models.samples import Samples, open_samples
 from pybench.runtimes.session import TensorSpec
 
 # Samples a calibration run, where the file leaves the batch free: bounds the memory of its activations.
@@ -44,13 +45,13 @@ class CalibrationSamples(Sequence[Arrays]):
         wanted: int = parameters["calibration_images"]
         fixed = specs[0].shape[0] if specs[0].shape else None
         self.batch = fixed or min(CALIBRATION_BATCH, wanted)
-        self._images = _calibration_images(specs, parameters, files)
+        self._data = _calibration_data(specs, parameters, files, models)
         self.source, self.held_out = "random", True
-        if self._images is not None:
-            built_in = is_built_in("images", parameters["images"])
+        if self._data is not None:
+            built_in = parameters["images"] in DATA_SETS
             self.source = parameters["images"] if built_in else files["images"].name
             self.held_out = built_in or has_splits(files["images"])
-            wanted = len(self._images)
+            wanted = len(self._data)
         self.total = wanted - wanted % fixed if fixed else wanted
         if self.total == 0:
             raise InputError(
@@ -95,10 +96,10 @@ class CalibrationSamples(Sequence[Arrays]):
             raise IndexError(index)
         first = index * self.batch
         last = min(first + self.batch, self.total)
-        if self._images is None:
+        if self._data is None:
             return self._random(index, last - first)
-        pixels = self._images.load(np.arange(first, last))
-        return {self._specs[0].name: pixels.astype(self._specs[0].dtype)}
+        inputs = self._data.load(np.arange(first, last))
+        return {self._specs[0].name: inputs.astype(self._specs[0].dtype)}
 
     def _random(self, index: int, batch: int) -> Arrays:
         sizes = [spec.shape[1] for spec in self._specs if len(spec.shape) == 2]
@@ -106,14 +107,20 @@ class CalibrationSamples(Sequence[Arrays]):
         return random_arrays(self._specs, self._model, batch, tokens, index, self._models, self._ranges)
 
 
-def _calibration_images(
-    specs: tuple[TensorSpec, ...], parameters: Mapping[str, Any], files: Mapping[str, Path]
-) -> Images | None:
-    """Images of the training split, at most as many as asked for, evenly spaced; None when the model has no images."""
+def _calibration_data(
+    specs: tuple[TensorSpec, ...],
+    parameters: Mapping[str, Any],
+    files: Mapping[str, Path],
+    models: Mapping[str, Model],
+) -> Samples | None:
+    """Samples of the training split, at most as many as asked for, evenly spaced; None when the model has no data."""
     name = parameters["images"]
+    data_set, row = DATA_SETS.get(name or ""), models.get(parameters["model"])
+    if data_set is not None and data_set.open is not None and row is not None:
+        return open_samples(data_set.name, "train", row).limited(parameters["calibration_images"])
     shape = specs[0].shape
     if name is None or len(specs) != 1 or len(shape) != 4 or None in shape[1:]:
         return None
-    source = name if is_built_in("images", name) else files["images"]
+    source = files["images"] if data_set is None else name
     wanted = int(shape[1] or 0), int(shape[2] or 0), int(shape[3] or 0)
-    return open_images(source, "train", wanted).limited(parameters["calibration_images"])
+    return open_images(source, "train", wanted).limited(parameters["calibration_images"]).as_samples()

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
-from pybench.case.factors import FACTORS, SYNTHETIC
-from pybench.case.images import images_of, usual_images_of
+from pybench.case.data import data_of, trained_here, usual_data_of
+from pybench.case.factors import FACTORS
 from pybench.case.quantising import quantiser_of, scheme_of
+from pybench.catalogue.data_sets import SYNTHETIC
 from pybench.catalogue.kinds import KINDS
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import floating_type, quantised_type
@@ -123,10 +124,8 @@ def in_making_order(recipes: Mapping[str, Recipe]) -> list[Recipe]:
 
 def _checkpoint_of(case: Case) -> Recipe | None:
     """What trains the case's weights; None: they are random, or a file of the user's."""
-    row = case.model_row
-    if case.workload_row.trains and case.checkpoint is None:
-        return None  # it begins with random weights
-    if row is None or case.checkpoint not in (None, SYNTHETIC) or (trained_on := usual_images_of(case)) is None:
+    row, trained_on = case.model_row, trained_here(case)
+    if row is None or trained_on is None:
         return None
     images = (("images", row.images_to_train),) if trained_on == SYNTHETIC else ()
     parameters = (("model", row.name), *_sized(case), ("trained_on", trained_on), ("seed", 0), *images, *_code(case))
@@ -147,7 +146,7 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
         ("seq_len", case.seq_len if case.model_row is None or case.model_row.takes_ids else None),
         *((name, getattr(case, name)) for name in BUILD_FACTORS),
         ("platform", platform),
-        ("images", images_of(case) if is_calibrated else usual_images_of(case)),
+        ("images", data_of(case) if is_calibrated else usual_data_of(case)),
         ("images_sha256", dict(case.sources).get("images") if is_calibrated else None),
     )
     needs = {"onnx": onnx, "origin": origin if origin != onnx else None}
@@ -167,7 +166,7 @@ def _onnx_of(case: Case) -> Recipe | None:
         *_named(case),
         ("precision", case.precision),
         ("keep_fp32", case.keep_fp32),
-        ("images", usual_images_of(case)),
+        ("images", usual_data_of(case)),
     )
     return Recipe("onnx-converted", parameters, _on(exported), _own(case, "model"))
 
@@ -193,14 +192,14 @@ def _quantised(case: Case, exported: Recipe | None) -> Recipe:
     if quantiser.trains:
         return _trained_on(case, exported)
     if quantiser.at_run:
-        compared = (("images", usual_images_of(case)), ("images_sha256", None))
+        compared = (("images", usual_data_of(case)), ("images_sha256", None))
         parameters = (*_named(case), *compared, *_rounding(case), ("keep_fp32", case.keep_fp32))
         return Recipe("onnx-quantised", parameters, _on(exported), _own(case, "model"))
     calibration = (
         *_named(case),
         ("calibration", case.calibration),
         ("calibration_images", case.calibration_images),
-        ("images", images_of(case)),
+        ("images", data_of(case)),
         ("images_sha256", dict(case.sources).get("images")),
     )
     own = _own(case, "model", "images")
@@ -216,7 +215,7 @@ def _trained_on(case: Case, exported: Recipe | None) -> Recipe:
     """The file of a built-in model whose weights were trained on with rounding. A plan asks for no other."""
     checkpoint = _checkpoint_of(case)
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
-    parameters = (*_named(case), ("images", usual_images_of(case)), ("images_sha256", None), ("seed", 1),
+    parameters = (*_named(case), ("images", usual_data_of(case)), ("images_sha256", None), ("seed", 1),
                   *_rounding(case))  # fmt: skip
     return Recipe("onnx-quantised", parameters, (*_on(exported), *needs))
 

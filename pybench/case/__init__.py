@@ -8,6 +8,7 @@ Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings them toget
     factor      what a factor is
     factors     the closed list of factors, and their values
     case        one value of each factor, and the case's id
+    data        what a case is calibrated and judged on, and its task
     repetitions how often a campaign runs each case
     idle        factors that change nothing about a case
     service_levels  the bounds of latency that are asked about

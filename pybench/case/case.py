@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from pybench.case.data import task_of
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS, USUAL, Factors, factor_named, factors_of, idle_factors
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row
@@ -139,6 +140,9 @@ class Case(Factors):
     def headline(self) -> str | None:
         """The metric that the case is judged by where a plan does not say."""
         row, model = self.workload_row, self.model_row
+        task = task_of(self)
+        if task is not None:
+            return task.headline
         takes_ids = model is None or model.takes_ids
         return row.headline if takes_ids or row.headline_without_ids is None else row.headline_without_ids
 

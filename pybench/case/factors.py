@@ -16,6 +16,7 @@ from pybench.case import idle
 from pybench.case.factor import Factor, board_setting, factor, quantising_factor, runtime_factor
 from pybench.case.idle import outside_its_rows
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
+from pybench.catalogue.data_sets import DIGITS, SYNTHETIC, TRAINED_ON
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.models import MODELS
 from pybench.catalogue.options import Option
@@ -29,8 +30,7 @@ from pybench.errors import UnknownNameError
 if TYPE_CHECKING:
     from pybench.case.case import Case
 
-SYNTHETIC = "synthetic-100"  # a generated set of images: docs/method/accuracy.md
-DIGITS, DIGITS_SIZE = "digits", 8  # of scikit-learn: images that nothing resizes, and their height
+DIGITS_SIZE = 8  # height of the digits, which nothing resizes
 ARRIVALS = ("closed", "fixed", "poisson")
 LAUNCHES = ("graph", "enqueue")
 NORMAL, ZEROS, DATA = "normal", "zeros", "data"  # of `inputs`
@@ -77,9 +77,9 @@ class Factors:
     checkpoint: str | None = factor(
         "file",
         None,
-        "weights of a built-in model: a file of torch or safetensors, or `synthetic-100` to train them first",
+        "weights of a built-in model: a file of torch or safetensors, or a built-in data set to train them on first",
         "model",
-        choices=(SYNTHETIC,),
+        choices=TRAINED_ON,
         absent="random weights, or those that the model is trained to here",
         idle=idle.NOT_COMPUTED,
     )

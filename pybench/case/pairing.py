@@ -9,8 +9,8 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
+from pybench.case.data import data_of
 from pybench.case.factors import QUANTISING_FACTORS, factor_names, followers_of
-from pybench.case.images import images_of
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.workloads import Workload
 from pybench.errors import UsageError
@@ -125,5 +125,5 @@ def _join_key(pair: Pair) -> tuple[Any, ...]:
         idle = case.idle
         key += [getattr(case, name) for name in names if name not in idle]
         if quantised_type(case.precision) is not None:  # what its ranges were found on is part of what ran
-            key += [images_of(case), dict(case.sources).get("images")]
+            key += [data_of(case), dict(case.sources).get("images")]
     return tuple(key)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pybench.case import Case
+from pybench.case.data import task_of
 from pybench.case.service_levels import GROUP, rows_of
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, ENQUEUE, KERNELS
@@ -25,7 +26,7 @@ def is_compared(case: Case) -> bool:
 
 def metrics_of(case: Case) -> frozenset[str]:
     """Names of the metrics that a case can yield on a machine that has every sensor."""
-    row, model = case.workload_row, case.model_row
+    row, model, task = case.workload_row, case.model_row, task_of(case)
     is_fed = case.path != "none" or case.fed
     runtime = case.runtime_row
     graphs = runtime is not None and (runtime.graph == "always" or (runtime.graph, case.launch) == ("asked", "graph"))
@@ -34,6 +35,7 @@ def metrics_of(case: Case) -> frozenset[str]:
     is_replayed = row.replays and graphs and not is_fed and not case.transfers
     found = {
         *row.yields,
+        *(() if task is None else task.yields),
         *(row.yields_of_model if case.model is not None else ()),
         *(row.yields_of_ids if model is not None and model.takes_ids else ()),
         *(row.yields_fed if model is not None and model.takes_ids and is_fed else ()),

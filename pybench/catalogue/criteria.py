@@ -193,6 +193,11 @@ _LIST = (
         "top5_delta_pp_min", "top5_percent", "difference", "min", "Top-5 minus the baseline's, in percentage points"
     ),
     CriterionKind(
+        "dice_delta_pp_min", "dice_percent", "difference", "min", "Dice minus the baseline's, in percentage points"
+    ),
+    CriterionKind("perplexity_ratio_max", "perplexity", "ratio", "max", "perplexity over the baseline's"),
+    CriterionKind("linf_error_ratio_max", "linf_error", "ratio", "max", "largest error over the baseline's"),
+    CriterionKind(
         "fp32_token_agreement_delta_min",
         "fp32_token_agreement_ratio",
         "difference",

@@ -44,7 +44,10 @@ class Metric:
     is_counted: counted, not sampled: values that are equal in all runs are exact
     is_share: lies between 0 and 1 (100 where the unit is %), and so does its interval
     is_interval: only ever an interval without a value: an estimate, which is never added to a measured number
-    hit_column: the column of predictions that it is the share of true values of; then images are its unit, not runs
+    hit_column: the column of predictions that it is the share of true values of; then units of the data (images, say)
+        are its unit, not runs
+    score_column: the column of predictions that it is the mean of; the same then holds. On a ratio scale scores are
+        natural logarithms, and it is the exponential of their mean
     is_per_bound: not stored but evaluated from stored iterations, once for each bound of `slo_ms`; the rows of
         `at_bound` then stand for it
     bound_ms: the bound that it is evaluated at
@@ -66,6 +69,7 @@ class Metric:
     is_share: bool = False
     is_interval: bool = False
     hit_column: str | None = None
+    score_column: str | None = None
     is_per_bound: bool = False
     bound_ms: float | None = None
     plugin: Plugin | None = None
@@ -81,6 +85,11 @@ class Metric:
             is_per_bound=False,
             bound_ms=bound_ms,
         )
+
+    @property
+    def is_over_units(self) -> bool:
+        """Whether the units of a data set are its unit, so that two cases are paired by them."""
+        return self.hit_column is not None or self.score_column is not None
 
     @property
     def mean(self) -> Literal["geometric", "arithmetic"]:
@@ -826,7 +835,7 @@ _ROWS = (
         unit="%",
         better="higher",
         label="Top-1",
-        meaning="share of images whose most probable class is right",
+        meaning="share of samples (images, or windows of text) whose most probable class is right",
         rests_on="accuracy",
         scale="difference",
         is_share=True,
@@ -838,11 +847,55 @@ _ROWS = (
         unit="%",
         better="higher",
         label="Top-5",
-        meaning="share of images whose right class is among the five most probable ones",
+        meaning="share of samples (images, or windows of text) whose right class is among the five most probable ones",
         rests_on="accuracy",
         scale="difference",
         is_share=True,
         hit_column="top5_hit",
+    ),
+    Metric(
+        name="dice_percent",
+        group="accuracy",
+        unit="%",
+        better="higher",
+        label="Dice",
+        meaning="twice the voxels of a class that output and truth share, over those of both; mean over the classes of "
+        "a volume but the background, then over volumes",
+        rests_on="accuracy",
+        scale="difference",
+        is_share=True,
+        score_column="dice_percent",
+    ),
+    Metric(
+        name="perplexity",
+        group="accuracy",
+        unit="1",
+        better="lower",
+        label="Perplexity",
+        meaning="exponential of the mean cross-entropy of the token that follows each window of held-out text",
+        rests_on="accuracy",
+        score_column="nats",
+    ),
+    Metric(
+        name="l1_error",
+        group="accuracy",
+        unit="1",
+        better="lower",
+        label="L1 error",
+        meaning="mean of the absolute difference between output and truth, in the units of the data",
+        rests_on="accuracy",
+        scale="difference",
+        score_column="absolute_error",
+    ),
+    Metric(
+        name="linf_error",
+        group="accuracy",
+        unit="1",
+        better="lower",
+        label="L∞ error",
+        meaning="largest absolute difference between output and truth, in the units of the data",
+        rests_on="accuracy",
+        is_counted=True,
     ),
     Metric(
         name="fp32_token_agreement_ratio",

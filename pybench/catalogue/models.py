@@ -37,6 +37,8 @@ class Model:
     longest_sequence: tokens of the longest sequence that it has learned positions for
     translate: `module:callable`, from another library's tensors by name to those of the model; None: they are equal
     trained_on: images on which it is trained where no checkpoint is given, and judged where no images are given
+    judged_on: the data set, other than images, that its accuracy is judged on. Weights that are to be judged are
+        trained on it first, unless they come from a file; elsewhere they stay random
     images_to_train: how many generated images it sees in training; None: it is not trained on them
     training_batch: images of one training step
     training_rate: highest learning rate in training, for 256 images a step
@@ -60,6 +62,7 @@ class Model:
     longest_sequence: int | None = None
     translate: str | None = None
     trained_on: str | None = None
+    judged_on: str | None = None
     images_to_train: int | None = None
     training_batch: int = 256
     training_rate: float = 0.4

@@ -13,6 +13,7 @@ from pybench.catalogue.models import Model, ModelKind
 from pybench.catalogue.options import Option
 from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.rows import Rows
+from pybench.catalogue.tasks import TASKS
 
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
@@ -42,6 +43,8 @@ class Workload:
     feeds: with path `none` its model is fed batch by batch, unless `fed` says otherwise
     trains: whether an iteration changes the weights: it then costs a forward and a backward pass
     judges: the workload whose outputs it judges; speed and correctness are then joined in verdicts
+    by_task: whether what it yields follows from the task of the case's data; it then takes every model that has data of
+        its own (`judged_on`), besides those of its `kinds`
     judges_images: whether it compares outputs with the labels of images, as far as there are labelled images
     parts_pairs: whether it takes the pairs of Q/DQ of its file apart, which keeps weights in FP32 in front of them
     timed: whether its iterations are timed; else its uncertainty is over images, and runs are equal
@@ -54,7 +57,7 @@ class Workload:
     yields_compared: further metrics where what it gives is compared with a module in FP32
     yields_lowered: further metrics where it opens a file that is made of one in FP32
     yields_scaled: further metrics where its loss is scaled for the gradients
-    headline: the metric that it is judged by where a plan does not say
+    headline: the metric that it is judged by where neither a plan nor the task of the data says so
     headline_without_ids: the same for models that take no token ids; None: `headline` is
     shown: columns of its table in a report, as far as any case has them
     most_runs: how many runs of one case there are at most; None: one for each repetition
@@ -79,6 +82,7 @@ class Workload:
     trains: bool = False
     generates: bool = False
     judges: str | None = None
+    by_task: bool = False
     judges_images: bool = False
     parts_pairs: bool = False
     timed: bool = True
@@ -100,11 +104,14 @@ class Workload:
 
     def accepts(self, model: Model | None) -> bool:
         """Whether it takes a built-in model, or with None a file of the user's."""
-        return self.takes_files if model is None else model.kind in self.kinds
+        if model is None:
+            return self.takes_files
+        return model.kind in self.kinds or (self.by_task and model.judged_on is not None)
 
     def metrics(self) -> tuple[str, ...]:
         """Names of all metrics that some case of it can yield by its row."""
-        of_some = (*self.yields_of_model, *self.yields_of_ids, *self.yields_fed, *self.yields_compared)
+        of_tasks = (name for task in TASKS.values() for name in task.yields) if self.by_task else ()
+        of_some = (*of_tasks, *self.yields_of_model, *self.yields_of_ids, *self.yields_fed, *self.yields_compared)
         return (*self.yields, *of_some, *self.yields_lowered, *self.yields_scaled)
 
     def uses(self, group: FactorGroup) -> bool:
@@ -290,21 +297,23 @@ _ROWS = (
     Workload(
         name="accuracy",
         label="Accuracy",
-        meaning="Top-1 and Top-5 of an image model on labelled images",
+        meaning="the outputs of a model against labels: Top-1 of images or text, Dice, perplexity, or errors",
         module="pybench.workloads.accuracy",
         takes=("run", "model", "quantising", "engine", "runtime", "images", "file", "sizing"),
         model="required",
         kinds=("image",),
         takes_files=True,
         judges="infer",
+        by_task=True,
         judges_images=True,
         timed=False,
         opens=True,
-        yields=("top1_percent", "top5_percent"),
         yields_lowered=AGREEMENT,
         yields_of_model=_SIZE,
-        headline="top1_percent",
-        shown=("top1_percent", "top5_percent", "top1_agreement_ratio", "relative_error_ratio", "model_bytes"),
+        shown=(
+            "top1_percent", "top5_percent", "dice_percent", "perplexity", "l1_error", "linf_error",
+            "top1_agreement_ratio", "relative_error_ratio", "model_bytes",
+        ),
         most_runs=2,  # predictions do not vary between runs; the second run shows that they do not
     ),
     Workload(

@@ -27,6 +27,7 @@ from pybench.campaign.layout import ITERATIONS, MAKING, PREDICTIONS, VALIDITIES
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
+from pybench.catalogue.metrics import METRICS
 from pybench.dataset.energy import RunEnergy, read_board_energy
 from pybench.dataset.predictions import read_predictions
 from pybench.dataset.service_levels import evaluate
@@ -126,7 +127,7 @@ class Dataset:
     """Everything that a campaign's directory holds of its plan, read once.
 
     `runs`: one row a run, in the order of case ids and blocks; `folder` is relative to the campaign; `guarded`: the run
-    finished with digests of its files. `predictions`: one row an (accuracy run, image); a
+    finished with digests of its files. `predictions`: one row an (accuracy run, unit); a
     run whose file repeats an earlier one of the same case byte for byte is left out and counted in `prediction_runs`
     (case id -> {file's sha256: blocks}).
     `unfinished`: (case id, block) that has a folder but no complete attempt. `labels`: (case id, block) -> labels.
@@ -414,9 +415,11 @@ def _check_tables(run: _LoadedRun) -> None:
     line would otherwise pass for a shorter measurement."""
     if run.run["outcome"] != "ok":
         return
-    images = run.summary["metrics"].get("top1_percent", {}).get("samples")
+    over_units = (name for name, row in METRICS.items() if row.is_over_units)
+    stored = run.summary["metrics"]
+    units = next((stored[name].get("samples") for name in over_units if name in stored), None)
     timed = run.summary["windows"].get("timing", {}).get("iterations")
-    for name, rows in ((ITERATIONS, timed), (PREDICTIONS, images)):
+    for name, rows in ((ITERATIONS, timed), (PREDICTIONS, units)):
         if rows is not None:
             _check_rows(run.directory.file(name), rows)
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from pybench.campaign.recipe import packages_of
 from pybench.case import Case
-from pybench.case.factors import BOARD_SETTINGS, SYNTHETIC
+from pybench.case.data import trained_here
+from pybench.case.factors import BOARD_SETTINGS
 from pybench.case.quantising import quantiser_of, scheme_of
 from pybench.catalogue.packages import PACKAGES
 from pybench.catalogue.plugins import refuse_other
@@ -137,11 +138,11 @@ def _provider(case: Case, facts: Facts) -> Reason | None:
 
 def _training(case: Case, facts: Facts) -> Reason | None:
     """Whether the weights that the case asks for can be made here, with whatever GPU there is."""
-    row = case.model_row
-    if case.checkpoint != SYNTHETIC or (row is not None and row.trains_on_cpu):
+    row, trained_on = case.model_row, trained_here(case)
+    if row is None or row.trains_on_cpu or trained_on is None:
         return None
     if not facts["torch"].get("cuda_devices"):
-        return "no_gpu", f"training {case.model} on {SYNTHETIC} needs a GPU; or give `checkpoint` a file of weights"
+        return "no_gpu", f"training {case.model} on {trained_on} needs a GPU; or give `checkpoint` a file of weights"
     return None
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pybench.case import Case
+from pybench.case.data import trained_here
 from pybench.case.yields import is_compared, is_profiled
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.models import Model
@@ -112,7 +113,7 @@ def conclude(result: Result, opened: OpenedModel, case: Case) -> Result:
 def weight_cautions(case: Case) -> list[Caution]:
     """A caution for a built-in model with seeded random weights, where its outputs could be taken seriously."""
     model = case.model_row
-    trained = model is None or model.trained_on is not None or case.checkpoint is not None
+    trained = model is None or case.checkpoint is not None or trained_here(case) is not None
     row = case.workload_row
     is_judged = row.judges_images or case.catalogue.judge_of(row) is not None or is_compared(case)
     if trained or not is_judged:

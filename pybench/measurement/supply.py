@@ -15,14 +15,15 @@ import numpy as np
 
 from pybench import preprocess
 from pybench.case import Case
+from pybench.case.data import data_of, data_set_of
 from pybench.case.factors import DATA, NORMAL, ZEROS, is_built_in
-from pybench.case.images import images_of
 from pybench.errors import InputError
 from pybench.measurement.feed import corpus_of, tokenizer_of
 from pybench.measurement.inputs import Arrays, Ranges, file_ranges, is_floating, random_arrays, taken_by, zero_arrays
 from pybench.measurement.model import OpenedModel
 from pybench.measurement.result import RunRequest
 from pybench.models.images import Shape, open_images
+from pybench.models.samples import Samples, open_samples
 from pybench.onnx_file.inputs import image_shape as shape_of_images
 from pybench.runtimes.session import TensorSpec, refused, resolved
 
@@ -89,12 +90,21 @@ def supply(request: RunRequest, opened: OpenedModel, ids: TextIds | None = None)
 def image_source(request: RunRequest) -> Any:
     """A built-in name, or the path that the case names. Raises InputError when there is neither."""
     case = request.case
-    name = images_of(case)
+    name = data_of(case)
     if name is None:
         raise InputError(
             f"{case.workload} of {case.model} needs labelled images", hint="set `images` to a folder of class folders"
         )
     return name if is_built_in("images", name) else request.files["images"]
+
+
+def judging_samples(request: RunRequest, opened: OpenedModel) -> Samples:
+    """What the outputs of a case are scored on: its images, or what its model is judged on. Raises InputError when
+    there is neither, or the model does not take it."""
+    row, data_set = opened.row, data_set_of(request.case)
+    if row is not None and data_set is not None and data_set.open is not None:
+        return open_samples(data_set.name, "validation", row)
+    return open_images(image_source(request), "validation", image_shape(opened)).as_samples()
 
 
 def image_shape(opened: OpenedModel) -> Shape:
@@ -111,7 +121,7 @@ def _images(request: RunRequest, opened: OpenedModel) -> Supply:
     case, spec = request.case, opened.session.inputs[0]
     images = open_images(image_source(request), "validation", image_shape(opened)).limited(case.batch)
     pixels = images.load_all()[np.arange(case.batch) % len(images)]
-    described = f"{len(images)} validation images of {images_of(case)}"
+    described = f"{len(images)} validation images of {data_of(case)}"
     return Supply({spec.name: pixels.astype(spec.dtype)}, described)
 
 

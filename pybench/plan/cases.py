@@ -14,9 +14,10 @@ from typing import Any
 from pybench.case import Case
 from pybench.case.case import options_of
 from pybench.case.factor import Factor
-from pybench.case.factors import BOTH, DIGITS, DIGITS_SIZE, FACTORS, SYNTHETIC, factors_of, is_idle
+from pybench.case.factors import BOTH, DIGITS_SIZE, FACTORS, factors_of, is_idle
 from pybench.case.quantising import default_quantiser
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
+from pybench.catalogue.data_sets import DIGITS, SYNTHETIC, TRAINED_ON
 from pybench.catalogue.models import Model
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
@@ -149,9 +150,9 @@ class CaseBuilder:
             self._say(
                 settings["checkpoint"].path, "`checkpoint` is for built-in models; an ONNX file contains its weights"
             )
-        elif checkpoint == SYNTHETIC and row is not None and row.images_to_train is None:
-            hint = f"those that are: {_trainable_models(self.catalogue)}"
-            self._say(settings["checkpoint"].path, f"{model} is not trained on {SYNTHETIC}", hint)
+        elif checkpoint in TRAINED_ON and row is not None and not _is_trained_on(row, checkpoint):
+            hint = f"those that are: {_trainable_models(checkpoint, self.catalogue)}"
+            self._say(settings["checkpoint"].path, f"{model} is not trained on {checkpoint}", hint)
 
     def _check_length(self, settings: dict[str, Setting], measured: Workload, model: str, longest: int | None) -> None:
         """Whether the model has positions for the sequence, and for what it is continued by."""
@@ -249,7 +250,7 @@ class CaseBuilder:
         row = self.catalogue.models.get(model or "")
         has_data = checkpoint is None and row is not None and row.trained_on is not None
         if model is not None and checkpoint != SYNTHETIC and not has_data:
-            models = _trainable_models(self.catalogue)
+            models = _trainable_models(SYNTHETIC, self.catalogue)
             hint = f"use `checkpoint: {SYNTHETIC}` with one of {models}, or export your own model from torch"
             what = f"the quantiser {quantiser.name} trains the weights, and there is no training data for {model}"
             self._say(path, what, hint)
@@ -378,9 +379,8 @@ def _missing(
         )
     row = catalogue.models.get(model or "")
     judges = measured.judges is not None and model is not None and measured.accepts(row)  # others: a misfit
-    trained = _value(settings, "checkpoint") == SYNTHETIC or (row is not None and row.trained_on is not None)
-    given = trained or _value(settings, "images") is not None
-    if judges and not given:
+    trained = _value(settings, "checkpoint") in TRAINED_ON or (row is not None and (row.trained_on or row.judged_on))
+    if judges and not trained and _value(settings, "images") is None:
         found.append(("images", f"{SYNTHETIC}, or a folder with one folder of images a class"))
     return found
 
@@ -427,8 +427,13 @@ def _models_of(workload: Workload, catalogue: Catalogue) -> str:
     return ", ".join(catalogue.models_of(workload)) + (", or your own ONNX file" if workload.takes_files else "")
 
 
-def _trainable_models(catalogue: Catalogue) -> str:
-    return ", ".join(name for name, model in catalogue.models.items() if model.images_to_train is not None)
+def _trainable_models(data_set: str, catalogue: Catalogue) -> str:
+    return ", ".join(name for name, model in catalogue.models.items() if _is_trained_on(model, data_set))
+
+
+def _is_trained_on(model: Model, data_set: str) -> bool:
+    """Whether `checkpoint: DATA_SET` trains a model."""
+    return model.images_to_train is not None if data_set == SYNTHETIC else model.judged_on == data_set
 
 
 def _multiples(tokens: int, seq_len: int) -> str:

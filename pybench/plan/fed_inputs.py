@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pybench.case import Case
+from pybench.case.data import data_of
 from pybench.case.factors import DATA
-from pybench.case.images import images_of
 from pybench.catalogue.models import Model
 from pybench.onnx_file.batch import freed
 from pybench.onnx_file.graph import OnnxModel, Value
@@ -47,7 +47,7 @@ def _misfit_of_data(case: Case, model: OnnxModel | None) -> Misfit | None:
     hint = "write `inputs: FILE.npz`, with an array for each input"
     if row is not None and not row.takes_images:
         return Misfit(f"there is no data for {row.name}", hint, FACTOR)
-    if images_of(case) is None:
+    if data_of(case) is None:
         what = f"{case.model} comes with no images, and `images` names none"
         return Misfit(what, "set `images`: digits, synthetic-100, or a path", FACTOR)
     if model is None:

@@ -2,8 +2,9 @@
 """Where the error of a quantised model comes from: each node alone, all nodes but one, and each pair of Q/DQ.
 
 Computes the numbers of the graph on onnxruntime's CPU provider, every pair as it stands: what kernels in integers make
-of them on one CPU is left out. Samples are labelled images that judge, else seeded random inputs; neither chose the
-ranges. They are held in memory, and `image_limit` bounds them. Times nothing, and no run differs from another.
+of them on one CPU is left out. Samples are the data that judges, where the case has some, else seeded random inputs;
+neither chose the ranges. They are held in memory, and `image_limit` bounds them. Times nothing, and no run differs from
+another.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
-from pybench.case.images import images_of
+from pybench.case.data import data_of, data_set_of
 from pybench.catalogue.reasons import Reason, ReasonCode
+from pybench.catalogue.tasks import CLASSIFICATION
 from pybench.errors import InputError
 from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import CALIBRATION_KEY, allowed_threads, calibration_cautions, images_identity
 from pybench.measurement.inputs import Arrays, file_ranges, random_arrays
 from pybench.measurement.model import OpenedModel, conclude, open_model
 from pybench.measurement.result import Result, RunRequest, Validity
-from pybench.measurement.supply import image_shape, image_source
-from pybench.models.images import open_images
+from pybench.measurement.supply import judging_samples
 from pybench.precision import execution
 from pybench.precision.execution import Agreement
 from pybench.precision.network import Network, open_network
@@ -38,7 +39,7 @@ Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class RatedSamples:
     """`feeds`: inputs, each one batch; the last may be filled up, so `total` says how many samples count. `labels`:
     int64 [total], None: there are none. `source`: where they come from, for people."""
 
@@ -73,7 +74,7 @@ def run(request: RunRequest) -> Result:
     result.tables["tensor_errors"] = _tensor_columns(graph.tensor_errors(samples.feeds))
     result.metrics["worst_node_error_ratio"] = worst_of(units, alone)
     result.valid = {"timing": Validity(None), "energy": Validity(None), "accuracy": Validity(None)}
-    identity = images_identity(images_of(case), dict(case.sources).get("images"))
+    identity = images_identity(data_of(case), dict(case.sources).get("images"))
     result.cautions = calibration_cautions(opened.metadata, judged_on=identity)
     return conclude(result, opened, case)
 
@@ -81,7 +82,7 @@ def run(request: RunRequest) -> Result:
 class _Rating:
     """Runs variants of a graph on samples, and compares them with the one in FP32."""
 
-    def __init__(self, graph: QuantisedGraph, samples: Samples, threads: int) -> None:
+    def __init__(self, graph: QuantisedGraph, samples: RatedSamples, threads: int) -> None:
         self._graph, self._samples, self._threads = graph, samples, threads
         self._reference = self._outputs(graph.variant(()))
 
@@ -141,18 +142,19 @@ def _require_one_output(network: Network, opened: OpenedModel) -> None:
         )
 
 
-def _samples(request: RunRequest, opened: OpenedModel) -> Samples:
+def _samples(request: RunRequest, opened: OpenedModel) -> RatedSamples:
     case = request.case
-    if images_of(case) is None:
+    if data_of(case) is None:
         return _random_samples(request, opened)
-    images = open_images(image_source(request), "validation", image_shape(opened)).limited(case.image_limit)
-    spec = opened.session.inputs[0]
-    batches = images.batches(case.batch, allowed_threads(case))
-    feeds: list[Arrays] = [{spec.name: pixels.astype(spec.dtype)} for _, pixels in batches]
-    return Samples(feeds, len(images), images.labels, str(images_of(case)))
+    judging = judging_samples(request, opened).limited(case.image_limit)
+    spec, row = opened.session.inputs[0], data_set_of(case)
+    batches = judging.batches(case.batch, allowed_threads(case))
+    feeds: list[Arrays] = [{spec.name: inputs.astype(spec.dtype)} for _, inputs in batches]
+    labels = judging.all_truth() if row is None or row.task == CLASSIFICATION.name else None
+    return RatedSamples(feeds, len(judging), labels, str(data_of(case)))
 
 
-def _random_samples(request: RunRequest, opened: OpenedModel) -> Samples:
+def _random_samples(request: RunRequest, opened: OpenedModel) -> RatedSamples:
     case = request.case
     total = case.image_limit or RANDOM_SAMPLES
     ranges, models = file_ranges(request.files.get("model")), case.catalogue.models
@@ -160,7 +162,7 @@ def _random_samples(request: RunRequest, opened: OpenedModel) -> Samples:
         random_arrays(opened.session.inputs, opened.name, case.batch, case.seq_len, FIRST_SEED + number, models, ranges)
         for number in range(-(-total // case.batch))
     ]
-    return Samples(feeds, total, None, "seeded random")
+    return RatedSamples(feeds, total, None, "seeded random")
 
 
 def worst_of(units: Sequence[QuantisedUnit], alone: Sequence[Loss]) -> Quantity:

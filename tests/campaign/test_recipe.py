@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from pybench.campaign.recipe import in_making_order, packages_of, recipes_of
 from pybench.case import Case
-from pybench.case.images import images_of
+from pybench.case.data import data_of
 from pybench.case.quantising import quantiser_of
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8")
@@ -50,9 +50,9 @@ def test_weights_trained_on_the_generated_set_are_an_artefact_and_bring_its_imag
     checkpoint = in_making_order(recipes_of(case))[0]
     assert dict(checkpoint.parameters)["images"] == 500_000
     assert dict(recipes_of(case)["model"].parameters)["images"] == "synthetic-100"
-    assert images_of(case) == "synthetic-100"
-    assert images_of(case.with_factors(images="mine")) == "mine"
-    assert images_of(case.with_factors(checkpoint="mine.pt")) is None
+    assert data_of(case) == "synthetic-100"
+    assert data_of(case.with_factors(images="mine")) == "mine"
+    assert data_of(case.with_factors(checkpoint="mine.pt")) is None
 
 
 def test_an_engine_is_bound_to_a_sequence_only_where_the_model_takes_one() -> None:

@@ -154,7 +154,7 @@ def test_weights_trained_on_the_generated_set_are_judged_on_it_and_have_its_clas
     assert table["image_id"][1] == "validation-00025"
     assert len(np.unique(table["label"])) > 60
     assert result.labels["classes"] == 100
-    assert result.labels["images"] == "synthetic-100"
+    assert result.labels["data"] == "synthetic-100"
     assert not codes(result) & {"fewer_classes", "untrained_weights"}
     assert result.metrics["top5_percent"].value >= result.metrics["top1_percent"].value
 

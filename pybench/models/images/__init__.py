@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pybench.case.factors import SYNTHETIC
+from pybench.catalogue.data_sets import SYNTHETIC
 from pybench.models.images import arrays, cifar, collection, folder
-from pybench.models.images.collection import Images, Shape, Split
+from pybench.models.images.collection import Images, Shape
 from pybench.models.images.digits import DIGITS_SHAPE, read_digits
 from pybench.models.images.generated import open_synthetic
+from pybench.models.samples import Split
 
 __all__ = ["Images", "Shape", "has_splits", "open_images"]
 

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.errors import InputError
-from pybench.models.images.collection import Images, Shape, Split, check_shape, model_input, one_by_one
+from pybench.models.images.collection import Images, Shape, check_shape, model_input, one_by_one
+from pybench.models.samples import Split
 
 IMAGES_FILE, LABELS_FILE = "images.npy", "labels.npy"
 

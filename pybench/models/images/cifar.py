@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from pybench.errors import InputError
 from pybench.models.images import cifar_pickle
-from pybench.models.images.collection import Images, Pixels, Shape, Split, one_by_one, times
+from pybench.models.images.collection import Images, Pixels, Shape, one_by_one, times
 from pybench.models.images.normalisation import CIFAR10, normalise
+from pybench.models.samples import Split
 
 SHAPE: Shape = (3, 32, 32)
 IMAGE_BYTES = 3 * 32 * 32

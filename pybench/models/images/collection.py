@@ -3,26 +3,18 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from pybench.errors import InputError
 from pybench.models.images.normalisation import normalise
+from pybench.models.samples import Samples
 
-Split = Literal["train", "validation"]
 Shape = tuple[int, int, int]
 Pixels = npt.NDArray[np.float32]
-
-
-# Images drawn at once: one by one, most of the time goes into starting NumPy's operations (22 ms an image against 7).
-TOGETHER = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +45,12 @@ class Images:
         return Images(ids, self.labels[chosen], self.classes, self.shape, lambda indices: load(chosen[indices]))
 
     def batches(self, batch: int, threads: int = 1) -> Iterator[tuple[slice, Pixels]]:
-        """(which images, float32 [batch, C, H, W]) in order; the last batch is filled up with zeros.
+        """(which images, float32 [batch, C, H, W]) in order; the last batch is filled up with zeros."""
+        return self.as_samples().batches(batch, threads)
 
-        `threads` read ahead of who uses the batches, two pieces each at most: decoding and drawing leave Python's lock
-        alone most of the time.
-        """
-        piece = min(TOGETHER, batch)
-        starts = iter([first for start in range(0, len(self), batch)
-                       for first in range(start, min(start + batch, len(self)), piece)])  # fmt: skip
-        with ThreadPoolExecutor(threads) as readers:
-
-            def begin(first: int) -> Future[Pixels]:
-                end = min(first + piece, first - first % batch + batch, len(self))
-                return readers.submit(self.load, np.arange(first, end))
-
-            reading = deque(begin(first) for first in itertools.islice(starts, 2 * threads))
-            for start in range(0, len(self), batch):
-                stop = min(start + batch, len(self))
-                pixels, filled = np.zeros((batch, *self.shape), np.float32), 0
-                while filled < stop - start:
-                    read = reading.popleft().result()
-                    pixels[filled : filled + len(read)] = read
-                    filled += len(read)
-                    reading.extend(begin(first) for first in itertools.islice(starts, 1))
-                yield slice(start, stop), pixels
+    def as_samples(self) -> Samples:
+        """The same, in the form of all data that models are judged on."""
+        return Samples(self.ids, self.shape, self.load, lambda indices: self.labels[indices], self.classes)
 
     def load_all(self) -> Pixels:
         """float32 [n, C, H, W]."""

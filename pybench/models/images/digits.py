@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from pybench.case.factors import DIGITS_SIZE
 from pybench.errors import InputError, UnsupportedError
-from pybench.models.images.collection import Images, Shape, Split
+from pybench.models.images.collection import Images, Shape
+from pybench.models.samples import Split
 
 DIGITS_SHAPE: Shape = (1, DIGITS_SIZE, DIGITS_SIZE)
 # Every fourth image judges, the others train: no random generator whose stream could change between versions.

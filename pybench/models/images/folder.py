@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from pybench.errors import InputError
-from pybench.models.images.collection import Images, Shape, Split, one_by_one
+from pybench.models.images.collection import Images, Shape, one_by_one
 from pybench.models.images.picture import read_picture
+from pybench.models.samples import Split
 
 EXTENSIONS = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 CLASSES_FILE = "classes.txt"  # names of all classes that a model tells apart, one a line, in the order of its outputs

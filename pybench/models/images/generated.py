@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.errors import InputError
-from pybench.models.images.collection import Images, Pixels, Shape, Split, model_input
+from pybench.models.images.collection import Images, Pixels, Shape, model_input
 from pybench.models.images.rendering import render
 from pybench.models.images.synthetic import CLASSES, TRAINING_IMAGES, VALIDATION_IMAGES, draw_scenes, labels_of
+from pybench.models.samples import Split
 
 
 def open_synthetic(split: Split, shape: Shape) -> Images:

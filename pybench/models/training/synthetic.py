@@ -10,8 +10,9 @@ not repeat. Fast, not bit-reproducible on a GPU, where sums have no fixed order:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +20,13 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor, nn
 
-from pybench.case.factors import SYNTHETIC
+from pybench.catalogue.data_sets import SYNTHETIC
 from pybench.catalogue.models import Model
-from pybench.errors import UnsupportedError
+from pybench.models.building import build
 from pybench.models.images.normalisation import IMAGENET_DEVIATION, IMAGENET_MEAN
 from pybench.models.images.rendering import render
-from pybench.models.images.synthetic import DIFFICULTY, VALIDATION_IMAGES, draw_scenes
+from pybench.models.images.synthetic import CLASSES, DIFFICULTY, VALIDATION_IMAGES, ceiling, draw_scenes
+from pybench.models.training.trained import Trained, training_device
 
 Shape = tuple[int, int, int]
 
@@ -67,14 +69,17 @@ def course_with_rounding(row: Model, images: int) -> TrainingSettings:
     return replace(course, rate=course.rate / 20, autocast=False)
 
 
-def training_device(row: Model) -> torch.device:
-    """The first GPU, else the CPU. Raises UnsupportedError (`no_gpu`) for a model that a CPU would take days for."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device.type == "cpu" and not row.trains_on_cpu:
-        raise UnsupportedError(
-            f"training {row.name} on {SYNTHETIC} needs a GPU", code="no_gpu", hint="give `checkpoint` a file of weights"
-        )
-    return device
+def train_on_synthetic(row: Model, parameters: Mapping[str, Any]) -> Trained:
+    """The model trained on as many images as `parameters` say, on the first GPU. What a GPU trains is not
+    bit-reproducible, so its file is what a campaign keeps."""
+    seed, device = parameters["seed"], training_device(row, SYNTHETIC)
+    channels, height, width = row.shape
+    model = build(row, seed=seed, outputs=CLASSES)
+    seen = train(model, (channels, height, width), course_of(row, parameters["images"]), seed, device)
+    top1_percent = judge(model, (channels, height, width), device)
+    on = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
+    labels = {"device": on, "images": seen, "ceiling_percent": round(100 * ceiling(), 2)}
+    return Trained(model, {"top1_percent": top1_percent}, VALIDATION_IMAGES, labels)
 
 
 @dataclass(frozen=True, slots=True)

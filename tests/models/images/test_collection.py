@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from pybench.errors import InputError
-from pybench.models.images.collection import TOGETHER
 from pybench.models.images.digits import read_digits
 from pybench.models.images.folder import read_folder
 from pybench.models.images.picture import read_picture
+from pybench.models.samples import TOGETHER
 from tests.support.making import write_images
 from tests.support.waiting import wait_for
 

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What built-in models are trained and judged on: a row for each built-in data set.
+
+Images of a user's have no row: they are classified, and no two belong together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybench.catalogue.rows import Rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """One data set. A part of it trains, and the rest judges.
+
+    name: as plans and recipes name it
+    meaning: what it consists of, in a phrase
+    task: the task that its labels belong to
+    unit: what has one score, in a word
+    group: what units have in common that are alike, in a word: intervals are then found by resampling it; None: units
+        are independent
+    open: `module:callable`, from (split, model's row) to `pybench.models.samples.Samples`; None for images, which
+        `pybench.models.images` opens in the size that a model takes
+    train: `module:callable`, from (model's row, parameters of the recipe) to `pybench.models.training.trained.Trained`
+    is_asked_for: whether a plan can name it as `checkpoint`, to train a model on it first
+    """
+
+    name: str
+    meaning: str
+    task: str
+    unit: str
+    group: str | None = None
+    open: str | None = None
+    train: str
+    is_asked_for: bool = True
+
+
+SYNTHETIC = "synthetic-100"  # docs/method/accuracy.md
+DIGITS = "digits"
+
+_ROWS = (
+    DataSet(
+        name=DIGITS,
+        meaning="the handwritten digits of scikit-learn",
+        task="classification",
+        unit="image",
+        train="pybench.models.training.digits:train_on_digits",
+        is_asked_for=False,  # what is trained on them is trained on them anyway
+    ),
+    DataSet(
+        name=SYNTHETIC,
+        meaning="generated images of a hundred classes",
+        task="classification",
+        unit="image",
+        train="pybench.models.training.synthetic:train_on_synthetic",
+    ),
+)
+
+DATA_SETS = Rows("data set", _ROWS)
+TRAINED_ON = tuple(name for name, row in DATA_SETS.items() if row.is_asked_for)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""L1 and L-infinity errors of real outputs. Differences are taken in float64, in the units of the data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pybench.errors import InputError
+from pybench.measure.quantity import Quantity
+from pybench.models.samples import Samples
+from pybench.workloads.tasks.scores import Outputs, TaskScores, mean_score
+
+
+def judge(outputs: Outputs, samples: Samples, model: str, unit: str) -> TaskScores:
+    """`outputs`: [m, values]; the truth has the same shape. A sample with several values has the largest of their
+    errors. Raises InputError where the shapes differ."""
+    errors, finite = [], True
+    for chosen, values in outputs:
+        truth = samples.truth(np.arange(chosen.start, chosen.stop))
+        if values.shape != truth.shape:
+            raise InputError(f"{model} gives {list(values.shape)}, and the truth has {list(truth.shape)}")
+        finite = finite and bool(np.isfinite(values).all())
+        error = np.abs(values.astype(np.float64) - truth)
+        errors.append(error.reshape(len(error), -1).max(axis=1))
+    absolute = np.concatenate(errors)
+    largest = Quantity(value=float(absolute.max()), samples=len(absolute), method=f"largest over {unit}s")
+    return TaskScores(
+        columns={"absolute_error": absolute},
+        metrics={"l1_error": mean_score(absolute, f"{unit}s"), "linf_error": largest},
+        is_finite=finite,
+    )
