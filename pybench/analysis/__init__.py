@@ -127,8 +127,9 @@ def analyse(dataset: Dataset) -> Analysis:
     except (UsageError, KeyError, TypeError) as error:
         what = f"{dataset.campaign.plan_resolved}: criteria or protocols cannot be read"
         raise CorruptError(f"{what}: {error}") from error
-    verdicts = tuple(judge(contrast) for contrast in compared)
     cases = describe_cases(dataset, measurements, images)
+    by_id = {case.case.id: case for case in cases}
+    verdicts = tuple(judge(contrast, by_id) for contrast in compared)
     return Analysis(
         name=dataset.plan.name,
         cases=cases,

@@ -127,7 +127,7 @@ def _compare_pair(
     comparability: PairComparability,
 ) -> PairFinding:
     possible = metrics_of(pair.case)
-    declared = {criterion.metric for criterion in contrast.accept} & possible
+    declared = {criterion.metric for criterion in contrast.accept if criterion.kind != "absolute"} & possible
     headline = pair.case.headline
     if not contrast.accept and headline is not None:
         declared = {headline}

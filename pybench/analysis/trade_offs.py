@@ -273,7 +273,9 @@ class _Scales:
         return Figure(Estimate(value, None, None, min(s.estimate.n for s in sides if s.estimate), _POINT), None)
 
     def _bounded(self, criterion: Criterion, is_own: bool, pair: Pair, accuracy: Pair | None) -> BoundedValue:
-        if criterion.metric in metrics_of(pair.case):
+        if criterion.kind == "absolute":
+            found = self.figure(pair.case, criterion.metric)
+        elif criterion.metric in metrics_of(pair.case):
             found = self._ratio(pair, criterion.metric, criterion.compare)
         elif accuracy is not None and criterion.metric in ACCURACY:
             found = self.accuracy_delta(accuracy, criterion.metric)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pybench.analysis.cases import CaseFinding
 from pybench.analysis.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.estimate import Estimate
 from pybench.case import Case
@@ -77,8 +78,9 @@ class CaseVerdict:
         }
 
 
-def judge(finding: ContrastFinding) -> tuple[CaseVerdict, ...]:
-    """The verdicts of one contrast: infer joined with accuracy first, then the other workloads."""
+def judge(finding: ContrastFinding, cases: Mapping[str, CaseFinding]) -> tuple[CaseVerdict, ...]:
+    """The verdicts of one contrast: infer joined with accuracy first, then the other workloads. `cases`: by id, what
+    each yields by itself."""
     by_case = {pair.pair.case.id: pair for pair in finding.pairs}
     found = [pair.pair for pair in finding.pairs]
     groups: list[tuple[Pair, tuple[Pair, ...]]] = []
@@ -86,16 +88,26 @@ def judge(finding: ContrastFinding) -> tuple[CaseVerdict, ...]:
         members = group.accuracy if group.speed is None else (group.speed, *group.accuracy)
         groups.append((members[0], members[1:]))
     groups += [(pair, ()) for pair in found if partner_of(pair.case) is None]
-    return tuple(_judge_group(subject, partners, finding.contrast.accept, by_case) for subject, partners in groups)
+    return tuple(
+        _judge_group(subject, partners, finding.contrast.accept, by_case, cases) for subject, partners in groups
+    )
 
 
 def _judge_group(
-    subject: Pair, partners: tuple[Pair, ...], criteria: Sequence[Criterion], by_case: Mapping[str, PairFinding]
+    subject: Pair,
+    partners: tuple[Pair, ...],
+    criteria: Sequence[Criterion],
+    by_case: Mapping[str, PairFinding],
+    cases: Mapping[str, CaseFinding],
 ) -> CaseVerdict:
     judgements: list[Judgement] = []
     for criterion in criteria:
         concerned = [pair for pair in (subject, *partners) if criterion.metric in metrics_of(pair.case)]
-        judgements += [judge_criterion(criterion, by_case[pair.case.id]) for pair in concerned]
+        for pair in concerned:
+            if criterion.kind == "absolute":
+                judgements.append(judge_case(criterion, pair, cases[pair.case.id]))
+            else:
+                judgements.append(judge_criterion(criterion, by_case[pair.case.id]))
         partner = partner_of(subject.case)
         if not concerned and partner is not None and criterion.metric in _of_the_partner(subject.case, partner):
             why = f"the plan has no {partner.name} case of this model, runtime and precision"
@@ -110,14 +122,27 @@ def judge_criterion(criterion: Criterion, finding: PairFinding) -> Judgement:
         why = "not measured" if effect is None else effect.why_none
         return Judgement(criterion, finding.pair, None, Verdict.UNDECIDED, why)
     estimate = effect.effect.estimate.inverse() if criterion.inverse else effect.effect.estimate
+    return _by_interval(criterion, finding.pair, estimate)
+
+
+def judge_case(criterion: Criterion, pair: Pair, case: CaseFinding) -> Judgement:
+    """One criterion by the interval of the case's own metric."""
+    found = case.metrics.get(criterion.metric)
+    if found is None or found.estimate is None:
+        why = "not measured" if found is None else found.why_none
+        return Judgement(criterion, pair, None, Verdict.UNDECIDED, why)
+    return _by_interval(criterion, pair, found.estimate)
+
+
+def _by_interval(criterion: Criterion, pair: Pair, estimate: Estimate) -> Judgement:
     if estimate.lower is None or estimate.upper is None:
-        return Judgement(criterion, finding.pair, estimate, Verdict.UNDECIDED, "one repetition gives no interval")
+        return Judgement(criterion, pair, estimate, Verdict.UNDECIDED, "one repetition gives no interval")
     kept = [criterion.holds(bound) for bound in (estimate.lower, estimate.upper)]
     if all(kept):
-        return Judgement(criterion, finding.pair, estimate, Verdict.ACCEPTED, None)
+        return Judgement(criterion, pair, estimate, Verdict.ACCEPTED, None)
     if not any(kept):
-        return Judgement(criterion, finding.pair, estimate, Verdict.REJECTED, None)
-    return Judgement(criterion, finding.pair, estimate, Verdict.UNDECIDED, "the interval includes the threshold")
+        return Judgement(criterion, pair, estimate, Verdict.REJECTED, None)
+    return Judgement(criterion, pair, estimate, Verdict.UNDECIDED, "the interval includes the threshold")
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict | None:

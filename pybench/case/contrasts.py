@@ -17,7 +17,8 @@ from pybench.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One bound: the comparison of `metric` has to be at least (`min`) or at most (`max`) `threshold`."""
+    """One bound: the comparison of `metric` has to be at least (`min`) or at most (`max`) `threshold`. Of an absolute
+    one the baseline says nothing."""
 
     name: str
     metric: str
@@ -31,6 +32,8 @@ class Criterion:
 
         Raises ZeroDivisionError for a ratio to zero: the caller decides what a metric of zero means.
         """
+        if self.kind == "absolute":
+            return case_value
         if self.kind == "difference":
             return case_value - baseline_value
         return baseline_value / case_value if self.inverse else case_value / baseline_value

@@ -7,14 +7,15 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["ratio", "difference"]
+Kind = Literal["ratio", "difference", "absolute"]
 Sense = Literal["min", "max"]
 
 
 @dataclass(frozen=True, slots=True)
 class CriterionKind:
     """One criterion that a plan may set. The number compared is case/baseline (`ratio`; baseline/case when `inverse`)
-    or case - baseline (`difference`, in the metric's unit; percentages differ by percentage points)."""
+    or case - baseline (`difference`, in the metric's unit; percentages differ by percentage points), or the case's own
+    metric (`absolute`). `is_share`: an absolute number between 0 and 1."""
 
     name: str
     metric: str
@@ -22,6 +23,7 @@ class CriterionKind:
     sense: Sense
     meaning: str
     inverse: bool = False
+    is_share: bool = False
 
 
 _LIST = (
@@ -56,6 +58,21 @@ _LIST = (
         "ratio",
         "min",
         "samples a second within each bound of `slo_ms` over the baseline's",
+    ),
+    CriterionKind(
+        "slo_attainment_min",
+        "slo_attainment_ratio",
+        "absolute",
+        "min",
+        "share of iterations within each bound of `slo_ms`, of the case itself",
+        is_share=True,
+    ),
+    CriterionKind(
+        "goodput_min",
+        "goodput_samples_per_s",
+        "absolute",
+        "min",
+        "samples a second within each bound of `slo_ms`, of the case itself",
     ),
     CriterionKind("ttft_ratio_max", "ttft_ms", "ratio", "max", "time to the first token over the baseline's"),
     CriterionKind("tpot_ratio_max", "tpot_ms", "ratio", "max", "time per output token over the baseline's"),
@@ -213,10 +230,13 @@ CRITERIA: dict[str, CriterionKind] = {kind.name: kind for kind in _LIST}
 
 
 def threshold_problem(kind: CriterionKind, threshold: Any) -> str | None:
-    """What is wrong with a threshold, or None. Ratios are positive and finite, differences finite."""
+    """What is wrong with a threshold, or None. Ratios and rates are positive and finite, differences finite."""
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
         return f"{kind.name} takes a number, not {threshold!r}"
-    if not math.isfinite(threshold) or (kind.kind == "ratio" and threshold <= 0):
-        wanted = "a finite ratio above 0" if kind.kind == "ratio" else "a finite number"
+    if kind.is_share and not 0 < threshold <= 1:
+        return f"{kind.name} takes a share above 0 and up to 1, not {threshold}"
+    if not math.isfinite(threshold) or (kind.kind != "difference" and threshold <= 0):
+        wanted = {"ratio": "a finite ratio above 0", "absolute": "a finite number above 0"}.get(kind.kind)
+        wanted = wanted or "a finite number"
         return f"{kind.name} takes {wanted}, not {threshold}"
     return None

@@ -152,7 +152,7 @@ def _check_bounds(asked: Contrast, index: int, found: Sequence[Pair], root: Node
         missing = sorted(set(bounds_of(pair.case)) - set(bounds_of(pair.baseline)))
         rows = {row.name: row for row in rows_of(pair.case) if row.bound_ms in missing}
         for criterion in asked.accept:
-            if criterion.metric in rows:
+            if criterion.metric in rows and criterion.kind != "absolute":
                 name, _, _ = criterion.name.partition("@")
                 what = f"`{name}` needs `slo_ms: {rows[criterion.metric].bound_ms:g}` in the baseline, too"
                 place = root.key_place(("criteria", index, "accept", name))
@@ -190,10 +190,13 @@ def _values_of(factor: str, cases: Sequence[Case]) -> str:
 
 
 def _who_yields(metric: str, catalogue: Catalogue = BUILT_IN) -> str:
-    row = catalogue.metrics.get(metric)
+    base, _, bound = metric.partition("@")
+    row = catalogue.metrics.get(base)
     if row is not None and row.is_per_bound:
         served = " or ".join(name for name, row in catalogue.workloads.items() if row.uses(GROUP))
-        return f"it comes from workload {served}, where the entry has `slo_ms`"
+        return f"it comes from workload {served}, where the entry has `slo_ms" + (
+            f": {bound.removesuffix('ms')}`" if bound else "`"
+        )
     usual = [
         Case(workload=name, model=model, catalogue=catalogue)
         for name, row in catalogue.workloads.items()

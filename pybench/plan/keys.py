@@ -40,6 +40,7 @@ REFERENCE_KEYS = {
     "value": "the published number, in the unit of the metric",
     "source": 'where it was published, such as "Precision trade-offs, table 2"',
     "device": "what it was measured on",
+    "slo_ms": "the bound of latency that it was published for; only of numbers at a bound",
     "where": "the cases that it was published for",
     "over_cells": "true: it is the mean over all of these cases, and not a value of each",
 }
@@ -47,8 +48,9 @@ CURVE_KEYS = {
     "over": "the numeric factor of the horizontal axis",
     "metric": "a metric, or a criterion without `_min` or `_max` for the ratio to a baseline",
 }
-# Names with one value for each bound of `slo_ms`: neither a curve nor a published value says at which bound.
+# Names with one value for each bound of `slo_ms`: no curve says at which bound, and a published value has to.
 AT_BOUNDS = frozenset(name for name, metric in METRICS.items() if metric.is_per_bound)
 AT_BOUNDS |= {name for name, kind in COMPARED.items() if kind.metric in AT_BOUNDS}
-REFERENCE_NAMES = tuple(name for name in (*COMPARED, *METRICS) if name not in AT_BOUNDS)
+REFERENCE_NAMES = (*COMPARED, *METRICS)
+CURVE_NAMES = tuple(name for name in REFERENCE_NAMES if name not in AT_BOUNDS)
 MEANINGS = ENTRY_KEYS | CRITERIA_KEYS | REFERENCE_KEYS | CURVE_KEYS | PLAN_KEYS

@@ -123,7 +123,7 @@ def _contrast() -> dict[str, Schema]:
 
 def _curve(factors: Mapping[str, Factor]) -> dict[str, Schema]:
     numeric = [name for name, factor in factors.items() if factor.kind in ("integer", "number")]
-    types: dict[str, Schema] = {"over": {"enum": numeric}, "metric": {"enum": list(keys.REFERENCE_NAMES)}}
+    types: dict[str, Schema] = {"over": {"enum": numeric}, "metric": {"enum": list(keys.CURVE_NAMES)}}
     return _described(types, keys.CURVE_KEYS)
 
 
@@ -140,6 +140,7 @@ def _reference_keys() -> dict[str, Schema]:
         "value": {"type": "number"},
         "source": {"type": "string"},
         "device": {"type": ["string", "null"]},
+        "slo_ms": {"type": "number", "exclusiveMinimum": 0},
         "where": _or_null("Selection"),
         "over_cells": {"type": "boolean"},
     }
@@ -193,8 +194,9 @@ def _one_or_many(one: Schema) -> Schema:
 
 def _threshold(name: str) -> Schema:
     kind = CRITERIA[name]
-    least = {"exclusiveMinimum": 0} if kind.kind == "ratio" else {}
-    return {"description": kind.meaning, "type": "number", **least}
+    least = {} if kind.kind == "difference" else {"exclusiveMinimum": 0}
+    most = {"maximum": 1} if kind.is_share else {}
+    return {"description": kind.meaning, "type": "number", **least, **most}
 
 
 def _alternatives(factor: Factor) -> list[Schema]:

@@ -14,6 +14,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from pybench.case.curves import PlannedCurve
@@ -22,6 +23,7 @@ from pybench.case.factors import FACTORS
 from pybench.case.references import Reference, meaning_of, value_problem
 from pybench.case.repetitions import MOST_REPETITIONS
 from pybench.catalogue.criteria import CRITERIA, threshold_problem
+from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.document import Node
 from pybench.errors import Problem
@@ -29,13 +31,14 @@ from pybench.plan.keys import (
     AT_BOUNDS,
     CRITERIA_KEYS,
     CURVE_KEYS,
+    CURVE_NAMES,
     ENTRY_KEYS,
     MEANINGS,
     PLAN_KEYS,
     REFERENCE_KEYS,
     REFERENCE_NAMES,
 )
-from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, check_value, describe, nearest
+from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, bounds_ms, check_value, describe, nearest
 
 SCHEMA_VERSION = 1  # of plans; a case and a run directory have versions of their own
 REQUIRABLE = ("timing", "energy", "precision", "accuracy")  # a run's validities (a test compares)
@@ -183,7 +186,7 @@ class _Reader:
                 self._lists(each, "`exclude`", self.factors, of_list=True) for each in self._blocks(keys.get("exclude"))
             ),
             repetitions=self._checked(keys, "repetitions", _repetitions, None),
-            slo_ms=self._checked(keys, "slo_ms", _bounds_ms, ()),
+            slo_ms=self._checked(keys, "slo_ms", bounds_ms, ()),
         )
 
     def _criteria(self, node: Node) -> CriteriaEntry | None:
@@ -196,7 +199,11 @@ class _Reader:
         baseline = self._singles(keys.get("baseline"), "`baseline`", self.factors, may_be_null=False)
         where = self._lists(keys.get("where"), "`where`", self.factors)
         bounds = self._optional(keys.get("accept"), "`accept`", CRITERIA)
-        accept = {each: self._checked(bounds, each, _threshold(each), None) for each in CRITERIA if each in bounds}
+        accept = {
+            each: self._checked(bounds, each, _number(partial(threshold_problem, CRITERIA[each])), None)
+            for each in CRITERIA
+            if each in bounds
+        }
         return CriteriaEntry(
             name,
             baseline,
@@ -220,11 +227,12 @@ class _Reader:
         keys = self._mapping(node, f"`{name}`", REFERENCE_KEYS, required=("value", "source"), of_list=True)
         if keys is None or "value" not in keys or "source" not in keys:
             return None
-        value = self._checked(keys, "value", _published(name), None)
+        value = self._checked(keys, "value", _number(partial(value_problem, name)), None)
         source = self._checked(keys, "source", lambda given: _text("source", given), None)
         if source is None or value is None:
             return None
         metric, kind, inverse = meaning_of(name)
+        metric = self._at_bound(name, metric, node, keys.get("slo_ms"))
         over_cells = self._checked(keys, "over_cells", _truth, False)
         if over_cells and kind != "ratio":
             self._say(keys["over_cells"], f"`over_cells` is for ratios, and {name} is none", "remove the key")
@@ -240,6 +248,20 @@ class _Reader:
             over_cells=over_cells,
             path=path,
         )
+
+    def _at_bound(self, name: str, metric: str, node: Node, bound: Node | None) -> str:
+        """The metric at the bound that a value was published for, where the metric has a value for each bound."""
+        if name not in AT_BOUNDS:
+            if bound is not None:
+                self._say(bound, f"`slo_ms` has no meaning for {name}", "remove the key")
+            return metric
+        if bound is None:
+            self._say(node, f"`{name}` needs the bound that it was published for", "add the key, as in `slo_ms: 50`")
+            return metric
+        bounds: tuple[float, ...] = self._checked({"slo_ms": bound}, "slo_ms", bounds_ms, ())
+        if len(bounds) > 1:
+            self._say(bound, f"`{name}` was published for one bound, not {len(bounds)}", "write a value for each bound")
+        return METRICS[metric].at_bound(bounds[0]).name if bounds else metric
 
     def _curve(self, node: Node) -> PlannedCurve | None:
         keys = self._mapping(node, "`curves`", CURVE_KEYS, required=("over", "metric"), of_list=True)
@@ -275,8 +297,6 @@ class _Reader:
         return {key: child for key, child in node.children.items() if key in known}
 
     def _hint(self, key: str, names: tuple[str, ...]) -> str:
-        if key in AT_BOUNDS:
-            return _ONE_A_BOUND
         near = nearest(key, names)
         if near is not None:
             return near
@@ -446,31 +466,11 @@ def _repetitions(value: object) -> int:
     return _integer("repetitions", value, 1, MOST_REPETITIONS)
 
 
-def _bounds_ms(value: object) -> tuple[float, ...]:
-    bounds: list[Any] = value if isinstance(value, list) else [value]
-    if not bounds:
-        raise ValueProblem("`slo_ms` is an empty list", "give a bound in ms, or remove the key")
-    for bound in bounds:
-        is_number = isinstance(bound, int | float) and not isinstance(bound, bool)
-        if not is_number or not 0 < bound < float("inf"):
-            hint = "as in `slo_ms: 50` or `slo_ms: [20, 50]`"
-            raise ValueProblem(f"`slo_ms` takes milliseconds above 0, or a list of them; not {describe(bound)}", hint)
-    return tuple(float(bound) for bound in bounds)
+def _number(problem: Callable[[Any], str | None]) -> Callable[[Any], float | None]:
+    """`problem`: what is wrong with a value, or None."""
 
-
-def _threshold(name: str) -> Callable[[Any], float | None]:
     def check(value: Any) -> float:
-        wrong = threshold_problem(CRITERIA[name], value)
-        if wrong is not None:
-            raise ValueProblem(wrong)
-        return float(value)
-
-    return check
-
-
-def _published(name: str) -> Callable[[Any], float | None]:
-    def check(value: Any) -> float:
-        wrong = value_problem(name, value)
+        wrong = problem(value)
         if wrong is not None:
             raise ValueProblem(wrong)
         return float(value)
@@ -485,9 +485,9 @@ def _truth(value: object) -> bool:
 
 
 def _drawable(value: object) -> str | None:
-    if isinstance(value, str) and value in REFERENCE_NAMES:
+    if isinstance(value, str) and value in CURVE_NAMES:
         return value
     what = f"`metric` takes a metric, or a criterion without `_min` or `_max`; not {describe(value)}"
     if value in AT_BOUNDS:
         raise ValueProblem(what, _ONE_A_BOUND)
-    raise ValueProblem(what, nearest(value, REFERENCE_NAMES) or "docs/metrics.md lists all metrics")
+    raise ValueProblem(what, nearest(value, CURVE_NAMES) or "docs/metrics.md lists all metrics")

@@ -78,6 +78,19 @@ def may_be_null(factor: Factor) -> bool:
     return factor.name in FACTORS and factor.default is None and factor.name != "workload"
 
 
+def bounds_ms(value: object) -> tuple[float, ...]:
+    """The bounds of `slo_ms`: one or a list. Raises ValueProblem for what is no time."""
+    bounds: list[Any] = value if isinstance(value, list) else [value]
+    if not bounds:
+        raise ValueProblem("`slo_ms` is an empty list", "give a bound in ms, or remove the key")
+    for bound in bounds:
+        is_number = isinstance(bound, int | float) and not isinstance(bound, bool)
+        if not is_number or not 0 < bound < float("inf"):
+            hint = "as in `slo_ms: 50` or `slo_ms: [20, 50]`"
+            raise ValueProblem(f"`slo_ms` takes milliseconds above 0, or a list of them; not {describe(bound)}", hint)
+    return tuple(float(bound) for bound in bounds)
+
+
 def describe(value: Any) -> str:
     """A value as a plan would write it, shortened."""
     if value is None:

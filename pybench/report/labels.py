@@ -25,9 +25,11 @@ def criterion_label(criterion: Criterion | Reference) -> str:
 
 
 def comparison_label(metric: Metric, kind: str, *, inverse: bool) -> str:
-    """What a comparison of two values is called. `kind`: ratio or difference; `inverse`: baseline over case."""
+    """What a comparison of two values is called. `kind`: as of a criterion; `inverse`: baseline over case."""
     if inverse and metric.name == "latency_mean_ms":
         return "Speed-up"
+    if kind == "absolute":
+        return metric.label
     if kind == "ratio":
         return f"{metric.label} ratio"
     return f"{metric.label} difference (pp)" if metric.unit == "%" else f"{metric.label} difference"

@@ -143,5 +143,5 @@ class OnnxRuntimeGeneration:
         """Address of the ids that the graph chooses in step `index`."""
         if index == 0:
             return int(self._first.data_ptr())
-        begin = (index - 1) * self._samples * np.dtype(np.int64).itemsize
+        begin: int = (index - 1) * self._samples * np.dtype(np.int64).itemsize
         return int(self._later.data_ptr()) + begin

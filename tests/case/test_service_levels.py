@@ -10,6 +10,7 @@ from pybench.case.contrasts import parse
 from pybench.case.service_levels import at_bounds, bounds_of, from_json, to_json, with_bounds
 from pybench.case.yields import metrics_of
 from pybench.catalogue.metrics import METRICS, metric_named
+from pybench.errors import UsageError
 
 INFER = Case(workload="infer", model="mlp", runtime="torch")
 BOUNDED = with_bounds(INFER, [50, 2.5])
@@ -65,3 +66,15 @@ def test_a_criterion_of_such_a_metric_is_judged_at_each_bound() -> None:
         ("speedup_min", "latency_mean_ms"),
     ]
     assert at_bounds(contrast, [INFER]) == contrast
+
+
+def test_an_absolute_criterion_is_of_the_case_alone_and_takes_shares_and_rates() -> None:
+    (contrast,) = parse({"baseline": {"runtime": "torch"}, "accept": {"slo_attainment_min": 0.99, "goodput_min": 50}})
+    assert [one.compare(2.0, 0.0) for one in contrast.accept] == [2.0, 2.0]
+    assert [one.metric for one in at_bounds(contrast, [with_bounds(INFER, [10])]).accept] == [
+        "slo_attainment_ratio@10ms",
+        "goodput_samples_per_s@10ms",
+    ]
+    for wrong in ({"slo_attainment_min": 99}, {"slo_attainment_min": 0}, {"goodput_min": 0}):
+        with pytest.raises(UsageError, match=f"{next(iter(wrong))} takes a"):
+            parse({"baseline": {"runtime": "torch"}, "accept": wrong})

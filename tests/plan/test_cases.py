@@ -303,6 +303,47 @@ def test_a_bound_that_is_compared_is_in_the_baseline_too(load: Load) -> None:
     assert (first.hint or "").startswith("give the entry of `infer mlp torch batch=4`")
 
 
+@pytest.mark.parametrize(
+    ("reference", "problem"),
+    [
+        ("goodput_samples_per_s: {value: 90, source: a, slo_ms: 50}", None),
+        ("slo_attainment: {value: 0.9, source: a, slo_ms: 20.5}", None),
+        ("slo_attainment_delta: {value: -0.1, source: a, slo_ms: 50, where: {batch: 2}}", None),
+        ("goodput_ratio: {value: 2, source: a}", "`goodput_ratio` needs the bound that it was published for (add the"),
+        ("goodput_ratio: {value: 2, source: a, slo_ms: [1, 2]}", "`goodput_ratio` was published for one bound, not 2"),
+        ("goodput_ratio: {value: 2, source: a, slo_ms: 0}", "`slo_ms` takes milliseconds above 0"),
+        ("speedup: {value: 2, source: a, slo_ms: 5}", "`slo_ms` has no meaning for speedup (remove the key)"),
+        ("goodput_ratio: {value: 2, source: a, slo_ms: 7}", "where the entry has `slo_ms: 7`)"),
+    ],
+)
+def test_a_published_service_level_has_a_bound_of_the_plan(load: Load, reference: str, problem: str | None) -> None:
+    text = (
+        SERVED.replace("slo_ms: 10", "slo_ms: 50")
+        + f"criteria: {{baseline: {{batch: 1}}, reference: {{{reference}}}}}\n"
+    )
+    if problem is None:
+        (found,) = load(text, whole=True).contrasts[0].reference
+        assert found.metric in (
+            "goodput_samples_per_s@50ms",
+            "slo_attainment_ratio@20.5ms",
+            "slo_attainment_ratio@50ms",
+        )
+        return
+    with pytest.raises(PlanError) as error:
+        load(text, whole=True)
+    assert problem in str(error.value)
+
+
+def test_an_absolute_bound_needs_nothing_of_the_baseline(load: Load) -> None:
+    criteria = "criteria: {baseline: {batch: 1}, accept: {slo_attainment_min: 0.9, goodput_min: 5}}\n"
+    assert [one.name for one in load(SERVED + criteria, whole=True).contrasts[0].accept] == [
+        "slo_attainment_min",
+        "goodput_min",
+    ]
+    with pytest.raises(PlanError, match="slo_attainment_min takes a share above 0 and up to 1, not 90"):
+        load(SERVED + criteria.replace("0.9", "90"), whole=True)
+
+
 def test_a_number_for_the_whole_campaign_replaces_all_others(load: Load, tmp_path: Path) -> None:
     load(ENTRIES, whole=True)
     plan = load_plan(tmp_path / "plan.yaml", ("name=even",), repetitions=2)

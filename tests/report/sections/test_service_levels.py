@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pybench.analysis import analyse
 from pybench.case import Case
+from pybench.case.references import Reference
 from pybench.case.service_levels import with_bounds
 from pybench.dataset import load
 from pybench.report import write_report
@@ -36,6 +38,43 @@ def test_each_bound_is_a_row(tmp_path: Path) -> None:
     metrics = (page.parent / "tables" / "metrics.csv").read_text()
     assert "goodput_samples_per_s@9ms" in metrics
     assert "SLO attainment at 10 ms" in page.read_text()
+
+
+def test_a_service_level_is_judged_by_the_cases_own_interval_and_stands_next_to_a_published_one(tmp_path: Path) -> None:
+    fast, slow = (with_bounds(INFER.with_factors(batch=batch), [10]) for batch in (1, 2))
+    published = Reference(
+        name="goodput_samples_per_s",
+        metric="goodput_samples_per_s@10ms",
+        kind="absolute",
+        value=199.0,
+        source="a paper",
+    )
+    declared = {
+        "baseline": {"batch": 1},
+        "accept": {"slo_attainment_min": 0.99, "goodput_min": 250},
+        "reference": [published],
+    }
+    builder = CampaignBuilder(tmp_path / "c", [fast, slow], repetitions=4, declared=declared)
+    for block in (1, 2, 3, 4):
+        for case, rate in ((fast, 100.0), (slow, 198.0 + block)):
+            builder.run(case, block, {"throughput_samples_per_s": rate})  # its iterations take 10 ms
+    dataset = load(builder.path)
+    analysis = analyse(dataset)
+    ((verdict,),) = analysis.verdicts
+    assert [(one.criterion.name, one.verdict.value) for one in verdict.judgements] == [
+        ("slo_attainment_min@10ms", "accepted"),
+        ("goodput_min@10ms", "rejected"),
+    ]
+    assert verdict.judgements[1].estimate is not None
+    assert verdict.judgements[1].estimate.value == pytest.approx(200.5, rel=1e-3)
+    assert not [pair for pair in analysis.contrasts[0].pairs for one in pair.effects.values() if one.declared]
+    assert {(found.cases[0].batch, found.relation.value) for found in analysis.references} == {
+        (1, "neither"),
+        (2, "interval contains it"),
+    }
+    page = write_report(dataset).read_text()
+    assert "SLO attainment at 10 ms 1, required ≥ 0.99" in page
+    assert "required ≥ 250" in page
 
 
 def test_a_plan_without_bounds_has_no_such_section(tmp_path: Path) -> None:

@@ -61,6 +61,11 @@ class _Panel:
     criterion: Criterion | None
     marks: tuple[_Mark | None, ...]
 
+    @property
+    def is_absolute(self) -> bool:
+        """Whether it shows the cases' own numbers, for which no value means no effect."""
+        return self.criterion is not None and self.criterion.kind == "absolute"
+
 
 def draw_forests(analysis: Analysis) -> list[Picture]:
     """One figure a contrast that has anything to show."""
@@ -133,14 +138,15 @@ def _row_label(verdict: CaseVerdict, contrast: ContrastFinding, context: Sequenc
 
 
 def _draw_panel(axes: Axes, panel: _Panel) -> None:
-    neutral = 1.0 if panel.ratio else 0.0
+    neutral = None if panel.is_absolute else 1.0 if panel.ratio else 0.0
     for row, mark in enumerate(panel.marks):
         if mark is not None:
             _draw_mark(axes, row, mark)
     numbers = [bound for mark in panel.marks if mark and mark.estimate for bound in _extent(mark.estimate)]
-    numbers += [neutral, *([panel.criterion.threshold] if panel.criterion else [])]
+    numbers += [*([] if neutral is None else [neutral]), *([panel.criterion.threshold] if panel.criterion else [])]
     _set_limits(axes, numbers, ratio=panel.ratio)
-    axes.axvline(neutral, color="#555555", linewidth=0.8, zorder=1)
+    if neutral is not None:
+        axes.axvline(neutral, color="#555555", linewidth=0.8, zorder=1)
     if panel.criterion is None:
         axes.set_xlabel(panel.title)
     else:
