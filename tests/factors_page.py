@@ -44,6 +44,7 @@ _TITLES: dict[FactorGroup, str] = {
     "copying": "Copying",
     "file": "Your own ONNX file",
     "inputs": "Inputs",
+    "shaping": "Shape of a stack",
 }
 
 

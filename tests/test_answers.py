@@ -148,6 +148,10 @@ CHANGES: tuple[Change, ...] = (
     *_CODES,
     Change(why="`fixed_batch` is a new factor, of files", answer="idle", stored=None, now="fixed_batch"),
     *(
+        Change(why="stacks are new, and nothing else has these factors", answer="idle", stored=None, now=name)
+        for name in ("block_type", "depth", "width")
+    ),
+    *(
         Change(
             why="`inputs` is a new factor, and a path feeds its own ids",
             answer="idle",

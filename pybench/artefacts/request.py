@@ -24,8 +24,9 @@ class MakeRequest:
 
     @property
     def model(self) -> Model:
-        """The row of its model, at its size of images. Raises KeyError for a file of the user's."""
-        return self.models[self.parameters["model"]].at_size(self.parameters.get("image_size"))
+        """The row of its model, at its size and shape. Raises KeyError for a file of the user's."""
+        row = self.models[self.parameters["model"]]
+        return row.at_size(self.parameters.get("image_size")).shaped(self.parameters)
 
     def source(self, role: str, factor: str | None = None) -> Path | None:
         """The file in a role, else the user's own in its place; None: there is neither."""

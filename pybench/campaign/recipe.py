@@ -234,8 +234,9 @@ def _named(case: Case) -> tuple[tuple[str, Any], ...]:
 
 
 def _sized(case: Case) -> tuple[tuple[str, Any], ...]:
-    """The size of images, where it is not the model's own."""
-    return () if case.image_size is None else (("image_size", case.image_size),)
+    """The size of images, where it is not the model's own, and what else its layers follow."""
+    size = () if case.image_size is None else (("image_size", case.image_size),)
+    return (*size, *case.shaping().items())
 
 
 def _cached(case: Case) -> tuple[tuple[str, Any], ...]:

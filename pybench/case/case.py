@@ -125,10 +125,15 @@ class Case(Factors):
 
     @property
     def model_row(self) -> Model | None:
-        """What is known of the case's model at its size of images; None: there is no model, or it is a file of the
+        """What is known of the case's model at its size and shape; None: there is no model, or it is a file of the
         user's."""
         row = self.catalogue.models.get(self.model or "")
-        return None if row is None else row.at_size(self.image_size)
+        return None if row is None else row.at_size(self.image_size).shaped(self.shaping())
+
+    def shaping(self) -> dict[str, Any]:
+        """The factors that the layers of its model follow; empty for models that have none."""
+        row = self.catalogue.models.get(self.model or "")
+        return {} if row is None else {name: getattr(self, name) for name in row.shaped_by}
 
     @property
     def runtime_row(self) -> Runtime | None:
@@ -151,10 +156,11 @@ class Case(Factors):
         return tuple(dict.fromkeys(row.plugin for row in _added_rows(self) if row.plugin is not None))
 
     def title(self, names: tuple[str, ...] | None = None) -> str:
-        """A line for people: the given factors, or all chosen ones but the protocol's, as `value` or `name=value`."""
-        shown = names or tuple(
-            name for name in self.chosen() if name != "sources" and not factor_named(name, self).protocol
-        )
+        """A line for people: the given factors, or all chosen ones but the protocol's, as `value` or `name=value`. What
+        shapes a model is always among them."""
+        known = [*FACTORS, *(name for name in self.own_factors() if name not in FACTORS)]
+        told = {*self.chosen(), *self.shaping()}
+        shown = names or tuple(name for name in known if name in told and not factor_named(name, self).protocol)
         return " ".join(_word(name, self.value(name)) for name in shown)
 
     def with_factors(self, **changes: Any) -> Case:

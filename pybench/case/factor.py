@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pybench.case import idle
-from pybench.case.idle import Idle, outside_its_runtimes
+from pybench.case.idle import Idle, outside_its_models, outside_its_runtimes
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.workloads import FactorGroup
 
@@ -29,6 +29,7 @@ class Factor:
     choices: the values of a `choice`, and the built-in names of a `file`
     rows: of which kind of rows its choices are the names; packages can then add values
     minimum, maximum: of a number
+    step: what an integer is a multiple of
     form: of a `text`: any word, a regular expression, CPUs as taskset writes them, a device, or sizes of dimensions
     hint: what helps to choose a value, where the range alone does not
     protocol: it says how a case is measured rather than what; such factors belong into a plan's `defaults`, and tables
@@ -47,6 +48,7 @@ class Factor:
     rows: RowKind | None = None
     minimum: float | None = None
     maximum: float | None = None
+    step: int = 1
     form: TextForm = "word"
     hint: str | None = None
     protocol: bool = False
@@ -81,6 +83,11 @@ def runtime_factor(
 def quantising_factor(kind: FactorKind, default: Any, meaning: str, rule: Idle, **facts: Any) -> Any:
     """A field of `Factors` that follows the precision. `rule`: when it changes nothing."""
     return factor(kind, default, meaning, "quantising", idle=rule, follows=("precision",), **facts)
+
+
+def shaping_factor(name: str, kind: FactorKind, default: Any, meaning: str, **facts: Any) -> Any:
+    """A field of `Factors` that the layers of some models follow."""
+    return factor(kind, default, meaning, "shaping", idle=outside_its_models(name), follows=("model",), **facts)
 
 
 def board_setting(meaning: str, unit: str) -> Any:

@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pybench.case import idle
-from pybench.case.factor import Factor, board_setting, factor, quantising_factor, runtime_factor
+from pybench.case.factor import Factor, board_setting, factor, quantising_factor, runtime_factor, shaping_factor
 from pybench.case.idle import outside_its_rows
+from pybench.catalogue.blocks import BLOCKS, WIDTH_STEP
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.data_sets import DIGITS, SYNTHETIC, TRAINED_ON
 from pybench.catalogue.metrics import Metric
@@ -222,6 +223,23 @@ class Factors:
         minimum=1,
         maximum=4096,
         absent="the model's own",
+    )
+    block_type: str = shaping_factor(
+        "block_type",
+        "choice",
+        "conv",
+        "the block that a `stack` repeats",
+        choices=tuple(BLOCKS),
+    )
+    depth: int = shaping_factor("depth", "integer", 4, "how many blocks a `stack` has", minimum=1, maximum=256)
+    width: int = shaping_factor(
+        "width",
+        "integer",
+        64,
+        "channels of each block of a `stack`",
+        minimum=WIDTH_STEP,
+        maximum=4096,
+        step=WIDTH_STEP,
     )
     seq_len: int = factor(
         "integer", 128, "tokens in a sample of a language model; in `generate`, its prompt", "tokens", minimum=2

@@ -40,6 +40,11 @@ def outside_its_runtimes(name: str) -> Idle:
     return Idle(lambda case: not is_taken(case), f"it is a factor of {', '.join(takers_of(name))}{but}")
 
 
+def outside_its_models(name: str) -> Idle:
+    """Of a factor that shapes the layers of some models."""
+    return Idle(lambda case: name not in case.shaping(), "it shapes the layers of other models")
+
+
 def outside_its_rows(name: str, owners: Sequence[str]) -> Idle:
     """Of an option that only some rows have. `owners`: their names."""
     return Idle(lambda case: name not in case.own_factors(), f"it is an option of {', '.join(owners)}")

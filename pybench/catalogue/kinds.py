@@ -35,6 +35,8 @@ class ArtefactKind:
 _ONNX_FILE = "model.onnx"
 _RANGES = ("calibration", "calibration_images", "images")
 
+_SHAPE = ("image_size", "block_type", "depth", "width")  # of a built-in model
+
 _ROWS = (
     ArtefactKind(
         name="checkpoint",
@@ -42,7 +44,7 @@ _ROWS = (
         file="weights.pt",
         module="pybench.artefacts.checkpoint",
         needs=("torch",),
-        title=("model", "image_size", "trained_on", "images"),
+        title=("model", *_SHAPE, "trained_on", "images"),
     ),
     ArtefactKind(
         name="onnx",
@@ -50,7 +52,7 @@ _ROWS = (
         file=_ONNX_FILE,
         module="pybench.artefacts.onnx",
         needs=("torch", "onnx", "onnxscript"),
-        title=("model", "image_size", "cached"),
+        title=("model", *_SHAPE, "cached"),
     ),
     ArtefactKind(
         name="onnx-shaped",
@@ -74,7 +76,7 @@ _ROWS = (
         file=_ONNX_FILE,
         module="pybench.artefacts.converted",
         needs=("onnx", "onnxruntime"),  # which compares its outputs with those in FP32, as of the following kinds
-        title=("model", "image_size", "precision", "keep_fp32"),
+        title=("model", *_SHAPE, "precision", "keep_fp32"),
     ),
     ArtefactKind(
         name="calibration",
@@ -82,7 +84,7 @@ _ROWS = (
         file="ranges.json",
         module="pybench.artefacts.calibration",
         needs=("onnx", "onnxruntime"),
-        title=("model", "image_size", *_RANGES),
+        title=("model", *_SHAPE, *_RANGES),
     ),
     ArtefactKind(
         name="onnx-quantised",
@@ -92,7 +94,7 @@ _ROWS = (
         needs=("onnx", "onnxruntime"),
         title=(
             "model",
-            "image_size",
+            *_SHAPE,
             "precision",
             "quantiser",
             "scheme",
@@ -109,7 +111,7 @@ _ROWS = (
         file="model.engine",
         module="pybench.artefacts.engine",
         needs=("onnx", "onnxruntime"),
-        title=("model", "image_size", "precision", "batch", "seq_len", *BUILD_FACTORS, "platform"),
+        title=("model", *_SHAPE, "precision", "batch", "seq_len", *BUILD_FACTORS, "platform"),
     ),
 )
 

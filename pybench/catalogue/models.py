@@ -7,9 +7,11 @@ Their order is the order of lists for people. A user's own ONNX file has no row.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from pybench.catalogue.code import named_code
 from pybench.catalogue.options import Option
 from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.rows import Rows
@@ -33,6 +35,9 @@ class Model:
     least_size: the least height and width of images that it can be built for; None: it takes `shape` and no other
     norm_stride: pixels of an image, along one side, for one value of its last batch norm; None: it has none
     sized: whether its layers depend on the height of its images
+    shaped_by: factors that its layers follow; `build` takes each of them by its name
+    arguments: their values; empty for the row itself (`shaped`)
+    work: `module:callable`, from shape, outputs and arguments to `multiply_adds`; None: they do not depend on arguments
     vocabulary: ids that may be fed; None for models that take no ids
     longest_sequence: tokens of the longest sequence that it has learned positions for
     translate: `module:callable`, from another library's tensors by name to those of the model; None: they are equal
@@ -58,6 +63,9 @@ class Model:
     least_size: int | None = None
     norm_stride: int | None = None
     sized: bool = False
+    shaped_by: tuple[str, ...] = ()
+    arguments: Mapping[str, str | int] = field(default_factory=dict)
+    work: str | None = None
     vocabulary: int | None = None
     longest_sequence: int | None = None
     translate: str | None = None
@@ -100,6 +108,14 @@ class Model:
         pixels_ratio = (size / self.shape[-1]) ** 2
         shape, multiply_adds = (self.shape[0], size, size), self.multiply_adds * pixels_ratio
         return replace(self, shape=shape, multiply_adds=multiply_adds, trained_on=None)
+
+    def shaped(self, arguments: Mapping[str, str | int]) -> Model:
+        """The row for these values of `shaped_by`; a row without such factors as it is. Other names are left out."""
+        if not self.shaped_by:
+            return self
+        own = {name: arguments[name] for name in self.shaped_by}
+        work = self.multiply_adds if self.work is None else named_code(self.work)(self.shape, self.outputs, own)
+        return replace(self, arguments=own, multiply_adds=float(work))
 
 
 TOKENIZER_IDS = 32_000  # of the shipped vocabulary; a language model embeds more where a larger one is asked for
@@ -255,6 +271,18 @@ _ROWS = (
         outputs=10,
         head="fc3.weight",
         multiply_adds=85e3,
+    ),
+    Model(
+        name="stack",
+        kind="image",
+        build="pybench.models.stack:Stack",
+        input="images",
+        shape=(3, 64, 64),
+        outputs=10,
+        head="head.weight",
+        multiply_adds=38.5e6,  # of the usual block, depth and width
+        shaped_by=("block_type", "depth", "width"),
+        work="pybench.catalogue.blocks:stack_multiply_adds",
     ),
 )
 

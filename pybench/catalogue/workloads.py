@@ -18,7 +18,7 @@ from pybench.catalogue.tasks import TASKS
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
     "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding", "serving",
-    "arriving", "generating", "training", "blocks", "layout", "sizing", "copying", "file", "inputs",
+    "arriving", "generating", "training", "blocks", "layout", "sizing", "copying", "file", "inputs", "shaping",
 ]  # fmt: skip
 
 
@@ -185,7 +185,7 @@ _ROWS = (
         module="pybench.workloads.infer",
         takes=(
             "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding",
-            "serving", "arriving", "file", "inputs", "sizing",
+            "serving", "arriving", "file", "inputs", "sizing", "shaping",
         ),
         model="required",
         kinds=("image", "language", "encoder", "volume", "vector"),
@@ -213,6 +213,7 @@ _ROWS = (
         module="pybench.workloads.train",
         takes=(
             "run", "board", "model", "runtime", "tokens", "text", "feeding", "training", "blocks", "layout", "sizing",
+            "shaping",
         ),
         model="required",
         kinds=("language", "image"),
@@ -299,7 +300,7 @@ _ROWS = (
         label="Accuracy",
         meaning="the outputs of a model against labels: Top-1 of images or text, Dice, perplexity, or errors",
         module="pybench.workloads.accuracy",
-        takes=("run", "model", "quantising", "engine", "runtime", "images", "file", "sizing"),
+        takes=("run", "model", "quantising", "engine", "runtime", "images", "file", "sizing", "shaping"),
         model="required",
         kinds=("image",),
         takes_files=True,
@@ -321,7 +322,7 @@ _ROWS = (
         label="Sensitivity",
         meaning="what each quantised node and each pair of Q/DQ adds to the error of the outputs, on a CPU",
         module="pybench.workloads.sensitivity",
-        takes=("run", "model", "quantising", "runtime", "images", "tokens", "file"),
+        takes=("run", "model", "quantising", "runtime", "images", "tokens", "file", "shaping"),
         model="required",
         kinds=("image", "language", "encoder", "volume", "vector"),
         takes_files=True,

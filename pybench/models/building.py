@@ -33,7 +33,8 @@ def build(
         outputs = _classes(state, row)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        module: nn.Module = named_code(row.build)(outputs or row.outputs, *((row.shape[-1],) if row.sized else ()))
+        sizes = (row.shape[-1],) if row.sized else ()
+        module: nn.Module = named_code(row.build)(outputs or row.outputs, *sizes, **row.arguments)
         _draw_statistics(module)
     if state is not None:
         try:

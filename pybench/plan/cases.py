@@ -39,6 +39,7 @@ _OF_IMAGES: tuple[FactorGroup, ...] = ("images", "sizing", "layout")
 _OF_BLOCKS: tuple[FactorGroup, ...] = ("blocks",)
 _OF_BUILT_IN: tuple[FactorGroup, ...] = ("sizing",)
 _OF_FILES: tuple[FactorGroup, ...] = ("file",)
+_OF_SHAPED: tuple[FactorGroup, ...] = ("shaping",)
 _KINDS = {"language": "a language model", "image": "an image model"}
 
 
@@ -409,6 +410,8 @@ def _misplaced(name: str, workload: str | None, model: str | None, catalogue: Ca
         return f"`{name}` has no meaning for {model}, which takes no images"
     if group in _OF_BUILT_IN and row is None:
         return f"`{name}` has no meaning for an ONNX file of your own: its inputs have the sizes of the file"
+    if group in _OF_SHAPED and (row is None or name not in row.shaped_by):
+        return f"`{name}` has no meaning for {model}: it shapes the layers of {_shaped_by(name, catalogue)}"
     if group in _OF_BLOCKS and row is not None and not row.takes_text:
         return f"`{name}` has no meaning for {model}: its blocks keep what they compute"
     return None
@@ -419,7 +422,13 @@ def _where(name: str, catalogue: Catalogue) -> str:
     of = " of language models" if factor.group in _OF_TOKENS else ""
     of = " of language models" if factor.group in _OF_BLOCKS else of
     of = " of image models" if factor.group in _OF_IMAGES else of
+    of = f" of {_shaped_by(name, catalogue)}" if factor.group in _OF_SHAPED else of
     return f"it applies to {', '.join(factor.workloads(catalogue))}{of}"
+
+
+def _shaped_by(name: str, catalogue: Catalogue) -> str:
+    """The models whose layers follow a factor."""
+    return ", ".join(model.name for model in catalogue.models.values() if name in model.shaped_by)
 
 
 def _models_of(workload: Workload, catalogue: Catalogue) -> str:

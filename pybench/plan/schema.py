@@ -207,6 +207,7 @@ def _alternatives(factor: Factor) -> list[Schema]:
             "type": "integer",
             "minimum": int(factor.minimum or 0),
             "maximum": int(factor.maximum or LARGEST_INTEGER),
+            **({} if factor.step == 1 else {"multipleOf": factor.step}),
         },
         "number": {"type": "number", "minimum": factor.minimum or 0, "maximum": LARGEST_INTEGER},
         "boolean": {"type": "boolean"},

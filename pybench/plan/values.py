@@ -115,6 +115,9 @@ def _choice(factor: Factor, value: Any) -> str:
 def _integer(factor: Factor, value: Any) -> int:
     least, most = int(factor.minimum or 0), int(factor.maximum or LARGEST_INTEGER)
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        if value % factor.step:
+            what = f"`{factor.name}` takes a multiple of {factor.step}; not {value}"
+            raise ValueProblem(what, f"write {max(least, value // factor.step * factor.step)}")
         return value
     hint = f"write {int(value)}" if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else None
     if hint is None or not least <= float(value) <= most:

@@ -507,6 +507,15 @@ def test_a_power_limit_where_no_board_is_set_changes_nothing(problems: Problems)
         ("{workload: train, model: resnet50, gradient_checkpointing: true}", "`gradient_checkpointing` has no meaning"),
         ("{workload: train, model: resnet50, fed: true}", "`fed` has no meaning for resnet50, which takes no tokens"),
         ("{workload: train, model: tinylm-tiny, memory_format: contiguous}", "`memory_format` has no meaning"),
+        (
+            "{workload: infer, model: resnet50, runtime: torch, depth: 4}",
+            "`depth` has no meaning for resnet50: it shapes the layers of stack",
+        ),
+        (
+            "{workload: infer, model: stack, runtime: torch, width: 40}",
+            "`width` takes a multiple of 32; not 40 (write 32)",
+        ),
+        ("{workload: infer, model: stack, runtime: torch, image_size: 32}", "stack takes images of 64x64"),
     ],
 )
 def test_a_factor_of_images_has_a_model_that_takes_it(problems: Problems, entry: str, what: str) -> None:
