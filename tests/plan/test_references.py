@@ -80,7 +80,7 @@ def test_published_values_are_stored_with_the_plan_and_are_no_part_of_a_case(loa
         (f"{{speedup: {{value: fast, {SOURCE}}}}}", "`value` takes a number, not 'fast'"),
         ("{speedup: {value: 5}}", "`source` is missing (where it was published"),
         (f"{{speed: {{value: 5, {SOURCE}}}}}", "unknown key `speed` (did you mean `speedup`?)"),
-        (f"{{goodput_ratio: {{value: 5, {SOURCE}}}}}", "unknown key `goodput_ratio` (it has a value for each bound"),
+        (f"{{goodput_ratio: {{value: 5, {SOURCE}}}}}", "5:68: `goodput_ratio` needs the bound that it was published"),
         (f"{{latency_mean_ms: {{value: 5, {SOURCE}, over_cells: true}}}}", "`over_cells` is for ratios"),
         ("{speedup: 5}", "`speedup` takes a list of mappings; not 5"),
     ],
