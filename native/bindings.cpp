@@ -20,6 +20,7 @@
 #include "own_process.hpp"
 #include "perf_counter.hpp"
 #include "power_sampler.hpp"
+#include "rail_sampler.hpp"
 #include "timer.hpp"
 
 namespace py = pybind11;
@@ -137,6 +138,17 @@ py::dict states(const PowerSampler& sampler) {
   add_reading(table, "memory_used_bytes", rows, &DeviceState::memory_used_bytes);
   add_reading(table, "own_memory_bytes", rows, &DeviceState::own_memory_bytes);
   add_reading(table, "process_count", rows, &DeviceState::process_count);
+  add_reading(table, "utilisation_percent", rows, &DeviceState::utilisation_percent);
+  return table;
+}
+
+py::dict rail_readings(const RailSampler& sampler) {
+  const auto rows = sampler.readings();
+  py::dict table;
+  add_column(table, "begin_ns", rows, &RailReading::begin_ns);
+  add_column(table, "end_ns", rows, &RailReading::end_ns);
+  add_column(table, "code", rows, &RailReading::code);
+  add_column(table, "value", rows, &RailReading::value);
   return table;
 }
 
@@ -270,6 +282,17 @@ void bind_sampler(py::module_& module) {
       .def_property_readonly("failure", &PowerSampler::failure);
 }
 
+void bind_rails(py::module_& module) {
+  py::class_<RailSampler>(module, "RailSampler")
+      .def(py::init<std::vector<std::string>, std::int64_t, std::int64_t>(), py::arg("paths"), py::arg("interval_ns"),
+           py::arg("expected_ns"))
+      .def("start", &RailSampler::start, WithoutGil())
+      .def("stop", &RailSampler::stop, WithoutGil())
+      .def("readings", &rail_readings)
+      .def_property_readonly("missed_ticks", &RailSampler::missed_ticks)
+      .def_property_readonly("failure", &RailSampler::failure);
+}
+
 using Doubles = py::array_t<double, py::array::c_style | py::array::forcecast>;
 using Integers = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
 
@@ -344,6 +367,7 @@ PYBIND11_MODULE(_native, module) {
   bind_nvml(module);
   bind_counter_schedule(module);
   bind_sampler(module);
+  bind_rails(module);
   bind_integrator(module);
   py::class_<PerfCounter>(module, "PerfCounter")
       .def(py::init<std::uint32_t, std::uint64_t, int>(), py::arg("type_number"), py::arg("config"), py::arg("cpu"))

@@ -77,6 +77,7 @@ struct NvmlFunctions {
   int (*temperature)(nvml::Device, int, unsigned*);
   int (*throttle_reasons)(nvml::Device, unsigned long long*);
   int (*enforced_power_limit)(nvml::Device, unsigned*);
+  int (*utilisation)(nvml::Device, nvml::Utilisation*);
 };
 
 class NvmlDevice;
@@ -128,6 +129,8 @@ class NvmlDevice {
   Reading throttle_reasons() const;  // the bit mask as a number (all defined bits lie below 2^53)
   Reading power_limit_mw() const;    // the limit in force
   Reading memory_used_bytes() const;
+  // Share of the driver's last sample period, 1/6 to 1 s long, in which a kernel ran, in percent.
+  Reading utilisation_percent() const;
   Processes processes() const;
   // What the driver's buffer holds after `after_us` (0: all of it). Returns NVML's code; nothing new is success.
   std::int32_t drain_power_samples(std::int64_t after_us, std::vector<PowerSample>& into) const;

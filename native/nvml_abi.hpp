@@ -70,6 +70,11 @@ struct Memory {
   unsigned long long used_bytes;
 };
 
+struct Utilisation {
+  unsigned gpu_percent;
+  unsigned memory_percent;
+};
+
 struct ProcessInfo {
   unsigned process_id;
   unsigned long long used_bytes;  // all ones when the driver does not know

@@ -109,6 +109,13 @@ Reading NvmlDevice::memory_used_bytes() const {
   return {code, code == nvml::kSuccess ? static_cast<double>(memory.used_bytes) : 0};
 }
 
+Reading NvmlDevice::utilisation_percent() const {
+  if (library_->functions().utilisation == nullptr) return {};
+  nvml::Utilisation utilisation{};
+  const int code = library_->functions().utilisation(handle_, &utilisation);
+  return {code, code == nvml::kSuccess ? static_cast<double>(utilisation.gpu_percent) : 0};
+}
+
 Processes NvmlDevice::processes() const {
   Processes result;
   if (library_->functions().processes == nullptr) return result;

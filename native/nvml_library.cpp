@@ -34,6 +34,7 @@ void resolve_all(void* handle, NvmlFunctions& functions) {
   resolve(handle, "nvmlDeviceGetClockInfo", functions.clock);
   resolve(handle, "nvmlDeviceGetTemperature", functions.temperature);
   resolve(handle, "nvmlDeviceGetCurrentClocksThrottleReasons", functions.throttle_reasons);
+  resolve(handle, "nvmlDeviceGetUtilizationRates", functions.utilisation);
   resolve(handle, "nvmlDeviceGetEnforcedPowerLimit", functions.enforced_power_limit);
 }
 

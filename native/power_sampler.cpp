@@ -2,12 +2,7 @@
 // Implements power_sampler.hpp.
 #include "power_sampler.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <exception>
 #include <stdexcept>
 #include <utility>
 
@@ -35,22 +30,6 @@ SamplerIntervals checked(SamplerIntervals intervals) {
   return intervals;
 }
 
-// Signals belong to Python's main thread: threads started while this lives inherit a mask that blocks all of them.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 PowerSampler::PowerSampler(NvmlDevice device, SamplerIntervals intervals, std::int64_t expected_ns)
@@ -67,75 +46,17 @@ PowerSampler::PowerSampler(NvmlDevice device, SamplerIntervals intervals, std::i
 PowerSampler::~PowerSampler() { stop(); }
 
 void PowerSampler::start() {
-  if (!threads_.empty()) throw std::logic_error("the sampler runs already");
-  stopping_ = false;
-  const BlockedSignals blocked;
-  const auto start_thread = [this](std::function<void()> run) {
-    threads_.emplace_back([this, run = std::move(run)] { run_guarded(run); });
-  };
-  start_thread([this] { run_every(intervals_.power_ns, [this] { sample_power(); }); });
-  start_thread([this] { run_counter(); });
-  start_thread([this] { run_every(intervals_.state_ns, [this] { sample_state(); }); });
+  threads_.start({
+      [this] { threads_.run_every(intervals_.power_ns, [this] { sample_power(); }); },
+      [this] {
+        while (threads_.wait_until([this] { return counter_due_ns(); })) take_counter_reading(true);
+      },
+      [this] { threads_.run_every(intervals_.state_ns, [this] { sample_state(); }); },
+  });
 }
 
 void PowerSampler::stop() {
-  if (threads_.empty()) return;
-  {
-    const std::lock_guard lock(stop_mutex_);
-    stopping_ = true;
-  }
-  stop_wish_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
-  drain();
-}
-
-std::string PowerSampler::failure() const {
-  const std::lock_guard lock(failure_mutex_);
-  return failure_;
-}
-
-void PowerSampler::run_guarded(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const std::exception& error) {
-    const std::lock_guard lock(failure_mutex_);
-    failure_ = error.what();
-  }
-}
-
-void PowerSampler::run_every(std::int64_t interval_ns, const std::function<void()>& tick) {
-  std::int64_t due_ns = monotonic_raw_ns();
-  do {
-    tick();
-    // A fixed grid: a slow call does not shift the later ticks, and ticks that it ran over are skipped and counted.
-    const std::int64_t late = (monotonic_raw_ns() - due_ns) / interval_ns;
-    missed_ticks_ += late;
-    due_ns += (late + 1) * interval_ns;
-  } while (wait_until(due_ns));
-}
-
-bool PowerSampler::wait_until(std::int64_t deadline_ns) {
-  std::unique_lock lock(stop_mutex_);
-  // The remainder is waited for on the steady clock (CLOCK_MONOTONIC), which runs within 500 ppm of the raw one.
-  const auto left = std::chrono::nanoseconds(deadline_ns - monotonic_raw_ns());
-  return !stop_wish_.wait_for(lock, left, [this] { return stopping_; });
-}
-
-void PowerSampler::run_counter() {
-  for (;;) {
-    {
-      std::unique_lock lock(stop_mutex_);
-      const auto changed = [this] { return stopping_ || counter_replanned_; };
-      for (;;) {
-        counter_replanned_ = false;
-        const auto left = std::chrono::nanoseconds(counter_due_ns() - monotonic_raw_ns());
-        if (!stop_wish_.wait_for(lock, left, changed)) break;
-        if (stopping_) return;
-      }
-    }
-    take_counter_reading(true);
-  }
+  if (threads_.stop()) drain();
 }
 
 std::int64_t PowerSampler::counter_due_ns() const {
@@ -160,11 +81,7 @@ void PowerSampler::track_counter(std::int64_t duration_ns) {
     const std::lock_guard lock(schedule_mutex_);
     schedule_.track(now_ns, now_ns + std::max<std::int64_t>(0, duration_ns));
   }
-  {
-    const std::lock_guard lock(stop_mutex_);
-    counter_replanned_ = true;
-  }
-  stop_wish_.notify_all();
+  threads_.replan();
 }
 
 std::optional<TickGrid> PowerSampler::tick_grid() const {
@@ -201,6 +118,7 @@ void PowerSampler::sample_state() {
   row.power_limit_mw = device_.power_limit_mw();
   row.memory_used_bytes = device_.memory_used_bytes();
   const Processes processes = device_.processes();
+  row.utilisation_percent = device_.utilisation_percent();
   row.process_count = {processes.code, static_cast<double>(processes.list.size())};
   row.own_memory_bytes = {processes.code == nvml::kSuccess ? nvml::kNotFound : processes.code, 0};
   const std::vector<std::uint32_t> listed = processes.ids();

@@ -9,20 +9,19 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "counter_schedule.hpp"
 #include "nvml.hpp"
 #include "own_process.hpp"
 #include "power_fields.hpp"
+#include "recorder.hpp"
 #include "sample_drain.hpp"
+#include "sampling_threads.hpp"
 
 namespace pybench {
 
@@ -51,34 +50,13 @@ struct DeviceState {
   Reading memory_used_bytes;
   Reading own_memory_bytes;  // of this process, where the driver lists it
   Reading process_count;
+  Reading utilisation_percent;
 };
 
 struct SamplerIntervals {
   std::int64_t power_ns;
   std::int64_t counter_ns;
   std::int64_t state_ns;
-};
-
-// Rows that one thread appends and another copies. Memory for `expected` rows is reserved up front; beyond it the
-// sampling thread pays for growth, never the measured one.
-template <typename Row>
-class Recorder {
- public:
-  explicit Recorder(std::size_t expected) { rows_.reserve(expected); }
-
-  void append(const Row& row) {
-    const std::lock_guard lock(mutex_);
-    rows_.push_back(row);
-  }
-
-  std::vector<Row> copy() const {
-    const std::lock_guard lock(mutex_);
-    return rows_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<Row> rows_;
 };
 
 class PowerSampler {
@@ -104,15 +82,11 @@ class PowerSampler {
   std::int32_t samples_code() const { return samples_code_; }  // NVML's last code for the driver's buffer
   std::vector<DrainRecord> drains() const { return drains_.copy(); }
   std::vector<ProcessRow> processes() const { return processes_.copy(); }
-  std::optional<TickGrid> tick_grid() const;                   // none before track_counter, or where there is none
-  std::int64_t missed_ticks() const { return missed_ticks_; }  // ticks that a late thread skipped
-  std::string failure() const;                                 // why a thread ended early; empty when none did
+  std::optional<TickGrid> tick_grid() const;  // none before track_counter, or where there is none
+  std::int64_t missed_ticks() const { return threads_.missed_ticks(); }
+  std::string failure() const { return threads_.failure(); }
 
  private:
-  void run_guarded(const std::function<void()>& run);
-  void run_every(std::int64_t interval_ns, const std::function<void()>& tick);
-  bool wait_until(std::int64_t deadline_ns);  // false when it is time to stop
-  void run_counter();
   std::int64_t counter_due_ns() const;
   void take_counter_reading(bool due);
   void sample_power();
@@ -137,16 +111,9 @@ class PowerSampler {
   std::int32_t listed_code_ = -1;
   CounterSchedule schedule_;
   std::atomic<std::int32_t> samples_code_ = nvml::kSuccess;
-  std::atomic<std::int64_t> missed_ticks_ = 0;
   std::mutex counter_mutex_;           // held for a call of the counter
   mutable std::mutex schedule_mutex_;  // never held for long
-  std::mutex stop_mutex_;
-  std::condition_variable stop_wish_;
-  bool stopping_ = false;
-  bool counter_replanned_ = false;  // the counter's thread waits for a reading that is no longer the next
-  mutable std::mutex failure_mutex_;
-  std::string failure_;
-  std::vector<std::thread> threads_;
+  SamplingThreads threads_;
 };
 
 }  // namespace pybench

@@ -55,6 +55,7 @@ _TIMES = ("latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms
           "peak_host_bytes", "peak_device_bytes", "gpu_energy_j", "gpu_net_energy_j", "cpu_energy_j",
           "cpu_energy_estimate_j")  # fmt: skip
 _JOINED = ("gpu_slow_p95_energy_j", "gpu_slow_p99_energy_j", "system_energy_j", "cpu_energy_share_ratio")
+_IN_USE = ("cpu_utilisation_ratio", "gpu_utilisation_ratio", "module_energy_j")
 _GRAPH = ("enqueue_p50_ms", "latency_depth1_p50_ms", "latency_depth1_p99_ms")
 
 _ON_NEITHER = ("fp8", "int8+fp16", "int8+bf16", "fp8+fp16", "fp8+bf16", "amp-fp16", "amp-bf16")
@@ -127,12 +128,22 @@ CHANGES: tuple[Change, ...] = (
     ),
     *(
         change
+        for workload in ("infer", "train", "h2d", "tokenize", "noop")
+        for change in _yields("what is in use, and the rails of a module", _IN_USE, workload=workload)
+    ),
+    *(
+        change
+        for workload in ("infer", "train", "tokenize")
+        for change in _yields("the rails of a module", ("module_energy_per_sample_j",), workload=workload)
+    ),
+    *(
+        change
         for where in (
             {"workload": "train"},
             {"workload": "tokenize"},
             *({"workload": "infer", "model": model} for model in ("tinylm-small", "tinylm-large", "distilbert")),
         )
-        for change in _yields("both sensors", ("system_energy_per_token_j",), **where)
+        for change in _yields("both sensors", ("system_energy_per_token_j", "module_energy_per_token_j"), **where)
     ),
     *(
         Change(

@@ -5,7 +5,8 @@
 // folder has the columns of a recording (times in microseconds from a common origin):
 //   samples.csv t_us,power_w · polled.csv t_us,power_average_w,power_instant_w · counter.csv
 //   t_call_us,t_return_us,energy_j clocks.csv t_us,sm_mhz,temperature_c,event_reasons · memory.csv
-//   t_us,used_bytes,process_count · polled_memory.csv t_us,memory_average_w,memory_instant_w
+//   t_us,used_bytes,process_count · polled_memory.csv t_us,memory_average_w,memory_instant_w · utilisation.csv
+//   t_us,gpu_percent
 // A file that is absent makes its readings NOT_SUPPORTED. PYBENCH_REPLAY_SPEED (default 1) plays faster or slower:
 // power stays as recorded and energy is scaled with time, so the two still agree. At its end the trace begins again,
 // and the energy counter goes on from where it was. The counter's call takes as long as it took then. What can be
@@ -72,6 +73,7 @@ class Replay {
     clocks_ = read_table(prefix + "clocks.csv", 4);
     memory_ = read_table(prefix + "memory.csv", 3);
     polled_memory_ = read_table(prefix + "polled_memory.csv", 3);
+    utilisation_ = read_table(prefix + "utilisation.csv", 2);
     begin_us_ = INFINITY;
     end_us_ = -INFINITY;
     for (const Table* table : {&samples_, &polled_, &counter_, &clocks_, &memory_}) {
@@ -134,6 +136,7 @@ class Replay {
   const Table& polled_memory() const { return polled_memory_; }
   const Table& clocks() const { return clocks_; }
   const Table& memory() const { return memory_; }
+  const Table& utilisation() const { return utilisation_; }
 
  public:
   static double stamped_us(double at_us) { return at_us < step_at_us ? at_us : at_us + step_us; }
@@ -145,7 +148,7 @@ class Replay {
   double played_us() const { return std::max(0.0, (realtime_us() - started_us_) * speed_); }
   double length_us() const { return end_us_ - begin_us_; }
 
-  Table samples_, polled_, counter_, clocks_, memory_, polled_memory_;
+  Table samples_, polled_, counter_, clocks_, memory_, polled_memory_, utilisation_;
   double begin_us_ = 0, end_us_ = 0;
   std::atomic<double> speed_ = 1, started_us_ = 0;
 };
@@ -297,6 +300,10 @@ int nvmlDeviceGetSamples(Device device, int type, unsigned long long after_us, i
 
 int nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
   return cell(device, &Replay::memory, 1, 1, &memory->used_bytes);
+}
+
+int nvmlDeviceGetUtilizationRates(Device device, Utilisation* utilisation) {
+  return cell(device, &Replay::utilisation, 1, 1, &utilisation->gpu_percent);
 }
 
 int nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count, ProcessInfo* infos) {

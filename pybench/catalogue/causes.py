@@ -205,6 +205,9 @@ CAUSES = (
         "no_numa_node", "the NUMA node is not there, or not allowed", "leave `numa_node` out, or allow the node"
     ),
     _unsupported(
+        "no_power_rails", "the energy of the whole module cannot be measured", "read what `pybench doctor` says of it"
+    ),
+    _unsupported(
         "no_cpu_energy", "the energy of the CPU cannot be measured", "read what `pybench doctor` says of RAPL"
     ),
     _unsupported(

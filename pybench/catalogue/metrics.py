@@ -16,8 +16,8 @@ from pybench.catalogue.rows import Rows
 Better = Literal["lower", "higher", "none"]
 RestsOn = Literal["timing", "energy", "accuracy"]
 Group = Literal[
-    "time", "kernels", "memory and size", "energy of the GPU", "energy of the CPU", "energy of both", "accuracy",
-    "training",
+    "time", "kernels", "memory and size", "energy of the GPU", "energy of the CPU", "energy of both",
+    "energy of the module", "accuracy", "training",
 ]  # fmt: skip
 Amount = Literal["sample", "token", "input_token", "output_token", "gb"]
 
@@ -297,6 +297,30 @@ _ROWS = (
         label="CPU cores in use",
         meaning="processor time of the worker and of the processes that it started, divided by the timing window",
         rests_on="timing",
+    ),
+    Metric(
+        name="cpu_utilisation_ratio",
+        group="time",
+        unit="1",
+        better="none",
+        label="CPU utilisation",
+        meaning="CPU cores in use, divided by the CPUs that the worker may use (affinity, and quota of its control "
+        "group)",
+        rests_on="timing",
+        scale="difference",
+        is_share=True,
+    ),
+    Metric(
+        name="gpu_utilisation_ratio",
+        group="time",
+        unit="1",
+        better="none",
+        label="GPU utilisation",
+        meaning="share of the energy window in which a kernel of any process ran, by NVML; how much of the GPU it "
+        "used is not in it",
+        rests_on="timing",
+        scale="difference",
+        is_share=True,
     ),
     # --- kernels ---
     Metric(
@@ -781,6 +805,60 @@ _ROWS = (
         rests_on="energy",
         scale="difference",
         is_share=True,
+    ),
+    # --- energy of the module ---
+    Metric(
+        name="module_energy_j",
+        group="energy of the module",
+        unit="J",
+        better="none",
+        label="Module energy",
+        meaning="energy of an edge module in the energy window, from its power rails",
+        rests_on="energy",
+    ),
+    Metric(
+        name="module_energy_per_sample_j",
+        group="energy of the module",
+        unit="J",
+        better="lower",
+        label="Module energy/sample",
+        meaning="energy of the module, divided by the samples of the energy window",
+        rests_on="energy",
+        of="module_energy_j",
+        per="sample",
+    ),
+    Metric(
+        name="module_energy_per_token_j",
+        group="energy of the module",
+        unit="J",
+        better="lower",
+        label="Module energy/token",
+        meaning="energy of the module, divided by the tokens of the energy window",
+        rests_on="energy",
+        of="module_energy_j",
+        per="token",
+    ),
+    Metric(
+        name="module_energy_per_input_token_j",
+        group="energy of the module",
+        unit="J",
+        better="lower",
+        label="Module energy/input token",
+        meaning="energy of the module in the prefill window, divided by the tokens of the prompts",
+        rests_on="energy",
+        of="module_energy_j",
+        per="input_token",
+    ),
+    Metric(
+        name="module_energy_per_output_token_j",
+        group="energy of the module",
+        unit="J",
+        better="lower",
+        label="Module energy/output token",
+        meaning="energy of the module in the decode window, divided by the tokens that the window produced",
+        rests_on="energy",
+        of="module_energy_j",
+        per="output_token",
     ),
     # --- accuracy ---
     Metric(

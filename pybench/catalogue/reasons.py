@@ -103,6 +103,12 @@ class ReasonCode(StrEnum):
         "an older pybench read lines of nvidia-smi, and their times are not known",
         "run again with this version, which reads NVML",
     )
+    RAIL_FROZEN = (
+        "rail_frozen",
+        "invalid",
+        "the readings of a power rail did not change in the whole window",
+        "run again; if it stays, load the driver of the power monitor again",
+    )
     IMPLAUSIBLE = (
         "implausible",
         "invalid",
@@ -207,6 +213,12 @@ class ReasonCode(StrEnum):
         "no board has this UUID",
         "compare the UUID with those that `pybench doctor` lists",
     )
+    UTILISATION_UNREAD = (
+        "utilisation_unread",
+        "missing",
+        "NVML reported no utilisation from inside the window",
+        "set `energy_window_s` to 2 or more: NVML averages over up to a second",
+    )
     NVML_UNAVAILABLE = (
         "nvml_unavailable",
         "missing",
@@ -272,6 +284,18 @@ class ReasonCode(StrEnum):
         "missing",
         "a RAPL zone cannot be read",
         "run as root, or let your user read `energy_uj`",
+    )
+    RAIL_ABSENT = (
+        "rail_absent",
+        "missing",
+        "hwmon does not show a power rail of this module",
+        "load the driver of the power monitor (`ina3221`), and mount /sys in the container",
+    )
+    RAIL_UNREADABLE = (
+        "rail_unreadable",
+        "missing",
+        "a power rail gave no number",
+        "read its files in /sys/class/hwmon; switch the rail on (`in1_enable`)",
     )
     NOTHING_COUNTED = (
         "nothing_counted",

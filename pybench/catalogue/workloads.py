@@ -123,27 +123,28 @@ class Workload:
 
 _TIMED = (
     "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms",
-    "peak_host_bytes", "peak_device_bytes", "cpu_cores_ratio",
+    "peak_host_bytes", "peak_device_bytes", "cpu_cores_ratio", "cpu_utilisation_ratio", "gpu_utilisation_ratio",
     "gpu_energy_j", "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
     "gpu_slow_p95_energy_j", "gpu_slow_p99_energy_j",
     "cpu_energy_j", "cpu_energy_estimate_j", "system_energy_j", "cpu_energy_share_ratio",
+    "module_energy_j",
 )  # fmt: skip
 _PER_SAMPLE = (
     "throughput_samples_per_s", "gpu_energy_per_sample_j", "gpu_net_energy_per_sample_j",
-    "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
+    "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j", "module_energy_per_sample_j",
 )  # fmt: skip
 _PER_TOKEN = (
     "throughput_tokens_per_s", "gpu_energy_per_token_j", "gpu_net_energy_per_token_j", "gpu_tokens_per_s_per_w",
     "cpu_energy_per_token_j", "cpu_tokens_per_s_per_w", "cpu_energy_per_token_estimate_j",
-    "system_energy_per_token_j",
+    "system_energy_per_token_j", "module_energy_per_token_j",
 )  # fmt: skip
 _PER_INPUT_TOKEN = (
     "gpu_energy_per_input_token_j", "gpu_net_energy_per_input_token_j",
-    "cpu_energy_per_input_token_j", "cpu_energy_per_input_token_estimate_j",
+    "cpu_energy_per_input_token_j", "cpu_energy_per_input_token_estimate_j", "module_energy_per_input_token_j",
 )  # fmt: skip
 _PER_OUTPUT_TOKEN = (
     "gpu_energy_per_output_token_j", "gpu_net_energy_per_output_token_j",
-    "cpu_energy_per_output_token_j", "cpu_energy_per_output_token_estimate_j",
+    "cpu_energy_per_output_token_j", "cpu_energy_per_output_token_estimate_j", "module_energy_per_output_token_j",
 )  # fmt: skip
 _PER_GB = ("bandwidth_gb_per_s", "gpu_energy_per_gb_j", "gpu_net_energy_per_gb_j")
 _WAITS = ("wait_share_ratio",)
@@ -202,7 +203,8 @@ _ROWS = (
             "latency_mean_ms", "latency_p99_ms", "throughput_samples_per_s", "throughput_tokens_per_s",
             "wait_share_ratio", "cpu_cores_ratio",
             "gpu_energy_per_sample_j", "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
-            "system_energy_per_token_j", "cpu_energy_share_ratio",
+            "system_energy_per_token_j", "cpu_energy_share_ratio", "module_energy_per_sample_j",
+            "cpu_utilisation_ratio", "gpu_utilisation_ratio",
             "peak_device_bytes", "peak_host_bytes", "model_bytes",
         ),
     ),
@@ -233,7 +235,8 @@ _ROWS = (
             "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w", "gpu_energy_per_sample_j",
             "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j",
             "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
-            "system_energy_per_token_j", "cpu_energy_share_ratio",
+            "system_energy_per_token_j", "cpu_energy_share_ratio", "module_energy_per_sample_j",
+            "cpu_utilisation_ratio", "gpu_utilisation_ratio",
             "peak_device_bytes", "peak_host_bytes", "loss_last_nats", "skipped_steps_count",
         ),
     ),
@@ -260,6 +263,7 @@ _ROWS = (
             "gpu_energy_per_input_token_j", "gpu_energy_per_output_token_j",
             "cpu_energy_per_input_token_j", "cpu_energy_per_output_token_j",
             "cpu_energy_per_input_token_estimate_j", "cpu_energy_per_output_token_estimate_j",
+            "module_energy_per_input_token_j", "module_energy_per_output_token_j",
             "kv_cache_bytes", "peak_device_bytes", "peak_host_bytes", "fp32_token_agreement_ratio",
         ),
     ),

@@ -47,6 +47,7 @@ def diagnose(facts: Facts) -> list[Finding]:
         _gpu_energy(facts),
         *_boards(facts),
         _cpu_energy(facts),
+        _module_energy(facts),
     ]
 
 
@@ -191,3 +192,11 @@ def _cpu_energy(facts: Facts) -> Finding:
         f"{fact['why']}; runs carry an interval estimate under its own name instead",
         "on bare metal: sysctl kernel.perf_event_paranoid=0, or read access to /sys/class/powercap",
     )
+
+
+def _module_energy(facts: Facts) -> Finding:
+    fact = facts["power_rails"]
+    if not fact["available"]:
+        return Finding("module energy", "no", str(fact["why"]))
+    inside = f"; inside them, never added: {', '.join(fact['inside'])}" if fact["inside"] else ""
+    return Finding("module energy", "yes", f"{fact['device']}: rails {' + '.join(fact['total'])}{inside}")

@@ -39,8 +39,9 @@
     with a device, `peak_device_bytes`, over all windows; the host's peak is reset at the first window where the kernel
     allows it.
     `session.write_channels(write)` calls `write(name, columns)` with `name` in `power_samples`, `power_polled`,
-    `power_drains`, `energy_counter`, `clocks`, `gpu_processes`, and `columns` a dict of equally long arrays (times in
-    seconds from `session.begin_ns` on CLOCK_MONOTONIC_RAW; missing is NaN). Channels without rows are not written.
+    `power_drains`, `energy_counter`, `clocks`, `gpu_processes`, `power_rails`, and `columns` a dict of equally long
+    arrays (times in seconds from `session.begin_ns` on CLOCK_MONOTONIC_RAW; missing is NaN). Channels without rows are
+    not written.
 
 `time_calls(work, iterations, minimum_s=0.0)`
     Calls `work()` until `iterations` calls are made and `minimum_s` has passed, whichever is later, as trtexec does.
@@ -63,7 +64,8 @@
 `NATIVE_BUILD_ID` is the sha256 of the C++ sources that the loaded object was built from, checked at import against the
 sources beside this package (or, installed without them, against what the build wrote down); store it with each run.
 `gpus()` lists `Gpu(uuid, name)` with the driver's version, or none with the reason. `cpu_energy_source()` says what
-counts the CPU's energy, or raises UnsupportedError with why nothing does.
+counts the CPU's energy, `module_energy_source()` which power rails make up an edge module; each raises UnsupportedError
+with why nothing does.
 
 SI inside; ns, mW and mJ end here. Imports only `pybench._native`, numpy, pynvml where a board's facts or settings are
 asked for, and {case, units, errors, cautions}.
@@ -78,6 +80,7 @@ from pybench.measure.energy.cpu import cpu_energy_source
 from pybench.measure.energy.gpu_sampler import Gpu, gpus
 from pybench.measure.energy.integration import integrate
 from pybench.measure.energy.profile import ASSUMED, SensorProfile, profile_from_json
+from pybench.measure.energy.rails import module_energy_source
 from pybench.measure.energy.trace import Trace, read_trace
 from pybench.measure.quantity import Quantity
 from pybench.measure.sensor.load import GpuLoad
@@ -130,6 +133,7 @@ __all__ = [
     "judge_steadiness",
     "latency_cautions",
     "may_set",
+    "module_energy_source",
     "monotonic_ns",
     "poisson",
     "profile_from_json",

@@ -24,6 +24,8 @@ from pybench.measure.energy.gpu import METRIC, BoardEnergy
 from pybench.measure.energy.gpu_sampler import Columns, GpuSampler, Unavailable, open_gpu
 from pybench.measure.energy.integration import FUSED, SCOPE
 from pybench.measure.energy.profile import ASSUMED, SensorProfile
+from pybench.measure.energy.rails import METRIC as MODULE_METRIC
+from pybench.measure.energy.rails import PowerRails
 from pybench.measure.energy.slow_iterations import PERCENTILES, metric_of, slow_energies
 from pybench.measure.energy.system import system_energies
 from pybench.measure.quantity import Quantity
@@ -68,6 +70,7 @@ class MeasuringSession:
         if device_uuid is not None:
             self._gpu = open_gpu(device_uuid, power_interval_s, nvml_library)
         self._cpu = CpuEnergy(root)
+        self._rails = PowerRails(root)
         self._anchor: ClockAnchor = anchor_clock()
         self._peak_was_reset: bool | None = None
         self._peak_host_bytes = 0
@@ -79,6 +82,7 @@ class MeasuringSession:
         self._anchor = anchor_clock()
         self.begin_ns = self._anchor.monotonic_ns
         self._cpu.start()
+        self._rails.start()
         if self._gpu is not None and not isinstance(self._gpu, Unavailable):
             self._gpu.start()
             self._gpu.track_counter(TRACK_S)
@@ -93,6 +97,7 @@ class MeasuringSession:
                 sleep_until_ns(self._last_end_ns() + round(SETTLE_S * NANOSECONDS_PER_SECOND))
             self._gpu.stop()
         self._cpu.stop()
+        self._rails.stop()
         self._ended = True
 
     @property
@@ -130,7 +135,8 @@ class MeasuringSession:
             sleep_until_ns(monotonic_ns() + round(seconds * NANOSECONDS_PER_SECOND))
 
     def energy(self, name: str) -> dict[str, Quantity]:
-        """Energies of the window `name`: GPU (where asked for), CPU, both, and an estimate where the CPU's is no use.
+        """Energies of the window `name`: GPU (where asked for), CPU, both, an estimate where the CPU's is no use, and
+        the whole module's on an edge module.
 
         Known once the session has ended: a GPU's last samples come after its window.
         """
@@ -141,6 +147,8 @@ class MeasuringSession:
         quantities[CPU_METRIC] = cpu
         if self._gpu is not None:
             quantities |= system_energies(quantities[METRIC], cpu)
+        if (module := self._rails.energy(window)) is not None:
+            quantities[MODULE_METRIC] = module
         if cpu.value is None or not cpu.valid:
             quantities[CPU_ESTIMATE] = estimate_interval(window, before.busy, after.busy)
         return quantities
@@ -155,6 +163,15 @@ class MeasuringSession:
             null = Quantity(window=window.name, method=FUSED, scope=SCOPE, reasons=(self._gpu.reason,))
             return {metric_of(percentile): null for percentile in PERCENTILES}
         return slow_energies(self._gpu.trace(), times, window.name, self._profile)
+
+    def gpu_utilisation(self, name: str) -> Quantity | None:
+        """Share of the window `name` in which a kernel ran on the GPU; None where no GPU was asked for."""
+        window = self._closed(name)
+        if self._gpu is None:
+            return None
+        if isinstance(self._gpu, Unavailable):
+            return Quantity(window=window.name, scope="board", reasons=(self._gpu.reason,))
+        return self._gpu.utilisation(window)
 
     def energy_budget(self, *names: str) -> dict[str, Any] | None:
         """Where the GPU's joules in windows come from and how sure each part is; None without a sampled GPU."""
@@ -208,6 +225,7 @@ class MeasuringSession:
             "gpu": gpu,
             "cpu_energy_domains": [domain.name for domain in self._cpu.domains],
             "cpu_energy_reasons": [str(reason) for reason in self._cpu.reasons],
+            "power_rails": self._rails.facts() if self._rails.rails else None,
             "virtual_machine": self._cpu.virtualised,
             "container": self._cpu.container,
             "peak_host_was_reset": self._peak_was_reset,
@@ -215,9 +233,10 @@ class MeasuringSession:
 
     def write_channels(self, write: Callable[[str, Columns], None]) -> None:
         """Calls `write(name, columns)` once for each channel that has rows."""
-        if self._gpu is None or isinstance(self._gpu, Unavailable):
-            return
-        for name, columns in self._gpu.channels(self.begin_ns).items():
+        gpu = None if isinstance(self._gpu, Unavailable) else self._gpu
+        channels = {} if gpu is None else dict(gpu.channels(self.begin_ns))
+        channels["power_rails"] = self._rails.channel(self.begin_ns)
+        for name, columns in channels.items():
             if len(next(iter(columns.values()))):
                 write(name, columns)
 

@@ -28,7 +28,7 @@ from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.metrics import Amount
 from pybench.catalogue.units import GIGA
 from pybench.measure.quantity import Quantity
-from pybench.measure.timing.cpu_time import own_cpu_s
+from pybench.measure.timing.cpu_time import own_cpu_s, usable_cpus
 from pybench.measure.timing.latency import LatencySummary
 from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, thread_cautions, weakest
 from pybench.measurement.result import Result, Validity
@@ -168,6 +168,10 @@ class Recorder:
         result.metrics |= self._session.memory()
         how = "processor time of the worker, its sampler included, and of what it has started"
         result.metrics["cpu_cores_ratio"] = Quantity(value=self._cores, window=TIMING, method=how)
+        share = min(self._cores / usable_cpus(), 1.0)  # of clocks that are read one after another
+        result.metrics["cpu_utilisation_ratio"] = Quantity(value=share, window=TIMING, method=how)
+        if (utilisation := self._session.gpu_utilisation(self._energy_window)) is not None:
+            result.metrics["gpu_utilisation_ratio"] = utilisation
         result.windows = {
             window.name: {"begin_ns": window.begin_ns, "end_ns": window.end_ns, "iterations": window.iterations}
             for window in self._session.windows

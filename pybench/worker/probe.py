@@ -163,6 +163,12 @@ def _cpu_energy() -> dict[str, Any]:
     return measure.cpu_energy_source()
 
 
+def _power_rails() -> dict[str, Any]:
+    from pybench import measure
+
+    return measure.module_energy_source()
+
+
 _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     **{row.name: partial(_package, row) for row in PACKAGES.values() if row.module is not None},
     "machine": _machine,
@@ -178,4 +184,5 @@ _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     "go_rust": _go_rust,
     "gpu": _gpu,
     "cpu_energy": _cpu_energy,
+    "power_rails": _power_rails,
 }

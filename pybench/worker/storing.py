@@ -26,6 +26,7 @@ TABLES = {
     "energy_counter": layout.ENERGY_COUNTER,
     "clocks": layout.CLOCKS,
     "gpu_processes": layout.GPU_PROCESSES,
+    "power_rails": layout.POWER_RAILS,
 }
 
 

@@ -17,6 +17,7 @@ from pybench.catalogue.metrics import METRICS
 from pybench.dataset.software import read_software
 from pybench.errors import UsageError
 from pybench.measure import MeasuringSession
+from pybench.measure.energy.gpu_sampler import Columns
 from tests.measure.replay import TRACE, UUID
 from tests.support.waiting import wait_for
 
@@ -203,3 +204,37 @@ def test_without_nvml_no_program_is_asked_instead(tmp_path: Path, monkeypatch: p
     assert energy.value is None
     assert str(energy.reasons[0]).startswith("nvml_unavailable: libabsent-nvml.so")
     assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(1.5, 0.4), (0.3, None)])
+def test_the_gpus_utilisation_is_of_sample_periods_inside_the_window(
+    seconds: float, expected: float | None, replay_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "in-use"
+    shutil.copytree(TRACE, trace)
+    (trace / "utilisation.csv").write_text("t_us,gpu_percent\n0,40\n3500000,40\n")
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(trace))
+    with MeasuringSession(UUID, nvml_library=str(replay_library)) as session, session.window("energy"):
+        time.sleep(seconds)
+    utilisation = session.gpu_utilisation("energy")
+    assert utilisation is not None
+    assert utilisation.value == (None if expected is None else pytest.approx(expected))
+    assert [reason.code.value for reason in utilisation.reasons] == ([] if expected else ["utilisation_unread"])
+    stored: dict[str, Columns] = {}
+    session.write_channels(stored.__setitem__)
+    assert stored["clocks"]["utilisation_ratio"] == pytest.approx(0.4)
+
+
+def test_a_board_that_tells_no_utilisation_has_none_with_a_reason(replayed_gpu: str) -> None:
+    with MeasuringSession(UUID, nvml_library=replayed_gpu) as session, session.window("energy"):
+        time.sleep(1.5)
+    utilisation = session.gpu_utilisation("energy")
+    assert utilisation is not None
+    assert utilisation.value is None
+    assert "NVML answered 0 of" in str(utilisation.reasons[0])
+
+
+def test_without_a_gpu_there_is_no_utilisation_of_one() -> None:
+    with MeasuringSession() as session, session.window("energy"):
+        pass
+    assert session.gpu_utilisation("energy") is None

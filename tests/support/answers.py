@@ -52,6 +52,7 @@ _NONE_OF_NVIDIA = {
     "cuda": {"available": False, "why": "no driver"},
     "gpu": {"available": False, "why": "no driver", "may_set": False, "devices": []},
     "cpu_energy": {"available": False, "why": "no RAPL"},
+    "power_rails": {"available": False, "why": "no rails"},
 }
 _ON_CPU = {"available": True, "providers": ["CPUExecutionProvider"]}
 _EVERY_PROVIDER = ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"]
@@ -70,6 +71,7 @@ MACHINES: dict[str, dict[str, dict[str, Any]]] = {
     "server": {
         "machine": {"available": True, "cpu_count": 64},
         "cpu_energy": _THERE,
+        "power_rails": _THERE,
         **dict.fromkeys(_PACKAGES, _THERE),
         "cuda": {"available": True, "devices": [_GPU]},
         "torch": {"available": True, "cuda_devices": [_GPU]},

@@ -40,10 +40,12 @@ def stored_of(result: Result, case: Case) -> set[str]:
     """What a run stored, and what it did not only because this machine has a sensor too few or one too many."""
     names = set(result.metrics)
     if "gpu_energy_j" not in names:
-        needs_gpu = {"peak_device_bytes"} | {
+        needs_gpu = {"peak_device_bytes", "gpu_utilisation_ratio"} | {
             name for name, row in METRICS.items() if row.group in (GPU, "energy of both")
         }
         names |= needs_gpu & metrics_of(case)
+    if "module_energy_j" not in names:
+        names |= {name for name in metrics_of(case) if METRICS[name].group == "energy of the module"}
     if "cpu_energy_estimate_j" not in names:  # it stands in for a counter that is not there
         names |= {name for name in metrics_of(case) if name.endswith("_estimate_j")}
     return names

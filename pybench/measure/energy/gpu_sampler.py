@@ -20,6 +20,7 @@ from pybench.measure.board import nvml
 from pybench.measure.energy.gpu import METRIC, BoardEnergy, board_energy
 from pybench.measure.energy.profile import SensorProfile
 from pybench.measure.energy.trace import CounterChannel, PolledChannel, SampleChannel, StateChannel, Trace
+from pybench.measure.quantity import Quantity
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND
 from pybench.measure.timing.windows import Window
 
@@ -33,6 +34,9 @@ RESERVED_NS = 600_000_000_000  # 10 min of rows: a usual run; a longer one grows
 # The polled fields, in the order of kPowerFields of native/power_fields.hpp: of the GPU, its memory, its module.
 POLLED_FIELDS = ("instant", "average", "memory_instant", "memory_average", "module_instant", "module_average")
 _MILLI = 1e-3
+_PERCENT = 1e-2
+# NVML's utilisation is of its last sample period, 1/6 to 1 s long (nvml.h): so much later none of it was before.
+UTILISATION_PERIOD_NS = NANOSECONDS_PER_SECOND
 
 
 Columns = dict[str, NDArray[Any]]
@@ -269,6 +273,22 @@ class GpuSampler:
             },
         }
 
+    def utilisation(self, window: Window) -> Quantity:
+        """Share of time in which a kernel ran: the mean of the readings whose sample period is inside the window."""
+        states = self._sampler.states()
+        times_ns, codes = states["time_ns"], states["utilisation_percent_code"]
+        inside = (times_ns >= window.begin_ns + UTILISATION_PERIOD_NS) & (times_ns <= window.end_ns)
+        seen = states["utilisation_percent"][inside & (codes == 0)] * _PERCENT
+        method = "nvml-utilisation"
+        if not len(seen):
+            told = f"{np.count_nonzero(codes == 0)} of {len(codes)} readings"
+            detail = f"the window is {window.duration_s:.3g} s long, and NVML answered {told} of the whole run"
+            reason = Reason(ReasonCode.UTILISATION_UNREAD, detail)
+            return Quantity(window=window.name, method=method, scope="board", reasons=(reason,))
+        return Quantity(
+            value=float(seen.mean()), window=window.name, samples=len(seen), method=method, scope="board", valid=True
+        )
+
     def peak_memory_bytes(self) -> tuple[int | None, bool]:
         """The largest device memory seen, and whether it is this process's own (True) or everyone's (False)."""
         states = self._sampler.states()
@@ -299,4 +319,5 @@ def _state_columns(states: Columns) -> Columns:
         "memory_used_bytes": states["memory_used_bytes"],
         "own_memory_bytes": states["own_memory_bytes"],
         "process_count": states["process_count"],
+        "utilisation_ratio": states["utilisation_percent"] * _PERCENT,
     }
