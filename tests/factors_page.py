@@ -38,6 +38,7 @@ _TITLES: dict[FactorGroup, str] = {
     "arriving": "Arrivals",
     "generating": "Generation",
     "training": "Training",
+    "fitting": "Training to an accuracy",
     "blocks": "Training of language models",
     "layout": "Training of image models",
     "sizing": "Sizes of images",

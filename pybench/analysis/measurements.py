@@ -3,7 +3,8 @@
 
 A value counts when its run is `ok`, the validity that its metric rests on is not false, and neither is the run's
 precision (a number of another precision than the case names is no number of that case). Null validity ("not asked")
-keeps the value. What does not count stays in `MetricValues.excluded` and `MetricValues.missing`, each with its reason.
+keeps the value. A metric that needs every run has none where one of them ended before its target. What does not count
+stays in `MetricValues.excluded` and `MetricValues.missing`, each with its reason.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from pybench.campaign.layout import VALIDITIES
 from pybench.case import catalogue_of
 from pybench.catalogue.metrics import METRICS, Metric
+from pybench.catalogue.reasons import ReasonCode, reason_from_text
 from pybench.dataset import Dataset
 
 UNSTATED = "unstated"  # a false validity or a missing value whose run gives no reason
@@ -85,6 +87,9 @@ def collect(dataset: Dataset) -> Measurements:
             continue
         cell = cells.setdefault((row["case_id"], metric.name), MetricValues())
         _add(cell, metric, row, reasons)
+    for (case_id, name), cell in cells.items():
+        if dataset.cases[case_id].catalogue.metrics[name].needs_every_run:
+            withhold(cell)
     return Measurements(cells, _failures(dataset), unknown, catalogue_of(dataset.cases.values()).metrics)
 
 
@@ -108,6 +113,17 @@ def _add(
         cell.bounds[block] = (row["lower"], row["upper"])
     else:
         cell.missing[block] = row["reason"] or UNSTATED
+
+
+def withhold(cell: MetricValues) -> None:
+    """Leaves no value where a run ended before it had one: its value is larger, so the others have too small a mean."""
+    code = ReasonCode.NOT_REACHED.value
+    early = [block for block, reason in cell.missing.items() if reason_from_text(reason).code is ReasonCode.NOT_REACHED]
+    if early:
+        why = f"{code}: {len(early)} of {len(cell.values) + len(cell.missing)} runs did not reach the target"
+        cell.missing |= dict.fromkeys([*cell.values, *early], why)
+        cell.values.clear()
+        cell.u_absolute.clear()
 
 
 def _failures(dataset: Dataset) -> dict[str, str]:

@@ -371,6 +371,26 @@ class Factors:
         "training",
         absent="fused on a GPU",
     )
+    target_top1_percent: float | None = factor(
+        "number",
+        None,
+        "Top-1 on held-out images, in percent, at which training ends",
+        "fitting",
+        minimum=0,
+        maximum=100,
+        absent="`fit` needs one",
+    )
+    epochs_max: int = factor(
+        "integer", 50, "epochs after which training ends without having reached the accuracy", "fitting", minimum=1
+    )
+    learning_rate: float | None = factor(
+        "number",
+        None,
+        "the step of the optimiser from the second epoch on; it rises evenly through the first",
+        "fitting",
+        minimum=1e-9,
+        absent="0.0003 for adamw, 0.01 for sgd",
+    )
     transfers: bool = factor(
         "boolean", False, "whether an iteration includes the copies to and from the device", "serving"
     )
@@ -436,14 +456,29 @@ class Factors:
     power_limit_w: int | None = board_setting("power limit of the GPU's board during the run", "watts")
     sm_clock_mhz: int | None = board_setting("clock that the GPU's multiprocessors are locked to", "MHz")
     memory_clock_mhz: int | None = board_setting("clock that the GPU's memory is locked to", "MHz")
-    warmup_iterations: int = factor("integer", 10, "iterations before the timing window", minimum=0, protocol=True)
-    iterations: int = factor("integer", 100, "iterations in the timing window", minimum=1, protocol=True)
+    warmup_iterations: int = factor(
+        "integer",
+        10,
+        "iterations before the timing window",
+        minimum=0,
+        protocol=True,
+        idle=idle.NOT_ITERATED,
+    )
+    iterations: int = factor(
+        "integer",
+        100,
+        "iterations in the timing window",
+        minimum=1,
+        protocol=True,
+        idle=idle.NOT_ITERATED,
+    )
     energy_window_s: float = factor(
         "number",
         0.0,
         "length of the energy window in seconds; 0: energy is measured in the timing window",
         minimum=0,
         protocol=True,
+        idle=idle.NOT_ITERATED,
     )
     idle_window_s: float = factor(
         "number",

@@ -124,4 +124,5 @@ NOT_AT_ONCE = Idle(
     lambda case: not (case.pinned and case.non_blocking),
     "only copies with `pinned: true` and `non_blocking: true` run at once",
 )
+NOT_ITERATED = Idle(lambda case: case.workload_row.fits, "fit trains once, and all of that is its window")
 NO_BOARD = Idle(_has_no_board, "it sets the board of a GPU, and this runs on none (noop does where device is a UUID)")

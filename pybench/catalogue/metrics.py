@@ -42,6 +42,8 @@ class Metric:
     per: of what that total is told for one
     is_inverse: what the total is spent on, divided by the total, instead of the total divided by that
     is_counted: counted, not sampled: values that are equal in all runs are exact
+    needs_every_run: a run has no value where it ended too early, and would have a larger one: the mean of a case needs
+        a value of each of its runs
     is_share: lies between 0 and 1 (100 where the unit is %), and so does its interval
     is_interval: only ever an interval without a value: an estimate, which is never added to a measured number
     hit_column: the column of predictions that it is the share of true values of; then units of the data (images, say)
@@ -66,6 +68,7 @@ class Metric:
     per: Amount | None = None
     is_inverse: bool = False
     is_counted: bool = False
+    needs_every_run: bool = False
     is_share: bool = False
     is_interval: bool = False
     hit_column: str | None = None
@@ -1018,6 +1021,57 @@ _ROWS = (
         rests_on=None,
         scale="difference",
         is_counted=True,
+    ),
+    Metric(
+        name="epochs_to_target_count",
+        group="training",
+        unit="count",
+        better="lower",
+        label="Epochs to target",
+        meaning="epochs until held-out images were classified as well as `target_top1_percent` asks",
+        rests_on=None,
+        needs_every_run=True,
+    ),
+    Metric(
+        name="time_to_target_s",
+        group="training",
+        unit="s",
+        better="lower",
+        label="Time to target",
+        meaning="time from the first step until the accuracy of the epoch that reached the target was known",
+        rests_on="timing",
+        needs_every_run=True,
+    ),
+    Metric(
+        name="gpu_energy_to_target_j",
+        group=GPU,
+        unit="J",
+        better="lower",
+        label="GPU energy to target",
+        meaning="energy of the GPU board until the target was reached, judging included",
+        rests_on="energy",
+        needs_every_run=True,
+    ),
+    Metric(
+        name="cpu_energy_to_target_j",
+        group="energy of the CPU",
+        unit="J",
+        better="lower",
+        label="CPU energy to target",
+        meaning="energy of the CPU packages until the target was reached, judging included",
+        rests_on="energy",
+        needs_every_run=True,
+    ),
+    Metric(
+        name="final_top1_percent",
+        group="training",
+        unit="%",
+        better="higher",
+        label="Final Top-1",
+        meaning="share of held-out images that are classified rightly after the last epoch",
+        rests_on="accuracy",
+        scale="difference",
+        is_share=True,
     ),
     # --- memory of a training step ---
     Metric(

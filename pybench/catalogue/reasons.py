@@ -315,6 +315,12 @@ class ReasonCode(StrEnum):
         "a number is NaN or infinite",
         "use another precision, or keep overflowing operators in FP32 (`keep_fp32`)",
     )
+    NOT_REACHED = (
+        "not_reached",
+        "missing",
+        "training ended before it reached the accuracy, so the value is larger than what was spent",
+        "raise `epochs_max`, lower `target_top1_percent`, or choose another `learning_rate`",
+    )
     REFERENCE_OUT_OF_MEMORY = (
         "reference_out_of_memory",
         "missing",

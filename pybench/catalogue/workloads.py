@@ -18,7 +18,8 @@ from pybench.catalogue.tasks import TASKS
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
     "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding", "serving",
-    "arriving", "generating", "training", "blocks", "layout", "sizing", "copying", "file", "inputs", "shaping",
+    "arriving", "generating", "training", "fitting", "blocks", "layout", "sizing", "copying", "file", "inputs",
+    "shaping",
 ]  # fmt: skip
 
 
@@ -39,12 +40,14 @@ class Workload:
     needs_gpu: why it cannot run without a GPU; None: it can
     names_board: a GPU takes part only where `device` is its UUID, because the workload opens no GPU by itself
     draws_ids: with path `none` it draws ids from the tokenizer's vocabulary, so that `tokenizer` has a meaning
+    fits: whether it trains once, until an accuracy is reached, instead of repeating iterations
     generates: whether an iteration continues a prompt of `seq_len` tokens by `new_tokens`
     feeds: with path `none` its model is fed batch by batch, unless `fed` says otherwise
     trains: whether an iteration changes the weights: it then costs a forward and a backward pass
     judges: the workload whose outputs it judges; speed and correctness are then joined in verdicts
     by_task: whether what it yields follows from the task of the case's data; it then takes every model that has data of
         its own (`judged_on`), besides those of its `kinds`
+    needs_images: whether it means nothing without labelled images
     judges_images: whether it compares outputs with the labels of images, as far as there are labelled images
     parts_pairs: whether it takes the pairs of Q/DQ of its file apart, which keeps weights in FP32 in front of them
     timed: whether its iterations are timed; else its uncertainty is over images, and runs are equal
@@ -80,9 +83,11 @@ class Workload:
     draws_ids: bool = False
     feeds: bool = False
     trains: bool = False
+    fits: bool = False
     generates: bool = False
     judges: str | None = None
     by_task: bool = False
+    needs_images: bool = False
     judges_images: bool = False
     parts_pairs: bool = False
     timed: bool = True
@@ -156,6 +161,9 @@ STEP_PARTS = (
     "step_weight_copies_bytes", "step_workspace_bytes",
 )  # fmt: skip
 STEP_PEAK = "step_peak_bytes"
+
+# What a training costs until it reaches an accuracy.
+TO_TARGET = ("epochs_to_target_count", "time_to_target_s", "gpu_energy_to_target_j", "cpu_energy_to_target_j")
 
 # Where a captured graph is replayed from C++: the time of the launching call, and one replay alone.
 ENQUEUE = ("enqueue_p50_ms",)
@@ -241,6 +249,33 @@ _ROWS = (
         ),
     ),
     Workload(
+        name="fit",
+        label="Training to an accuracy",
+        meaning="one training of an image model, until it classifies a share of held-out images rightly",
+        module="pybench.workloads.fit",
+        takes=("run", "board", "model", "runtime", "images", "training", "fitting", "layout", "sizing"),
+        model="required",
+        kinds=("image",),
+        runtime="torch",
+        trains=True,
+        fits=True,
+        needs_images=True,
+        judges_images=True,
+        yields=(
+            *TO_TARGET, "final_top1_percent",
+            "peak_host_bytes", "peak_device_bytes", "cpu_cores_ratio",
+            "gpu_energy_j", "gpu_net_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
+            "cpu_energy_j", "cpu_energy_estimate_j", "system_energy_j", "cpu_energy_share_ratio",
+        ),
+        yields_of_model=_SIZE,
+        yields_scaled=("skipped_steps_count",),
+        headline="time_to_target_s",
+        shown=(
+            *TO_TARGET, "final_top1_percent", "cpu_cores_ratio", "peak_device_bytes", "peak_host_bytes",
+            "skipped_steps_count",
+        ),
+    ),
+    Workload(
         name="generate",
         label="Generation",
         meaning="one request: prompts are read, then continued token by token from a cache of keys and values",
@@ -310,6 +345,7 @@ _ROWS = (
         takes_files=True,
         judges="infer",
         by_task=True,
+        needs_images=True,
         judges_images=True,
         timed=False,
         opens=True,

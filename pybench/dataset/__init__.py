@@ -23,7 +23,7 @@ import polars as pl
 
 from pybench.campaign.directory import CampaignDirectory, KnownCase, RunDirectory, open_campaign
 from pybench.campaign.hashed import HashedRuns
-from pybench.campaign.layout import ITERATIONS, MAKING, PREDICTIONS, VALIDITIES
+from pybench.campaign.layout import ITERATIONS, LEARNING_CURVE, MAKING, PREDICTIONS, VALIDITIES
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
@@ -419,7 +419,8 @@ def _check_tables(run: _LoadedRun) -> None:
     stored = run.summary["metrics"]
     units = next((stored[name].get("samples") for name in over_units if name in stored), None)
     timed = run.summary["windows"].get("timing", {}).get("iterations")
-    for name, rows in ((ITERATIONS, timed), (PREDICTIONS, units)):
+    epochs = (run.summary["labels"].get("fit") or {}).get("epochs")
+    for name, rows in ((ITERATIONS, timed), (PREDICTIONS, units), (LEARNING_CURVE, epochs)):
         if rows is not None:
             _check_rows(run.directory.file(name), rows)
 

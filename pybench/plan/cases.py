@@ -188,7 +188,7 @@ class CaseBuilder:
         """The images that a case of these settings names, or is judged on without naming them."""
         named: str | None = _value(settings, "images")
         trained = SYNTHETIC if _value(settings, "checkpoint") == SYNTHETIC else row.trained_on
-        return named or (None if measured.judges is None else trained)
+        return named or (trained if measured.needs_images else None)
 
     def _check_arrivals(self, settings: dict[str, Setting], workload: str) -> None:
         arrivals = _value(settings, "arrivals")
@@ -268,7 +268,7 @@ class CaseBuilder:
         row = self.catalogue.workloads[values["workload"]]
         if values.get("runtime") is None and values.get("model") is not None:
             values["runtime"] = row.runtime
-        if row.judges is not None and values.get("images") is None:
+        if row.needs_images and values.get("images") is None:
             trained = values.get("checkpoint") == SYNTHETIC
             values["images"] = SYNTHETIC if trained else self.catalogue.models[values["model"]].trained_on
         digests = {name: self._digest(name, settings) for name in values}
@@ -378,8 +378,10 @@ def _missing(
                 f"one of {', '.join(FACTORS['path'].choices[1:])}; without one and without a model nothing is done",
             )
         )
+    if measured.fits and _value(settings, "target_top1_percent") is None:
+        found.append(("target_top1_percent", "as in `target_top1_percent: 95`"))
     row = catalogue.models.get(model or "")
-    judges = measured.judges is not None and model is not None and measured.accepts(row)  # others: a misfit
+    judges = measured.needs_images and model is not None and measured.accepts(row)  # others: a misfit
     trained = _value(settings, "checkpoint") in TRAINED_ON or (row is not None and (row.trained_on or row.judged_on))
     if judges and not trained and _value(settings, "images") is None:
         found.append(("images", f"{SYNTHETIC}, or a folder with one folder of images a class"))

@@ -209,7 +209,11 @@ def _alternatives(factor: Factor) -> list[Schema]:
             "maximum": int(factor.maximum or LARGEST_INTEGER),
             **({} if factor.step == 1 else {"multipleOf": factor.step}),
         },
-        "number": {"type": "number", "minimum": factor.minimum or 0, "maximum": LARGEST_INTEGER},
+        "number": {
+            "type": "number",
+            "minimum": factor.minimum or 0,
+            "maximum": factor.maximum or LARGEST_INTEGER,
+        },
         "boolean": {"type": "boolean"},
         "file": {"type": "string", "minLength": 1},
         "text": {"type": ["string", "integer"] if factor.form == "cpus" else "string"},

@@ -126,10 +126,11 @@ def _integer(factor: Factor, value: Any) -> int:
 
 
 def _number(factor: Factor, value: Any) -> float:
-    least = factor.minimum or 0.0
-    if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= LARGEST_INTEGER:
+    least, most = factor.minimum or 0.0, factor.maximum or LARGEST_INTEGER
+    if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most:
         return float(value)
-    raise ValueProblem(f"`{factor.name}` takes a number of at least {least:g}; not {describe(value)}")
+    takes = f"of at least {least:g}" if factor.maximum is None else f"from {least:g} to {most:g}"
+    raise ValueProblem(f"`{factor.name}` takes a number {takes}; not {describe(value)}")
 
 
 def _boolean(factor: Factor, value: Any) -> bool:

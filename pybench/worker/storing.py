@@ -20,6 +20,7 @@ TABLES = {
     "predictions": layout.PREDICTIONS,
     "sensitivity": layout.SENSITIVITY,
     "tensor_errors": layout.TENSOR_ERRORS,
+    "learning_curve": layout.LEARNING_CURVE,
     "power_samples": layout.POWER_SAMPLES,
     "power_polled": layout.POWER_POLLED,
     "power_drains": layout.POWER_DRAINS,

@@ -26,6 +26,7 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor, nn
 
+from pybench.case import Case
 from pybench.case.factors import CHANNELS_LAST, CONTIGUOUS
 from pybench.case.yields import is_scaled
 from pybench.catalogue.models import ModelKind
@@ -59,24 +60,32 @@ _LAYOUTS = {CONTIGUOUS: torch.contiguous_format, CHANNELS_LAST: torch.channels_l
 
 def run(request: RunRequest) -> Result:
     case = request.case
-    executor = case.runtime_row or RUNTIMES[runtime.NAME]
-    refuse_training(executor)
-    row = case.model_row
-    if row is None or not case.workload_row.accepts(row):
-        known = " or ".join(case.catalogue.models_of(case.workload_row))
-        raise UnsupportedError(f"{case.model} is not trained", code="no_training", hint=f"train {known}")
+    kind = open_device(request)
     check_sequence(case)
-    kind = runtime.set_up(case.precision, allowed_threads(case), case.device, runtime=executor, training=True)
-    trainer, result = (_train_on_tokens if row.takes_text else _train_on_images)(request, kind)
+    is_text = case.model_row is not None and case.model_row.takes_text
+    trainer, result = (_train_on_tokens if is_text else _train_on_images)(request, kind)
     trainer.describe(result)
     result.metrics |= trainer.memory(request.seed)
     result.labels |= {"device": trainer.device_uuid or "cpu", "threads": allowed_threads(case)}
     return result
 
 
+def open_device(request: RunRequest) -> str:
+    """Sets up the process for the case: `cpu` or `cuda`. Raises UnsupportedError for what is not trained here."""
+    case = request.case
+    executor = case.runtime_row or RUNTIMES[runtime.NAME]
+    refuse_training(executor)
+    row = case.model_row
+    if row is None or not case.workload_row.accepts(row):
+        known = " or ".join(case.catalogue.models_of(case.workload_row))
+        raise UnsupportedError(f"{case.model} is not trained", code="no_training", hint=f"train {known}")
+    kind = runtime.set_up(case.precision, allowed_threads(case), case.device, runtime=executor, training=True)
+    torch.backends.cudnn.benchmark = kind == "cuda" and row.takes_images
+    return kind
+
+
 def _train_on_images(request: RunRequest, kind: str) -> tuple[Trainer, Result]:
     case, row = request.case, request.case.model_row
-    torch.backends.cudnn.benchmark = kind == "cuda"
     trainer = Trainer(request, kind, None if row is None else row.outputs)
     trainer.make_ready()
     result = _record_resident(request, trainer, trainer.drawn(case.batch, request.seed), Amounts(samples=case.batch))
@@ -124,6 +133,12 @@ def _label_loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
 _LOSSES: Mapping[ModelKind, Callable[..., Tensor]] = {"language": _next_token_loss, "image": _label_loss}
 
 
+def optimiser_of(case: Case) -> tuple[Any, Mapping[str, Any]]:
+    """The class of a case's optimiser, and what it is made with."""
+    named, settings = OPTIMISERS[case.optimiser]
+    return named, settings if case.learning_rate is None else {**settings, "lr": case.learning_rate}
+
+
 class Trainer:
     """The model, its optimiser and one step. `losses`: of every step so far, on the device; `scales`: of a loss that is
     scaled, before each step."""
@@ -133,6 +148,7 @@ class Trainer:
         self.case, self.kind = case, kind
         self.device_uuid = runtime.gpu_uuid() if kind == "cuda" else None
         checkpoint = request.artefacts.get("checkpoint") or request.files.get("checkpoint")
+        self.outputs = outputs or (0 if row is None else row.outputs)
         model = build(row or case.model or "", seed=request.seed, checkpoint=checkpoint, outputs=outputs)
         contract = PRECISIONS[case.precision]
         self.dtype = torch.float32 if contract.autocast else runtime.DTYPES[contract.floating]
@@ -143,7 +159,7 @@ class Trainer:
         if isinstance(model, TinyLm):
             model.checkpoints = case.gradient_checkpointing
         fused = kind == "cuda" if case.fused_optimiser is None else case.fused_optimiser
-        optimiser, settings = OPTIMISERS[case.optimiser]
+        optimiser, settings = optimiser_of(case)
         self.optimiser: torch.optim.Optimizer = optimiser(self.model.parameters(), fused=fused, **settings)
         self.autocast = runtime.DTYPES[contract.floating] if contract.autocast else None
         self.scaler = torch.amp.GradScaler(kind, enabled=is_scaled(case))
@@ -160,9 +176,9 @@ class Trainer:
         generator = torch.Generator().manual_seed(seed)
         if row is None or not row.takes_images:
             return (torch.randint(2, (samples, self.case.seq_len), generator=generator).to(self.kind),)
-        images = torch.randn((samples, *row.shape), generator=generator).to(self.kind, self.dtype)
-        labels = torch.randint(row.outputs, (samples,), generator=generator).to(self.kind)
-        return images.contiguous(memory_format=_LAYOUTS[self.memory_format]), labels
+        images = torch.randn((samples, *row.shape), generator=generator)
+        labels = torch.randint(self.outputs, (samples,), generator=generator).to(self.kind)
+        return self.placed(images), labels
 
     def make_ready(self) -> None:
         """What a runtime does before the first step: compiling for the shape of a part of the batch."""
@@ -197,8 +213,16 @@ class Trainer:
         if self.scaler.is_enabled() and self.scaler._scale is not None:
             self.scales.append(self.scaler._scale.clone())
 
+    def lowered(self) -> torch.autocast:
+        """The autocast of the case's precision; without effect in a precision that has none."""
+        return torch.autocast(self.kind, self.autocast, enabled=self.autocast is not None)
+
+    def placed(self, images: Tensor) -> Tensor:
+        """Images [N, C, H, W] in the type, place and layout that the model takes them in."""
+        return images.to(self.kind, self.dtype).contiguous(memory_format=_LAYOUTS[self.memory_format])
+
     def _loss(self, *part: Tensor) -> Tensor:
-        with torch.autocast(self.kind, self.autocast, enabled=self.autocast is not None):
+        with self.lowered():
             return self._loss_of(self.model, *part)
 
     def memory(self, seed: int) -> dict[str, Quantity]:
@@ -228,13 +252,21 @@ class Trainer:
         return "a replayed CUDA graph asks the allocator for nothing" if self._pass.replays else None
 
     def describe(self, result: Result) -> None:
-        """Adds losses, size, precision, and what a runtime did before the first step."""
+        """Adds losses and skipped steps of the timing window, then what the model and its optimiser are."""
         begin, count = self.case.warmup_iterations, self.case.iterations
         result.metrics["loss_first_nats"] = _loss(self.losses[begin])
         result.metrics["loss_last_nats"] = _loss(self.losses[begin + count - 1])
         if self.scaler.is_enabled():
-            self._keep_scale()
-            result.metrics["skipped_steps_count"] = _skipped(self.scales[begin : begin + count + 1])
+            result.metrics["skipped_steps_count"] = self.skipped(begin, count)
+        self.describe_model(result)
+
+    def skipped(self, begin: int, count: int) -> Quantity:
+        """How many of `count` steps, after `begin` others, changed no weight: each of them lowered the loss's scale."""
+        self._keep_scale()
+        return _skipped(self.scales[begin : begin + count + 1])
+
+    def describe_model(self, result: Result) -> None:
+        """Adds size, precision, and what a runtime did before the first step."""
         parameters = list(self.model.parameters())
         size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
         result.metrics["model_bytes"] = Quantity(
@@ -258,7 +290,7 @@ class Trainer:
 
     def _optimiser_text(self) -> str:
         """`AdamW, lr 0.0003, betas (0.9, 0.95), weight decay 0.1`."""
-        named, settings = OPTIMISERS[self.case.optimiser]
+        named, settings = optimiser_of(self.case)
         return ", ".join([named.__name__, *(f"{name.replace('_', ' ')} {value}" for name, value in settings.items())])
 
 

@@ -128,8 +128,32 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "4:30: the last batch norm of mobilenet-v2 sees one value of each channel",
         ),
         (
+            "{workload: fit, model: digits-cnn}",
+            "4:5: `target_top1_percent` is missing: workload fit needs it (as in `target_top1_percent: 95`)",
+        ),
+        (
+            "{workload: fit, model: resnet50, target_top1_percent: 50}",
+            "4:5: `images` is missing: workload fit needs it (synthetic-100, or a folder",
+        ),
+        (
+            "{workload: fit, model: tinylm-tiny, target_top1_percent: 50}",
+            "4:28: workload fit takes an image model, not tinylm-tiny (one of resnet50, vgg16,",
+        ),
+        (
+            "{workload: fit, model: digits-cnn, target_top1_percent: 101}",
+            "4:61: `target_top1_percent` takes a number from 0 to 100; not 101",
+        ),
+        (
+            "{workload: fit, model: digits-cnn, target_top1_percent: 90, iterations: 3}",
+            "4:65: `iterations` changes nothing in this entry (fit trains once, and all of that is its window)",
+        ),
+        (
+            "{workload: train, model: digits-cnn, epochs_max: 3}",
+            "4:42: `epochs_max` has no meaning for workload train (it applies to fit)",
+        ),
+        (
             "{workload: infer, model: tinylm-small, runtime: torch, accumulation: 2}",
-            "4:60: `accumulation` has no meaning for workload infer (it applies to train)",
+            "4:60: `accumulation` has no meaning for workload infer (it applies to train, fit)",
         ),
         (
             "{workload: tokenize, path: rust, gradient_checkpointing: true}",

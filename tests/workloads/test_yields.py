@@ -32,6 +32,9 @@ CASES = {
     "tokenize": TOKENS,
     "tokenize that feeds a model": TOKENS.with_factors(model="tinylm-small", runtime="torch"),
     "accuracy": MLP.with_factors(workload="accuracy", model="digits-cnn", image_limit=4),
+    "fit": MLP.with_factors(
+        workload="fit", model="digits-cnn", images="digits", batch=64, target_top1_percent=20.0, epochs_max=1
+    ),
     "noop": Case(workload="noop", **SMALL),
 }
 

@@ -18,6 +18,7 @@ ORDER = (
     "operating_points",
     "service_levels",
     "frontier",
+    "fits",
     "training_memory",
     "protocols",
     "reliability",

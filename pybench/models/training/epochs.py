@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images for a training to an accuracy: those that train, epoch by epoch, and those that are held out and judge.
+
+Stored images are read once and stay on the device, in another order in each epoch. Those of synthetic-100 are drawn on
+the device when they are due, and none is seen twice. Nothing is augmented; the last images of an epoch that make no
+whole batch are left out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pybench.catalogue.data_sets import SYNTHETIC
+from pybench.errors import InputError
+from pybench.models.images import Images, Shape, has_splits, open_images
+from pybench.models.images.synthetic import CLASSES, TRAINING_IMAGES, VALIDATION_IMAGES
+from pybench.models.training.synthetic import JUDGED_TOGETHER, draw_batch
+
+Batch = tuple[Tensor, Tensor]  # images, float32 [N, C, H, W], and labels, int64 [N], on the device
+_SEEDS = 2**30  # of synthetic-100: each has 2^32 images, and numbers of images are int64
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Images that judge, on the device: float32 [n, C, H, W], int64 [n]."""
+
+    images: Tensor
+    labels: Tensor
+
+    def batches(self) -> Iterator[Batch]:
+        """In their order; the last batch may be smaller."""
+        pieces = -(-len(self.labels) // JUDGED_TOGETHER)
+        return zip(self.images.chunk(pieces), self.labels.chunk(pieces), strict=True)
+
+
+class Epochs(Protocol):
+    """Images that train. `classes`: how many there are; `images`: of one epoch, before whole batches are made of it."""
+
+    classes: int
+    images: int
+
+    def batches(self, batch: int) -> Iterator[Batch]:
+        """Those of the next epoch."""
+        ...
+
+
+class StoredEpochs:
+    """All images of a data set in each epoch. `seed`: of their orders."""
+
+    def __init__(self, images: Images, seed: int, device: str) -> None:
+        self.classes, self.images = len(images.classes), len(images)
+        self._pixels = torch.from_numpy(images.load_all()).to(device)
+        self._labels = torch.from_numpy(images.labels).to(device)
+        self._orders = np.random.default_rng(seed)
+
+    def batches(self, batch: int) -> Iterator[Batch]:
+        order = torch.from_numpy(self._orders.permutation(self.images)).to(self._labels.device)
+        for start in range(0, self.images - batch + 1, batch):
+            chosen = order[start : start + batch]
+            yield self._pixels[chosen], self._labels[chosen]
+
+
+class DrawnEpochs:
+    """Images of synthetic-100, drawn anew. `seed`: which of them."""
+
+    classes = CLASSES
+    images = TRAINING_IMAGES
+
+    def __init__(self, shape: Shape, seed: int, device: str) -> None:
+        self._shape, self._device = shape, torch.device(device)
+        self._next = (seed % _SEEDS) << 32
+
+    def batches(self, batch: int) -> Iterator[Batch]:
+        for _ in range(self.images // batch):
+            numbers = self._next + np.arange(batch)
+            self._next += batch
+            yield draw_batch("train", numbers, self._shape, self._device)
+
+
+def open_epochs(source: str | Path, shape: Shape, seed: int, batch: int, device: str) -> Epochs:
+    """The images of `source` that train. Raises InputError where they are none but those that judge, or no batch."""
+    if source == SYNTHETIC:
+        epochs: Epochs = DrawnEpochs(shape, seed, device)
+    else:
+        if isinstance(source, Path) and not has_splits(source):
+            raise InputError(
+                f"{source} has no images that are held out, so nothing would judge the training",
+                hint="put images into train/ and val/, as ImageNet has them",
+            )
+        epochs = StoredEpochs(open_images(source, "train", shape), seed, device)
+    if epochs.images < batch:
+        raise InputError(
+            f"{source} has {epochs.images} images that train, which is less than a batch of {batch}",
+            hint=f"use a `batch` of at most {epochs.images}",
+        )
+    return epochs
+
+
+def open_held_out(source: str | Path, shape: Shape, limit: int | None, device: str) -> HeldOut:
+    """The images of `source` that judge, at most `limit` of them, evenly spaced over their order."""
+    if source == SYNTHETIC:
+        count = min(limit or VALIDATION_IMAGES, VALIDATION_IMAGES)
+        numbers = np.arange(count) * VALIDATION_IMAGES // count
+        drawn = [
+            draw_batch("validation", numbers[start : start + JUDGED_TOGETHER], shape, torch.device(device))
+            for start in range(0, count, JUDGED_TOGETHER)
+        ]
+        return HeldOut(*(torch.cat(parts) for parts in zip(*drawn, strict=True)))
+    images = open_images(source, "validation", shape).limited(limit)
+    return HeldOut(torch.from_numpy(images.load_all()).to(device), torch.from_numpy(images.labels).to(device))
