@@ -45,8 +45,8 @@ class Result:
     for environment.json. `energy_budget`: where the GPU's joules come from, for energy.json; None without a GPU.
     `profile`: the kernels of an iteration, for profile.json; None where the runtime does not tell them.
     `tables`: file stem (`iterations`, `iterations_depth1`, `predictions`, `sensitivity`, `tensor_errors`,
-    `learning_curve`, `power_samples`, `power_polled`, `power_drains`, `energy_counter`, `clocks`, `gpu_processes`, `power_rails`)
-    -> column -> array, equal lengths.
+    `learning_curve`, `power_samples`, `power_polled`, `power_drains`, `energy_counter`, `clocks`, `gpu_processes`,
+    `power_rails`) -> column -> array, equal lengths.
     """
 
     metrics: dict[str, Quantity] = field(default_factory=dict)
