@@ -42,6 +42,7 @@ _TITLES: dict[FactorGroup, str] = {
     "blocks": "Training of language models",
     "layout": "Training of image models",
     "sizing": "Sizes of images",
+    "loading": "Loading of images",
     "copying": "Copying",
     "file": "Your own ONNX file",
     "inputs": "Inputs",

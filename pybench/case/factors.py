@@ -322,7 +322,16 @@ class Factors:
         choices=(DIGITS, SYNTHETIC),
         absent="those that the model was trained on here",
         idle=idle.NO_IMAGES,
-        follows=("precision", "inputs"),
+        follows=("precision", "inputs", "workers"),
+    )
+    workers: int | None = factor(
+        "integer",
+        None,
+        "processes that read, decode and resize `images` while a model trains; 0: it does so itself, between two steps",
+        "loading",
+        minimum=0,
+        maximum=256,
+        absent="one batch of random images, which stays on the device",
     )
     image_limit: int | None = factor(
         "integer", None, "judge at most this many images", "images", minimum=1, absent="all", idle=idle.NOT_JUDGED

@@ -68,6 +68,11 @@ def _judges_no_images(case: Case) -> bool:
     return case.workload_row.uses("images") and not case.workload_row.judges_images
 
 
+def _loads_images(case: Case) -> bool:
+    """Whether images are what the model is trained on."""
+    return case.workload_row.uses("loading") and case.workers is not None
+
+
 def _has_no_board(case: Case) -> bool:
     names_none = case.workload_row.names_board and case.device in ("auto", "cuda")
     return case.device == "cpu" or names_none or _has_no_model(case)
@@ -103,10 +108,15 @@ ALL_FP32 = Idle(
     "the precision is FP32 everywhere",
 )
 NO_IMAGES = Idle(
-    lambda case: _judges_no_images(case) and _is_not_calibrated(case) and not _takes_data(case),
-    "in infer, images are used only for `inputs: data`, and to find the ranges of int8 and fp8",
+    lambda case: (
+        _judges_no_images(case) and not _loads_images(case) and _is_not_calibrated(case) and not _takes_data(case)
+    ),
+    "in infer, images are used only for `inputs: data`, and to find the ranges of int8 and fp8; in train, only with "
+    "`workers`",
 )
-NOT_JUDGED = Idle(_judges_no_images, "infer measures no accuracy; calibration_images limits the images for calibration")
+NOT_JUDGED = Idle(
+    _judges_no_images, "infer and train measure no accuracy; calibration_images limits the images for calibration"
+)
 NO_ARRIVALS = Idle(
     lambda case: case.arrivals == "closed",
     "in a closed loop nothing arrives: the next iteration starts when there is room for it",

@@ -27,7 +27,8 @@ def is_compared(case: Case) -> bool:
 def metrics_of(case: Case) -> frozenset[str]:
     """Names of the metrics that a case can yield on a machine that has every sensor."""
     row, model, task = case.workload_row, case.model_row, task_of(case)
-    is_fed = case.path != "none" or case.fed
+    is_loaded = case.workers is not None
+    is_fed = case.path != "none" or case.fed or is_loaded
     runtime = case.runtime_row
     graphs = runtime is not None and (runtime.graph == "always" or (runtime.graph, case.launch) == ("asked", "graph"))
     is_opened = row.opens or (row.trains and runtime is not None and bool(runtime.trains))
@@ -38,7 +39,7 @@ def metrics_of(case: Case) -> frozenset[str]:
         *(() if task is None else task.yields),
         *(row.yields_of_model if case.model is not None else ()),
         *(row.yields_of_ids if model is not None and model.takes_ids else ()),
-        *(row.yields_fed if model is not None and model.takes_ids and is_fed else ()),
+        *(row.yields_fed if model is not None and (model.takes_ids or is_loaded) and is_fed else ()),
         *(COMPILE if is_opened and case.model is not None and compiles else ()),
         *(row.yields_compared if is_compared(case) else ()),
         *(KERNELS if is_profiled(case) else ()),

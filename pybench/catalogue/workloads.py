@@ -18,7 +18,8 @@ from pybench.catalogue.tasks import TASKS
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
     "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding", "serving",
-    "arriving", "generating", "training", "fitting", "blocks", "layout", "sizing", "copying", "file", "inputs",
+    "arriving", "generating", "training", "fitting", "blocks", "layout", "sizing", "loading", "copying", "file",
+    "inputs",
     "shaping",
 ]  # fmt: skip
 
@@ -223,7 +224,7 @@ _ROWS = (
         module="pybench.workloads.train",
         takes=(
             "run", "board", "model", "runtime", "tokens", "text", "feeding", "training", "blocks", "layout", "sizing",
-            "shaping",
+            "shaping", "images", "loading",
         ),
         model="required",
         kinds=("language", "image"),

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,31 @@ HASHED_IDS = 1 << 17
 PERIOD = "from the launch of its batch until its end, with the fetching of the next batch inside"
 
 Ids = npt.NDArray[Any]
+
+
+class FeedCounts(Protocol):
+    """What a feed says of itself to whoever records a measurement of it."""
+
+    @property
+    def text_bytes(self) -> int:
+        """Bytes of the documents that have ended so far."""
+
+    @property
+    def wait_s(self) -> float:
+        """Seconds that the consumer has waited for batches so far."""
+
+    def metrics(self) -> dict[str, Quantity]:
+        """What the feed measured itself."""
+
+    def cautions(self) -> list[Caution]:
+        """Doubts about what was fed."""
+
+
+class Batches(Protocol):
+    """What gives a batch after the other."""
+
+    def next(self) -> Any:
+        """The next batch."""
 
 
 class Feed(ABC):
@@ -262,7 +287,7 @@ def open_feed(request: RunRequest) -> Feed:
     return OwnFeed(request) if own else TokenFeed(request)
 
 
-def ahead(feed: TokenFeed, launch: Callable[[Any], Wait]) -> Callable[[], None]:
+def ahead(feed: Batches, launch: Callable[[Any], Wait]) -> Callable[[], None]:
     """An iteration that launches the batch in hand, fetches the next and waits for what was launched; takes the first.
 
     `launch`: starts the work on a batch and gives what waits for it, and for nothing that is enqueued behind it.
@@ -288,7 +313,7 @@ class FedMeasurement:
 
 
 def record_fed(
-    request: RunRequest, feed: Feed, iterate: Work, amounts: Amounts, device_uuid: str | None
+    request: RunRequest, feed: FeedCounts, iterate: Work, amounts: Amounts, device_uuid: str | None
 ) -> FedMeasurement:
     """All steps of a measurement whose iterations take batches of `feed`; adds how long they waited, and doubts.
 

@@ -35,7 +35,7 @@ from pybench.plan.values import PSEUDO_FACTORS
 # Groups of factors that mean nothing for some models.
 _OF_TOKENS: tuple[FactorGroup, ...] = ("tokens", "text", "feeding")
 _OF_TEXT: tuple[FactorGroup, ...] = ("text", "feeding")
-_OF_IMAGES: tuple[FactorGroup, ...] = ("images", "sizing", "layout")
+_OF_IMAGES: tuple[FactorGroup, ...] = ("images", "sizing", "layout", "loading")
 _OF_BLOCKS: tuple[FactorGroup, ...] = ("blocks",)
 _OF_BUILT_IN: tuple[FactorGroup, ...] = ("sizing",)
 _OF_FILES: tuple[FactorGroup, ...] = ("file",)
@@ -120,6 +120,7 @@ class CaseBuilder:
         self._check_model(settings, workload, model)
         if not damaged:
             self._check_arrivals(settings, workload)
+            self._check_loading(settings, workload, model)
             self._check_quantiser(settings, workload)
             self._check_pairs(settings, entry, workload)
         if "batch" in cell and "batch_tokens" in cell:
@@ -197,6 +198,14 @@ class CaseBuilder:
         if _value(settings, "arrival_rate_per_s") is None:
             hint = "as in `arrival_rate_per_s: 100`: iterations a second"
             self._say(settings["arrivals"].path, f"{arrivals} arrivals need `arrival_rate_per_s`", hint)
+
+    def _check_loading(self, settings: dict[str, Setting], workload: str, model: str | None) -> None:
+        """Whether there is something to read for processes that read."""
+        if "workers" not in settings or _misplaced("workers", workload, model, self.catalogue) is not None:
+            return
+        if _value(settings, "workers") is not None and _value(settings, "images") is None:
+            what = "`workers` read images, and `images` names none"
+            self._say(settings["workers"].path, what, f"set `images`: {SYNTHETIC}, or a path")
 
     def _check_quantiser(self, settings: dict[str, Setting], workload: str) -> None:
         """Whether the quantiser, named or taken by default, knows the calibration and the type."""

@@ -4,9 +4,9 @@
 FP32 (TF32 off), TF32, BF16 everywhere, or FP32 weights under autocast (`amp-bf16`, `amp-fp16` with loss scaling).
 A language model predicts the next token of a fixed set of seeded random batches, taken in turn; or of tokenized text
 where a path is given; or with `fed: false` of one batch that stays on the device, which leaves nothing but the
-computation. An image model predicts the labels of one seeded random batch, which stays on the device. Leaves out what
-does not change the cost of a step: schedules, clipping, evaluation. The loss shows that learning happens, not that the
-model is good.
+computation. An image model predicts the labels of one seeded random batch, which stays on the device; or with `workers`
+of images that are read and decoded while it trains. Leaves out what does not change the cost of a step: schedules,
+clipping, evaluation. The loss shows that learning happens, not that the model is good.
 
 Factors that change which kernels run: `gradient_checkpointing` (a second forward pass of each block), `accumulation`
 (the batch in parts, of which only the last one is followed by the optimiser), `fused_optimiser`, `memory_format` and
@@ -34,10 +34,11 @@ from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.refusals import refuse_training
 from pybench.catalogue.runtimes import RUNTIMES
-from pybench.errors import UnsupportedError
+from pybench.errors import InputError, UnsupportedError
 from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.feed import PERIOD, TokenFeed, ahead, record_fed
+from pybench.measurement.image_feed import ImageFeed
 from pybench.measurement.model import check_sequence
 from pybench.measurement.recorder import TIMING, Amounts, record
 from pybench.measurement.result import Result, RunRequest, Validity
@@ -85,6 +86,30 @@ def open_device(request: RunRequest) -> str:
 
 
 def _train_on_images(request: RunRequest, kind: str) -> tuple[Trainer, Result]:
+    return (_train_on_one_batch if request.case.workers is None else _train_on_loaded)(request, kind)
+
+
+def _train_on_loaded(request: RunRequest, kind: str) -> tuple[Trainer, Result]:
+    """Steps on images that processes read, decode and resize meanwhile."""
+    case, row = request.case, request.case.model_row
+    channels, height, width = () if row is None else row.shape
+    with ImageFeed(request, (channels, height, width), kind) as feed:
+        classes = len(feed.images.classes)
+        trainer = Trainer(request, kind, max(classes, 0 if row is None else row.outputs))
+        trainer.check_classes(classes)
+        trainer.make_ready()
+        feed.bring_to(lambda images, labels: (trainer.placed(images), labels.to(kind, non_blocking=True)))
+        steps = ahead(feed, lambda batch: trainer.launch(*batch))
+        result = record_fed(request, feed, steps, Amounts(samples=case.batch), trainer.device_uuid).result
+    result.labels |= {
+        "iteration": f"one optimiser step, {PERIOD}",
+        "inputs": f"{len(feed.images)} images of {case.images}, shuffled with seed {request.seed}",
+        "classes": classes,
+    }
+    return trainer, result
+
+
+def _train_on_one_batch(request: RunRequest, kind: str) -> tuple[Trainer, Result]:
     case, row = request.case, request.case.model_row
     trainer = Trainer(request, kind, None if row is None else row.outputs)
     trainer.make_ready()
@@ -148,8 +173,9 @@ class Trainer:
         self.case, self.kind = case, kind
         self.device_uuid = runtime.gpu_uuid() if kind == "cuda" else None
         checkpoint = request.artefacts.get("checkpoint") or request.files.get("checkpoint")
-        self.outputs = outputs or (0 if row is None else row.outputs)
         model = build(row or case.model or "", seed=request.seed, checkpoint=checkpoint, outputs=outputs)
+        # A checkpoint may tell other classes apart than its row.
+        self.outputs = 0 if row is None else int(model.get_parameter(row.head).shape[0])
         contract = PRECISIONS[case.precision]
         self.dtype = torch.float32 if contract.autocast else runtime.DTYPES[contract.floating]
         self.memory_format = case.memory_format or (CHANNELS_LAST if kind == "cuda" else CONTIGUOUS)
@@ -179,6 +205,15 @@ class Trainer:
         images = torch.randn((samples, *row.shape), generator=generator)
         labels = torch.randint(self.outputs, (samples,), generator=generator).to(self.kind)
         return self.placed(images), labels
+
+    def check_classes(self, classes: int) -> None:
+        """Raises InputError for images with labels that the weights have no output for."""
+        case = self.case
+        if classes > self.outputs:
+            raise InputError(
+                f"{case.images} has {classes} classes, and the weights of {case.model} tell {self.outputs} apart",
+                hint="leave `checkpoint` out, or give images of the classes that it was trained on",
+            )
 
     def make_ready(self) -> None:
         """What a runtime does before the first step: compiling for the shape of a part of the batch."""
@@ -219,7 +254,8 @@ class Trainer:
 
     def placed(self, images: Tensor) -> Tensor:
         """Images [N, C, H, W] in the type, place and layout that the model takes them in."""
-        return images.to(self.kind, self.dtype).contiguous(memory_format=_LAYOUTS[self.memory_format])
+        moved = images.to(self.kind, non_blocking=True).to(self.dtype)  # together, a CPU would convert and then copy
+        return moved.contiguous(memory_format=_LAYOUTS[self.memory_format])
 
     def _loss(self, *part: Tensor) -> Tensor:
         with self.lowered():

@@ -275,7 +275,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             "{workload: infer, model: resnet50, runtime: torch, image_limit: 3}",
-            "4:56: `image_limit` changes nothing in this entry (infer measures no accuracy",
+            "4:56: `image_limit` changes nothing in this entry (infer and train measure no accuracy",
         ),
         (
             "{workload: infer, model: resnet50, runtime: torch, arrivals: poisson}",
@@ -540,6 +540,23 @@ def test_a_power_limit_where_no_board_is_set_changes_nothing(problems: Problems)
             "`width` takes a multiple of 32; not 40 (write 32)",
         ),
         ("{workload: infer, model: stack, runtime: torch, image_size: 32}", "stack takes images of 64x64"),
+        (
+            "{workload: train, model: resnet50, workers: 2}",
+            "`workers` read images, and `images` names none (set `images`: synthetic-100, or a path)",
+        ),
+        (
+            "{workload: train, model: resnet50, images: synthetic-100}",
+            "`images` changes nothing in this entry (in infer, images are used only for `inputs: data`",
+        ),
+        (
+            "{workload: train, model: tinylm-tiny, workers: 2}",
+            "`workers` has no meaning for tinylm-tiny",
+        ),
+        (
+            "{workload: infer, model: resnet50, runtime: torch, workers: 2}",
+            "`workers` has no meaning for workload infer",
+        ),
+        ("{workload: train, model: resnet50, images: synthetic-100, workers: -1}", "`workers` takes an integer from 0"),
     ],
 )
 def test_a_factor_of_images_has_a_model_that_takes_it(problems: Problems, entry: str, what: str) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
@@ -10,6 +12,7 @@ from torch import nn
 from pybench.case import Case
 from pybench.case.yields import metrics_of
 from pybench.catalogue.models import MODELS
+from pybench.errors import InputError
 from pybench.measurement.result import RunRequest
 from pybench.models.building import build
 from pybench.workloads import train
@@ -38,6 +41,39 @@ def test_an_image_model_learns_its_batch(precision: str, image_size: int | None)
     assert result.labels["inputs"] == "random images and labels, drawn with seed 1"
     assert result.metrics["throughput_samples_per_s"].value > 0
     assert "throughput_tokens_per_s" not in result.metrics
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_image_model_learns_images_that_are_read_meanwhile(workers: int) -> None:
+    case = DIGITS.with_factors(images="digits", workers=workers, batch=64, iterations=40)
+    result = run(case)
+    assert result.metrics["loss_last_nats"].value < result.metrics["loss_first_nats"].value / 2
+    assert 0 < result.metrics["wait_share_ratio"].value <= 1
+    assert result.labels["inputs"] == "1347 images of digits, shuffled with seed 1"
+    assert "wait_share_ratio" in metrics_of(case)
+    assert "wait_share_ratio" not in metrics_of(DIGITS)
+
+
+def test_a_head_has_an_output_for_each_class_of_the_images() -> None:
+    result = run(DIGITS.with_factors(images="synthetic-100", workers=0, iterations=1))
+    assert result.labels["classes"] == 100
+
+
+def test_a_checkpoint_with_fewer_outputs_than_the_images_have_classes_is_refused(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "digits.pt"
+    torch.save(build("digits-cnn").state_dict(), checkpoint)
+    case = DIGITS.with_factors(
+        images="synthetic-100", workers=0, checkpoint="digits.pt", sources=(("checkpoint", "1" * 64),)
+    )
+    with pytest.raises(InputError, match="synthetic-100 has 100 classes, and the weights of digits-cnn tell 10 apart"):
+        run(case, {"checkpoint": checkpoint})
+
+
+def test_random_labels_are_classes_of_the_checkpoint(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "three.pt"
+    torch.save(build("digits-cnn", outputs=3).state_dict(), checkpoint)
+    case = DIGITS.with_factors(checkpoint="three.pt", batch=64, sources=(("checkpoint", "2" * 64),))
+    assert run(case, {"checkpoint": checkpoint}).metrics["loss_last_nats"].value is not None
 
 
 def test_the_seed_decides_the_batch() -> None:
