@@ -12,6 +12,7 @@
     ├── path_costs   PathCost         what each path costs by the size of the model, and from which size on nothing
     ├── joules       JouleFinding     where each joule of a case comes from, by one run of it
     ├── operating_points  OperatingPoint  the power limit with the least energy in each setting, and what it costs
+    ├── architectures  ArchitectureFinding  their order, eager and compiled, and what a sample costs in a batch
     ├── builds       BuildVariance    variance between builds of one engine against that between runs
     ├── protocols    ProtocolFinding  each protocol that the plan asks for beside the house's own
     ├── varying      cases whose repetitions predict differently
@@ -26,6 +27,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pybench.analysis.architectures import ArchitectureFinding, find_architectures
 from pybench.analysis.build_variance import BuildVariance, split_variances
 from pybench.analysis.cases import CaseFinding, describe_cases
 from pybench.analysis.cell_effects import CellsEffect, effects_over_cells
@@ -68,6 +70,7 @@ class Analysis:
     path_costs: tuple[PathCost, ...]
     joules: tuple[JouleFinding, ...]
     operating_points: tuple[OperatingPoint, ...]
+    architectures: ArchitectureFinding | None
     builds: tuple[BuildVariance, ...]
     protocols: tuple[ProtocolFinding, ...]
     varying: Mapping[str, int]
@@ -98,6 +101,7 @@ class Analysis:
             "path_costs": [cost.as_json() for cost in self.path_costs],
             "joules": [finding.as_json() for finding in self.joules],
             "operating_points": [finding.as_json() for finding in self.operating_points],
+            "architectures": None if self.architectures is None else self.architectures.as_json(),
             "builds": [finding.as_json() for finding in self.builds],
             "protocols": [finding.as_json() for finding in self.protocols],
             "varying_predictions": dict(self.varying),
@@ -142,6 +146,7 @@ def analyse(dataset: Dataset) -> Analysis:
         path_costs=cost_paths(cases, compared),
         joules=find_joules(dataset),
         operating_points=find_operating_points(dataset, measurements),
+        architectures=find_architectures(dataset, measurements),
         builds=split_variances(dataset.plan.cases, measurements),
         protocols=tuple(carry_out(one, dataset, measurements, images, contrasts, verdicts) for one in named),
         varying=images.varying,

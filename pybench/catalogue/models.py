@@ -36,6 +36,7 @@ class Model:
     norm_stride: pixels of an image, along one side, for one value of its last batch norm; None: it has none
     sized: whether its layers depend on the height of its images
     shaped_by: factors that its layers follow; `build` takes each of them by its name
+    architecture: the one of them that tells architectures apart, which reports then compare; None: there is none
     arguments: their values; empty for the row itself (`shaped`)
     work: `module:callable`, from shape, outputs and arguments to `multiply_adds`; None: they do not depend on arguments
     vocabulary: ids that may be fed; None for models that take no ids
@@ -64,6 +65,7 @@ class Model:
     norm_stride: int | None = None
     sized: bool = False
     shaped_by: tuple[str, ...] = ()
+    architecture: str | None = None
     arguments: Mapping[str, str | int] = field(default_factory=dict)
     work: str | None = None
     vocabulary: int | None = None
@@ -282,6 +284,7 @@ _ROWS = (
         head="head.weight",
         multiply_adds=38.5e6,  # of the usual block, depth and width
         shaped_by=("block_type", "depth", "width"),
+        architecture="block_type",
         work="pybench.catalogue.blocks:stack_multiply_adds",
     ),
 )

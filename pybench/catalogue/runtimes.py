@@ -122,6 +122,11 @@ class Runtime:
     plugin: Plugin | None = None
     options: tuple[Option, ...] = ()
 
+    @property
+    def is_eager(self) -> bool:
+        """Whether it calls the operators of a torch module one by one, and neither compiles nor captures them."""
+        return self.opens == "module" and self.compile_is is None
+
     def backend(self, provider: str | None, has_gpu: bool) -> Backend | None:
         """The backend that a case runs on: the one it names, else the first for a GPU where there is one, else the
         first for a CPU. None: the runtime has no backends."""

@@ -16,6 +16,7 @@ ORDER = (
     "references",
     "curves",
     "operating_points",
+    "architectures",
     "service_levels",
     "frontier",
     "fits",
