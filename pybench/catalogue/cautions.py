@@ -125,6 +125,11 @@ class CautionCode(Enum):
         "in this precision the outputs are useless: NaN, infinite, or as far from the FP32 outputs as zeros",
         "keep operators that overflow or underflow in FP32 (`keep_fp32`), use bf16, or calibrate on data",
     )
+    TRAINING_DIVERGED = (
+        "training_diverged",
+        "the loss was NaN or infinite at the end: the timed steps trained nothing",
+        "lower `learning_rate`, or train in bf16 or amp-bf16; until then do not quote the time of these steps",
+    )
     SMALL_CALIBRATION = (
         "small_calibration",
         "the calibration set is small, or random because the model has no data set",

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from pybench.case import Case
 from pybench.case.factors import CHANNELS_LAST, CONTIGUOUS
 from pybench.case.yields import is_scaled
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.models import ModelKind
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.reasons import Reason, ReasonCode
@@ -164,6 +165,18 @@ def optimiser_of(case: Case) -> tuple[Any, Mapping[str, Any]]:
     return named, settings if case.learning_rate is None else {**settings, "lr": case.learning_rate}
 
 
+def begin_momentum(optimiser: torch.optim.Optimizer) -> None:
+    """Momentum of zero before the first step, from which SGD's first step is what it is without.
+
+    In the first step the fused SGD (torch 2.11 and 2.15, `_fused_sgd`) takes its buffers from `empty_like`.
+    A scaled loss often skips that step, which then writes no buffer: the next step adds what lay in memory to the weights.
+    """
+    for group in optimiser.param_groups:
+        if group.get("momentum"):
+            for parameter in group["params"]:
+                optimiser.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+
+
 class Trainer:
     """The model, its optimiser and one step. `losses`: of every step so far, on the device; `scales`: of a loss that is
     scaled, before each step."""
@@ -189,6 +202,8 @@ class Trainer:
         self.optimiser: torch.optim.Optimizer = optimiser(self.model.parameters(), fused=fused, **settings)
         self.autocast = runtime.DTYPES[contract.floating] if contract.autocast else None
         self.scaler = torch.amp.GradScaler(kind, enabled=is_scaled(case))
+        if fused and self.scaler.is_enabled():
+            begin_momentum(self.optimiser)
         self.losses: list[Tensor] = []
         self.scales: list[Tensor] = []
         self._mark = runtime.end_marker(kind)
@@ -291,7 +306,8 @@ class Trainer:
         """Adds losses and skipped steps of the timing window, then what the model and its optimiser are."""
         begin, count = self.case.warmup_iterations, self.case.iterations
         result.metrics["loss_first_nats"] = _loss(self.losses[begin])
-        result.metrics["loss_last_nats"] = _loss(self.losses[begin + count - 1])
+        result.metrics["loss_last_nats"] = last = _loss(self.losses[begin + count - 1])
+        result.cautions += [Caution(CautionCode.TRAINING_DIVERGED, reason.detail) for reason in last.reasons]
         if self.scaler.is_enabled():
             result.metrics["skipped_steps_count"] = self.skipped(begin, count)
         self.describe_model(result)

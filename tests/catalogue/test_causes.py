@@ -198,7 +198,7 @@ def test_a_code_has_one_row_of_its_kind() -> None:
 @pytest.mark.parametrize("row", [*ReasonCode, *CAUSES], ids=lambda row: row.code)
 def test_an_advice_says_what_to_do(row: Cause | ReasonCode) -> None:
     verbs = (
-        "check compare convert do end enlarge export free improve install keep leave let load look lower measure mend "
+        "check compare convert do end enlarge export free generate improve install keep leave let load look lower measure mend "
     )
     verbs += "mount name prefer put raise read rebuild report reserve run set submit take treat unset use wait"
     assert row.advice.split()[0] in verbs.split()

@@ -133,4 +133,5 @@ def test_every_way_of_training_learns(changes: dict[str, bool | int | str]) -> N
 def test_gradient_checkpointing_takes_less_memory() -> None:
     large = TRAIN.with_factors(model="tinylm-large", batch=32, seq_len=512, iterations=5)
     kept, again = (run(large.with_factors(gradient_checkpointing=on)).metrics for on in (False, True))
-    assert again["peak_device_bytes"].value < kept["peak_device_bytes"].value
+    # Not `peak_device_bytes`: this process keeps the memory of the first case.
+    assert again["step_peak_bytes"].value < kept["step_peak_bytes"].value

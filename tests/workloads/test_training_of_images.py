@@ -11,6 +11,7 @@ from torch import nn
 
 from pybench.case import Case
 from pybench.case.yields import metrics_of
+from pybench.catalogue.cautions import CautionCode
 from pybench.catalogue.models import MODELS
 from pybench.errors import InputError
 from pybench.measurement.result import RunRequest
@@ -169,3 +170,27 @@ def test_a_row_says_what_its_last_batch_norm_sees(name: str) -> None:
     with torch.inference_mode():
         model(torch.zeros(2, *row.shape))
     assert row.normalised_values(2) == (seen[-1] if seen else None)
+
+
+def test_a_first_step_that_is_skipped_leaves_no_momentum(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dirty(like: torch.Tensor) -> torch.Tensor:
+        return torch.full_like(like, float("nan"))  # what memory may hold
+
+    monkeypatch.setattr(torch, "empty_like", dirty)
+    weights = torch.nn.Parameter(torch.ones(8))
+    optimiser = torch.optim.SGD([weights], lr=0.1, momentum=0.9, fused=True)
+    train.begin_momentum(optimiser)
+    scaler = torch.amp.GradScaler("cpu")
+    for factor in (float("inf"), 1.0):
+        optimiser.zero_grad()
+        scaler.scale((weights * factor).sum()).backward()
+        scaler.step(optimiser)
+        scaler.update()
+    assert weights.detach().tolist() == pytest.approx([0.9] * 8)
+
+
+@pytest.mark.parametrize("rate", [0.01, 1e30])
+def test_a_loss_that_is_no_number_is_a_caution(rate: float) -> None:
+    result = run(DIGITS.with_factors(optimiser="sgd", learning_rate=rate, iterations=4))
+    said = [caution.code for caution in result.cautions]
+    assert (CautionCode.TRAINING_DIVERGED in said) is (rate > 1)
