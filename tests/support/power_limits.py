@@ -64,23 +64,30 @@ def build_limits(
 REPLAYED: Mapping[int, str] = {125: "tiny_launches", 525: "resnet50_fp16_b32", 640: "memory", 690: "matrix_cap"}
 
 
-def build_replayed(folder: Path, *, window_s: float = 1.0) -> CampaignBuilder:
-    """The energies are those of the recorded windows of one length, by pybench's own integrator; a block is the n-th
-    window of each kernel. The board at rest is taken to draw 100 W."""
+def replayed_metrics(window_s: float = 1.0) -> dict[int, list[dict[str, float | Quantity]]]:
+    """Power -> what a run stores, by block. The energies are those of the recorded windows of one length, by pybench's
+    own integrator; a block is the n-th window of each kernel. The board at rest is taken to draw 100 W."""
     recorded = recording("h200-kernels")
     energies = recorded.integrate()
-    chosen = {
-        limit: np.flatnonzero((recorded.kernel == kernel) & (recorded.nominal_s == window_s))
-        for limit, kernel in REPLAYED.items()
-    }
-    repetitions = min(len(places) for places in chosen.values())
-    cases = {limit: SETTING.with_factors(power_limit_w=limit) for limit in chosen}
+    found: dict[int, list[dict[str, float | Quantity]]] = {}
+    for power_w, kernel in REPLAYED.items():
+        tokens_per_s = 1000.0 * (power_w - 100.0) ** 0.8
+        places = np.flatnonzero((recorded.kernel == kernel) & (recorded.nominal_s == window_s))
+        lengths_s = (recorded.end_ns[places] - recorded.begin_ns[places]) * 1e-9
+        found[power_w] = [
+            metrics(float(energy_j / (tokens_per_s * length_s)), tokens_per_s)
+            for energy_j, length_s in zip(energies.energy_j[places], lengths_s, strict=True)
+        ]
+    return found
+
+
+def build_replayed(folder: Path) -> CampaignBuilder:
+    """One setting at four limits, each of which draws its power."""
+    stored = replayed_metrics()
+    cases = {limit: SETTING.with_factors(power_limit_w=limit) for limit in stored}
+    repetitions = min(len(blocks) for blocks in stored.values())
     builder = CampaignBuilder(folder, list(cases.values()), repetitions=repetitions, name="replayed-limits")
     for block in range(1, repetitions + 1):
-        for limit, places in chosen.items():
-            place = places[block - 1]
-            length_s = float(recorded.end_ns[place] - recorded.begin_ns[place]) * 1e-9
-            tokens_per_s = 1000.0 * (limit - 100.0) ** 0.8
-            energy_j = float(energies.energy_j[place])
-            builder.run(cases[limit], block, metrics(energy_j / (tokens_per_s * length_s), tokens_per_s))
+        for limit, case in cases.items():
+            builder.run(case, block, stored[limit][block - 1])
     return builder
