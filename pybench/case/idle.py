@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS
-from pybench.catalogue.runtimes import LAUNCH, takers_of
+from pybench.catalogue.runtimes import takers_of
 
 if TYPE_CHECKING:
     from pybench.case.case import Case
@@ -32,12 +32,9 @@ def outside_its_runtimes(name: str) -> Idle:
 
     def is_taken(case: Case) -> bool:
         row = case.runtime_row
-        if row is None or (name == LAUNCH and case.workload_row.generates):
-            return False
-        return name in row.factors_of(case.provider, may_use_gpu=case.device != "cpu")
+        return row is not None and name in row.factors_of(case.provider, may_use_gpu=case.device != "cpu")
 
-    but = "; not of generation, whose steps grow" if name == LAUNCH else ""
-    return Idle(lambda case: not is_taken(case), f"it is a factor of {', '.join(takers_of(name))}{but}")
+    return Idle(lambda case: not is_taken(case), f"it is a factor of {', '.join(takers_of(name))}")
 
 
 def outside_its_models(name: str) -> Idle:
