@@ -159,6 +159,10 @@ CHANGES: tuple[Change, ...] = (
     *_CODES,
     Change(why="`fixed_batch` is a new factor, of files", answer="idle", stored=None, now="fixed_batch"),
     *(
+        Change(why="weights are trained in a choice of precisions", answer="idle", stored=None, now=name)
+        for name in ("trained_in", "training_seed")
+    ),
+    *(
         Change(why="stacks are new, and nothing else has these factors", answer="idle", stored=None, now=name)
         for name in ("block_type", "depth", "width")
     ),

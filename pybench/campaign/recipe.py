@@ -128,7 +128,9 @@ def _checkpoint_of(case: Case) -> Recipe | None:
     if row is None or trained_on is None:
         return None
     images = (("images", row.images_to_train),) if trained_on == SYNTHETIC else ()
-    parameters = (("model", row.name), *_sized(case), ("trained_on", trained_on), ("seed", 0), *images, *_code(case))
+    lowered = () if case.trained_in is None else (("trained_in", case.trained_in),)
+    parameters = (("model", row.name), *_sized(case), ("trained_on", trained_on),
+                  ("seed", case.training_seed), *lowered, *images, *_code(case))  # fmt: skip
     return Recipe("checkpoint", parameters)
 
 
@@ -215,7 +217,8 @@ def _trained_on(case: Case, exported: Recipe | None) -> Recipe:
     """The file of a built-in model whose weights were trained on with rounding. A plan asks for no other."""
     checkpoint = _checkpoint_of(case)
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
-    parameters = (*_named(case), ("images", usual_data_of(case)), ("images_sha256", None), ("seed", 1),
+    parameters = (*_named(case), ("images", usual_data_of(case)), ("images_sha256", None),
+                  ("seed", 1 + case.training_seed),
                   *_rounding(case))  # fmt: skip
     return Recipe("onnx-quantised", parameters, (*_on(exported), *needs))
 

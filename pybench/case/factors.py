@@ -17,7 +17,7 @@ from pybench.case.factor import Factor, board_setting, factor, quantising_factor
 from pybench.case.idle import outside_its_rows
 from pybench.catalogue.blocks import BLOCKS, WIDTH_STEP
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
-from pybench.catalogue.data_sets import DIGITS, SYNTHETIC, TRAINED_ON
+from pybench.catalogue.data_sets import DIGITS, SYNTHETIC, TRAINED_IN, TRAINED_ON
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.models import MODELS
 from pybench.catalogue.options import Option
@@ -83,6 +83,26 @@ class Factors:
         choices=TRAINED_ON,
         absent="random weights, or those that the model is trained to here",
         idle=idle.NOT_COMPUTED,
+    )
+    trained_in: str | None = factor(
+        "choice",
+        None,
+        "what weights are trained in, where they are trained beforehand: FP32, or automatic mixed precision",
+        "model",
+        choices=TRAINED_IN,
+        absent="the digits in `fp32`; `synthetic-100` in `amp-bf16` on a GPU, else in `fp32`",
+        idle=idle.NOT_TRAINED,
+        follows=("checkpoint",),
+    )
+    training_seed: int = factor(
+        "integer",
+        0,
+        "which training of the weights, where they are trained beforehand: its initial weights and order of data",
+        "model",
+        minimum=0,
+        maximum=1_000_000,
+        idle=idle.NOT_TRAINED,
+        follows=("checkpoint",),
     )
     runtime: str | None = factor(
         "choice",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pybench.case.data import trained_here
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS
@@ -130,6 +131,9 @@ FED_ANYHOW = Idle(
 NOT_AT_ONCE = Idle(
     lambda case: not (case.pinned and case.non_blocking),
     "only copies with `pinned: true` and `non_blocking: true` run at once",
+)
+NOT_TRAINED = Idle(
+    lambda case: trained_here(case) is None, "no weights are trained beforehand: they are random, or those of a file"
 )
 NOT_ITERATED = Idle(lambda case: case.workload_row.fits, "fit trains once, and all of that is its window")
 NO_BOARD = Idle(_has_no_board, "it sets the board of a GPU, and this runs on none (noop does where device is a UUID)")

@@ -24,6 +24,7 @@ class DataSet:
     open: `module:callable`, from (split, model's row) to `pybench.models.samples.Samples`; None for images, which
         `pybench.models.images` opens in the size that a model takes
     train: `module:callable`, from (model's row, parameters of the recipe) to `pybench.models.training.trained.Trained`
+    trains_in: precisions that a plan can ask for (`trained_in`); empty: it is trained in one, which its recipe decides
     is_asked_for: whether a plan can name it as `checkpoint`, to train a model on it first
     """
 
@@ -34,9 +35,11 @@ class DataSet:
     group: str | None = None
     open: str | None = None
     train: str
+    trains_in: tuple[str, ...] = ()
     is_asked_for: bool = True
 
 
+TRAINED_IN = ("fp32", "amp-fp16", "amp-bf16")  # of weights that are trained beforehand
 SYNTHETIC = "synthetic-100"  # docs/method/accuracy.md
 DIGITS = "digits"
 
@@ -47,6 +50,7 @@ _ROWS = (
         task="classification",
         unit="image",
         train="pybench.models.training.digits:train_on_digits",
+        trains_in=TRAINED_IN,
         is_asked_for=False,  # what is trained on them is trained on them anyway
     ),
     DataSet(
@@ -55,6 +59,7 @@ _ROWS = (
         task="classification",
         unit="image",
         train="pybench.models.training.synthetic:train_on_synthetic",
+        trains_in=TRAINED_IN,
     ),
 )
 

@@ -44,7 +44,7 @@ _ROWS = (
         file="weights.pt",
         module="pybench.artefacts.checkpoint",
         needs=("torch",),
-        title=("model", *_SHAPE, "trained_on", "images"),
+        title=("model", *_SHAPE, "trained_on", "trained_in", "images"),
     ),
     ArtefactKind(
         name="onnx",

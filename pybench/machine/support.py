@@ -29,6 +29,7 @@ from pybench.catalogue.refusals import (
     refuse_training,
     refuse_transfers,
 )
+from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.machine.facts import Facts
 
@@ -139,10 +140,15 @@ def _provider(case: Case, facts: Facts) -> Reason | None:
 def _training(case: Case, facts: Facts) -> Reason | None:
     """Whether the weights that the case asks for can be made here, with whatever GPU there is."""
     row, trained_on = case.model_row, trained_here(case)
-    if row is None or row.trains_on_cpu or trained_on is None:
+    if row is None or trained_on is None:
         return None
-    if not facts["torch"].get("cuda_devices"):
+    gpus = facts["torch"].get("cuda_devices") or []
+    if not row.trains_on_cpu and not gpus:
         return "no_gpu", f"training {case.model} on {trained_on} needs a GPU; or give `checkpoint` a file of weights"
+    if case.trained_in is not None:
+        trainer = next(each for each in RUNTIMES.values() if each.trains)
+        capability = float(gpus[0]["capability"]) if gpus else None
+        refuse_precision(trainer, None, case.trained_in, has_gpu=bool(gpus), capability=capability, training=True)
     return None
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pybench.case import Case
+from pybench.case.data import trained_here
+from pybench.catalogue.data_sets import DATA_SETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +20,20 @@ class Untrainable:
 
 
 def untrainable(case: Case) -> Untrainable | None:
-    """What does not fit in a case that trains; None: all does."""
+    """What does not fit in a case that trains, or whose weights are trained beforehand; None: all does."""
     if not case.workload_row.uses("training"):
+        return _of_weights(case)
+    return _of_parts(case) or _of_norms(case) or _of_weights(case)
+
+
+def _of_weights(case: Case) -> Untrainable | None:
+    """Whether weights that are trained beforehand can be trained in the precision that is asked for."""
+    trained_on = trained_here(case)
+    if case.trained_in is None or trained_on is None or case.trained_in in DATA_SETS[trained_on].trains_in:
         return None
-    return _of_parts(case) or _of_norms(case)
+    others = " or ".join(name for name, row in DATA_SETS.items() if case.trained_in in row.trains_in)
+    what = f"weights that are trained on {trained_on} are not trained in {case.trained_in}"
+    return Untrainable("trained_in", what, f"leave `trained_in` out; what is trained on {others} takes it")
 
 
 def _of_parts(case: Case) -> Untrainable | None:

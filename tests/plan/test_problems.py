@@ -128,6 +128,10 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "4:30: the last batch norm of mobilenet-v2 sees one value of each channel",
         ),
         (
+            "{workload: infer, model: resnet50, runtime: torch, trained_in: amp-bf16}",
+            "4:56: `trained_in` changes nothing in this entry (no weights are trained beforehand: they are random, or",
+        ),
+        (
             "{workload: fit, model: digits-cnn}",
             "4:5: `target_top1_percent` is missing: workload fit needs it (as in `target_top1_percent: 95`)",
         ),

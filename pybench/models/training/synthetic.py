@@ -3,8 +3,9 @@
 
 SGD with Nesterov's momentum, one cycle of the learning rate (linear up, linear down; Smith 2017), smoothed labels
 (Szegedy et al. 2015), the last batch norm of a residual block starting at zero and the rate in proportion to the batch
-(Goyal et al. 2017, arXiv:1706.02677). On a GPU under bfloat16 autocast, channels last. No augmentation: the images do
-not repeat. Fast, not bit-reproducible on a GPU, where sums have no fixed order: the checkpoint is what is kept.
+(Goyal et al. 2017, arXiv:1706.02677). On a GPU under bfloat16 autocast, unless told otherwise, and channels last. No
+augmentation: the images do not repeat. Fast, not bit-reproducible on a GPU, where sums have no fixed order: the
+checkpoint is what is kept.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pybench.models.building import build
 from pybench.models.images.normalisation import IMAGENET_DEVIATION, IMAGENET_MEAN
 from pybench.models.images.rendering import render
 from pybench.models.images.synthetic import CLASSES, DIFFICULTY, VALIDATION_IMAGES, ceiling, draw_scenes
+from pybench.models.training.mixed import MixedPrecision
 from pybench.models.training.trained import Trained, training_device
 
 Shape = tuple[int, int, int]
@@ -47,7 +49,7 @@ class TrainingSettings:
     smoothing: float = 0.05
     warm_up: float = 0.15
     limit_s: float | None = None
-    autocast: bool = True  # to bfloat16, on a GPU
+    precision: str | None = None  # None: amp-bf16 on a GPU, fp32 on a CPU
     difficulty: float = DIFFICULTY
 
     def progress(self, seen: int, elapsed_s: float) -> float:
@@ -57,16 +59,16 @@ class TrainingSettings:
         return max(seen / self.images, elapsed_s / self.limit_s if self.limit_s else 0.0)
 
 
-def course_of(row: Model, images: int) -> TrainingSettings:
+def course_of(row: Model, images: int, precision: str | None = None) -> TrainingSettings:
     """What a model is trained with."""
-    return TrainingSettings(images, batch=row.training_batch, rate=row.training_rate)
+    return TrainingSettings(images, batch=row.training_batch, rate=row.training_rate, precision=precision)
 
 
 def course_with_rounding(row: Model, images: int) -> TrainingSettings:
     """What trained weights are trained on with, so that they get used to INT8: a tenth of the images at a twentieth of
     the rate, without autocast, whose eight bits of mantissa are another rounding."""
     course = course_of(row, images // 10)
-    return replace(course, rate=course.rate / 20, autocast=False)
+    return replace(course, rate=course.rate / 20, precision="fp32")
 
 
 def train_on_synthetic(row: Model, parameters: Mapping[str, Any]) -> Trained:
@@ -75,7 +77,8 @@ def train_on_synthetic(row: Model, parameters: Mapping[str, Any]) -> Trained:
     seed, device = parameters["seed"], training_device(row, SYNTHETIC)
     channels, height, width = row.shape
     model = build(row, seed=seed, outputs=CLASSES)
-    seen = train(model, (channels, height, width), course_of(row, parameters["images"]), seed, device)
+    course = course_of(row, parameters["images"], parameters.get("trained_in"))
+    seen = train(model, (channels, height, width), course, seed, device)
     top1_percent = judge(model, (channels, height, width), device)
     on = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
     labels = {"device": on, "images": seen, "ceiling_percent": round(100 * ceiling(), 2)}
@@ -107,6 +110,7 @@ def train(
     model.to(device=device, memory_format=layout).train()  # type: ignore[call-overload]
     peak = course.rate * course.batch / 256
     optimiser = torch.optim.SGD(_groups(model, course.weight_decay), lr=peak, momentum=MOMENTUM, nesterov=True)
+    mixed = MixedPrecision(course.precision or ("amp-bf16" if device.type == "cuda" else "fp32"), device)
     seen, begin_s = 0, time.monotonic()
     for number, (images, labels) in enumerate(_endless(shape, course, seed, device)):
         elapsed_s = time.monotonic() - begin_s
@@ -116,14 +120,13 @@ def train(
         rate = peak * min(progress / course.warm_up, (1 - progress) / (1 - course.warm_up))
         for group in optimiser.param_groups:
             group["lr"] = max(rate, 1e-4 * peak)
-        with torch.autocast(device.type, torch.bfloat16, enabled=course.autocast and device.type == "cuda"):
+        with mixed.casts():
             loss = functional.cross_entropy(
                 model(images.contiguous(memory_format=layout)), labels, label_smoothing=course.smoothing
             )
         optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_NORM)
-        optimiser.step()
+        mixed.backward(loss)
+        mixed.step(optimiser, model.parameters(), GRADIENT_NORM)
         seen += len(labels)
         if watch is not None:
             watch(TrainingStep(number, seen, loss.detach(), progress, elapsed_s))
