@@ -118,6 +118,10 @@ CHANGES: tuple[Change, ...] = (
             ("infer", "onnxruntime"),
             ("infer", "torch-tensorrt"),
             ("tokenize", "onnxruntime"),
+            ("infer", "torch"),
+            ("infer", "torch-compile"),
+            ("infer", "torch-graph"),
+            ("tokenize", "torch"),
         )
         for change in _yields("its runtime tells its kernels", KERNELS, workload=workload, runtime=runtime)
     ),

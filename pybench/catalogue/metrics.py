@@ -307,8 +307,8 @@ _ROWS = (
         unit="1",
         better="none",
         label="CPU utilisation",
-        meaning="CPU cores in use, divided by the CPUs that the worker may use (affinity, and quota of its control "
-        "group)",
+        meaning="share of the CPUs that the worker may use (affinity, and quota of its control group) that are in use, "
+        "on average over the timing window",
         rests_on="timing",
         scale="difference",
         is_share=True,
@@ -390,6 +390,18 @@ _ROWS = (
         label="Time quantising",
         meaning="share of the profiled kernels' time in kernels that only quantise or dequantise",
         rests_on=None,
+        scale="difference",
+        is_share=True,
+    ),
+    Metric(
+        name="gpu_busy_ratio",
+        group="kernels",
+        unit="1",
+        better="none",
+        label="GPU busy",
+        meaning="time in which at least one kernel of an iteration runs, recorded after every window, divided by the "
+        "unprofiled time of an iteration",
+        rests_on="timing",
         scale="difference",
         is_share=True,
     ),

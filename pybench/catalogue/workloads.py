@@ -174,7 +174,7 @@ COMPILE = ("compile_s",)
 # Where a runtime tells its kernels.
 KERNELS = (
     "kernels_count", "moving_kernels_count", "qdq_nodes_count",
-    "multiplying_time_ratio", "moving_time_ratio", "quantising_time_ratio",
+    "multiplying_time_ratio", "moving_time_ratio", "quantising_time_ratio", "gpu_busy_ratio",
 )  # fmt: skip
 # Where a file in lower precision is made, whose outputs are compared with FP32's.
 AGREEMENT = ("relative_error_ratio", "cosine_ratio", "top1_agreement_ratio")

@@ -1,20 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The profile of the kernels that a call launched on a GPU: names and times, and no word of the nodes they are from."""
+"""Profiles of what a call ran: kernels that it launched on a GPU, or operators of torch that it called on a CPU.
+
+Both are known by name and time, without a word of the nodes of a file that they are from.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pybench.errors import UnsupportedError
 from pybench.kernels.engine_layers import launched_layer
-from pybench.kernels.profile import Kernel, Profile
+from pybench.kernels.profile import Kernel, Profile, Work
 
 METHOD = "kernels of one run, recorded by CUPTI after every window"
+OPERATORS = "operators of one run, recorded by torch's profiler after every window"
+
+_MULTIPLYING = re.compile("conv|matmul|addmm|^mm$|bmm|linear|attention|einsum|lstm|gru")
+_MOVING = frozenset({"contiguous", "copy_", "clone", "to", "cat", "stack", "index", "index_select", "pad"})
+# They name the same memory anew, and move nothing.
+_ALIASES = frozenset(
+    {"view", "transpose", "permute", "t", "expand", "select", "slice", "unsqueeze", "squeeze", "detach", "chunk",
+     "split", "unflatten", "flatten", "reshape", "unbind", "narrow", "expand_as", "view_as", "alias", "movedim",
+     "resolve_conj"}
+)  # fmt: skip
 
 
-def profile_of_launches(launched: Sequence[tuple[str, float]]) -> Profile:
-    """`launched`: (name, ms) in the order of the launches. Raises UnsupportedError where there is none."""
-    if not launched:
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """`kernels`: (name, ms) in the order of their launches; `busy_ms`: the time in which at least one of them ran."""
+
+    kernels: tuple[tuple[str, float], ...] = ()
+    busy_ms: float = 0.0
+
+
+def profile_of_launches(launched: Launched) -> Profile:
+    """Raises UnsupportedError where there is no kernel."""
+    if not launched.kernels:
         raise UnsupportedError(
             "no kernel was recorded", code="no_kernels_recorded", hint="a torch with CUDA records them: install one"
         )
@@ -22,10 +45,33 @@ def profile_of_launches(launched: Sequence[tuple[str, float]]) -> Profile:
         source="recorded",
         method=METHOD,
         iterations=1,
-        kernels=tuple(_kernel(place, name, time_ms) for place, (name, time_ms) in enumerate(launched)),
+        kernels=tuple(_kernel(place, name, time_ms) for place, (name, time_ms) in enumerate(launched.kernels)),
+        busy_ms=launched.busy_ms,
     )
+
+
+def profile_of_operators(called: Sequence[tuple[str, float]]) -> Profile:
+    """`called`: (name, ms) in the order of the calls. Raises UnsupportedError where there is none."""
+    if not called:
+        raise UnsupportedError(
+            "no operator was recorded: compiled code names none", code="no_kernels_recorded",
+            hint="`runtime: torch` tells its operators on a CPU",
+        )  # fmt: skip
+    kernels = tuple(
+        Kernel(name=f"{place} {name}", kernel=name, work=_work(name), time_ms=time_ms)
+        for place, (name, time_ms) in enumerate(called)
+    )
+    return Profile(source="recorded", method=OPERATORS, iterations=1, kernels=kernels)
 
 
 def _kernel(place: int, name: str, time_ms: float) -> Kernel:
     layer = launched_layer(f"{place} {name}", name)
     return Kernel(name=layer.name, kernel=name, work=layer.kind, computes_in=layer.multiplies, time_ms=time_ms)
+
+
+def _work(operator: str) -> Work:
+    if operator in _ALIASES:
+        return "nothing"
+    if operator in _MOVING:
+        return "moving"
+    return "multiplying" if _MULTIPLYING.search(operator) else "other"

@@ -53,6 +53,7 @@ class Profile:
     method: how the times were found, in words; that they are outside of every window is part of it
     iterations: how many were profiled; 0: the profile has no times
     iteration_ms: time of a whole profiled iteration, gaps between kernels included; None: nothing tells
+    busy_ms: of an iteration, the time in which at least one kernel ran on the GPU; None: nothing tells
     qdq_nodes: QuantizeLinear and DequantizeLinear nodes of the ONNX file; None: nothing tells
     """
 
@@ -61,6 +62,7 @@ class Profile:
     iterations: int
     kernels: tuple[Kernel, ...]
     iteration_ms: float | None = None
+    busy_ms: float | None = None
     qdq_nodes: int | None = None
 
     @property
@@ -109,6 +111,7 @@ def profile_from_json(stored: Mapping[str, Any]) -> Profile:
         iterations=int(stored["iterations"]),
         kernels=tuple(_kernel_from_json(kernel) for kernel in stored["kernels"]),
         iteration_ms=_number(stored.get("iteration_ms")),
+        busy_ms=_number(stored.get("busy_ms")),
         qdq_nodes=stored.get("qdq_nodes"),
     )
 
@@ -130,6 +133,7 @@ def mean_profile(profiles: Sequence[Profile]) -> Profile:
         iterations=sum(one.iterations for one in alike),
         kernels=kernels,
         iteration_ms=_mean([one.iteration_ms for one in alike]),
+        busy_ms=_mean([one.busy_ms for one in alike]),
         qdq_nodes=first.qdq_nodes,
     )
 

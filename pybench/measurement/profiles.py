@@ -25,11 +25,13 @@ from pybench.kernels.profile import Profile, time_ratio, work_of
 from pybench.measure.quantity import Quantity
 from pybench.measurement.audits import graph_of
 from pybench.measurement.doubts import allowed_threads
+from pybench.measurement.recorder import TIMING
 from pybench.measurement.result import Result
 
 NO_PROFILE = "no_profile"
 NOT_TOLD = "not_told"
 LABEL = "profile"
+NS_PER_MS = 1e6
 
 
 def profile_of(row: Runtime) -> Callable[[Any, Case, Any], Profile]:
@@ -56,7 +58,13 @@ def of_engine(session: Any, case: Case, given: Path) -> Profile:
 
 def of_launches(session: Any, case: Case, given: Any) -> Profile:
     """The kernels that a run launches on a GPU, recorded."""
-    return profile_of_launches(session.kernels())
+    return profile_of_launches(session.launched())
+
+
+def of_torch(session: Any, case: Case, given: Any) -> Profile:
+    """The operators that a module calls on a CPU; the kernels that it launches on a GPU, recorded."""
+    found: Profile = session.profile()
+    return found
 
 
 def add_profile(result: Result, make: Callable[[], Profile]) -> None:
@@ -72,11 +80,21 @@ def add_profile(result: Result, make: Callable[[], Profile]) -> None:
     else:
         result.profile = profile
         result.labels[LABEL] = profile.method
-        result.metrics |= metrics_of_profile(profile)
+        result.metrics |= metrics_of_profile(profile, iteration_ms(result))
 
 
-def metrics_of_profile(profile: Profile) -> dict[str, Quantity]:
-    """The metrics of `KERNELS`."""
+def iteration_ms(result: Result) -> float | None:
+    """Time of the timing window for one of its iterations, in ms; None: nothing was timed."""
+    window = result.windows.get(TIMING)
+    if window is None or not window["iterations"]:
+        return None
+    begin_ns, end_ns, iterations = (int(window[name]) for name in ("begin_ns", "end_ns", "iterations"))
+    return (end_ns - begin_ns) / iterations / NS_PER_MS
+
+
+def metrics_of_profile(profile: Profile, iteration_ms: float | None = None) -> dict[str, Quantity]:
+    """The metrics of `KERNELS`. `iteration_ms`: time of an iteration that nothing profiled."""
+    busy_ratio = min(profile.busy_ms / iteration_ms, 1.0) if profile.busy_ms is not None and iteration_ms else None
     counts = {
         "kernels_count": len(profile.running),
         "moving_kernels_count": len(work_of(profile, "moving")),
@@ -86,6 +104,7 @@ def metrics_of_profile(profile: Profile) -> dict[str, Quantity]:
         "multiplying_time_ratio": time_ratio(profile, "multiplying"),
         "moving_time_ratio": time_ratio(profile, "moving"),
         "quantising_time_ratio": time_ratio(profile, "quantising"),
+        "gpu_busy_ratio": busy_ratio,
     }
     return {
         name: Quantity(reasons=(reason_from_text(NOT_TOLD),))

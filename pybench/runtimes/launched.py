@@ -1,40 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels that a call launches on the GPU, by name, with the time of each: what ran, whoever launched it.
+"""What a call runs, as torch's profiler records it: kernels on a GPU, whoever launched them, or operators on a CPU.
 
-CUPTI records them for the whole process, through torch's profiler; replays of a captured graph are recorded kernel by
-kernel, too. Recording costs time at every launch, and may go on doing so: no window comes after it. Copies and fills of
-memory are no kernels. Does not judge: `pybench.precision` does.
+CUPTI records kernels for the whole process; replays of a captured graph are recorded kernel by kernel, too. Recording
+costs time at every launch, and may go on doing so: no window comes after it. Copies and fills of memory are no kernels.
+Does not judge: `pybench.precision` does.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pybench.kernels.launches import Launched
 
 Kernels = Sequence[tuple[str, float]]  # (name, ms) in the order of their launches
 
 _NO_KERNELS = ("Memcpy", "Memset")
+_OPERATOR = "aten::"
 MS_PER_US = 1e-3
 
 
-def kernels_of(call: Callable[[], object]) -> Kernels:
+def launched_by(call: Callable[[], object]) -> Launched:
     """The kernels of one call, which has to wait for the device. It is called twice: what only the first call does
     (builds, searches, captures) is not recorded. Empty where no torch with CUDA is there to record."""
     try:
         import torch
-        from torch.profiler import ProfilerActivity, profile
+        from torch.profiler import ProfilerActivity
     except ImportError:
-        return []
+        return Launched()
     if not torch.cuda.is_available():
-        return []
+        return Launched()
+    events = [
+        (event.name, event.time_range.start, event.time_range.end)
+        for event in _recorded(call, ProfilerActivity.CUDA)
+        if event.device_type.name == "CUDA" and not event.name.startswith(_NO_KERNELS)
+    ]
+    kernels = tuple((name, MS_PER_US * (end_us - begin_us)) for name, begin_us, end_us in events)
+    return Launched(kernels, MS_PER_US * covered(((begin_us, end_us) for _, begin_us, end_us in events)))
+
+
+def operators_of(call: Callable[[], object]) -> Kernels:
+    """The operators of torch that one call on a CPU calls, without those that they call in turn. Compiled code tells
+    none of its own."""
+    from torch.profiler import ProfilerActivity
+
+    return [
+        (event.name.removeprefix(_OPERATOR), MS_PER_US * event.time_range.elapsed_us())
+        for event in _recorded(call, ProfilerActivity.CPU)
+        if event.cpu_parent is None and event.name.startswith(_OPERATOR)
+    ]
+
+
+def covered(intervals: Iterable[tuple[float, float]]) -> float:
+    """Length of the union of intervals (begin, end), which are in the order of their begins."""
+    length, until = 0.0, float("-inf")
+    for begin, end in intervals:
+        length += max(end - max(begin, until), 0.0)
+        until = max(until, end)
+    return length
+
+
+def _recorded(call: Callable[[], object], activity: Any) -> list[Any]:
+    """Events of the second of two calls, in the order of their begins."""
+    from torch.profiler import profile
+
     call()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning: Profiler clears events")
-        with profile(activities=[ProfilerActivity.CUDA]) as recorded:
+        with profile(activities=[activity]) as recorded:
             call()
-    events = sorted(recorded.events(), key=lambda event: event.time_range.start)
-    return [
-        (event.name, MS_PER_US * event.time_range.elapsed_us())
-        for event in events
-        if event.device_type.name == "CUDA" and not event.name.startswith(_NO_KERNELS)
-    ]
+    return sorted(recorded.events(), key=lambda event: event.time_range.start)

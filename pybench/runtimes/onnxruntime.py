@@ -28,11 +28,11 @@ from pybench.case import Case
 from pybench.catalogue.refusals import refuse_precision, refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError
-from pybench.kernels.launches import profile_of_launches
+from pybench.kernels.launches import Launched, profile_of_launches
 from pybench.kernels.profile import Profile
 from pybench.runtimes import bfloat16, providers
 from pybench.runtimes.device import narrow
-from pybench.runtimes.launched import Kernels, kernels_of
+from pybench.runtimes.launched import Kernels, launched_by
 from pybench.runtimes.memory import memory_errors, memory_evidence
 from pybench.runtimes.onnxruntime_errors import not_started, refusal_of, short
 from pybench.runtimes.onnxruntime_profile import profile_session
@@ -121,12 +121,16 @@ class OnnxRuntimeSession:
 
     def kernels(self) -> Kernels:
         """Those of a GPU that what was bound or run last launches, once more; nothing is measured after it."""
-        return kernels_of(self._last)
+        return self.launched().kernels
+
+    def launched(self) -> Launched:
+        """The same, with the time in which any of them ran."""
+        return launched_by(self._last)
 
     def profile(self, threads: int, precision: str) -> Profile:
         """The kernels of a run on what was fed last: nodes with their times on a CPU, recorded kernels on a GPU."""
         if self.kind == "cuda":
-            return profile_of_launches(self.kernels())
+            return profile_of_launches(self.launched())
         chain = providers.options_of("cpu", precision, graph=False)
         return profile_session(self.path, _options(threads), chain, self._fed)
 

@@ -20,7 +20,10 @@ from pybench.case import Case
 from pybench.catalogue.refusals import refuse_precision, refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES, Runtime
 from pybench.errors import PybenchError
+from pybench.kernels.launches import profile_of_launches, profile_of_operators
+from pybench.kernels.profile import Profile
 from pybench.runtimes.device import chosen, narrow
+from pybench.runtimes.launched import launched_by, operators_of
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
 
 Forward = Callable[[Tensor], Tensor]
@@ -42,6 +45,7 @@ class TorchSession:
         self.model_bytes = _bytes(module)
         self.compile_s: float | None = None
         self.metadata: dict[str, str] = {}
+        self._held: Tensor | None = None  # what was on the device last
         self.labels: dict[str, Any] = {
             "runtime_version": torch.__version__,
             "layout": "channels_last" if self._channels_last else "contiguous",
@@ -102,6 +106,12 @@ class TorchSession:
 
         return launch
 
+    def profile(self) -> Profile:
+        """What a forward pass on what was on the device last runs; nothing is measured after it."""
+        if self.kind == "cuda":
+            return profile_of_launches(launched_by(self._again()))
+        return profile_of_operators(operators_of(self._again()))
+
     def _forward(self, held: Tensor) -> Forward:
         """A forward pass for inputs of the shape of `held`. Compilers compile here, before anything is timed."""
         return self.module
@@ -116,7 +126,20 @@ class TorchSession:
     def _to_device(self, host: Tensor, non_blocking: bool = False) -> Tensor:
         dtype = DTYPES[self.precision] if host.is_floating_point() else host.dtype
         moved = host.to(device=self.kind, dtype=dtype, non_blocking=non_blocking)
-        return moved.contiguous(memory_format=torch.channels_last) if self._channels_last else moved
+        self._held = moved.contiguous(memory_format=torch.channels_last) if self._channels_last else moved
+        return self._held
+
+    def _again(self) -> Callable[[], None]:
+        """One more forward pass on what was on the device last; without such, nothing."""
+        held = self._held
+
+        @torch.inference_mode()
+        def call() -> None:
+            if held is not None:
+                self._forward(held)(held)
+            self._wait()
+
+        return call
 
     def _wait(self) -> None:
         if self.kind == "cuda":

@@ -27,7 +27,8 @@ from pybench import measure
 from pybench.case import Case
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
-from pybench.runtimes.launched import Kernels, kernels_of
+from pybench.kernels.launches import Launched
+from pybench.runtimes.launched import Kernels, launched_by
 from pybench.runtimes.session import TensorSpec
 from pybench.runtimes.torch import Forward, TorchSession, prepare, set_up
 
@@ -46,7 +47,6 @@ class TorchTensorRtSession(TorchSession):
         super().__init__(module, spec, precision, kind)
         self._library = library
         self._compiled: dict[tuple[int, ...], Forward] = {}
-        self._held: Tensor | None = None  # what ran last
         library.runtime.set_cudagraphs_mode(launch == "graph")
         self.labels |= {
             "torch_tensorrt_version": library.__version__,
@@ -57,21 +57,14 @@ class TorchTensorRtSession(TorchSession):
     def _channels_last(self) -> bool:
         return False  # the engine chooses its own layouts, and takes its input as NCHW
 
+    def launched(self) -> Launched:
+        """The kernels of a GPU that what ran last launches, once more; nothing is measured after it."""
+        return launched_by(self._again())
+
     def kernels(self) -> Kernels:
-        """Those of a GPU that what ran last launches, once more; nothing is measured after it."""
-        held = self._held
-        if held is None:
-            return []
-
-        @torch.inference_mode()
-        def call() -> None:
-            self._forward(held)(held)
-            self._wait()
-
-        return kernels_of(call)
+        return self.launched().kernels
 
     def _forward(self, held: Tensor) -> Forward:
-        self._held = held
         shape = tuple(held.shape)
         if shape not in self._compiled:
             self._compiled[shape] = self._compile(held)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pybench.case import Case
 from pybench.catalogue.workloads import KERNELS
 from pybench.errors import UnsupportedError
 from pybench.kernels.engine_layers import read_layers
+from pybench.kernels.launches import Launched, profile_of_launches
 from pybench.kernels.profile import Kernel, Profile
 from pybench.measurement.profiles import add_profile, metrics_of_profile, of_engine
 from pybench.measurement.result import Result
@@ -29,6 +31,7 @@ def opened(path: Path) -> onnxruntime.OnnxRuntimeSession:
     return onnxruntime.open_session(write_classifier(path), precision="fp32", threads=1, device="cpu")
 
 
+LAUNCHED = Path(__file__).parents[1] / "precision/data/launched"
 PICTURES = {"pictures": np.zeros((2, 1, 8, 8), np.float32)}
 
 
@@ -132,3 +135,29 @@ def test_an_engine_tells_its_layers_and_its_making_the_nodes(
     assert metrics["kernels_count"].value == 137.0
     assert metrics["moving_time_ratio"].value == pytest.approx(49 / 137)
     assert metrics["qdq_nodes_count"].value == nodes
+
+
+def test_the_gpu_is_busy_for_the_time_that_its_kernels_cover(recorded_launches: Launched) -> None:
+    profile = profile_of_launches(recorded_launches)
+    metrics = metrics_of_profile(profile, iteration_ms=4 * recorded_launches.busy_ms)
+    assert metrics["gpu_busy_ratio"].value == pytest.approx(0.25)
+    assert metrics["kernels_count"].value == len(recorded_launches.kernels)
+    assert metrics_of_profile(profile, iteration_ms=0.9 * recorded_launches.busy_ms)["gpu_busy_ratio"].value == 1.0
+    assert str(*metrics_of_profile(profile)["gpu_busy_ratio"].reasons) == "not_told"
+
+
+@pytest.fixture
+def recorded_launches() -> Launched:
+    """Kernels that CUPTI recorded on an H200 (tests/precision/data/README.md); one after another, so they add up."""
+    kernels = json.loads(gzip.decompress((LAUNCHED / "onnxruntime-tensorrt-fp16.json.gz").read_bytes()))
+    pairs = tuple((str(name), float(time_ms)) for name, time_ms in kernels)
+    return Launched(pairs, busy_ms=sum(time_ms for _, time_ms in pairs))
+
+
+def test_a_torch_run_on_a_cpu_tells_the_operators_that_its_module_calls() -> None:
+    result = run(INFER.with_factors(runtime="torch", device="cpu"))
+    assert result.profile is not None
+    assert result.profile.method.startswith("operators of one run")
+    assert result.metrics["kernels_count"].value == len(result.profile.running)
+    assert {kernel.kernel for kernel in result.profile.running} >= {"linear", "relu_"}
+    assert str(*result.metrics["gpu_busy_ratio"].reasons) == "not_told"

@@ -5,6 +5,7 @@ import gc
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -289,7 +290,7 @@ def test_an_output_of_other_sizes_than_the_file_states_is_an_input_error(tmp_pat
 
 def test_kernels_are_those_of_what_ran_last_or_was_fed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recorder is replaced by one that calls: what it is given has to run without what was lent for the feed."""
-    monkeypatch.setattr(onnxruntime, "kernels_of", lambda call: call())
+    monkeypatch.setattr(onnxruntime, "launched_by", lambda call: SimpleNamespace(kernels=call()))
     session = open_cpu(write_classifier(tmp_path / "mine.onnx"))
     fed = PIXELS.copy()
     launch = session.bind_feed()

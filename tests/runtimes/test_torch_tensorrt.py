@@ -19,6 +19,7 @@ from torch import nn
 
 from pybench.case import Case
 from pybench.errors import UnsupportedError
+from pybench.kernels.launches import Launched
 from pybench.runtimes import torch_tensorrt
 from pybench.runtimes.session import module_spec
 from pybench.runtimes.torch_tensorrt import TorchTensorRtSession, arguments_of
@@ -87,13 +88,14 @@ def test_the_kernels_asked_for_are_those_of_the_shape_that_ran_last(monkeypatch:
         dynamo=SimpleNamespace(compile=compile_program),
     )
     session = TorchTensorRtSession(nn.Linear(4, 3).eval(), SPEC, "fp32", "cpu", "enqueue", library)
-    monkeypatch.setattr(torch_tensorrt, "kernels_of", lambda call: [("recorded", 1.0)] if call() is None else [])
-    assert session.kernels() == []  # nothing ran
-    assert ran == []
+    recorded = Launched((("recorded", 1.0),), 1.0)
+    monkeypatch.setattr(torch_tensorrt, "launched_by", lambda call: recorded if call() is None else None)
+    session.launched()
+    assert ran == []  # nothing was on the device yet
     session.bind_feed()({"values": VALUES[:1]})()
     session.run({"values": VALUES})
     ran.clear()
-    assert session.kernels() == [("recorded", 1.0)]
+    assert session.kernels() == recorded.kernels
     assert ran == [(2, 4)]
 
 

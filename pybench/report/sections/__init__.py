@@ -24,6 +24,7 @@ ORDER = (
     "protocols",
     "reliability",
     "kernels",
+    "kernel_pairs",
     "sensitivity",
     "energy",
     "projections",
