@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pybench.campaign import recipe
+from pybench.catalogue.models import MODELS
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.workloads import AGREEMENT, KERNELS, STEP_PARTS, STEP_PEAK
 from tests.support.answers import answers, case_of, read_stored
@@ -50,6 +51,7 @@ def _yields(why: str, names: Iterable[str], gone: bool = False, **where: Any) ->
     )
 
 
+_UNTRAINED = (None, *(name for name in MODELS if name not in ("digits-cnn", "tinylm-tiny", "stack")))  # as stored
 _AT_REST = ("gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w")
 _TIMES = ("latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "cpu_cores_ratio",
           "peak_host_bytes", "peak_device_bytes", "gpu_energy_j", "gpu_net_energy_j", "cpu_energy_j",
@@ -163,8 +165,12 @@ CHANGES: tuple[Change, ...] = (
     *_CODES,
     Change(why="`fixed_batch` is a new factor, of files", answer="idle", stored=None, now="fixed_batch"),
     *(
-        Change(why="weights are trained in a choice of precisions", answer="idle", stored=None, now=name)
+        Change(why="weights are trained in a choice of precisions", answer="idle", stored=None, now=name, where=where)
         for name in ("trained_in", "training_seed")
+        for where in (
+            *({"model": model, "checkpoint": None} for model in _UNTRAINED),
+            {"workload": "train", "checkpoint": None},
+        )
     ),
     *(
         Change(why="stacks are new, and nothing else has these factors", answer="idle", stored=None, now=name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Automatic mixed precision of trainings: other weights, the same recipe elsewhere, and what a CPU does not train in."""
+"""Automatic mixed precision of trainings: other weights, recipes, and what a CPU does not train in."""
 
 from __future__ import annotations
 
@@ -75,10 +75,7 @@ def test_weights_that_nobody_trains_beforehand_have_no_training() -> None:
 def test_the_maker_is_told_the_precision(tmp_path: Path) -> None:
     weights = {}
     for trained_in in (None, "fp32", "amp-bf16"):
-        parameters = {"model": "digits-cnn", "trained_on": "digits", "seed": 0}
-        request = MakeRequest(
-            "checkpoint", {**parameters, **({"trained_in": trained_in} if trained_in else {})}, {}, {}
-        )
+        request = MakeRequest("checkpoint", recipe(DIGITS.with_factors(trained_in=trained_in)), {}, {})
         result = checkpoint.make(request, tmp_path / "weights.pt")
         assert (result.metrics["top1_percent"].value or 0.0) > 95
         weights[trained_in] = torch.load(tmp_path / "weights.pt", weights_only=True)["fc.weight"]
