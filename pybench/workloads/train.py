@@ -169,7 +169,7 @@ def begin_momentum(optimiser: torch.optim.Optimizer) -> None:
     """Momentum of zero before the first step, from which SGD's first step is what it is without.
 
     In the first step the fused SGD (torch 2.11 and 2.15, `_fused_sgd`) takes its buffers from `empty_like`.
-    A scaled loss often skips that step, which then writes no buffer: the next step adds what lay in memory to the weights.
+    A scaled loss often skips that step, which writes no buffer: the next one adds to the weights what lay in memory.
     """
     for group in optimiser.param_groups:
         if group.get("momentum"):

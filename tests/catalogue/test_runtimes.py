@@ -8,6 +8,7 @@ import inspect
 import json
 import math
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 
@@ -23,8 +24,12 @@ GPU_BACKENDS = [(row, backend) for row in RUNTIMES.values() for backend in row.b
 @pytest.mark.parametrize("row", RUNTIMES.values(), ids=lambda row: row.name)
 def test_a_row_survives_json(row: Runtime) -> None:
     stored = json.loads(json.dumps(asdict(row)))
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
-    assert Runtime(**{**values, "backends": tuple(Backend(**backend) for backend in stored["backends"])}) == row
+    backends = tuple(Backend(**_with_tuples(backend)) for backend in stored["backends"])
+    assert Runtime(**{**_with_tuples(stored), "backends": backends}) == row
+
+
+def _with_tuples(stored: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
 
 
 @pytest.mark.parametrize("row", RUNTIMES.values(), ids=lambda row: row.name)
