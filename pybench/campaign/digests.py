@@ -24,7 +24,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench.campaign import storage
 from pybench.campaign.layout import COMPLETE
 from pybench.errors import CorruptError
 
@@ -33,6 +32,7 @@ _REWRITTEN = "# rewritten to publish it: "
 _LEFT_OUT = "# files left out when published: "
 _END = "# sha256 of the lines above: "
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+_KEPT_BYTES = 1 << 16  # most files of a run are smaller; a larger buffer costs more than it saves
 _NAMED_AT_ONCE = 3  # files named in the error of one run; the rest is counted
 
 
@@ -48,9 +48,42 @@ class Digests:
     """How many files of the run were not published."""
 
 
+@dataclass(frozen=True, slots=True)
+class FolderContent:
+    """Every file of a run, each opened once: what `stat` said of it before it was read, and its digest."""
+
+    digests: Mapping[str, str]
+    """Name relative to the run's folder -> sha256, `complete` included."""
+    statuses: Mapping[str, os.stat_result]
+    small: Mapping[str, bytes]
+    """Content of the files of at most `_KEPT_BYTES`."""
+
+
+def read_folder(folder: Path) -> FolderContent:
+    """Reads and hashes every file of a run. Raises OSError."""
+    found: dict[str, str] = {}
+    statuses: dict[str, os.stat_result] = {}
+    small: dict[str, bytes] = {}
+    for name, entry in entries_of(folder):
+        descriptor = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            status = statuses[name] = os.fstat(descriptor)
+            content = os.read(descriptor, min(status.st_size, _KEPT_BYTES) + 1)
+            digest = hashlib.sha256(content)
+            if len(content) == status.st_size <= _KEPT_BYTES:
+                small[name] = content
+            else:
+                while content := os.read(descriptor, _KEPT_BYTES):
+                    digest.update(content)
+        finally:
+            os.close(descriptor)
+        found[name] = digest.hexdigest()
+    return FolderContent(found, statuses, small)
+
+
 def of_folder(folder: Path) -> Digests:
     """Reads and hashes every file of a run, except `complete`."""
-    return Digests({name: storage.sha256_of(entry.path) for name, entry in entries_of(folder) if name != COMPLETE})
+    return Digests({name: digest for name, digest in read_folder(folder).digests.items() if name != COMPLETE})
 
 
 def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -105,15 +138,23 @@ def parse(content: bytes, place: Path) -> Digests:
 def check(folder: Path) -> bool:
     """Hashes every byte of a finished run. True: the files are as listed; False: `complete` is empty, as an older
     pybench left it. Raises `CorruptError` with each file that differs, and both digests."""
-    listed = folder / COMPLETE
     try:
-        content = listed.read_bytes()
-        if not content:
-            return False
-        expected, found = parse(content, listed), of_folder(folder)
+        return is_as_listed(folder, read_folder(folder))
     except OSError as error:
         raise CorruptError(f"{error.filename or folder} cannot be read: {error.strerror}") from error
-    wrong = list(_differences(expected.files, found.files))
+
+
+def is_as_listed(folder: Path, content: FolderContent) -> bool:
+    """`check` of a run that has been read. Raises OSError where it has no readable `complete`."""
+    place = folder / COMPLETE
+    listed = content.small.get(COMPLETE)
+    listed = place.read_bytes() if listed is None else listed
+    if not listed:
+        return False
+    found = {name: digest for name, digest in content.digests.items() if name != COMPLETE}
+    if listed == render(Digests(found)):
+        return True
+    wrong = list(_differences(parse(listed, place).files, found))
     if wrong:
         more = f"; and {len(wrong) - _NAMED_AT_ONCE} more files" if len(wrong) > _NAMED_AT_ONCE else ""
         raise CorruptError(

@@ -14,12 +14,12 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pybench.campaign import digests, storage
-from pybench.campaign.hashed import HashedRuns
+from pybench.campaign.hashed import CheckedFiles, HashedRuns
 from pybench.campaign.layout import (
     ARTEFACTS,
     CASE,
@@ -55,11 +55,11 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def read_json(path: Path, hint: str | None = None) -> dict[str, Any]:
+def read_json(path: Path, hint: str | None = None, *, text: bytes | None = None) -> dict[str, Any]:
     """A JSON object, or `CorruptError` that names the file and the place. `hint`: what helps where it is no file of a
-    campaign's."""
+    campaign's. `text`: the file's content where it has been read."""
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes() if text is None else text)
     except FileNotFoundError as error:
         gone = "the run says `complete`, so somebody removed it"
         raise CorruptError(f"{path} is missing", hint=hint or gone) from error
@@ -96,9 +96,26 @@ class RunDirectory:
     case_id: str
     block: int
     attempt: int
+    contents: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+    """Name -> content of files that have been read, so that they are not read twice."""
 
     def file(self, name: str) -> Path:
         return self.path / name
+
+    def has(self, name: str) -> bool:
+        return name in self.contents or self.file(name).exists()
+
+    def read(self, name: str) -> bytes:
+        """Raises OSError."""
+        found = self.contents.get(name)
+        return self.file(name).read_bytes() if found is None else found
+
+    def with_contents(self, checked: CheckedFiles) -> RunDirectory:
+        """The same run with what was read of it already. To be let go soon: contents are large."""
+        return replace(self, contents=checked.contents)
+
+    def _object(self, name: str, *required: str) -> dict[str, Any]:
+        return read_checked(self.file(name), required, self.contents.get(name))
 
     @property
     def claim(self) -> Path:
@@ -121,18 +138,17 @@ class RunDirectory:
             raise storage.storage_error(error, self.path) from error
         storage.write_bytes(self.file(COMPLETE), listed)
 
-    def check_files(self, hashed: HashedRuns) -> bool:
-        """Whether `complete` has digests; an older pybench left it empty. Raises `CorruptError` where the files of this
-        finished run differ from them, and names the file, the run and both digests."""
-        if hashed.check(self.path):
-            return True
-        if self.read_run().get(GUARDED) is True:
+    def check_files(self, hashed: HashedRuns) -> CheckedFiles:
+        """Looks for changes since the run finished. Raises `CorruptError` where its files differ from the digests in
+        `complete`, and names the file, the run and both digests. An older pybench left `complete` empty."""
+        checked = hashed.check(self.path)
+        if not checked.is_guarded and self.with_contents(checked).read_run().get(GUARDED) is True:
             raise CorruptError(f"{self.file(COMPLETE)} is empty, and {RUN} says that it has digests")
-        return False
+        return checked
 
     def read_case(self, known: Mapping[str, KnownCase] | None = None) -> Case:
         """The case of case.json. `known`: cases by their ids, one of which it can be."""
-        stored = read_checked(self.file(CASE), ("case",))["case"]
+        stored = self._object(CASE, "case")["case"]
         alike = (known or {}).get(self.case_id)
         if alike is not None and stored == alike.stored:
             return alike.case
@@ -146,11 +162,11 @@ class RunDirectory:
 
     def read_recipe(self) -> dict[str, Any]:
         """What an artefact was made by: its kind and parameters, as `pybench.campaign.recipe` stores them."""
-        recipe: dict[str, Any] = read_checked(self.file(RECIPE), ("recipe",))["recipe"]
+        recipe: dict[str, Any] = self._object(RECIPE, "recipe")["recipe"]
         return recipe
 
     def read_run(self) -> dict[str, Any]:
-        record = read_checked(self.file(RUN), ("outcome", "valid", "case_id", "block", "attempt"))
+        record = self._object(RUN, "outcome", "valid", "case_id", "block", "attempt")
         absent = [name for name in VALIDITIES if not isinstance(record["valid"], dict) or name not in record["valid"]]
         if absent:
             raise CorruptError(f"{self.file(RUN)} says nothing of the validity of {', '.join(absent)}")
@@ -162,31 +178,31 @@ class RunDirectory:
 
     def read_summary(self) -> dict[str, Any]:
         """summary.json; an `ok` run must have one, other outcomes may not: then the metrics are empty."""
-        if not self.file(SUMMARY).exists() and self.read_run()["outcome"] != "ok":
+        if not self.has(SUMMARY) and self.read_run()["outcome"] != "ok":
             return {"schema_version": SCHEMA_VERSION, "metrics": {}, "windows": {}, "labels": {}}
-        return read_checked(self.file(SUMMARY), ("metrics", "windows", "labels"))
+        return self._object(SUMMARY, "metrics", "windows", "labels")
 
     def read_energy(self) -> dict[str, Any] | None:
         """energy.json; None where there is none: no GPU was sampled."""
-        if not self.file(ENERGY).exists():
+        if not self.has(ENERGY):
             return None
-        return read_checked(self.file(ENERGY), ("sensor", "windows"))
+        return self._object(ENERGY, "sensor", "windows")
 
     def read_profile(self) -> dict[str, Any] | None:
         """profile.json; None where there is none: the runtime did not tell its kernels."""
-        if not self.file(PROFILE).exists():
+        if not self.has(PROFILE):
             return None
-        return read_checked(self.file(PROFILE), ("kernels",))
+        return self._object(PROFILE, "kernels")
 
     def read_environment(self) -> dict[str, Any]:
-        if not self.file(ENVIRONMENT).exists() and self.read_run()["outcome"] != "ok":
+        if not self.has(ENVIRONMENT) and self.read_run()["outcome"] != "ok":
             return {"schema_version": SCHEMA_VERSION}
-        return read_checked(self.file(ENVIRONMENT), ())
+        return self._object(ENVIRONMENT)
 
 
-def read_checked(path: Path, required: tuple[str, ...]) -> dict[str, Any]:
-    """A JSON object of this schema version with the `required` keys, or `CorruptError`."""
-    content = read_json(path)
+def read_checked(path: Path, required: tuple[str, ...], text: bytes | None = None) -> dict[str, Any]:
+    """A JSON object of this schema version with the `required` keys, or `CorruptError`. `text`: as in `read_json`."""
+    content = read_json(path, text=text)
     if content.get("schema_version") != SCHEMA_VERSION:
         found = content.get("schema_version")
         raise CorruptError(

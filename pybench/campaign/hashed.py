@@ -12,7 +12,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pybench.campaign import digests, storage
@@ -25,6 +28,16 @@ RECENT_S = 2.0
 times in steps of up to 2 s (FAT). Git calls such a file racily clean."""
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedFiles:
+    """A finished run whose files are as they were when it finished."""
+
+    is_guarded: bool
+    """Whether the run has digests, so that this can be told."""
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+    """Name -> content of small files that were read to hash them; none where nothing had changed."""
+
+
 class HashedRuns:
     """The index of one campaign. `hash_all`: every run is hashed, whatever the index says of it."""
 
@@ -33,21 +46,24 @@ class HashedRuns:
         self._known = {} if hash_all else _read(campaign / INDEX)
         self._seen: dict[str, str] = {}
 
-    def check(self, folder: Path) -> bool:
+    def check(self, folder: Path) -> CheckedFiles:
         """`digests.check` of a run's folder, without hashing what is as it was when it was hashed last."""
-        began_s = time.time()
         name = folder.relative_to(self._campaign).as_posix()
         try:
-            state, changed_s = _state(folder)
+            if name in self._known:
+                state, _ = _state({file: entry.stat() for file, entry in digests.entries_of(folder)})
+                if state == self._known[name]:
+                    self._seen[name] = state
+                    return CheckedFiles(is_guarded=True)
+            began_s = time.time()
+            content = digests.read_folder(folder)
+            is_guarded = digests.is_as_listed(folder, content)
         except OSError as error:
             raise CorruptError(f"{error.filename or folder} cannot be read: {error.strerror}") from error
-        if self._known.get(name) != state:
-            if not digests.check(folder):
-                return False
-            if began_s - changed_s < RECENT_S:
-                return True
-        self._seen[name] = state
-        return True
+        state, changed_s = _state(content.statuses)
+        if is_guarded and began_s - changed_s >= RECENT_S:
+            self._seen[name] = state
+        return CheckedFiles(is_guarded, content.small)
 
     def store(self) -> None:
         """Writes the index where the runs differ from those that it has, and where it can be written."""
@@ -68,16 +84,14 @@ def _read(path: Path) -> dict[str, str]:
         return {}
 
 
-def _state(folder: Path) -> tuple[str, float]:
+def _state(statuses: Mapping[str, os.stat_result]) -> tuple[str, float]:
     """A digest of what `stat` says of the files of a run, and when the last of them changed, in seconds since 1970.
 
     The time of the last change (ctime) is in it besides that of the last writing, because programs set the latter back.
     """
-    digest = hashlib.sha256()
-    newest_ns = 0
-    for name, entry in digests.entries_of(folder):
-        status = entry.stat()
-        newest_ns = max(newest_ns, status.st_mtime_ns, status.st_ctime_ns)
-        facts = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-        digest.update(f"{name}\0{facts}\n".encode(errors="surrogateescape"))
-    return digest.hexdigest(), newest_ns / 1e9
+    facts = [
+        f"{name}\0{(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)}\n"
+        for name, status in statuses.items()
+    ]
+    newest_ns = max((max(status.st_mtime_ns, status.st_ctime_ns) for status in statuses.values()), default=0)
+    return hashlib.sha256("".join(facts).encode(errors="surrogateescape")).hexdigest(), newest_ns / 1e9

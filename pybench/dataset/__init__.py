@@ -16,19 +16,18 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from pybench.campaign.directory import CampaignDirectory, KnownCase, RunDirectory, open_campaign
-from pybench.campaign.hashed import HashedRuns
+from pybench.campaign.hashed import CheckedFiles, HashedRuns
 from pybench.campaign.layout import ITERATIONS, LEARNING_CURVE, MAKING, PREDICTIONS, VALIDITIES
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
 from pybench.catalogue.metrics import METRICS
-from pybench.dataset.energy import RunEnergy, read_board_energy
+from pybench.dataset.energy import RunEnergy, board_energy
 from pybench.dataset.predictions import read_predictions
 from pybench.dataset.service_levels import evaluate
 from pybench.dataset.software import Software, read_software
@@ -332,7 +331,7 @@ def _read_finished(
     for directory in finished:
         try:
             if directory.block == MAKING:
-                artefacts.append(_read_artefact(directory, directory.check_files(hashed)))
+                artefacts.append(_read_artefact(directory, directory.check_files(hashed).is_guarded))
             elif counting[directory.case_id, directory.block] is directory:
                 run = _read_run(directory, directory.check_files(hashed), known)
                 runs.append(directory)
@@ -352,18 +351,20 @@ def _read_finished(
     return runs, artefacts
 
 
-def _read_run(directory: RunDirectory, guarded: bool, known: Mapping[str, KnownCase]) -> _LoadedRun:
+def _read_run(directory: RunDirectory, checked: CheckedFiles, known: Mapping[str, KnownCase]) -> _LoadedRun:
+    files = directory.with_contents(checked)
     run = _LoadedRun(
         directory,
-        directory.read_case(known),
-        directory.read_run(),
-        directory.read_summary(),
-        directory.read_environment(),
-        guarded,
+        files.read_case(known),
+        files.read_run(),
+        files.read_summary(),
+        files.read_environment(),
+        checked.is_guarded,
     )
     _check_run(run)
-    _check_tables(run)
-    energy = read_board_energy(directory, run.summary["windows"], run.environment)
+    _check_tables(run, files)
+    content = files.read_energy()
+    energy = None if content is None else board_energy(directory, content, run.summary["windows"], run.environment)
     if directory.case_id not in known or run.run["outcome"] != "ok":
         return replace(run, energy=energy)
     levels = evaluate(known[directory.case_id].case, directory, run.summary["metrics"])
@@ -410,7 +411,7 @@ def _check_run(run: _LoadedRun) -> None:
             raise CorruptError(f"{place}: validity {name} is malformed in run.json")
 
 
-def _check_tables(run: _LoadedRun) -> None:
+def _check_tables(run: _LoadedRun, files: RunDirectory) -> None:
     """Whether the tables of an `ok` run hold what its summary counts; raises `CorruptError`. A file cut at the end of a
     line would otherwise pass for a shorter measurement."""
     if run.run["outcome"] != "ok":
@@ -422,13 +423,14 @@ def _check_tables(run: _LoadedRun) -> None:
     epochs = (run.summary["labels"].get("fit") or {}).get("epochs")
     for name, rows in ((ITERATIONS, timed), (PREDICTIONS, units), (LEARNING_CURVE, epochs)):
         if rows is not None:
-            _check_rows(run.directory.file(name), rows)
+            _check_rows(files, name, rows)
 
 
-def _check_rows(file: Path, rows: int) -> None:
+def _check_rows(files: RunDirectory, name: str, rows: int) -> None:
     """Whether a table is there and has `rows` whole lines below its header."""
+    file = files.file(name)
     try:
-        found = file.read_bytes().count(b"\n") - 1
+        found = files.read(name).count(b"\n") - 1
     except OSError as error:
         raise CorruptError(f"{file} cannot be read: {error.strerror}") from error
     if found != rows:

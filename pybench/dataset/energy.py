@@ -88,14 +88,14 @@ class PowerRecording:
     counter_j: Numbers
 
 
-def read_board_energy(
-    directory: RunDirectory, windows: Mapping[str, Mapping[str, Any]], environment: Mapping[str, Any]
-) -> RunEnergy | None:
-    """energy.json with what summary.json and environment.json say of the same run; None for a run without a sampled
-    GPU. Raises CorruptError for a file that is not as docs/formats/rundir.md says."""
-    content = directory.read_energy()
-    if content is None:
-        return None
+def board_energy(
+    directory: RunDirectory,
+    content: Mapping[str, Any],
+    windows: Mapping[str, Mapping[str, Any]],
+    environment: Mapping[str, Any],
+) -> RunEnergy:
+    """energy.json, `content`, with what summary.json and environment.json say of the same run. Raises CorruptError for
+    a file that is not as docs/formats/rundir.md says."""
     file = directory.file(ENERGY)
     sensor, stored = content["sensor"], content["windows"]
     if not isinstance(sensor, dict) or not all(_is_number(sensor.get(name)) for name in _SENSOR_NUMBERS):

@@ -153,7 +153,7 @@ def test_a_run_of_an_older_pybench_is_unguarded_and_an_emptied_list_is_corrupt(r
     with pytest.raises(CorruptError, match=r"complete is empty, and run\.json says that it has digests"):
         run.check_files(hashed)
     unguard(run.path)
-    assert run.check_files(hashed) is False
+    assert not run.check_files(hashed).is_guarded
 
 
 def test_sha256sum_reads_the_list(run: RunDirectory) -> None:
