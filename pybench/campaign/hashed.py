@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,9 +46,23 @@ class HashedRuns:
         self._known = {} if hash_all else _read(campaign / INDEX)
         self._seen: dict[str, str] = {}
 
+    def part(self, folders: Iterable[Path]) -> HashedRuns:
+        """The index of some runs alone, for another process."""
+        names = [self._name(folder) for folder in folders]
+        found = HashedRuns(self._campaign, hash_all=True)
+        found._known = {name: self._known[name] for name in names if name in self._known}
+        return found
+
+    def add(self, part: HashedRuns) -> None:
+        """Takes over what was seen of a part."""
+        self._seen |= part._seen
+
+    def _name(self, folder: Path) -> str:
+        return folder.relative_to(self._campaign).as_posix()
+
     def check(self, folder: Path) -> CheckedFiles:
         """`digests.check` of a run's folder, without hashing what is as it was when it was hashed last."""
-        name = folder.relative_to(self._campaign).as_posix()
+        name = self._name(folder)
         try:
             if name in self._known:
                 state, _ = _state({file: entry.stat() for file, entry in digests.entries_of(folder)})
