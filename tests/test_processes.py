@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -66,7 +65,7 @@ def test_a_process_that_ends_early_is_an_error(monkeypatch: pytest.MonkeyPatch) 
     processes = Processes(2)
     try:
         with pytest.raises(RuntimeError, match="ended with status 3"):
-            processes.map(partial(leave), [3, 3, 3, 3])
+            processes.map(leave, [3, 3, 3, 3])
     finally:
         processes.close()
 
@@ -77,7 +76,8 @@ def test_a_killed_command_leaves_no_process_behind() -> None:
         "numbers = set(Processes(2).map(own_number, [0.2] * 8))\n"
         "print(*numbers, flush=True); import time; time.sleep(60)"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as command:
+    paths = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=paths) as command:
         assert command.stdout is not None
         (other,) = {int(number) for number in command.stdout.readline().split()} - {command.pid}
         assert Path(f"/proc/{other}").exists()

@@ -12,10 +12,12 @@ def analyse(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     from pybench.analysis import analyse as analyse_dataset
     from pybench.dataset import load
     from pybench.dataset.coverage import measure
+    from pybench.processes import all_cores
     from pybench.report.sections import build_sections
     from pybench.report.sections.elements import Material
 
-    dataset = load(directory)
+    with all_cores() as processes:
+        dataset = load(directory, processes=processes)
     analysis, coverage = analyse_dataset(dataset), measure(dataset)
     if as_json:
         print_json({**analysis.as_json(), "coverage": coverage.as_json()})

@@ -18,9 +18,11 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     from pybench.analysis.comparability import compare_all, describe_exclusions, describe_unstated, software_json
     from pybench.dataset import load
     from pybench.dataset.coverage import measure
+    from pybench.processes import all_cores
     from pybench.report.sections.reliability.tables import coverage_table, software_table
 
-    dataset = load(directory, hash_all=True)
+    with all_cores() as processes:
+        dataset = load(directory, hash_all=True, processes=processes)
     coverage, software = measure(dataset), compare_all(dataset, declared(dataset))
     if as_json:
         print_json({**coverage.as_json(), "software": software_json(software)})

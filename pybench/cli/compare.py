@@ -35,12 +35,14 @@ def compare(
     from pybench.analysis.comparison import Change
     from pybench.analysis.comparison import compare as compare_datasets
     from pybench.dataset import load
+    from pybench.processes import all_cores
     from pybench.report.comparison_tables import comparison_tables
 
+    with all_cores() as processes:
+        datasets = [load(directory, processes=processes) for directory in (before, after)]
     try:
         comparison = compare_datasets(
-            load(before),
-            load(after),
+            *datasets,
             metrics=metric,
             tolerance=tolerance,
             tolerance_pp=tolerance_pp,

@@ -39,10 +39,12 @@ def report(
         print(campaign.report / "index.html")
         return
     from pybench.dataset import load
+    from pybench.processes import all_cores
     from pybench.report import write_report
 
-    dataset = load(directory)
-    print(write_report(dataset, out, projection=None if scenario is None else _projection(scenario, dataset)))
+    with all_cores() as processes:
+        dataset = load(directory, processes=processes)
+        print(write_report(dataset, out, projection=None if scenario is None else _projection(scenario, dataset)))
     if record is not None:
         record.store()
 
