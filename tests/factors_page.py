@@ -13,6 +13,8 @@ from pybench.case.factors import FACTORS
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup
 from pybench.plan.values import PSEUDO_FACTORS, describe
 
+LONGEST_LINE = 180  # characters
+VALUES_A_LINE = 8
 COMMAND = "python -m tests.factors_page > docs/factors.md"
 _HEAD = """# Factors
 
@@ -76,8 +78,18 @@ def _section(group: FactorGroup) -> list[str]:
 
 def _entry(factor: Factor) -> list[str]:
     null = f"- null: {factor.absent}" if factor.absent else None
-    lines = (f"- {factor.meaning}", f"- values: {_values(factor)}", f"- default: {_default(factor)}", null)
+    lines = (f"- {factor.meaning}", *_values_lines(factor), f"- default: {_default(factor)}", null)
     return [f"### `{factor.name}`", "", *(line for line in lines if line is not None), ""]
+
+
+def _values_lines(factor: Factor) -> list[str]:
+    """One line, or a list where that is too long to read."""
+    line = f"- values: {_values(factor)}"
+    if len(line) <= LONGEST_LINE:
+        return [line]
+    words = _values(factor).split(", ")
+    rows = [", ".join(words[first : first + VALUES_A_LINE]) for first in range(0, len(words), VALUES_A_LINE)]
+    return ["- values:", *(f"  - {row}" for row in rows)]
 
 
 def _values(factor: Factor) -> str:

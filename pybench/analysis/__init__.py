@@ -35,7 +35,6 @@ from pybench.analysis.comparability import PairComparability
 from pybench.analysis.contrasts import ContrastFinding, compare_contrasts
 from pybench.analysis.curves import Curve, find_curves
 from pybench.analysis.estimate import CONFIDENCE
-from pybench.analysis.images import collect_images
 from pybench.analysis.joules import JouleFinding, find_joules
 from pybench.analysis.measurements import collect
 from pybench.analysis.operating_point import OperatingPoint, find_operating_points
@@ -43,6 +42,7 @@ from pybench.analysis.path_costs import PathCost, cost_paths
 from pybench.analysis.protocol import ProtocolFinding, carry_out
 from pybench.analysis.references import ReferenceFinding, find_references
 from pybench.analysis.token_paths import TokenFinding, check_token_paths
+from pybench.analysis.units import collect_units
 from pybench.analysis.verdicts import CaseVerdict, judge
 from pybench.case import contrasts
 from pybench.case.contrasts import Contrast
@@ -125,13 +125,13 @@ def analyse(dataset: Dataset) -> Analysis:
     contrasts = declared(dataset)
     try:
         measurements = collect(dataset)
-        images = collect_images(dataset, measurements)
-        compared = compare_contrasts(dataset, measurements, images, contrasts)
+        units = collect_units(dataset, measurements)
+        compared = compare_contrasts(dataset, measurements, units, contrasts)
         named = [protocol_named(name) for name in dataset.plan.protocols if name != PAIRED_BLOCKS]
     except (UsageError, KeyError, TypeError) as error:
         what = f"{dataset.campaign.plan_resolved}: criteria or protocols cannot be read"
         raise CorruptError(f"{what}: {error}") from error
-    cases = describe_cases(dataset, measurements, images)
+    cases = describe_cases(dataset, measurements, units)
     by_id = {case.case.id: case for case in cases}
     verdicts = tuple(judge(contrast, by_id) for contrast in compared)
     return Analysis(
@@ -148,7 +148,7 @@ def analyse(dataset: Dataset) -> Analysis:
         operating_points=find_operating_points(dataset, measurements),
         architectures=find_architectures(dataset, measurements),
         builds=split_variances(dataset.plan.cases, measurements),
-        protocols=tuple(carry_out(one, dataset, measurements, images, contrasts, verdicts) for one in named),
-        varying=images.varying,
+        protocols=tuple(carry_out(one, dataset, measurements, units, contrasts, verdicts) for one in named),
+        varying=units.varying,
         unknown=measurements.unknown,
     )

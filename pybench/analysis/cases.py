@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each case by itself: every metric's mean over blocks with its interval, its median, and what was left out.
 
-Top-1 and Top-5 have images as their unit when predictions were stored (`pybench.analysis.images`); an estimate of
+Accuracies have units of their data (images, say) as their unit when scores were stored (`units`); an estimate of
 energy is only ever an interval. How two cases compare is `pybench.analysis.contrasts`.
 """
 
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.analysis.estimate import EXACT, NORMAL_95, Estimate, Sample
-from pybench.analysis.images import ImagePredictions
 from pybench.analysis.intervals import estimate_geometric_mean, estimate_mean
 from pybench.analysis.measurements import Measurements, MetricValues
+from pybench.analysis.units import UnitScores
 from pybench.case import Case
 from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
@@ -104,7 +104,7 @@ class CaseFinding:
         }
 
 
-def describe_cases(dataset: Dataset, measurements: Measurements, images: ImagePredictions) -> tuple[CaseFinding, ...]:
+def describe_cases(dataset: Dataset, measurements: Measurements, units: UnitScores) -> tuple[CaseFinding, ...]:
     """Every case of the plan, in its order, runs or none."""
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in dataset.runs.iter_rows(named=True):
@@ -113,7 +113,7 @@ def describe_cases(dataset: Dataset, measurements: Measurements, images: ImagePr
     for case_id, code, metric in dataset.cautions.select("case_id", "code", "metric").iter_rows():
         cautions.setdefault(case_id, Counter())[code, metric] += 1
     return tuple(
-        _describe_case(case, rows.get(case.id, []), measurements, images, cautions.get(case.id, Counter()))
+        _describe_case(case, rows.get(case.id, []), measurements, units, cautions.get(case.id, Counter()))
         for case in dataset.plan.cases
     )
 
@@ -122,13 +122,13 @@ def _describe_case(
     case: Case,
     rows: list[dict[str, Any]],
     measurements: Measurements,
-    images: ImagePredictions,
+    units: UnitScores,
     cautions: Mapping[tuple[str, str | None], int],
 ) -> CaseFinding:
     metrics = {}
     for name, cell in measurements.of_case(case.id).items():
         metric = case.catalogue.metrics[name]
-        metrics[name] = _describe_metric(metric, cell, images.share(case.id, metric))
+        metrics[name] = _describe_metric(metric, cell, units.share(case.id, metric))
     return CaseFinding(
         case=case,
         outcomes=Counter(row["outcome"] for row in rows),

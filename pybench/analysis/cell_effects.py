@@ -150,7 +150,7 @@ def _metrics(contrast: Contrast, members: Sequence[PairFinding]) -> list[Metric]
         name: effect.metric
         for member in members
         for name, effect in member.effects.items()
-        if (effect.declared or name in published) and effect.metric.scale == "ratio" and effect.images is None
+        if (effect.declared or name in published) and effect.metric.scale == "ratio" and effect.units is None
     }
     return list(shown.values())
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from pybench.analysis.comparability import SoftwareDifference, board_models, differences_between
 from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate, Sample
-from pybench.analysis.images import ImagePredictions, collect_images
 from pybench.analysis.intervals import estimate_difference
 from pybench.analysis.measurements import Measurements, collect
+from pybench.analysis.units import UnitScores, collect_units
 from pybench.case import Case, catalogue_of
 from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
@@ -120,7 +120,7 @@ class _ComparedMetric:
 @dataclass(frozen=True, slots=True)
 class _Side:
     measurements: Measurements
-    images: ImagePredictions
+    units: UnitScores
 
 
 def judged_metrics(metrics: Mapping[str, Metric]) -> tuple[Metric, ...]:
@@ -128,7 +128,7 @@ def judged_metrics(metrics: Mapping[str, Metric]) -> tuple[Metric, ...]:
     return tuple(
         metric
         for metric in metrics.values()
-        if metric.better != "none" and (metric.scale == "ratio" or metric.hit_column is not None)
+        if metric.better != "none" and (metric.scale == "ratio" or (metric.is_over_units and metric.unit == "%"))
     )
 
 
@@ -183,7 +183,7 @@ def _other_boards(before: Dataset, after: Dataset, cases: Sequence[Case]) -> dic
 
 def _side(dataset: Dataset) -> _Side:
     measurements = collect(dataset)
-    return _Side(measurements, collect_images(dataset, measurements))
+    return _Side(measurements, collect_units(dataset, measurements))
 
 
 def _compare_metric(case: Case, metric: Metric, before: _Side, after: _Side, limits: _Limits) -> MetricChange:
@@ -208,15 +208,16 @@ def _find(
             return _ComparedMetric(
                 None, Change.NOT_COMPARED, f"{name}: {side.measurements.why_empty(case.id, metric.name)}"
             )
-    if metric.hit_column is not None:
-        estimate, why = _accuracy_difference(case, metric, before.images, after.images, values)
+    if metric.is_over_units and metric.unit == "%":
+        estimate, why = _accuracy_difference(case, metric, before.units, after.units, values)
         return _ComparedMetric(estimate, _judge_difference(estimate, metric, limits.percentage_points), why)
     if metric.scale == "difference":
         estimate = estimate_difference(Sample.of(first), Sample.of(second))
         return _ComparedMetric(estimate, Change.NOT_COMPARED, "not judged, because this metric has no tolerance")
     if min(*first, *second) <= 0:
         return _ComparedMetric(None, Change.NOT_COMPARED, "a value is not positive, so there is no ratio")
-    ratio = estimate_difference(Sample.of(first).log(), Sample.of(second).log()).exp()
+    by_unit = _over_units(case, metric, before.units, after.units)
+    ratio = by_unit or estimate_difference(Sample.of(first).log(), Sample.of(second).log()).exp()
     return _ComparedMetric(_exact_or(ratio, metric), _judge_ratio(_exact_or(ratio, metric), metric, limits.ratio), None)
 
 
@@ -238,18 +239,25 @@ def _exact_or(estimate: Estimate, metric: Metric) -> Estimate:
 def _accuracy_difference(
     case: Case,
     metric: Metric,
-    before: ImagePredictions,
-    after: ImagePredictions,
+    before: UnitScores,
+    after: UnitScores,
     values: tuple[list[float], list[float]],
 ) -> tuple[Estimate, str | None]:
-    """After minus before in percentage points: by image where both have predictions, else over runs."""
-    if case.id in before.frames and case.id in after.frames:
-        joined = ImagePredictions({"before": before.frames[case.id], "after": after.frames[case.id]}, {})
-        effect = joined.compare("after", "before", metric)
-        if effect is not None:
-            return effect.estimate, None
+    """After minus before in percentage points: by unit where both have scores, else over runs."""
+    by_unit = _over_units(case, metric, before, after)
+    if by_unit is not None:
+        return by_unit, None
     estimate = estimate_difference(Sample.of(values[0]), Sample.of(values[1]))
-    return estimate, "the two sides have no images in common: the interval is over runs only"
+    return estimate, "the two sides have no scores in common: the interval is over runs only"
+
+
+def _over_units(case: Case, metric: Metric, before: UnitScores, after: UnitScores) -> Estimate | None:
+    """After against before over the units that both scored; None where there are none."""
+    if case.id not in before.frames or case.id not in after.frames:
+        return None
+    joined = UnitScores({"before": before.frames[case.id], "after": after.frames[case.id]}, {})
+    effect = joined.compare("after", "before", metric)
+    return None if effect is None else effect.estimate
 
 
 def _judge_ratio(estimate: Estimate, metric: Metric, tolerance: float) -> Change:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every declared contrast: each case against its baseline, metric by metric, paired.
 
-Runs are paired by block, images by id. Only the metrics that a contrast judges (or, when it judges nothing, the
-headline of the workload) form the family that Holm's correction covers; every other effect is context and keeps its own
-p value. What follows from the effects for acceptance is `pybench.analysis.verdicts`.
+Runs are paired by block, units (images, windows of text) by id. Only the metrics that a contrast judges (or, when it
+judges nothing, the headline of the workload) form the family that Holm's correction covers; every other effect is
+context and keeps its own p value. What follows from the effects for acceptance is `pybench.analysis.verdicts`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from pybench.analysis.comparability import Comparability, PairComparability, compare_all
 from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate
-from pybench.analysis.images import ImageEffect, ImagePredictions
 from pybench.analysis.measurements import Measurements
-from pybench.analysis.paired import Effect, Pairing, compare_paired, holm
+from pybench.analysis.paired import EQUIVALENCE_MARGIN, Effect, Pairing, compare_paired, holm
+from pybench.analysis.units import UnitEffect, UnitScores
 from pybench.case import Case, catalogue_of
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair, pairs
@@ -30,11 +30,11 @@ PERCENT_MARGIN = 1.0  # percentage points that count as "no difference that matt
 @dataclass(frozen=True, slots=True)
 class PairEffect:
     """One metric of one pair: `effect` or `why_none`. `declared`: belongs to the family of `p_adjusted` (Holm).
-    `images`: the paired difference over images, where it is one; `effect` then carries its estimate."""
+    `units`: the paired difference or ratio over units, where it is one; `effect` then carries its estimate."""
 
     metric: Metric
     effect: Effect | None
-    images: ImageEffect | None
+    units: UnitEffect | None
     declared: bool
     p_adjusted: float | None
     why_none: str | None
@@ -42,7 +42,7 @@ class PairEffect:
     def as_json(self) -> dict[str, Any]:
         return {
             **({} if self.effect is None else self.effect.as_json()),
-            "images": None if self.images is None else _images_json(self.images),
+            "units": None if self.units is None else _units_json(self.units),
             "declared": self.declared,
             "p_adjusted": self.p_adjusted,
             "why_none": self.why_none,
@@ -100,7 +100,7 @@ class ContrastFinding:
 
 
 def compare_contrasts(
-    dataset: Dataset, measurements: Measurements, images: ImagePredictions, contrasts: Sequence[Contrast]
+    dataset: Dataset, measurements: Measurements, units: UnitScores, contrasts: Sequence[Contrast]
 ) -> tuple[ContrastFinding, ...]:
     """Every pair of every contrast, with p values adjusted over all that was declared."""
     comparability = compare_all(dataset, contrasts)
@@ -109,7 +109,7 @@ def compare_contrasts(
         ContrastFinding(
             contrast,
             tuple(
-                _compare_pair(pair, contrast, measurements, images, told, comparability[pair])
+                _compare_pair(pair, contrast, measurements, units, told, comparability[pair])
                 for pair in pairs(dataset.plan.cases, contrast)
             ),
         )
@@ -122,7 +122,7 @@ def _compare_pair(
     pair: Pair,
     contrast: Contrast,
     measurements: Measurements,
-    images: ImagePredictions,
+    units: UnitScores,
     told: Sequence[Mapping[str, frozenset[str]]],
     comparability: PairComparability,
 ) -> PairFinding:
@@ -133,7 +133,7 @@ def _compare_pair(
         declared = {headline}
     shown = measurements.of_case(pair.case.id).keys() | measurements.of_case(pair.baseline.id).keys() | declared
     effects = {
-        name: _compare_metric(metric, pair, measurements, images, comparability, declared=name in declared)
+        name: _compare_metric(metric, pair, measurements, units, comparability, declared=name in declared)
         for name, metric in catalogue_of((pair.case, pair.baseline)).metrics.items()
         if name in shown
     }
@@ -145,7 +145,7 @@ def _compare_metric(
     metric: Metric,
     pair: Pair,
     measurements: Measurements,
-    images: ImagePredictions,
+    units: UnitScores,
     comparability: PairComparability,
     *,
     declared: bool,
@@ -158,10 +158,10 @@ def _compare_metric(
     if comparability.status is Comparability.NOT_COMPARABLE:
         return PairEffect(metric, None, None, declared, None, comparability.why())
     first, second = (comparability.kept(cell.values) for cell in (candidate, baseline))
-    varies = bool(comparability.excluded) and not images.varying.keys().isdisjoint({pair.case.id, pair.baseline.id})
-    by_image = None if varies else images.compare(pair.case.id, pair.baseline.id, metric)
-    if by_image is not None:
-        return PairEffect(metric, _image_effect(by_image, first, second), by_image, declared, None, None)
+    varies = bool(comparability.excluded) and not units.varying.keys().isdisjoint({pair.case.id, pair.baseline.id})
+    by_unit = None if varies else units.compare(pair.case.id, pair.baseline.id, metric)
+    if by_unit is not None:
+        return PairEffect(metric, _unit_effect(metric, by_unit, first, second), by_unit, declared, None, None)
     if metric.scale == "ratio" and min(*first.values(), *second.values(), float("inf")) <= 0:
         return PairEffect(metric, None, None, declared, None, "a value is not positive, so there is no ratio")
     effect = compare_paired(first, second, metric.scale)
@@ -176,17 +176,19 @@ def _exact(estimate: Estimate) -> Estimate:
     return Estimate(estimate.value, estimate.value, estimate.value, estimate.n, EXACT)
 
 
-def _image_effect(found: ImageEffect, candidate: Mapping[int, float], baseline: Mapping[int, float]) -> Effect:
-    """A difference over images in the form of one over blocks; nothing is known of equivalence or power but the
+def _unit_effect(
+    metric: Metric, found: UnitEffect, candidate: Mapping[int, float], baseline: Mapping[int, float]
+) -> Effect:
+    """A difference or ratio over units in the form of one over blocks; nothing is known of equivalence or power but the
     interval."""
     both = tuple(sorted(candidate.keys() & baseline.keys()))
     return Effect(
-        scale="difference",
+        scale=metric.scale,
         estimate=found.estimate,
         pairing=Pairing(both, len(candidate) - len(both), len(baseline) - len(both)),
         p_value=found.p_value,
         p_equivalence=None,
-        margin=PERCENT_MARGIN,
+        margin=PERCENT_MARGIN if metric.unit == "%" else EQUIVALENCE_MARGIN,
         detectable=None,
     )
 
@@ -239,10 +241,12 @@ def _side(case: Case, pair: Pair) -> str:
     return "the case" if case == pair.case else "the baseline"
 
 
-def _images_json(found: ImageEffect) -> dict[str, Any]:
+def _units_json(found: UnitEffect) -> dict[str, Any]:
     return {
-        **found.pairs.as_json(),
-        "agreement_percent": found.agreement.as_json(),
+        **({} if found.pairs is None else found.pairs.as_json()),
+        "n": found.n,
+        "groups": found.groups,
+        "agreement_percent": None if found.agreement is None else found.agreement.as_json(),
         "unmatched": found.unmatched,
         "relabelled": found.relabelled,
     }

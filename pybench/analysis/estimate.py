@@ -29,6 +29,7 @@ FEW = "too few values"  # no interval by the method that was asked for
 EXACT = "exact"  # counted, not sampled: the interval is a point by nature
 TANGO = "Tango score"
 WILSON = "Wilson score"
+GROUPED_T = "Student t over groups"  # of units that are alike within groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accuracy over images: shares, paired differences of shares, agreement of predictions.
+"""Accuracy over units (images, windows of text): shares, paired differences of shares, agreement of predictions.
 
 A deterministic model answers the same in every repetition, so the image is the unit and not the run. Two cases are
 paired by image id. The interval of the difference is Tango's score interval (1998, Statistics in Medicine 17:891): it
@@ -21,7 +21,7 @@ from pybench.analysis.estimate import CONFIDENCE, TANGO, WILSON, Estimate
 
 
 @dataclass(frozen=True, slots=True)
-class ImagePairs:
+class UnitPairs:
     """Counts over images judged by both sides: right on both, on one only, on none."""
 
     both: int
@@ -43,29 +43,40 @@ class ImagePairs:
 
 
 @functools.cache
-def estimate_share(hits: int, n: int, confidence: float = CONFIDENCE) -> Estimate:
-    """hits/n with Wilson's score interval (1927), through scipy."""
-    interval = scipy.stats.binomtest(hits, n).proportion_ci(confidence_level=confidence, method="wilson")
-    return Estimate(hits / n, float(interval.low), float(interval.high), n, WILSON, confidence)
+def estimate_share(hits: int, n: int, confidence: float = CONFIDENCE, *, design_effect: float = 1.0) -> Estimate:
+    """hits/n with Wilson's score interval (1927), which is that of n/design_effect independent units."""
+    if design_effect == 1.0:
+        interval = scipy.stats.binomtest(hits, n).proportion_ci(confidence_level=confidence, method="wilson")
+        return Estimate(hits / n, float(interval.low), float(interval.high), n, WILSON, confidence)
+    square = float(scipy.stats.norm.ppf((1 + confidence) / 2)) ** 2
+    share, units = hits / n, n / design_effect
+    middle = (share + square / (2 * units)) / (1 + square / units)
+    width = math.sqrt(square * (share * (1 - share) / units + square / (4 * units**2))) / (1 + square / units)
+    return Estimate(share, max(middle - width, 0.0), min(middle + width, 1.0), n, WILSON, confidence)
 
 
-def estimate_paired_difference(pairs: ImagePairs, confidence: float = CONFIDENCE) -> Estimate:
-    """Candidate's share minus baseline's, with Tango's score interval; in shares, not percent."""
+def estimate_paired_difference(
+    pairs: UnitPairs, confidence: float = CONFIDENCE, *, design_effect: float = 1.0
+) -> Estimate:
+    """Candidate's share minus baseline's, with Tango's score interval; in shares, not percent.
+
+    `design_effect`: by which every count is divided first, where units are alike within groups.
+    """
     value = (pairs.only_candidate - pairs.only_baseline) / pairs.n
-    critical = float(scipy.stats.norm.ppf((1 + confidence) / 2))
+    critical = float(scipy.stats.norm.ppf((1 + confidence) / 2)) * math.sqrt(design_effect)
     lower = _bound(pairs, critical, -1.0, value)
     upper = _bound(pairs, -critical, value, 1.0)
     return Estimate(value, lower, upper, pairs.n, TANGO, confidence)
 
 
-def p_of_no_difference(pairs: ImagePairs) -> float:
+def p_of_no_difference(pairs: UnitPairs, *, design_effect: float = 1.0) -> float:
     """McNemar's test by the score, two-sided: below 0.05 where Tango's 95 % interval excludes zero; 1 when no image
     changed sides. Without continuity correction its level is near the nominal one (Fagerland, Lydersen and Laake 2013,
     BMC Med. Res. Methodol. 13:91); the exact test would contradict the interval where few images change sides."""
-    return 2 * float(scipy.special.ndtr(-abs(score(pairs, 0.0))))
+    return 2 * float(scipy.special.ndtr(-abs(score(pairs, 0.0)) / math.sqrt(design_effect)))
 
 
-def score(pairs: ImagePairs, difference: float) -> float:
+def score(pairs: UnitPairs, difference: float) -> float:
     """Tango's statistic for a true difference of `difference`; falls as `difference` grows."""
     b, c, n = pairs.only_candidate, pairs.only_baseline, pairs.n
     variance = n * (2 * _baseline_only_share(pairs, difference) + difference * (1 - difference))
@@ -75,7 +86,7 @@ def score(pairs: ImagePairs, difference: float) -> float:
     return distance / math.sqrt(variance)
 
 
-def _baseline_only_share(pairs: ImagePairs, difference: float) -> float:
+def _baseline_only_share(pairs: UnitPairs, difference: float) -> float:
     """Maximum-likelihood share of images right on the baseline only, given the difference: the larger root of
     2n q^2 + B q + C = 0 with B = -b - c + (2n - b + c) d and C = -c d (1 - d); Tango's equation (16) for this sign of
     d."""
@@ -86,7 +97,7 @@ def _baseline_only_share(pairs: ImagePairs, difference: float) -> float:
     return (math.sqrt(discriminant) - linear) / (4 * n)
 
 
-def _bound(pairs: ImagePairs, target: float, low: float, high: float) -> float:
+def _bound(pairs: UnitPairs, target: float, low: float, high: float) -> float:
     """Where the score equals `target` between `low` and `high`; the end itself when the score never gets there."""
 
     def excess(difference: float) -> float:

@@ -19,11 +19,11 @@ from typing import Any
 
 from pybench.analysis.comparability import Comparability, PairComparability, compare_all, compare_software
 from pybench.analysis.estimate import Estimate, Sample
-from pybench.analysis.images import ImagePredictions
 from pybench.analysis.intervals import bootstrap_mean, student_mean
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.paired import ALPHA, Effect, compare_paired, holm
 from pybench.analysis.trade_offs import TradeOff, weigh
+from pybench.analysis.units import UnitScores
 from pybench.analysis.unpaired import (
     Normality,
     PairTest,
@@ -174,7 +174,7 @@ def carry_out(
     protocol: Protocol,
     dataset: Dataset,
     measurements: Measurements,
-    images: ImagePredictions,
+    units: UnitScores,
     contrasts: Sequence[Contrast],
     verdicts: Sequence[Sequence[CaseVerdict]],
 ) -> ProtocolFinding:
@@ -194,7 +194,7 @@ def carry_out(
         compared,
         _adjusted([setting for setting in settings if setting.scenarios]),
         tuple(
-            weigh(protocol, dataset.plan.cases, measurements, images, contrast, found, software)
+            weigh(protocol, dataset.plan.cases, measurements, units, contrast, found, software)
             if protocol.accept
             else ()
             for contrast, found in zip(compared, judged, strict=True)

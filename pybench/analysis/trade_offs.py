@@ -16,9 +16,9 @@ from typing import Any
 
 from pybench.analysis.comparability import Comparability, PairComparability
 from pybench.analysis.estimate import Estimate, Sample
-from pybench.analysis.images import ImagePredictions
 from pybench.analysis.intervals import student_mean
 from pybench.analysis.measurements import Measurements
+from pybench.analysis.units import UnitScores
 from pybench.analysis.verdicts import CaseVerdict, Verdict
 from pybench.case import Case, contrasts
 from pybench.case.contrasts import Contrast, Criterion
@@ -139,7 +139,7 @@ def weigh(
     protocol: Protocol,
     cases: Sequence[Case],
     measurements: Measurements,
-    images: ImagePredictions,
+    units: UnitScores,
     contrast: Contrast,
     verdicts: Sequence[CaseVerdict],
     comparability: Mapping[Pair, PairComparability],
@@ -148,7 +148,7 @@ def weigh(
 
     Ratios and differences leave out the blocks whose two runs had different software, as paired comparisons do.
     """
-    scales = _Scales(measurements, images, comparability)
+    scales = _Scales(measurements, units, comparability)
     bounds = _bounds(protocol, contrast)
     own = {verdict.subject.case.id: verdict.verdict for verdict in verdicts}
     accuracies = {
@@ -184,7 +184,7 @@ class _Scales:
     """Reads numbers of cases and sets them against each other."""
 
     measurements: Measurements
-    images: ImagePredictions
+    units: UnitScores
     comparability: Mapping[Pair, PairComparability]
 
     def row(
@@ -212,7 +212,7 @@ class _Scales:
         cell = self.measurements.cell(case.id, metric)
         if not cell.values:
             return Figure(None, self.measurements.why_empty(case.id, metric))
-        estimate = self.images.share(case.id, metric_named(metric)) or student_mean(Sample.of(cell.values.values()))
+        estimate = self.units.share(case.id, metric_named(metric)) or student_mean(Sample.of(cell.values.values()))
         return Figure(estimate, None, tuple(sorted(cell.windows)), tuple(sorted(cell.methods)))
 
     def least_accurate(self, accuracies: Sequence[Pair], bounds: Sequence[tuple[Criterion, bool]]) -> Pair | None:
@@ -239,9 +239,9 @@ class _Scales:
         if pair is None:
             return Figure(None, _NO_ACCURACY)
         if pair not in self.comparability or not self.comparability[pair].excluded:
-            by_image = self.images.compare(pair.case.id, pair.baseline.id, metric_named(metric))
-            if by_image is not None:
-                return Figure(by_image.estimate, None)
+            by_unit = self.units.compare(pair.case.id, pair.baseline.id, metric_named(metric))
+            if by_unit is not None:
+                return Figure(by_unit.estimate, None)
         return self._ratio(pair, metric, lambda case, baseline: case - baseline)
 
     def _accuracy(self, pair: Pair | None, metric: str) -> Figure:

@@ -90,7 +90,7 @@ class Factors:
         "what weights are trained in, where they are trained beforehand: FP32, or automatic mixed precision",
         "model",
         choices=TRAINED_IN,
-        absent="the digits in `fp32`; `synthetic-100` in `amp-bf16` on a GPU, else in `fp32`",
+        absent="the digits in `fp32`; other data in `amp-bf16` on a GPU, else in `fp32`",
         idle=idle.NOT_TRAINED,
         follows=("checkpoint",),
     )

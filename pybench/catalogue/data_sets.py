@@ -61,6 +61,15 @@ _ROWS = (
         train="pybench.models.training.synthetic:train_on_synthetic",
         trains_in=TRAINED_IN,
     ),
+    DataSet(
+        name="stdlib-packages",
+        meaning="windows of source text of Python's standard library, by package",
+        task="classification",
+        unit="window",
+        group="file",
+        open="pybench.models.text.packages:open_packages",
+        train="pybench.models.training.text:train_on_packages",
+    ),
 )
 
 DATA_SETS = Rows("data set", _ROWS)

@@ -41,13 +41,16 @@ class Model:
     work: `module:callable`, from shape, outputs and arguments to `multiply_adds`; None: they do not depend on arguments
     vocabulary: ids that may be fed; None for models that take no ids
     longest_sequence: tokens of the longest sequence that it has learned positions for
+    embedding: the parameter whose first dimension is the number of ids, where the model can be built for another number
+        than `vocabulary`: `build` then takes that number, too
     translate: `module:callable`, from another library's tensors by name to those of the model; None: they are equal
     trained_on: images on which it is trained where no checkpoint is given, and judged where no images are given
     judged_on: the data set, other than images, that its accuracy is judged on. Weights that are to be judged are
         trained on it first, unless they come from a file; elsewhere they stay random
     images_to_train: how many generated images it sees in training; None: it is not trained on them
-    training_batch: images of one training step
-    training_rate: highest learning rate in training, for 256 images a step
+    training_batch: samples of one training step
+    training_rate: highest learning rate in training: with AdamW as it is, with SGD for 256 images a step
+    training_epochs: how often it sees each sample of `judged_on` in training
     trains_on_cpu: whether training without a GPU takes minutes; the others would take days
     plugin: the package that adds it; None: pybench
     options: what plans can set of it, next to factors
@@ -70,12 +73,14 @@ class Model:
     work: str | None = None
     vocabulary: int | None = None
     longest_sequence: int | None = None
+    embedding: str | None = None
     translate: str | None = None
     trained_on: str | None = None
     judged_on: str | None = None
     images_to_train: int | None = None
     training_batch: int = 256
     training_rate: float = 0.4
+    training_epochs: int = 1
     trains_on_cpu: bool = False
     plugin: Plugin | None = None
     options: tuple[Option, ...] = ()
@@ -122,6 +127,7 @@ class Model:
 
 TOKENIZER_IDS = 32_000  # of the shipped vocabulary; a language model embeds more where a larger one is asked for
 TINYLM_POSITIONS = 2048
+TEXT_ENCODER_POSITIONS = 512
 DISTILBERT_IDS, DISTILBERT_POSITIONS = 30_522, 512
 
 _ROWS = (
@@ -242,6 +248,23 @@ _ROWS = (
         vocabulary=TOKENIZER_IDS,
         longest_sequence=TINYLM_POSITIONS,
     ),
+    Model(  # small enough to be trained on a CPU
+        name="text-encoder",
+        kind="encoder",
+        build="pybench.models.text_encoder:TextEncoder",
+        input="ids",
+        outputs=10,
+        head="head.weight",
+        multiply_adds=0.11e6,
+        vocabulary=TOKENIZER_IDS,
+        longest_sequence=TEXT_ENCODER_POSITIONS,
+        embedding="embed.weight",
+        judged_on="stdlib-packages",
+        training_batch=32,
+        training_rate=1e-2,
+        training_epochs=4,
+        trains_on_cpu=True,
+    ),
     Model(
         name="distilbert",
         kind="encoder",
@@ -253,6 +276,11 @@ _ROWS = (
         vocabulary=DISTILBERT_IDS,
         longest_sequence=DISTILBERT_POSITIONS,
         translate="pybench.models.distilbert:translated",
+        embedding="distilbert.embeddings.word_embeddings.weight",
+        judged_on="stdlib-packages",
+        training_batch=32,
+        training_rate=1e-4,
+        training_epochs=12,
     ),
     Model(
         name="unet3d",

@@ -18,23 +18,28 @@ from pybench.models.checkpoint import State, difference, read_state
 
 
 def build(
-    model: Model | str, *, seed: int = 0, checkpoint: Path | None = None, outputs: int | None = None
-) -> nn.Module:
+    model: Model | str, *, seed: int = 0, checkpoint: Path | None = None, outputs: int | None = None,
+    vocabulary: int | None = None,
+) -> nn.Module:  # fmt: skip
     """The model in evaluation mode, FP32, on the CPU. The global random state is left as it was.
 
     `model`: its row, or the name of a built-in one.
     `outputs`: classes of a classifier, or ids that a language model embeds; None: as the catalogue says. A checkpoint
-    decides a classifier's number of classes. Raises UsageError for a name that is not built in, InputError for a
-    checkpoint that is not one or does not fit.
+    decides a classifier's number of classes, and its number of ids.
+    `vocabulary`: ids that a classifier of text embeds; None: as the catalogue says.
+    Raises UsageError for a name that is not built in, InputError for a checkpoint that is not one or does not fit.
     """
     row = _built_in(model) if isinstance(model, str) else model
     state = None if checkpoint is None else read_state(checkpoint, row)
     if state is not None and not row.takes_text:
-        outputs = _classes(state, row)
+        outputs = _rows_of(state, row.head)
+        vocabulary = None if row.embedding is None else _rows_of(state, row.embedding)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        sizes = (row.shape[-1],) if row.sized else ()
-        module: nn.Module = named_code(row.build)(outputs or row.outputs, *sizes, **row.arguments)
+        sizes = [outputs or row.outputs, *([row.shape[-1]] if row.sized else [])]
+        if row.embedding is not None:
+            sizes.append(vocabulary or row.vocabulary or 0)
+        module: nn.Module = named_code(row.build)(*sizes, **row.arguments)
         _draw_statistics(module)
     if state is not None:
         try:
@@ -70,7 +75,8 @@ def _draw_statistics(model: nn.Module) -> None:
             module.running_var.uniform_(0.5, 1.5)
 
 
-def _classes(state: State, row: Model) -> int | None:
-    """How many classes a checkpoint tells apart; None: it has no head, which `difference` will say."""
-    head = state.get(row.head)
-    return int(head.shape[0]) if head is not None and head.dim() > 0 else None
+def _rows_of(state: State, name: str) -> int | None:
+    """The first dimension of a checkpoint's parameter: how many classes it tells apart, or how many ids it embeds.
+    None: it has no such parameter, which `difference` will say."""
+    parameter = state.get(name)
+    return int(parameter.shape[0]) if parameter is not None and parameter.dim() > 0 else None

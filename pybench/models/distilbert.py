@@ -25,9 +25,9 @@ EPSILON = 1e-12  # of the layer norms, as in BERT
 class Embeddings(nn.Module):
     """ids [N, T] -> [N, T, D]: a word's vector plus its position's, normalised."""
 
-    def __init__(self) -> None:
+    def __init__(self, vocabulary: int) -> None:
         super().__init__()
-        self.word_embeddings = nn.Embedding(DISTILBERT_IDS, WIDTH)
+        self.word_embeddings = nn.Embedding(vocabulary, WIDTH)
         self.position_embeddings = nn.Embedding(DISTILBERT_POSITIONS, WIDTH)
         self.LayerNorm = nn.LayerNorm(WIDTH, EPSILON)
 
@@ -104,9 +104,9 @@ class Transformer(nn.Module):
 class TransformerEncoder(nn.Module):
     """ids [N, T] -> [N, T, D]."""
 
-    def __init__(self, layers: int) -> None:
+    def __init__(self, layers: int, vocabulary: int) -> None:
         super().__init__()
-        self.embeddings = Embeddings()
+        self.embeddings = Embeddings(vocabulary)
         self.transformer = Transformer(layers)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -117,9 +117,9 @@ class TransformerEncoder(nn.Module):
 class DistilBert(nn.Module):
     """ids [N, T] (int64) -> logits [N, classes], from what the first token of each sequence has become."""
 
-    def __init__(self, classes: int = 2, layers: int = LAYERS) -> None:
+    def __init__(self, classes: int = 2, vocabulary: int = DISTILBERT_IDS, layers: int = LAYERS) -> None:
         super().__init__()
-        self.distilbert = TransformerEncoder(layers)
+        self.distilbert = TransformerEncoder(layers, vocabulary)
         self.pre_classifier = nn.Linear(WIDTH, WIDTH)
         self.classifier = nn.Linear(WIDTH, classes)
         for module in self.modules():  # as in BERT

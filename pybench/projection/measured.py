@@ -24,8 +24,8 @@ def resolve(scenario: FleetScenario, dataset: Dataset | None) -> dict[str, Distr
 
 def _measured(name: str, asked: Measured, dataset: Dataset | None) -> Distribution:
     from pybench.analysis.cases import describe_cases
-    from pybench.analysis.images import collect_images
     from pybench.analysis.measurements import collect
+    from pybench.analysis.units import collect_units
 
     if dataset is None:
         raise UsageError(f"{name} is measured, and no campaign is given", hint="pybench project DIR SCENARIO")
@@ -35,7 +35,7 @@ def _measured(name: str, asked: Measured, dataset: Dataset | None) -> Distributi
     if asked.metric not in fitting:
         raise UsageError(f"{name}: {asked.metric} is no GPU energy of a token", hint=f"one of {', '.join(fitting)}")
     measurements = collect(dataset)
-    findings = describe_cases(dataset, measurements, collect_images(dataset, measurements))
+    findings = describe_cases(dataset, measurements, collect_units(dataset, measurements))
     found = next(finding for finding in findings if finding.case.id == case.id).metrics.get(asked.metric)
     if found is None or found.estimate is None:
         why = measurements.why_empty(case.id, asked.metric) if found is None else found.why_none

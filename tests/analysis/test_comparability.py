@@ -135,7 +135,7 @@ def test_images_are_compared_where_predictions_repeat(tmp_path: Path) -> None:
         for case, stored in zip(cases, (environment(), given), strict=True):
             builder.run(case, block, {"top1_percent": 90.0}, predictions=predictions_csv("fp32"), environment=stored)
     effect = analyse(load(builder.path)).contrasts[0].pairs[0].effects["top1_percent"]
-    assert effect.images is not None
+    assert effect.units is not None
     assert effect.effect is not None
     assert effect.effect.pairing.blocks == (2,)
 

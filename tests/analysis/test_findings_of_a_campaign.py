@@ -82,14 +82,14 @@ def test_true_token_rates_lie_in_their_intervals(typical: Analysis) -> None:
 
 def test_an_accuracy_difference_counts_the_images_that_changed_sides(typical: Analysis) -> None:
     found = _effect(typical, 0, "top1_percent", lambda case: case.workload == "accuracy")
-    assert found.images is not None
+    assert found.units is not None
     assert found.effect is not None
-    pairs = found.images.pairs
+    pairs = found.units.pairs
     assert (pairs.only_candidate, pairs.only_baseline, pairs.n) == (INT8_ONLY_RIGHT, INT8_ONLY_WRONG, IMAGES)
     assert found.effect.estimate.value == pytest.approx(100 * (INT8_ONLY_RIGHT - INT8_ONLY_WRONG) / IMAGES)
     assert found.effect.estimate.n == IMAGES
     same = 100 * (IMAGES - INT8_ONLY_RIGHT - INT8_ONLY_WRONG) / IMAGES
-    assert found.images.agreement.value == pytest.approx(same)
+    assert found.units.agreement.value == pytest.approx(same)
 
 
 def test_verdicts_join_speed_with_accuracy(typical: Analysis) -> None:
@@ -305,9 +305,9 @@ def test_images_missing_or_relabelled_on_one_side_are_left_out_and_counted(tmp_p
         {"top1_percent": 90.0},
         predictions="\n".join([*lines[:1], "digits-0000,9,9,true", *lines[2:]]) + "\n",
     )
-    images = analyse(load(builder.path)).contrasts[0].pairs[0].effects["top1_percent"].images
-    assert images is not None
-    assert (images.pairs.n, images.unmatched, images.relabelled) == (IMAGES - 11, 10, 1)
+    units = analyse(load(builder.path)).contrasts[0].pairs[0].effects["top1_percent"].units
+    assert units is not None
+    assert (units.pairs.n, units.unmatched, units.relabelled) == (IMAGES - 11, 10, 1)
 
 
 def test_predictions_that_vary_between_repetitions_are_reported(tmp_path: Path) -> None:

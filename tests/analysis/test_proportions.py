@@ -12,7 +12,7 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 
 from pybench.analysis.proportions import (
-    ImagePairs,
+    UnitPairs,
     estimate_paired_difference,
     estimate_share,
     p_of_no_difference,
@@ -23,7 +23,7 @@ from tests.oracles.proportions import tango_interval
 
 def test_the_interval_is_the_published_one() -> None:
     # Bentur et al. (2009), as analysed by Fagerland, Lydersen and Laake (2014): Tango's interval is -0.517 to -0.026.
-    found = estimate_paired_difference(ImagePairs(both=1, only_candidate=1, only_baseline=7, neither=12))
+    found = estimate_paired_difference(UnitPairs(both=1, only_candidate=1, only_baseline=7, neither=12))
     assert found.value == pytest.approx(-6 / 21)
     assert found.lower == pytest.approx(-0.517, abs=5e-4)
     assert found.upper == pytest.approx(-0.026, abs=5e-4)
@@ -31,27 +31,27 @@ def test_the_interval_is_the_published_one() -> None:
 
 @pytest.mark.parametrize(("b", "c", "n"), [(4, 1, 360), (40, 20, 160), (0, 7, 100), (0, 0, 50), (10, 0, 10)])
 def test_the_interval_equals_the_slow_twin(b: int, c: int, n: int) -> None:
-    found = estimate_paired_difference(ImagePairs(0, b, c, n - b - c))
+    found = estimate_paired_difference(UnitPairs(0, b, c, n - b - c))
     lower, upper = tango_interval(b, c, n)
     assert found.lower == pytest.approx(lower, abs=2e-3)
     assert found.upper == pytest.approx(upper, abs=2e-3)
 
 
 def test_the_score_at_zero_is_mcnemars() -> None:
-    pairs = ImagePairs(100, 15, 5, 40)
+    pairs = UnitPairs(100, 15, 5, 40)
     judge = mcnemar([[100, 15], [5, 40]], exact=False, correction=False).statistic
     assert score(pairs, 0.0) ** 2 == pytest.approx(judge)
 
 
 def test_the_p_value_is_mcnemars() -> None:
     judge = mcnemar([[100, 9], [2, 40]], exact=False, correction=False).pvalue
-    assert p_of_no_difference(ImagePairs(100, 9, 2, 40)) == pytest.approx(judge)
-    assert p_of_no_difference(ImagePairs(100, 0, 0, 40)) == 1.0
+    assert p_of_no_difference(UnitPairs(100, 9, 2, 40)) == pytest.approx(judge)
+    assert p_of_no_difference(UnitPairs(100, 0, 0, 40)) == 1.0
 
 
 def test_p_is_below_5_percent_exactly_when_the_interval_excludes_zero() -> None:
     for b, c in itertools.product(range(13), range(13)):
-        pairs = ImagePairs(120, b, c, 40)
+        pairs = UnitPairs(120, b, c, 40)
         found = estimate_paired_difference(pairs)
         assert found.lower is not None
         assert found.upper is not None
@@ -59,14 +59,14 @@ def test_p_is_below_5_percent_exactly_when_the_interval_excludes_zero() -> None:
 
 
 def test_swapping_the_sides_mirrors_the_interval() -> None:
-    there, back = (estimate_paired_difference(ImagePairs(50, b, c, 30)) for b, c in ((9, 2), (2, 9)))
+    there, back = (estimate_paired_difference(UnitPairs(50, b, c, 30)) for b, c in ((9, 2), (2, 9)))
     assert there.lower is not None
     assert there.upper is not None
     assert (back.lower, back.upper) == pytest.approx((-there.upper, -there.lower))
 
 
 def test_with_many_images_a_bootstrap_agrees() -> None:
-    pairs = ImagePairs(1500, 120, 80, 300)
+    pairs = UnitPairs(1500, 120, 80, 300)
     changes = np.repeat([0.0, 1.0, -1.0, 0.0], [1500, 120, 80, 300])
     judge = stats.bootstrap(
         (changes,), np.mean, n_resamples=2000, method="percentile", batch=200, rng=np.random.default_rng(1)
@@ -76,7 +76,7 @@ def test_with_many_images_a_bootstrap_agrees() -> None:
 
 
 def test_no_change_still_has_a_width() -> None:
-    found = estimate_paired_difference(ImagePairs(300, 0, 0, 60))
+    found = estimate_paired_difference(UnitPairs(300, 0, 0, 60))
     assert found.value == 0
     # z^2 / (n + z^2): what the score test leaves possible when no image of 360 changed sides
     assert found.upper == pytest.approx(1.959964**2 / (360 + 1.959964**2), rel=1e-3)
@@ -96,10 +96,10 @@ def test_the_coverage_of_the_difference_is_nominal_by_enumeration(n: int, b_shar
         probability = float(stats.multinomial.pmf([b, c, n - b - c], n, [b_share, c_share, 1 - b_share - c_share]))
         if probability > 1e-7:
             seen += probability
-            covered += probability * (abs(score(ImagePairs(0, b, c, n - b - c), b_share - c_share)) <= 1.959964)
+            covered += probability * (abs(score(UnitPairs(0, b, c, n - b - c), b_share - c_share)) <= 1.959964)
     assert seen > 0.999
     assert covered == pytest.approx(0.95, abs=0.012)
 
 
 def test_the_score_is_infinite_where_the_difference_is_impossible() -> None:
-    assert score(ImagePairs(0, 0, 0, 10), 1.0) == -math.inf
+    assert score(UnitPairs(0, 0, 0, 10), 1.0) == -math.inf

@@ -195,6 +195,18 @@ def test_malformed_predictions_are_corrupt(tmp_path: Path, text: str) -> None:
         load(builder.path)
 
 
+def test_scores_of_other_units_are_read_with_their_groups(tmp_path: Path) -> None:
+    case = INFER.with_factors(workload="accuracy", model="unet3d")
+    builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
+    text = "unit_id,group,dice_percent,dice_inner_percent\nv-0,a,80.5,nan\nv-1,a,90.5,88.0\n"
+    builder.run(case, 1, {"dice_percent": 85.5}, predictions=text)
+    read = load(builder.path).predictions
+    assert read.select("unit_id", "group", "dice_percent", "top1").rows() == [
+        ("v-0", "a", 80.5, None),
+        ("v-1", "a", 90.5, None),
+    ]
+
+
 @pytest.mark.parametrize("damage", [lambda file: file.write_bytes(b"\x00\xff"), lambda file: file.unlink(), _cut])
 def test_iterations_that_are_missing_or_cut_are_corrupt(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)

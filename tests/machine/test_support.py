@@ -90,6 +90,8 @@ NATIVE_LAPTOP = {**LAPTOP, "onnxruntime_library": HERE, "go_rust": HERE}
         (RESNET, LAPTOP, None),
         (RESNET, BARE, "no_torch"),
         (RESNET.with_factors(checkpoint="synthetic-100"), LAPTOP, "no_gpu"),
+        (RESNET.with_factors(model="distilbert", workload="accuracy"), LAPTOP, "no_gpu"),
+        (RESNET.with_factors(model="distilbert", checkpoint="stdlib-packages"), LAPTOP, "no_gpu"),
         (RESNET.with_factors(checkpoint="synthetic-100"), SERVER, None),
         (RESNET.with_factors(checkpoint="synthetic-100", device="cpu"), SERVER, None),
         (RESNET.with_factors(checkpoint="mine.pt"), LAPTOP, None),

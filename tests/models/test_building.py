@@ -74,6 +74,12 @@ def test_the_convolutions_of_the_3d_u_net_are_those_of_its_paper() -> None:
     assert parameter_count(model) - norms == 19_069_955
 
 
+def test_a_checkpoint_decides_how_many_ids_a_classifier_of_text_embeds(tmp_path: Path) -> None:
+    torch.save(build("text-encoder", outputs=3, vocabulary=70).state_dict(), tmp_path / "few.pt")
+    loaded = build("text-encoder", checkpoint=tmp_path / "few.pt")
+    assert (loaded.embed.weight.shape[0], loaded.head.weight.shape[0]) == (70, 3)  # type: ignore[union-attr]
+
+
 def test_a_checkpoint_decides_how_many_classes_there_are(tmp_path: Path) -> None:
     saved = build("digits-cnn", outputs=100)
     torch.save(saved.state_dict(), tmp_path / "hundred.pt")

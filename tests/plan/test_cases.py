@@ -15,6 +15,7 @@ from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case import Case, case_from_json
 from pybench.case.contrasts import from_json
+from pybench.case.data import data_of
 from pybench.case.factors import FACTORS, factors_in
 from pybench.case.service_levels import bounds_of
 from pybench.catalogue.runtimes import BUILD_FACTORS
@@ -136,6 +137,21 @@ def test_what_was_trained_on_the_generated_set_is_judged_on_it(load: Load) -> No
     entry = "  - {workload: accuracy, model: resnet50, runtime: torch, checkpoint: synthetic-100}\n"
     case = expand(load(entry))[0]
     assert (case.checkpoint, case.images, case.sources) == ("synthetic-100", "synthetic-100", ())
+
+
+def test_text_models_are_judged_on_their_own_text_without_further_factors(load: Load) -> None:
+    plan = load("  - {workload: accuracy, model: distilbert, runtime: onnxruntime, precision: [fp32, int8]}\n")
+    cases = expand(plan)
+    assert [(case.images, case.checkpoint, data_of(case)) for case in cases] == [(None, None, "stdlib-packages")] * 2
+    assert cases[0].headline == "top1_percent"
+
+
+def test_a_model_without_data_has_no_accuracy_and_a_model_is_trained_on_its_own_data_only(load: Load) -> None:
+    with pytest.raises(PlanError, match="workload accuracy takes an image model, not mlp"):
+        expand(load("  - {workload: accuracy, model: mlp, runtime: torch}\n"))
+    with pytest.raises(PlanError, match="resnet50 is not trained on stdlib-packages") as found:
+        expand(load("  - {workload: infer, model: resnet50, runtime: torch, checkpoint: stdlib-packages}\n"))
+    assert "those that are: text-encoder, distilbert" in str(found.value)
 
 
 def test_models_of_ids_volumes_and_vectors_take_the_defaults_that_mean_something(load: Load) -> None:

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pybench.analysis import Analysis
 from pybench.analysis.contrasts import ContrastFinding, PairEffect
+from pybench.analysis.units import UnitEffect, unit_of
 from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.case.contrasts import Criterion
+from pybench.case.data import data_set_of
 from pybench.case.pairing import Pair
 from pybench.report.labels import (
     bound_text,
@@ -31,8 +34,7 @@ def judged_tables(analysis: Analysis) -> list[Table]:
     for number, (contrast, verdicts) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1):
         if contrast.contrast.accept:
             tables.append(verdict_table(number, contrast, verdicts))
-        if any(effect.images for pair in contrast.pairs for effect in pair.effects.values()):
-            tables.append(_image_table(number, contrast))
+        tables += [_hit_table(number, contrast), _score_table(number, contrast)]
     return [table for table in tables if table.rows]
 
 
@@ -121,7 +123,7 @@ def _effect_table(number: int, contrast: ContrastFinding) -> Table:
     )
     context = context_factors(contrast, [pair.pair for pair in contrast.pairs])
     rows = [
-        _effect_row(effect, _head_cells(pair.pair, contrast, context))
+        _effect_row(effect, _head_cells(pair.pair, contrast, context), unit_of(pair.pair.case))
         for pair in contrast.pairs
         for effect in pair.effects.values()
         if effect.effect is not None or effect.declared
@@ -137,7 +139,7 @@ def _effect_table(number: int, contrast: ContrastFinding) -> Table:
     return Table(f"effects-{number}", f"Effects: {contrast.contrast.title()}", columns, tuple(rows), tuple(notes))
 
 
-def _effect_row(found: PairEffect, head: tuple[Cell, ...]) -> tuple[Cell, ...]:
+def _effect_row(found: PairEffect, head: tuple[Cell, ...], unit_name: str) -> tuple[Cell, ...]:
     label = found.metric.label
     effect = found.effect
     if effect is None:
@@ -151,57 +153,129 @@ def _effect_row(found: PairEffect, head: tuple[Cell, ...]) -> tuple[Cell, ...]:
     if effect.scale == "difference":
         unit = found.metric.unit
         label = f"Δ {metric_title(found.metric, DisplayUnit(1.0, 'pp' if unit == '%' else unit))}"
-    pairs_text = f"{len(effect.pairing.blocks)} blocks" if found.images is None else f"{found.images.pairs.n} images"
+    units = found.units
+    pairs_text = f"{len(effect.pairing.blocks)} blocks" if units is None else f"{units.n} {unit_name}s"
     lost = effect.pairing.only_candidate + effect.pairing.only_baseline
     note = f"{lost} runs have no partner in their block" if lost else None
     return (
         *head,
         text_cell(label),
         estimate_cell(effect.estimate, signed=effect.scale == "difference"),
-        number_cell(found.images.pairs.n if found.images else len(effect.pairing.blocks), text=pairs_text, note=note),
+        number_cell(units.n if units else len(effect.pairing.blocks), text=pairs_text, note=note),
         *(_p_cell(value) for value in (effect.p_value, found.p_adjusted, effect.p_equivalence)),
         _detectable_cell(effect.detectable, effect.scale),
     )
 
 
-def _image_table(number: int, contrast: ContrastFinding) -> Table:
+@dataclass(frozen=True, slots=True)
+class _UnitRow:
+    """One effect over units, with the first cells of its row."""
+
+    pair: Pair
+    head: tuple[Cell, ...]
+    found: PairEffect
+    units: UnitEffect
+
+    def counts(self) -> tuple[Cell, ...]:
+        left_out = self.units.unmatched + self.units.relabelled
+        name = f"{unit_of(self.pair.case)}s"
+        note = f"{left_out} {name} excluded: missing on one side, or labelled differently" if left_out else None
+        return number_cell(self.units.n, note=note), number_cell(self.units.groups)
+
+
+def _hit_table(number: int, contrast: ContrastFinding) -> Table:
+    """Shares of right answers, unit by unit; without rows where there are none."""
+    over = [row for row in _unit_rows(contrast) if row.units.pairs is not None]
+    unit = _unit_name(over)
     columns = (
         *_head_columns(),
         Column("Metric", ("metric",)),
         Column("Difference (pp)", estimate_fields("difference_pp"), numeric=True),
-        Column("Images", ("images",), numeric=True),
+        *_count_columns(unit),
         Column("Right only in the case", ("only_case_right",), numeric=True),
         Column("Right only in the baseline", ("only_baseline_right",), numeric=True),
         Column("Equal answers (%)", estimate_fields("agreement_percent"), numeric=True),
         Column("p (McNemar)", ("p_mcnemar",), numeric=True),
     )
-    context = context_factors(contrast, [pair.pair for pair in contrast.pairs])
-    rows = []
-    for pair in contrast.pairs:
-        for found in pair.effects.values():
-            if found.images is not None:
-                images = found.images
-                left_out = images.unmatched + images.relabelled
-                note = f"{left_out} images excluded: missing on one side, or labelled differently" if left_out else None
-                rows.append(
-                    (
-                        *_head_cells(pair.pair, contrast, context),
-                        text_cell(found.metric.label),
-                        estimate_cell(images.estimate, signed=True),
-                        number_cell(images.pairs.n, note=note),
-                        number_cell(images.pairs.only_candidate),
-                        number_cell(images.pairs.only_baseline),
-                        estimate_cell(images.agreement),
-                        _p_cell(images.p_value),
-                    )
-                )
+    rows = [
+        (
+            *row.head,
+            text_cell(row.found.metric.label),
+            estimate_cell(row.units.estimate, signed=True),
+            *row.counts(),
+            number_cell(row.units.pairs.only_candidate),
+            number_cell(row.units.pairs.only_baseline),
+            estimate_cell(row.units.agreement),
+            _p_cell(row.units.p_value),
+        )
+        for row in over
+        if row.units.pairs is not None
+    ]
     notes = (
-        "Images are paired by id. The difference has Tango's score interval.",
+        f"{unit.capitalize()}s are paired by id. The difference has Tango's score interval.",
         "The share of equal answers has Wilson's score interval.",
+        *_group_notes(over),
+    )
+    title = f"Accuracy, {unit} by {unit}: {contrast.contrast.title()}"
+    return Table(f"images-{number}", title, columns, tuple(rows), notes)
+
+
+def _score_table(number: int, contrast: ContrastFinding) -> Table:
+    """Scores that are numbers, unit by unit; without rows where there are none."""
+    over = [row for row in _unit_rows(contrast) if row.units.pairs is None]
+    unit = _unit_name(over)
+    columns = (
+        *_head_columns(),
+        Column("Metric", ("metric",)),
+        Column("Effect", estimate_fields("effect"), numeric=True),
+        *_count_columns(unit),
+        Column("p", ("p",), numeric=True),
+    )
+    rows = []
+    for row in over:
+        metric = row.found.metric
+        is_difference = metric.scale == "difference"
+        title = metric_title(metric, DisplayUnit(1.0, "pp" if metric.unit == "%" else metric.unit))
+        label = f"Δ {title}" if is_difference else metric.label
+        effect = estimate_cell(row.units.estimate, signed=is_difference)
+        rows.append((*row.head, text_cell(label), effect, *row.counts(), _p_cell(row.units.p_value)))
+    notes = (
+        f"{unit.capitalize()}s are paired by id. An effect is a ratio to the baseline; Δ: a difference.",
+        *_group_notes(over),
     )
     return Table(
-        f"images-{number}", f"Accuracy, image by image: {contrast.contrast.title()}", columns, tuple(rows), notes
+        f"scores-{number}", f"Scores, {unit} by {unit}: {contrast.contrast.title()}", columns, tuple(rows), notes
     )
+
+
+def _unit_rows(contrast: ContrastFinding) -> list[_UnitRow]:
+    context = context_factors(contrast, [pair.pair for pair in contrast.pairs])
+    return [
+        _UnitRow(pair.pair, _head_cells(pair.pair, contrast, context), found, found.units)
+        for pair in contrast.pairs
+        for found in pair.effects.values()
+        if found.units is not None
+    ]
+
+
+def _unit_name(rows: Sequence[_UnitRow]) -> str:
+    """What was paired, in a word."""
+    names = {unit_of(row.pair.case) for row in rows}
+    return names.pop() if len(names) == 1 else "unit"
+
+
+def _count_columns(unit: str) -> tuple[Column, ...]:
+    return Column(f"{unit.capitalize()}s", ("images",), numeric=True), Column("Groups", ("groups",), numeric=True)
+
+
+def _group_notes(rows: Sequence[_UnitRow]) -> list[str]:
+    """How intervals take into account that units are alike within groups, where some are."""
+    data = (data_set_of(row.pair.case) for row in rows if row.units.groups is not None)
+    words = dict.fromkeys((one.unit, one.group) for one in data if one is not None)
+    return [
+        f"{unit.capitalize()}s of one {group} are alike: intervals and p values come from resampled {group}s."
+        for unit, group in words
+    ]
 
 
 def _head_columns() -> tuple[Column, ...]:

@@ -63,7 +63,7 @@ def build(material: Material) -> list[Element]:
     dataset, analysis, run_link = material.dataset, material.analysis, material.run_link
     return [
         *([Pictures(lambda: draw_headlines(analysis))] if analysis.contrasts else []),
-        Tables(lambda: [*workload_tables(analysis, run_link), *effect_tables(analysis)], is_printed=True),
+        Tables(lambda: [*workload_tables(analysis, run_link, dataset), *effect_tables(analysis)], is_printed=True),
         Tables(lambda: [metrics_table(analysis), artefacts_table(dataset), environment_table(dataset)]),
         Heading("Runs", "runs"),
         Runs(dataset.runs.height, _runs(analysis, run_link)),

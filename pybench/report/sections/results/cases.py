@@ -9,9 +9,12 @@ from dataclasses import replace
 from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
 from pybench.analysis.estimate import WILSON
+from pybench.analysis.units import unit_of
 from pybench.case import Case, catalogue_of
+from pybench.case.data import data_set_of
 from pybench.case.factors import is_idle
 from pybench.catalogue.metrics import GPU
+from pybench.dataset import Dataset
 from pybench.report.labels import (
     case_text,
     constant_factors,
@@ -41,7 +44,7 @@ ABSOLUTE_NOTE = (
 OUTCOME_TONES = {"ok": "good", "unsupported": "neutral", "oom": "neutral"}
 
 
-def workload_tables(analysis: Analysis, run_link: str) -> list[Table]:
+def workload_tables(analysis: Analysis, run_link: str, dataset: Dataset) -> list[Table]:
     """One table a workload, in the order in which the plan names them, and one of its boards' energy where there is
     any. `run_link`: the folder of all runs, from the page."""
     metrics = catalogue_of(case.case for case in analysis.cases).metrics
@@ -49,7 +52,8 @@ def workload_tables(analysis: Analysis, run_link: str) -> list[Table]:
     tables = []
     for row in dict.fromkeys(case.case.workload_row for case in analysis.cases):
         cases = [case for case in analysis.cases if case.case.workload == row.name]
-        tables.append(_cases_table(f"cases-{row.name}", row.label, row.shown, cases, run_link))
+        table = _cases_table(f"cases-{row.name}", row.label, row.shown, cases, run_link)
+        tables.append(replace(table, notes=(*table.notes, *_baseline_notes(dataset))) if row.by_task else table)
         if any(_has_number(case, metric) for case in cases for metric in of_board):
             title = f"{row.label}: energy of the GPU board"
             tables.append(_cases_table(f"energy-{row.name}", title, of_board, cases, run_link))
@@ -239,22 +243,48 @@ def _notes(cases: Sequence[CaseFinding], shown: Sequence[str]) -> list[str]:
     same = ", ".join(f"{name} {value}" for name, value in constant.items())
     notes = [f"In all rows: {same}."] if same else []
     if not cases[0].case.workload_row.timed:
-        return [*notes, _images_note(cases), "n is the number of runs, not of images."]
+        return [*notes, *_unit_notes(cases), f"n is the number of runs, not of {_unit_word(cases)}s."]
     notes.append("Geometric means over repetitions with 95 % intervals; n is the number of repetitions.")
     if any(case.metrics[name].metric.is_interval for case in cases for name in shown if name in case.metrics):
         notes.append("Bounds contain the CPU energy if the assumed power bounds are right; they are not measured.")
     return notes
 
 
-def _images_note(cases: Sequence[CaseFinding]) -> str:
-    """What the intervals of an accuracy are over; without stored predictions that is the runs."""
-    shares = [case.metrics["top1_percent"].estimate for case in cases if "top1_percent" in case.metrics]
-    counts = sorted({share.n for share in shares if share is not None and share.method == WILSON})
-    if not counts:
-        return (
+def _unit_notes(cases: Sequence[CaseFinding]) -> list[str]:
+    """What the intervals of an accuracy are over; without stored scores that is the runs."""
+    found = [finding for case in cases for finding in case.metrics.values() if finding.metric.is_over_units]
+    estimates = [one.estimate for one in found if one.estimate is not None and one.estimate.n != len(one.points)]
+    if not estimates:
+        return [
             "Means over runs with 95 % intervals. No predictions are stored, so the choice of images is not included."
-        )
-    return f"Shares with 95 % score intervals over the {' or '.join(map(str, counts))} images of one run."
+        ]
+    counts = " or ".join(map(str, sorted({one.n for one in estimates})))
+    kind = "Shares with 95 % score intervals" if {one.method for one in estimates} == {WILSON} else "95 % intervals"
+    data = {row.name: row for case in cases if (row := data_set_of(case.case)) is not None and row.group is not None}
+    alike = [
+        f"{row.unit.capitalize()}s of one {row.group} are alike: intervals come from resampled {row.group}s."
+        for row in data.values()
+    ]
+    return [f"{kind} over the {counts} {_unit_word(cases)}s of one run.", *alike]
+
+
+def _baseline_notes(dataset: Dataset) -> list[str]:
+    """What is reached without a network on the data that models were trained on, where the training found it."""
+    found = {
+        str(made.parameters["trained_on"]): made.labels["without_a_network_percent"]
+        for made in dataset.artefacts
+        if made.labels.get("without_a_network_percent")
+    }
+    return [
+        f"Without a network, Top-1 on {name} is {' and '.join(f'{v:.1f} % ({what})' for what, v in values.items())}."
+        for name, values in found.items()
+    ]
+
+
+def _unit_word(cases: Sequence[CaseFinding]) -> str:
+    """What has one score, in a word."""
+    names = {unit_of(case.case) for case in cases}
+    return names.pop() if len(names) == 1 else "unit"
 
 
 def _readable(factors: Mapping[str, object]) -> dict[str, object]:

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units that are alike within groups, such as windows of text of one file: how much less they say than they count.
+
+Resampling whole groups instead of units gives the variance of a mean; for a ratio of sums it has a closed form, the
+linearised one (Cochran 1977, Sampling Techniques, ch. 2.11 and 6). Shares are then treated as Rao and Scott do (1992,
+Biometrics 48:577): counts are divided by the design effect, and the methods for independent units (`proportions`) are
+used, so that they are the special case of groups of one. Means of scores have Student's t over groups.
+The error term: groups are taken as a random draw. With fewer than about 20 groups the variance itself is uncertain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import scipy  # loads its parts on first use: commands that compute nothing stay quick
+
+from pybench.analysis.estimate import CONFIDENCE, GROUPED_T, SINGLE, Estimate
+
+Floats = npt.NDArray[np.float64]
+
+
+def design_effect(values: Floats, groups: Sequence[str]) -> float:
+    """Variance of the mean when groups are resampled over that when units are; at least 1.
+
+    `values`: float64 [n]; `groups`: of each. Values without any spread say nothing of how alike units are: then each
+    group counts as one unit.
+    """
+    plain = float(values.var()) / len(values)
+    if plain == 0 or len(set(groups)) < 2:
+        return len(values) / len(set(groups))
+    return max(1.0, grouped_variance(values, groups) / plain)
+
+
+def grouped_variance(values: Floats, groups: Sequence[str]) -> float:
+    """Of the mean of `values`, when whole groups are resampled. Needs two groups."""
+    _, number = np.unique(np.asarray(groups), return_inverse=True)
+    deviations = np.bincount(number, weights=values - values.mean())  # of each group, summed
+    count = len(deviations)
+    return float(count / (count - 1) * (deviations**2).sum()) / len(values) ** 2
+
+
+def estimate_grouped_mean(values: Floats, groups: Sequence[str], confidence: float = CONFIDENCE) -> Estimate:
+    """The mean over units, with an interval over groups."""
+    count, mean = len(set(groups)), float(values.mean())
+    if count < 2:
+        return Estimate(mean, None, None, len(values), SINGLE, confidence)
+    width = float(scipy.stats.t.ppf((1 + confidence) / 2, count - 1)) * math.sqrt(grouped_variance(values, groups))
+    return Estimate(mean, mean - width, mean + width, len(values), GROUPED_T, confidence)
+
+
+def p_of_no_grouped_mean(values: Floats, groups: Sequence[str]) -> float | None:
+    """Two-sided p of a zero mean, below 0.05 where the interval excludes zero; None for one group or no spread."""
+    count = len(set(groups))
+    if count < 2 or (variance := grouped_variance(values, groups)) == 0:
+        return None
+    return 2 * float(scipy.stats.t.sf(abs(float(values.mean())) / math.sqrt(variance), count - 1))

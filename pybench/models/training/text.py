@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of encoders on `stdlib-packages`, and what is reached there without a network.
+
+AdamW with one cycle of the learning rate (Loshchilov and Hutter 2017; Smith 2017), windows shuffled in each epoch. On a
+GPU under bfloat16 autocast, unless told otherwise, and then not bit-reproducible. Left out: augmentation, and stopping by what judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as functional
+from torch import nn
+
+from pybench.catalogue.models import TOKENIZER_IDS, Model
+from pybench.models.building import build
+from pybench.models.samples import Samples
+from pybench.models.text.packages import open_packages
+from pybench.models.training.mixed import MixedPrecision
+from pybench.models.training.trained import Trained, training_device
+
+WEIGHT_DECAY = 0.01
+JUDGED_TOGETHER = 128
+
+Ids = npt.NDArray[np.int64]
+
+
+def train_on_packages(row: Model, parameters: Mapping[str, Any]) -> Trained:
+    """An encoder with the ids of the shipped tokenizer and the classes of the data, trained on its windows."""
+    device, seed = training_device(row, parameters["trained_on"]), parameters["seed"]
+    windows, judges = open_packages("train", row), open_packages("validation", row)
+    model = build(row, seed=seed, outputs=len(windows.classes), vocabulary=TOKENIZER_IDS)
+    train_windows(model, windows, row, seed, device, parameters.get("trained_in"))
+    hits = predicted(model, judges, device) == judges.all_truth()
+    labels = {
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "windows": len(windows),
+        "epochs": row.training_epochs,
+        "without_a_network_percent": baselines(windows, judges),
+    }
+    return Trained(model, {"top1_percent": 100 * float(hits.mean())}, len(judges), labels)
+
+
+def train_windows(
+    model: nn.Module, windows: Samples, row: Model, seed: int, device: torch.device, precision: str | None = None
+) -> None:
+    """Trains in place and leaves the model on `device` in evaluation mode. The last, incomplete batch is left out.
+
+    `precision`: None for `amp-bf16` on a GPU, `fp32` on a CPU.
+    """
+    mixed = MixedPrecision(precision or ("amp-bf16" if device.type == "cuda" else "fp32"), device)
+    model.to(device).train()
+    ids = torch.from_numpy(windows.load(np.arange(len(windows)))).to(device)
+    labels = torch.from_numpy(windows.all_truth()).to(device)
+    order = np.random.default_rng(seed)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=row.training_rate, weight_decay=WEIGHT_DECAY)
+    steps = row.training_epochs * (len(windows) // row.training_batch)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=row.training_rate, total_steps=steps)
+    for _ in range(row.training_epochs):
+        shuffled = torch.from_numpy(order.permutation(len(windows))).to(device)
+        for chosen in torch.split(shuffled, row.training_batch)[: len(windows) // row.training_batch]:
+            with mixed.casts():
+                loss = functional.cross_entropy(model(ids[chosen]), labels[chosen])
+            optimiser.zero_grad(set_to_none=True)
+            mixed.backward(loss)
+            mixed.step(optimiser)
+            schedule.step()
+    model.eval()
+
+
+def predicted(model: nn.Module, samples: Samples, device: torch.device) -> Ids:
+    """The most probable class of each sample, in FP32."""
+    found = []
+    for first in range(0, len(samples), JUDGED_TOGETHER):
+        indices = np.arange(first, min(first + JUDGED_TOGETHER, len(samples)))
+        with torch.inference_mode():
+            found.append(model(torch.from_numpy(samples.load(indices)).to(device)).argmax(1).cpu().numpy())
+    return np.concatenate(found)
+
+
+def baselines(windows: Samples, judges: Samples) -> dict[str, float]:
+    """Top-1 in percent of the commonest class in training, and of naive Bayes on counts of ids."""
+    truth, classes = judges.all_truth(), len(windows.classes)
+    labels = windows.all_truth()
+    commonest = int(np.bincount(labels, minlength=classes).argmax())
+    guesses = naive_bayes(
+        windows.load(np.arange(len(windows))), labels, judges.load(np.arange(len(judges))), classes, TOKENIZER_IDS
+    )
+    return {
+        "majority class": 100 * float((truth == commonest).mean()),
+        "naive Bayes": 100 * float((truth == guesses).mean()),
+    }
+
+
+def naive_bayes(ids: Ids, labels: Ids, judged: Ids, classes: int, vocabulary: int) -> Ids:
+    """The most probable class of each row of `judged` (int64 [m, T]): multinomial naive Bayes with one added to each
+    count (Manning, Raghavan and Schuetze 2008, chapter 13.2)."""
+    counts = np.ones((classes, vocabulary))
+    for label in range(classes):
+        counts[label] += np.bincount(ids[labels == label].ravel(), minlength=vocabulary)
+    log_likelihood = np.log(counts / counts.sum(axis=1, keepdims=True))  # [classes, vocabulary]
+    log_prior = np.log(np.bincount(labels, minlength=classes) / len(labels))
+    scores = np.stack([log_likelihood[label][judged].sum(axis=1) + log_prior[label] for label in range(classes)])
+    best: Ids = scores.argmax(axis=0)
+    return best

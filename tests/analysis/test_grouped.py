@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units that are alike within groups: worked by hand, against a bootstrap of groups, and as far as promised."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pybench.analysis.grouped import (
+    design_effect,
+    estimate_grouped_mean,
+    grouped_variance,
+    p_of_no_grouped_mean,
+)
+from pybench.analysis.proportions import (
+    UnitPairs,
+    estimate_paired_difference,
+    estimate_share,
+    p_of_no_difference,
+)
+
+
+def test_units_that_repeat_within_their_group_count_once() -> None:
+    values = np.repeat(np.array([0.0, 1.0] * 20), 5)  # 40 files of five equal windows
+    groups = [str(i) for i in range(40) for _ in range(5)]
+    assert design_effect(values, groups) == pytest.approx(5 * 40 / 39)
+
+
+def test_groups_of_one_leave_units_as_they_are() -> None:
+    values = np.array([0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0])
+    groups = [str(i) for i in range(8)]
+    assert grouped_variance(values, groups) == pytest.approx(values.var(ddof=1) / 8)
+    assert design_effect(values, groups) == pytest.approx(8 / 7)
+
+
+def test_without_a_spread_each_group_is_one_unit() -> None:
+    assert design_effect(np.zeros(12), list("aaaabbbbcccc")) == 4.0
+
+
+def test_the_interval_is_that_of_resampled_groups() -> None:
+    random = np.random.default_rng(3)
+    sizes = random.integers(1, 20, 80)
+    groups = [str(i) for i, size in enumerate(sizes) for _ in range(size)]
+    shift = random.normal(0, 0.3, 80)
+    values = np.concatenate([shift[i] + random.normal(0, 0.2, size) for i, size in enumerate(sizes)])
+    sums, drawn = np.array([values[np.array(groups) == str(i)].sum() for i in range(80)]), []
+    for _ in range(4000):
+        chosen = random.integers(0, 80, 80)
+        drawn.append(sums[chosen].sum() / sizes[chosen].sum())
+    found = estimate_grouped_mean(values, groups)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    assert (found.lower, found.upper) == pytest.approx((low, high), abs=0.012)
+    assert found.n == len(values)
+
+
+def test_p_is_below_5_percent_exactly_when_the_interval_excludes_zero() -> None:
+    random = np.random.default_rng(5)
+    groups = [str(i) for i in range(12) for _ in range(4)]
+    verdicts = set()
+    for centre in np.linspace(-0.6, 0.6, 25):
+        values = centre + random.normal(0, 1, 48)
+        found, p = estimate_grouped_mean(values, groups), p_of_no_grouped_mean(values, groups)
+        assert found.lower is not None
+        assert found.upper is not None
+        assert p is not None
+        assert (p < 0.05) == (not found.lower <= 0 <= found.upper)
+        verdicts.add(p < 0.05)
+    assert verdicts == {True, False}
+
+
+def test_one_group_has_a_mean_and_no_interval() -> None:
+    found = estimate_grouped_mean(np.array([1.0, 2.0]), ["a", "a"])
+    assert (found.value, found.lower, p_of_no_grouped_mean(np.array([1.0, 2.0]), ["a", "a"])) == (1.5, None, None)
+
+
+def test_a_design_effect_divides_the_counts_of_shares_and_pairs() -> None:
+    quarter, whole = estimate_share(20, 25), estimate_share(80, 100, design_effect=4.0)
+    assert (whole.lower, whole.upper) == pytest.approx((quarter.lower, quarter.upper))
+    few, many = UnitPairs(10, 5, 2, 3), UnitPairs(40, 20, 8, 12)
+    small, large = estimate_paired_difference(few), estimate_paired_difference(many, design_effect=4.0)
+    assert (large.lower, large.upper) == pytest.approx((small.lower, small.upper))
+    assert p_of_no_difference(many, design_effect=4.0) == pytest.approx(p_of_no_difference(few))

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from pybench.catalogue.models import MODELS
+from pybench.errors import UnsupportedError
+from pybench.models.building import build
+from pybench.models.text.packages import open_packages
+from pybench.models.training.text import baselines, naive_bayes, predicted, train_on_packages, train_windows
+
+ROW = replace(MODELS["text-encoder"], training_epochs=12)
+
+
+def test_naive_bayes_worked_by_hand() -> None:
+    # Class 0 has ids 0 0 1, class 1 has 2 2 1; of [1, 0] the classes have (2/6)(3/6) and (2/6)(1/6) of likelihood.
+    ids = np.array([[0, 0, 1], [2, 2, 1]])
+    assert naive_bayes(ids, np.array([0, 1]), np.array([[1, 0], [1, 2]]), 2, 3).tolist() == [0, 1]
+
+
+def test_what_is_reached_without_a_network() -> None:
+    found = baselines(open_packages("train", ROW), open_packages("validation", ROW))
+    assert found["majority class"] == pytest.approx(19.4, abs=0.1)
+    assert found["naive Bayes"] == pytest.approx(75.6, abs=0.1)
+
+
+def test_a_few_windows_are_learned_by_heart_and_equal_seeds_give_equal_weights() -> None:
+    torch.set_num_threads(1)
+    few, cpu = open_packages("train", ROW).limited(64), torch.device("cpu")
+    models = [build(ROW, seed=3) for _ in range(2)]
+    for model in models:
+        train_windows(model, few, ROW, 3, cpu)
+    assert (predicted(models[0], few, cpu) == few.all_truth()).mean() > 0.9
+    assert all(torch.equal(one, other) for one, other in zip(*(m.state_dict().values() for m in models), strict=True))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_distilbert_is_not_trained_without_a_gpu() -> None:
+    with pytest.raises(UnsupportedError, match="training distilbert on stdlib-packages needs a GPU"):
+        train_on_packages(MODELS["distilbert"], {"trained_on": "stdlib-packages", "seed": 0})

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scores of each task, worked by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from pybench.errors import InputError
+from pybench.models.samples import Samples
+from pybench.workloads.tasks import classification, language, regression, segmentation
+
+
+def samples(truth: npt.NDArray[Any], classes: tuple[str, ...] = ()) -> Samples:
+    return Samples(
+        ids=tuple(str(i) for i in range(len(truth))),
+        shape=(1,),
+        load=lambda indices: np.zeros((len(indices), 1), np.float32),
+        truth=lambda indices: truth[indices],
+        classes=classes,
+    )
+
+
+def batches(outputs: npt.NDArray[Any], size: int) -> list[tuple[slice, npt.NDArray[Any]]]:
+    return [(slice(i, min(i + size, len(outputs))), outputs[i : i + size]) for i in range(0, len(outputs), size)]
+
+
+def test_ties_of_classes_go_to_the_lower_one() -> None:
+    outputs = batches(np.array([[1.0, 1.0], [0.0, 2.0]]), 1)
+    found = classification.judge(outputs, samples(np.array([0, 1]), ("a", "b")), "m", "window")
+    assert found.columns["top1"].tolist() == [0, 1]
+    assert found.metrics["top1_percent"].value == 100.0
+    assert found.metrics["top1_percent"].method == "share of windows; binomial deviation"
+
+
+def test_dice_of_a_volume_is_that_of_its_classes_and_leaves_out_what_is_absent() -> None:
+    truth = np.array([[[[1, 1, 2, 0]]], [[[1, 0, 0, 0]]]], np.uint8)  # two volumes of four voxels
+    predicted = np.array([[[[1, 2, 2, 0]]], [[[1, 1, 2, 0]]]])
+    scores = np.moveaxis(np.eye(3, dtype=np.float32)[predicted], -1, 1)
+    found = segmentation.judge(batches(scores, 1), samples(truth, ("nothing", "outer", "inner")), "m", "volume")
+    # First: outer 2 x 1 / (2 + 1), inner 2 x 1 / (1 + 2). Second: outer 2 x 1 / (1 + 2); it has no inner voxel.
+    assert found.columns["dice_percent"].tolist() == pytest.approx([200 / 3, 200 / 3])
+    assert np.isnan(found.columns["dice_inner_percent"][1])
+    assert found.metrics["dice_percent"].value == pytest.approx(200 / 3)
+    with pytest.raises(InputError, match=r"m gives \[1, 2, 1, 1, 4\], and the volumes need \[1, 3, 1, 1, 4\]"):
+        segmentation.judge(batches(scores[:1, :2], 1), samples(truth, ("nothing", "outer", "inner")), "m", "volume")
+
+
+def test_perplexity_of_even_scores_is_the_vocabulary() -> None:
+    found = language.judge(batches(np.zeros((3, 50), np.float32), 2), samples(np.array([0, 7, 49])), "m", "window")
+    assert found.metrics["perplexity"].value == pytest.approx(50)
+    sure = np.array([[math.log(3), 0.0]], np.float32)
+    assert language.judge(batches(sure, 1), samples(np.array([0])), "m", "window").metrics["perplexity"].value == (
+        pytest.approx(4 / 3)
+    )
+    with pytest.raises(InputError, match="whose next ids reach 60"):
+        language.judge(batches(np.zeros((1, 50)), 1), samples(np.array([60])), "m", "window")
+
+
+def test_errors_of_a_regression_are_taken_in_float64() -> None:
+    truth = np.array([[1.0], [2.0], [1e-9]])
+    outputs = np.array([[1.5], [2.0], [0.0]], np.float32)
+    found = regression.judge(batches(outputs, 2), samples(truth), "m", "point")
+    assert found.columns["absolute_error"].tolist() == pytest.approx([0.5, 0.0, 1e-9])
+    assert found.metrics["l1_error"].value == pytest.approx((0.5 + 1e-9) / 3)
+    assert found.metrics["linf_error"].value == 0.5
+    with pytest.raises(InputError, match=r"m gives \[2\], and the truth has \[2, 1\]"):
+        regression.judge(batches(outputs[:, 0], 2), samples(truth), "m", "point")
+
+
+def test_outputs_that_are_no_numbers_are_told() -> None:
+    outputs = np.array([[np.nan], [1.0]], np.float32)
+    assert not regression.judge(batches(outputs, 2), samples(np.zeros((2, 1))), "m", "point").is_finite
