@@ -38,4 +38,16 @@ PAPERS = (
         "Avaliação Energética Sensível ao Regime de Execução em GPU: PyTorch e Pré-processamento Externo em Go/Rust",
         _PELOTAS,
     ),
+    Paper(
+        "Shafique 2023",
+        "amp-and-quantisation.md",
+        "Deep Learning Performance Characterization on GPUs for Various Quantization Frameworks",
+        "Muhammad Ali Shafique, Arslan Munir, Joonho Kong",
+    ),
+    Paper(
+        "FP8 against INT8 on VGG16",
+        "fp8-vgg16.md",
+        "Quantisation of VGG16 to FP8 and INT8 (known here by an abstract without a title)",
+        "Unnamed authors",
+    ),
 )
