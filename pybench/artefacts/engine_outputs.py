@@ -23,7 +23,7 @@ from pybench.artefacts.request import MakeRequest
 from pybench.artefacts.samples import CalibrationSamples
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.errors import InputError, UnsupportedError
-from pybench.measurement.inputs import Arrays, file_ranges, random_arrays
+from pybench.measurement.inputs import Arrays, fed_ranges, random_arrays
 from pybench.precision.execution import compare, outputs_of
 
 SAMPLES = 8  # different ones; an engine of a larger batch is given them over and over
@@ -61,13 +61,15 @@ def _feed(request: MakeRequest, origin: Path, batch: int, tokens: int) -> tuple[
     from pybench.runtimes import onnxruntime
 
     parameters = request.parameters
-    specs = onnxruntime.open_session(origin, precision="fp32", threads=1, device="cpu").inputs
+    session = onnxruntime.open_session(origin, precision="fp32", threads=1, device="cpu")
+    specs = session.inputs
     is_free = all(spec.shape and spec.shape[0] is None for spec in specs)
     samples = min(batch, SAMPLES) if is_free else batch
-    images = CalibrationSamples(specs, {**parameters, "calibration_images": samples}, request.files, request.models)
+    wanted = {**parameters, "calibration_images": samples}
+    images = CalibrationSamples(specs, wanted, request.files, request.models, session.metadata)
     if images.source != "random":
         return images[0], images.source
-    ranges = file_ranges(request.files.get("model"))
+    ranges = fed_ranges(request.files, session.metadata)
     return random_arrays(specs, parameters["model"], samples, tokens, SEED, request.models, ranges), images.source
 
 

@@ -14,7 +14,7 @@ from pybench.catalogue.data_sets import DATA_SETS
 from pybench.catalogue.models import Model
 from pybench.errors import InputError
 from pybench.measurement.doubts import images_identity
-from pybench.measurement.inputs import Arrays, file_ranges, random_arrays
+from pybench.measurement.inputs import Arrays, fed_ranges, random_arrays
 from pybench.models.images import has_splits, open_images
 from pybench.models.samples import Samples, open_samples
 from pybench.runtimes.session import TensorSpec
@@ -36,12 +36,13 @@ class CalibrationSamples(Sequence[Arrays]):
         parameters: Mapping[str, Any],
         files: Mapping[str, Path],
         models: Mapping[str, Model],
+        metadata: Mapping[str, str],
     ) -> None:
         self._specs = specs
         self._identity = images_identity(parameters["images"], parameters.get("images_sha256"))
         self._model: str = parameters["model"]
         self._models = models
-        self._ranges = file_ranges(files.get("model"))
+        self._ranges = fed_ranges(files, metadata)
         wanted: int = parameters["calibration_images"]
         fixed = specs[0].shape[0] if specs[0].shape else None
         self.batch = fixed or min(CALIBRATION_BATCH, wanted)
@@ -65,7 +66,7 @@ class CalibrationSamples(Sequence[Arrays]):
         from pybench.runtimes import onnxruntime
 
         session = onnxruntime.open_session(source, precision="fp32", threads=1, device="cpu")
-        return cls(session.inputs, parameters, request.files, request.models)
+        return cls(session.inputs, parameters, request.files, request.models, session.metadata)
 
     def record(self, method: str, sha256: str) -> dict[str, Any]:
         """How ranges were found on these samples, as files and labels carry it. `sha256`: of the samples as fed."""

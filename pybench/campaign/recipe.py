@@ -24,6 +24,7 @@ from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS
 from pybench.catalogue.runtimes import BUILD_FACTORS
+from pybench.catalogue.zoo import library_of
 
 # Raised when the making of an artefact changes in a way that its parameters do not show.
 RECIPE_VERSION = 10
@@ -79,10 +80,14 @@ class Recipe:
         quantiser = dict(self.parameters).get("quantiser")
         if quantiser is not None:
             yield from QUANTISERS[quantiser].needs
+        library = library_of(dict(self.parameters).get("model")) if KINDS[self.kind].builds else None
+        if library is not None:
+            yield library.package
 
 
 def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
-    """Role -> recipe of what the worker of this case opens: `model` (an ONNX file), `engine` or `checkpoint`.
+    """Role -> recipe of what the worker of this case opens: `model` (an ONNX file), `engine`, `program` or
+    `checkpoint`.
 
     `platform`: TensorRT's version and the GPU, which an engine is bound to. Empty for a case that needs nothing made:
     no model, a user's own ONNX file in fp32 on onnxruntime, seeded random weights.
@@ -95,6 +100,8 @@ def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
     if opens == "onnx":
         model = _onnx_of(case)
         return {} if model is None else {"model": model}
+    if case.library is not None:
+        return {"program": _program_of(case)}
     checkpoint = _checkpoint_of(case)
     return {} if checkpoint is None else {"checkpoint": checkpoint}
 
@@ -159,7 +166,7 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
 
 def _onnx_of(case: Case) -> Recipe | None:
     """The ONNX file in the case's precision; None: a user's own, as it is."""
-    exported = _batched(case) if case.names_file("model") else _exported(case)
+    exported = _batched(case) if case.names_onnx else _exported(case)
     if quantised_type(case.precision) is not None:
         return _quantised(case, exported)
     if floating_type(case.precision) == "fp32":
@@ -264,7 +271,21 @@ def _own(case: Case, *names: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(getattr(case, name))) for name in names if name in sources)
 
 
+def _program_of(case: Case) -> Recipe:
+    """A library's model as torch runs it in the case's type: the types inside of it are fixed when it is exported."""
+    parameters = (*_of_library(case), ("precision", floating_type(case.precision)))
+    return Recipe("program", parameters, (), _own(case, "model", "checkpoint"))
+
+
+def _of_library(case: Case) -> tuple[tuple[str, Any], ...]:
+    sources = dict(case.sources)
+    digests = (("model_sha256", sources.get("model")), ("checkpoint_sha256", sources.get("checkpoint")))
+    return (("model", case.model), *digests, ("seed", 0))
+
+
 def _exported(case: Case) -> Recipe:
+    if case.library is not None:
+        return Recipe("onnx", _of_library(case), (), _own(case, "model", "checkpoint"))
     checkpoint = _checkpoint_of(case)
     parameters = (("model", case.model), ("checkpoint_sha256", dict(case.sources).get("checkpoint")),
                   *_sized(case), ("seed", 0), *_cached(case), *_code(case))  # fmt: skip

@@ -26,6 +26,7 @@ from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.runtimes import Runtime
 from pybench.catalogue.stored import row_from_json, row_to_json
 from pybench.catalogue.workloads import Workload
+from pybench.catalogue.zoo import Library, is_named, library_of
 from pybench.errors import UnknownNameError
 
 SCHEMA_VERSION = 1
@@ -114,9 +115,21 @@ class Case(Factors):
         return found
 
     def names_file(self, name: str) -> bool:
-        """Whether a factor's value is a file of the user's, and neither built in nor added by a package."""
+        """Whether a factor's value is a file of the user's, and neither built in nor added by a package or library."""
         factor, value = factors_of(self.catalogue)[name], getattr(self, name)
-        return factor.kind == "file" and value is not None and value not in factor.choices
+        if factor.kind != "file" or value is None or value in factor.choices:
+            return False
+        return name != "model" or not is_named(value)
+
+    @property
+    def library(self) -> Library | None:
+        """The library that builds the case's model; None: none does."""
+        return library_of(self.model)
+
+    @property
+    def names_onnx(self) -> bool:
+        """Whether its model is an ONNX file of the user's."""
+        return self.names_file("model") and self.library is None
 
     @property
     def workload_row(self) -> Workload:

@@ -50,7 +50,8 @@ class Factors:
     model: str | None = factor(
         "file",
         None,
-        "a built-in model, or the path of your own ONNX file",
+        "a built-in model, one of a library (`timm/NAME`, `torchvision/NAME`, `hf/TYPE`), a folder with a config.json, "
+        "or the path of your own ONNX file",
         "model",
         choices=tuple(MODELS),
         rows="models",
@@ -78,7 +79,8 @@ class Factors:
     checkpoint: str | None = factor(
         "file",
         None,
-        "weights of a built-in model: a file of torch or safetensors, or a built-in data set to train them on first",
+        "weights of a built-in model or one of a library: a file of torch or safetensors, for a library also a folder "
+        "of these, or a built-in data set to train a built-in model on first",
         "model",
         choices=TRAINED_ON,
         absent="random weights, or those that the model is trained to here",

@@ -22,6 +22,7 @@ class ArtefactKind:
     module: where its `make(order, path) -> Result` is
     needs: packages that its making needs, on the machine that runs the case
     title: the parameters of a recipe that a line for people shows, where they have a value
+    builds: whether its making builds the model, so that it needs the library of a model that has one
     """
 
     name: str
@@ -30,6 +31,7 @@ class ArtefactKind:
     module: str
     needs: tuple[str, ...]
     title: tuple[str, ...]
+    builds: bool = False
 
 
 _ONNX_FILE = "model.onnx"
@@ -47,12 +49,22 @@ _ROWS = (
         title=("model", *_SHAPE, "trained_on", "trained_in", "images"),
     ),
     ArtefactKind(
+        name="program",
+        meaning="a model of a library as a torch program, which runs without the library",
+        file="model.pt2",
+        module="pybench.artefacts.program",
+        needs=("torch",),
+        title=("model", "precision"),
+        builds=True,
+    ),
+    ArtefactKind(
         name="onnx",
-        meaning="a built-in model in FP32, exported from torch",
+        meaning="a built-in model, or one of a library, in FP32, exported from torch",
         file=_ONNX_FILE,
         module="pybench.artefacts.onnx",
         needs=("torch", "onnx", "onnxscript"),
         title=("model", *_SHAPE, "cached"),
+        builds=True,
     ),
     ArtefactKind(
         name="onnx-shaped",

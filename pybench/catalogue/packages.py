@@ -30,6 +30,7 @@ class Package:
 
 
 _ONNX = "install pybench-campaign[onnx]"
+_ZOO = "install pybench-campaign[zoo]"
 
 # In the order in which a probe asks: a framework may change what a later import finds.
 _ROWS = (
@@ -74,6 +75,18 @@ _ROWS = (
     Package(
         name="onnxscript", gives="export to ONNX", install=_ONNX, found="onnxscript {version}",
         module="onnxscript", loaded_as="onnxscript", distributions=("onnxscript",),
+    ),
+    Package(  # libraries of models are not imported for the question: that takes seconds each
+        name="timm", gives="models timm/NAME", install=_ZOO, found="timm {version}", loaded_as="timm",
+        distributions=("timm",),
+    ),
+    Package(
+        name="torchvision", gives="models torchvision/NAME", install=_ZOO, found="torchvision {version}",
+        loaded_as="torchvision", distributions=("torchvision",),
+    ),
+    Package(
+        name="transformers", gives="models hf/TYPE", install=_ZOO, found="transformers {version}",
+        loaded_as="transformers", distributions=("transformers",),
     ),
     Package(  # never in this environment: its pins clash
         name="modelopt", gives="quantiser: modelopt", found="{how}",

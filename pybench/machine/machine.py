@@ -13,7 +13,7 @@ from pybench.errors import InputError
 from pybench.launcher import LOCAL, Launcher
 from pybench.machine.estimate import CampaignEstimate, estimate
 from pybench.machine.facts import Facts, ask, needed_facts
-from pybench.machine.opening import ask_before_runs
+from pybench.machine.opening import ask_before_runs, ask_libraries
 from pybench.machine.profiles import Profile
 from pybench.machine.sensor import Board, boards_of, measure_profile
 from pybench.machine.support import Reason, gpus_of, platform_of, refuse_changed, unsupported
@@ -47,12 +47,15 @@ class Machine:
         return replace(self, facts=facts)
 
     def open_files(self, cases: Sequence[Case], pending: Collection[str], files: Mapping[str, str]) -> Self:
-        """This machine after its runtimes were asked for the users' ONNX files of these cases, as far as the cases are
-        pending (their ids). `files`: value of a factor -> absolute path.
+        """This machine after its runtimes were asked for the users' ONNX files of these cases, and libraries for the
+        names of their models, as far as the cases are pending (their ids). `files`: value of a factor -> absolute path.
 
-        Raises InputError for a broken file, and where every case that could run is refused."""
+        Raises InputError for a broken file, for a model that its library does not have, and where every case that could
+        run is refused."""
         runnable = [case for case in cases if self.unsupported(case) is None]
-        refused = ask_before_runs([case for case in runnable if case.id in pending], files, self.launcher)
+        asked = [case for case in runnable if case.id in pending]
+        ask_libraries(asked, self.launcher)
+        refused = ask_before_runs(asked, files, self.launcher)
         if refused and len(refused) == len(runnable):
             what, _, hint = next(iter(refused.values()))[1].rpartition("; ")
             raise InputError(what or hint, hint=hint if what else None)

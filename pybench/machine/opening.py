@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pybench.case import Case, case_to_json
 from pybench.catalogue.runtimes import RUNTIMES, opening
+from pybench.catalogue.zoo import is_named, name_in
 from pybench.errors import InputError, PybenchError, UnsupportedError
 from pybench.launcher import LOCAL, FileAccess, Launcher
 from pybench.machine.asking import NOTHING, ask_worker
@@ -80,11 +81,28 @@ def ask_before_runs(cases: Sequence[Case], files: Mapping[str, str], launcher: L
     return refused
 
 
+def ask_libraries(cases: Sequence[Case], launcher: Launcher = LOCAL) -> None:
+    """Raises InputError for a model that its library does not have. Each library is asked once, which takes the seconds
+    of its import; what a worker cannot answer, the making of the model will tell."""
+    wanted: dict[str, dict[str, None]] = {}
+    for case in cases:
+        if case.library is not None and is_named(str(case.model)):
+            wanted.setdefault(case.library.name, {})[name_in(str(case.model))] = None
+    for library, names in wanted.items():
+        question = {"job": "names", "library": library, "names": list(names)}
+        try:
+            _ask(question, f"the names of {library}", launcher)
+        except InputError:
+            raise
+        except PybenchError:
+            continue
+
+
 def _opens_at_once(case: Case) -> bool:
     """Whether the case's runtime opens the user's file itself, without building anything."""
     row = case.runtime_row
     backend = None if row is None else row.backend(case.provider, has_gpu=True)
-    return row is not None and row.opens == "onnx" and case.names_file("model") and not (backend and backend.builds)
+    return row is not None and row.opens == "onnx" and case.names_onnx and not (backend and backend.builds)
 
 
 def _refusal(case: Case, path: Path, launcher: Launcher) -> Reason | None:

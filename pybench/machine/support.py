@@ -101,7 +101,7 @@ def _runtime(case: Case, facts: Facts) -> Reason | None:
         refuse_training(row)
     if row is not None and case.workload_row.generates:
         refuse_generation(row, row.backend(case.provider, has_gpu=bool(_gpus_allowed(case, facts))), case.precision)
-    if row is not None and case.names_file("model"):
+    if row is not None and case.names_onnx:
         refuse_file(row)
     if row is not None and case.model is not None:
         refuse_path(row, case.path, takes_text=case.model_row is not None and case.model_row.takes_text)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.catalogue.models import MODELS, Model
+from pybench.models.zoo.feeds import KEY, feeds_from_text
 from pybench.onnx_file.graph import read_graph
 from pybench.onnx_file.ranges import UNKNOWN, IntegerRange, integer_ranges
 from pybench.runtimes.session import TensorSpec, resolved
@@ -76,6 +77,15 @@ def taken_by(spec: TensorSpec, ranges: Ranges) -> IntegerRange:
     found = ranges.get(spec.name, UNKNOWN)
     most = 1 if spec.dtype.kind == "b" else int(np.iinfo(spec.dtype).max)
     return replace(found, below=min(found.below, most + 1))
+
+
+def fed_ranges(files: Mapping[str, Path], metadata: Mapping[str, str]) -> dict[str, IntegerRange]:
+    """What integer inputs of a model may be fed with. `metadata`: of what was opened, which says it of a library's
+    model; else the user's own ONNX file says it, where there is one."""
+    if KEY not in metadata:
+        return file_ranges(files.get("model"))
+    feeds = feeds_from_text(metadata[KEY]).inputs
+    return {feed.name: IntegerRange(feed.least, feed.below, feed.about) for feed in feeds if feed.below is not None}
 
 
 def file_ranges(path: Path | None) -> dict[str, IntegerRange]:

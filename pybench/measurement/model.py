@@ -26,7 +26,9 @@ from pybench.measurement import audits, profiles
 from pybench.measurement.doubts import agreement, allowed_threads, calibration_cautions, output_cautions
 from pybench.measurement.profiles import add_profile
 from pybench.measurement.result import Result, RunRequest, Validity
+from pybench.models.zoo.feeds import KEY, feeds_from_text
 from pybench.precision.audit import Audit
+from pybench.runtimes.device import chosen
 from pybench.runtimes.providers import is_whole
 from pybench.runtimes.session import Session, TensorSpec, module_spec
 
@@ -49,12 +51,13 @@ class OpenedModel:
 class ModelSource:
     """What a runtime is given to open.
 
-    `given`: an ONNX file, an engine, or a call that builds a module; `spec`: the module's input, None for a file, which
-    states its own; `name`: for messages; `metadata`: texts of the ONNX file, where the session cannot tell them.
+    `given`: an ONNX file, an engine, or a call that builds a module; `spec`: the module's input, or inputs, None for a
+    file, which states its own; `name`: for messages; `metadata`: texts of what is opened, where the session cannot tell
+    them.
     """
 
     given: Any
-    spec: TensorSpec | None
+    spec: TensorSpec | tuple[TensorSpec, ...] | None
     name: str
     metadata: Mapping[str, str] = field(default_factory=dict)
 
@@ -82,6 +85,7 @@ def open_model(request: RunRequest, *, vocabulary: int = 0, deterministic: bool 
         return profiles.profile_of(row)(session, case, door.given)
 
     metadata = {**session.metadata, **door.metadata}
+    _check_longest(case, metadata)
     return OpenedModel(session, door.name, case.model_row, language, audit, profile, metadata)
 
 
@@ -112,8 +116,7 @@ def conclude(result: Result, opened: OpenedModel, case: Case) -> Result:
 
 def weight_cautions(case: Case) -> list[Caution]:
     """A caution for a built-in model with seeded random weights, where its outputs could be taken seriously."""
-    model = case.model_row
-    trained = model is None or case.checkpoint is not None or trained_here(case) is not None
+    trained = case.names_onnx or case.checkpoint is not None or trained_here(case) is not None
     row = case.workload_row
     is_judged = row.judges_images or case.catalogue.judge_of(row) is not None or is_compared(case)
     if trained or not is_judged:
@@ -139,6 +142,13 @@ def check_sequence(case: Case) -> None:
         raise InputError(f"{case.model} has {positions} positions, the case asks for seq_len {case.seq_len}{more}")
 
 
+def _check_longest(case: Case, metadata: Mapping[str, str]) -> None:
+    """The same for a library's model, which tells it once it is built."""
+    longest = feeds_from_text(metadata[KEY]).longest if KEY in metadata else None
+    if longest is not None and case.seq_len > longest:
+        raise InputError(f"{case.model} has {longest} positions, the case asks for seq_len {case.seq_len}")
+
+
 def _check_vocabulary(case: Case, vocabulary: int) -> None:
     """An exported model embeds as many ids as it was built with; more would be read from beyond its table."""
     row = case.model_row
@@ -157,7 +167,7 @@ def _through_onnx(request: RunRequest, row: Runtime, vocabulary: int) -> ModelSo
         raise InputError(f"no ONNX file was prepared for {case.model}")
     if not path.is_file():
         raise InputError(f"{path} does not exist")
-    return ModelSource(path, None, str(path) if case.model_row is None else case.model_row.name)
+    return ModelSource(path, None, str(path) if case.names_onnx else str(case.model))
 
 
 def _through_engine(request: RunRequest, row: Runtime, vocabulary: int) -> ModelSource:
@@ -170,6 +180,8 @@ def _through_engine(request: RunRequest, row: Runtime, vocabulary: int) -> Model
 
 def _through_module(request: RunRequest, row: Runtime, vocabulary: int) -> ModelSource:
     """A call that builds the module, so that a runtime can refuse a case before that."""
+    if request.case.library is not None:
+        return _through_program(request, row)
     model = request.case.model_row
     if model is None:
         refuse_file(row)
@@ -184,6 +196,23 @@ def _through_module(request: RunRequest, row: Runtime, vocabulary: int) -> Model
 
     shape = (None, None) if model.takes_ids else (None, *model.shape)
     return ModelSource(module, module_spec(model.input, shape, model.takes_ids), model.name)
+
+
+def _through_program(request: RunRequest, row: Runtime) -> ModelSource:
+    """A call that loads a library's model, which was exported, onto the device of the case."""
+    from pybench.models.zoo.program import read_facts, read_program
+
+    case, path = request.case, request.artefacts["program"]
+    facts = read_facts(path)
+
+    def module() -> Any:
+        import torch
+
+        return read_program(path, chosen(case.device, torch.cuda.is_available(), row.name))
+
+    feeds = feeds_from_text(facts[KEY]).inputs
+    specs = tuple(module_spec(feed.name, feed.shape, feed.below is not None) for feed in feeds)
+    return ModelSource(module, specs, str(case.model), facts)
 
 
 _DOORS = {"onnx": _through_onnx, "engine": _through_engine, "module": _through_module}  # by `Runtime.opens`

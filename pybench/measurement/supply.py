@@ -19,12 +19,13 @@ from pybench.case.data import data_of, data_set_of
 from pybench.case.factors import DATA, NORMAL, ZEROS, is_built_in
 from pybench.errors import InputError
 from pybench.measurement.feed import corpus_of, tokenizer_of
-from pybench.measurement.inputs import Arrays, Ranges, file_ranges, is_floating, random_arrays, taken_by, zero_arrays
+from pybench.measurement.inputs import Arrays, Ranges, fed_ranges, is_floating, random_arrays, taken_by, zero_arrays
 from pybench.measurement.model import OpenedModel
 from pybench.measurement.result import RunRequest
 from pybench.models.images import Shape, open_images
 from pybench.models.samples import Samples, open_samples
 from pybench.onnx_file.inputs import image_shape as shape_of_images
+from pybench.onnx_file.ranges import IntegerRange
 from pybench.runtimes.session import TensorSpec, refused, resolved
 
 RANDOM = "seeded random: standard normal floats, uniform ids"
@@ -70,8 +71,7 @@ def text_ids(request: RunRequest) -> TextIds:
 def supply(request: RunRequest, opened: OpenedModel, ids: TextIds | None = None) -> Supply:
     """The arrays of a case. `ids`: of its text. Raises InputError where they do not fit the model."""
     case, specs = request.case, opened.session.inputs
-    own = request.files.get("model")
-    ranges = file_ranges(own)
+    ranges = fed_ranges(request.files, opened.metadata)
     if ids is not None:
         return Supply({specs[0].name: ids.ids}, ids.described)
     if case.inputs == NORMAL:
@@ -133,7 +133,7 @@ def _stored(path: Path, specs: Sequence[TensorSpec], shapes: Mapping[str, tuple[
             if spec.name not in archive.files or archive[spec.name].shape != shapes[spec.name]:
                 raise InputError(
                     f"{path} has no array {spec.name} of {list(shapes[spec.name])}",
-                    hint="it has changed since the plan was read: run the plan again with another --out",
+                    hint="write the file for these inputs, and run the plan again with another --out",
                 )
             array = archive[spec.name]
             is_raw = spec.dtype.name == "bfloat16" and array.dtype.itemsize == spec.dtype.itemsize
@@ -144,7 +144,12 @@ def _stored(path: Path, specs: Sequence[TensorSpec], shapes: Mapping[str, tuple[
 def _ranges_text(specs: Sequence[TensorSpec], ranges: Ranges) -> str:
     """What integer inputs of a user's file are drawn from; empty where nothing is known."""
     taken = {spec.name: taken_by(spec, ranges) for spec in specs if not is_floating(spec) and spec.name in ranges}
-    return "".join(f"; {name}: {one.least} to {one.below - 1}, by {one.node}" for name, one in taken.items())
+    return "".join(f"; {name}: {_range_text(one)}, by {one.node}" for name, one in taken.items())
+
+
+def _range_text(taken: IntegerRange) -> str:
+    most = taken.below - 1
+    return f"all {most}" if taken.least == most else f"{taken.least} to {most}"
 
 
 def _least_text(ranges: Ranges) -> str:

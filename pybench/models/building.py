@@ -40,7 +40,7 @@ def build(
         if row.embedding is not None:
             sizes.append(vocabulary or row.vocabulary or 0)
         module: nn.Module = named_code(row.build)(*sizes, **row.arguments)
-        _draw_statistics(module)
+        draw_statistics(module)
     if state is not None:
         try:
             module.load_state_dict(state)
@@ -63,7 +63,7 @@ def parameter_count(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def _draw_statistics(model: nn.Module) -> None:
+def draw_statistics(model: nn.Module) -> None:
     """Running statistics as if the model had seen something. At their initial 0 and 1 an exporter folds normalisation
     away, and no convolution has a bias: a network that is faster than any trained one. Training overwrites them.
     """

@@ -29,11 +29,16 @@ _LISTED = 5  # names in a message
 
 def read_state(path: Path, model: Model) -> State:
     """The tensors of a file under this model's names. Raises InputError for a file that holds no tensors."""
-    stored = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
-    state = _unwrapped(stored)
+    state = read_tensors(path)
     if model.translate is not None:
         state = named_code(model.translate)(state)
     return state
+
+
+def read_tensors(path: Path, *, unwrap: bool = True) -> State:
+    """The tensors of a file. `unwrap`: without what trainers and compilers write before the names of all of them."""
+    stored = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
+    return _unwrapped(stored) if unwrap else stored
 
 
 def difference(model: nn.Module, state: State) -> str:

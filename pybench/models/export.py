@@ -54,7 +54,7 @@ def export_onnx(model: nn.Module, row: Model, path: Path, metadata: Mapping[str,
         example = torch.zeros(2, *row.shape)
         dynamic = {0: batch}
     given = Example((example,), (dynamic,), (row.input,), (OUTPUT_NAME,))
-    _write(model, given, path, metadata)
+    export_module(model, given, path, metadata)
 
 
 def export_decoder(model: nn.Module, row: Model, path: Path, metadata: Mapping[str, str]) -> None:
@@ -77,7 +77,7 @@ def export_decoder(model: nn.Module, row: Model, path: Path, metadata: Mapping[s
         (row.input, *(f"past_{index}" for index in range(len(past)))),
         (OUTPUT_NAME, CHOSEN_NAME, *(f"present_{index}" for index in range(len(past)))),
     )
-    _write(_Continuing(model), given, path, metadata)
+    export_module(_Continuing(model), given, path, metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,8 @@ def _batch() -> torch.export.Dim:
     return torch.export.Dim("batch", min=1, max=65_536)
 
 
-def _write(model: nn.Module, given: Example, path: Path, metadata: Mapping[str, str]) -> None:
+def export_module(model: nn.Module, given: Example, path: Path, metadata: Mapping[str, str]) -> None:
+    """Writes any module to `path` in the same way."""
     try:
         import onnx
         import onnxscript  # noqa: F401  (torch's exporter needs it and would only say so deep inside)

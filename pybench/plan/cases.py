@@ -8,7 +8,7 @@ The rules here hold on every machine. What only some machines can do is `pybench
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pybench.case import Case
@@ -22,6 +22,7 @@ from pybench.catalogue.models import Model
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
 from pybench.catalogue.workloads import FactorGroup, Workload
+from pybench.catalogue.zoo import FORMS, is_named, library_of
 from pybench.document import Node
 from pybench.errors import Problem
 from pybench.onnx_file.inputs import Misfit, batch_to_rewrite
@@ -99,7 +100,14 @@ class CaseBuilder:
             if name in cell or _misplaced(name, workload, model, self.catalogue) is None:
                 self.used_defaults.add(name)
                 settings.setdefault(name, self.defaults[name])
-        return settings
+        return self._configured(settings)
+
+    def _configured(self, settings: dict[str, Setting]) -> dict[str, Setting]:
+        """The settings with the file of a model that is given as a folder."""
+        model = settings.get("model")
+        if model is None or model.value is None or model.value in self.catalogue.models or is_named(str(model.value)):
+            return settings
+        return settings | {"model": replace(model, value=self.files.configured(str(model.value)))}
 
     def _fits(self, settings: dict[str, Setting], cell: Cell, entry: int, damaged: bool) -> bool:
         """Whether the settings go together; says what does not."""
@@ -148,13 +156,14 @@ class CaseBuilder:
         if row is not None and row.takes_images and "image_size" in settings:
             self._check_size(settings, measured, row)
         checkpoint = _value(settings, "checkpoint")
-        if checkpoint is not None and row is None:
-            self._say(
-                settings["checkpoint"].path, "`checkpoint` is for built-in models; an ONNX file contains its weights"
-            )
-        elif checkpoint in TRAINED_ON and row is not None and not _is_trained_on(row, checkpoint):
+        if checkpoint is not None and row is None and library_of(model) is None:
+            what = "`checkpoint` is for built-in models and those of libraries; an ONNX file contains its weights"
+            self._say(settings["checkpoint"].path, what)
+        elif checkpoint in TRAINED_ON and (row is None or not _is_trained_on(row, checkpoint)):
             hint = f"those that are: {_trainable_models(checkpoint, self.catalogue)}"
             self._say(settings["checkpoint"].path, f"{model} is not trained on {checkpoint}", hint)
+        elif checkpoint is not None and row is not None and self.files.is_folder(str(checkpoint)):
+            self._say(settings["checkpoint"].path, f"`checkpoint`: {checkpoint} is a folder", "give the file in it")
 
     def _check_length(self, settings: dict[str, Setting], measured: Workload, model: str, longest: int | None) -> None:
         """Whether the model has positions for the sequence, and for what it is continued by."""
@@ -281,7 +290,8 @@ class CaseBuilder:
             trained = values.get("checkpoint") == SYNTHETIC
             values["images"] = SYNTHETIC if trained else self.catalogue.models[values["model"]].trained_on
         digests = {name: self._digest(name, settings) for name in values}
-        if values.get("fixed_batch") is None and digests.get("model") is not None:
+        is_file = digests.get("model") is not None and library_of(values["model"]) is None
+        if values.get("fixed_batch") is None and is_file:
             values["fixed_batch"] = self._fixed_batch(values)
         sources = tuple(sorted((name, digest) for name, digest in digests.items() if digest))
         return Case(**values, sources=sources, options=options_of(options, self.catalogue), catalogue=self.catalogue)
@@ -308,12 +318,13 @@ class CaseBuilder:
         """What does not fit, and the file or value that it is about."""
         if case.model is None:
             return None, ""
-        model = self.files.model(case.model) if case.names_file("model") else None
+        model = self.files.model(case.model) if case.names_onnx else None
         if model is not None and (found := misfit_of(model, case, of_images=_judges_images(case))):
             return found, case.model
         if not case.workload_row.uses("inputs") or is_idle("inputs", case):
             return None, ""
-        arrays = self.files.find("inputs", case.inputs).path if case.names_file("inputs") else None
+        is_known = case.names_file("inputs") and case.library is None  # what a library's model takes, the run tells
+        arrays = self.files.find("inputs", case.inputs).path if is_known else None
         return misfit_of_inputs(case, model, arrays), case.inputs
 
     def _divides(self, case: Case, settings: dict[str, Setting]) -> bool:
@@ -348,7 +359,7 @@ class CaseBuilder:
         if setting is None or setting.value is None or name not in FACTORS or FACTORS[name].kind != "file":
             return None
         value = str(setting.value)
-        if value in factors_of(self.catalogue)[name].choices:
+        if value in factors_of(self.catalogue)[name].choices or (name == "model" and is_named(value)):
             return None
         try:
             return self.files.find(name, value).sha256
@@ -409,10 +420,13 @@ def _misplaced(name: str, workload: str | None, model: str | None, catalogue: Ca
     if model is None:
         return None
     row = catalogue.models.get(model)
-    if group in _OF_FILES and row is not None:
+    library = library_of(model)
+    if group in _OF_FILES and (row is not None or library is not None):
         return f"`{name}` has no meaning for {model}: its inputs have fixed sizes"
     if group in _OF_TOKENS and row is not None and not row.takes_ids:
         return f"`{name}` has no meaning for {model}, which takes no tokens"
+    if group in (*_OF_TEXT, *_OF_BUILT_IN) and library is not None:
+        return f"`{name}` has no meaning for {model}: {library.name} says what it takes, and its input is synthetic"
     if group in _OF_TEXT and row is None:
         return f"`{name}` has no meaning for an ONNX file of your own: its input is synthetic"
     if group in _OF_TEXT and row is not None and not row.takes_text:
@@ -444,7 +458,9 @@ def _shaped_by(name: str, catalogue: Catalogue) -> str:
 
 def _models_of(workload: Workload, catalogue: Catalogue) -> str:
     """The models that a workload takes, for a hint."""
-    return ", ".join(catalogue.models_of(workload)) + (", or your own ONNX file" if workload.takes_files else "")
+    return ", ".join(catalogue.models_of(workload)) + (
+        f", {', '.join(FORMS)}, or your own ONNX file" if workload.takes_files else ""
+    )
 
 
 def _trainable_models(data_set: str, catalogue: Catalogue) -> str:

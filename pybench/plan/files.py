@@ -7,14 +7,17 @@ their names: the name inside the folder, its size and, as long as the folder hol
 of its bytes. Larger folders (ImageNet's validation images are 6.7 GB) are told apart by names and sizes only, and say
 so.
 
-Of these files, only ONNX models are looked into (`pybench.onnx_file`): whatever keeps every runtime from running one
-is told here. What is in the others is for the workload that reads them.
+Of these files, only models are looked into: whatever keeps every runtime from running an ONNX file is told here
+(`pybench.onnx_file`), and a `config.json` has to name its type. What is in the others is for the workload that reads
+them.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import posixpath
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +27,7 @@ from typing import Any
 from pybench.campaign.storage import sha256_of
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
+from pybench.catalogue.zoo import CONFIG, FORMS
 from pybench.onnx_file.facts import weight_files
 from pybench.onnx_file.faults import Fault, opened
 from pybench.onnx_file.graph import OnnxModel
@@ -32,7 +36,7 @@ from pybench.plan.values import nearest, nearest_row
 WHOLE_BYTES = 1_000_000_000  # reading this much takes seconds; a plan is loaded often
 MOST_FILES = 2_000_000
 
-_FOLDERS = frozenset({"corpus", "images"})
+_FOLDERS = frozenset({"checkpoint", "corpus", "images"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,9 @@ class UserFiles:
         if key not in self._seen:
             try:
                 self._seen[key] = found = _inspect(self._factors[factor], value, self._folder)
-                if factor == "model":
+                if factor == "model" and found.path.name == CONFIG:
+                    _check_config(value, found.path)
+                elif factor == "model":
                     self._models[value] = model = _model_in(value, found.path)
                     self._seen[key] = found = _with_weights(found, weight_files(model))
             except FileProblem as problem:
@@ -85,6 +91,15 @@ class UserFiles:
         if isinstance(known, FileProblem):
             raise known
         return known
+
+    def configured(self, value: str) -> str:
+        """The `config.json` of a folder that has one; any other value as it is."""
+        is_folder = (self._folder / value / CONFIG).is_file()
+        return posixpath.join(value, CONFIG) if is_folder else value
+
+    def is_folder(self, value: str) -> bool:
+        """Whether a value names a folder."""
+        return (self._folder / value).is_dir()
 
     def model(self, value: str) -> OnnxModel:
         """What an ONNX file of the user's says of itself; raises FileProblem."""
@@ -99,6 +114,16 @@ def _model_in(value: str, path: Path) -> OnnxModel:
     return found
 
 
+def _check_config(value: str, path: Path) -> None:
+    """Whether a config.json says of which type the model is; raises FileProblem. Its library judges the rest."""
+    try:
+        config = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise FileProblem(f"`model`: {value} is no JSON: {error}", "export it again with save_pretrained") from error
+    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
+        raise FileProblem(f"`model`: {value} has no `model_type`", 'as in `"model_type": "bert"`')
+
+
 def _inspect(kind: Factor, value: str, folder: Path) -> UserFile:
     path, factor = (folder / value).absolute(), kind.name
     try:
@@ -106,6 +131,9 @@ def _inspect(kind: Factor, value: str, folder: Path) -> UserFile:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _absent(kind, value, folder) from error
     if stat.S_ISDIR(mode):
+        if factor == "model":
+            hint = f"give an ONNX file, or a folder with the {CONFIG} of transformers"
+            raise FileProblem(f"`model`: {value} is a folder without {CONFIG}", hint)
         if factor not in _FOLDERS:
             raise FileProblem(f"`{factor}`: {value} is a folder", "give the file in it")
         return _folder_digest(factor, value, path)
@@ -128,6 +156,8 @@ def _absent(kind: Factor, value: str, folder: Path) -> FileProblem:
         what = f"`{kind.name}`: no {kind.name} and no file is called {value}; built-in: {', '.join(kind.choices)}"
         return FileProblem(what, f"{nearest_row(kind, value)}; {relative}")
     names = f"; built-in: {', '.join(kind.choices)}" if kind.choices else ""
+    if kind.name == "model" and not Path(value).suffix:
+        return FileProblem(f"`model`: no such file: {value}", f"a library's model is {', '.join(FORMS)}; {relative}")
     return FileProblem(f"`{kind.name}`: no such file: {value}{names}", nearest(value, kind.choices) or relative)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
+from pybench.catalogue.zoo import is_named
 from pybench.onnx_file.inputs import parse_sizes, sizes_text
 
 Value = str | int | float | bool | None  # of a factor, canonical
@@ -145,7 +146,12 @@ def _file(factor: Factor, value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         built_in = f"{', '.join(factor.choices)}, or a path" if factor.choices else "a path"
         raise ValueProblem(f"`{factor.name}` takes {built_in}; not {describe(value)}")
-    return value if value in factor.choices else posixpath.normpath(value)
+    if value in factor.choices:
+        return value
+    path = posixpath.normpath(value)
+    if factor.name != "model" or not is_named(path):
+        return path
+    return value if is_named(value) else f"./{path}"  # a file in a folder that is called like a library
 
 
 def _text(factor: Factor, value: Any) -> str:

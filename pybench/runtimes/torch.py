@@ -8,7 +8,7 @@ channels_last with cuDNN's benchmark; the callable waits for the device. Does no
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy.typing as npt
@@ -26,7 +26,9 @@ from pybench.runtimes.device import chosen, narrow
 from pybench.runtimes.launched import launched_by, operators_of
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
 
-Forward = Callable[[Tensor], Tensor]
+Held = tuple[Tensor, ...]  # the inputs on the device, in the order of the session's
+Forward = Callable[..., Tensor]  # of the inputs
+Specs = TensorSpec | tuple[TensorSpec, ...]
 Loss = Callable[..., Tensor]  # of the tensors of a batch
 
 NAME = "torch"
@@ -34,18 +36,18 @@ DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "
 
 
 class TorchSession:
-    """An opened module. `module` stays reachable for the audit of its precision."""
+    """An opened module. `module` stays reachable for the audit of its precision; `spec`: its input, or inputs."""
 
-    def __init__(self, module: nn.Module, spec: TensorSpec, precision: str, kind: str) -> None:
+    def __init__(self, module: nn.Module, spec: Specs, precision: str, kind: str) -> None:
         self.module = module
-        self.inputs: tuple[TensorSpec, ...] = (spec,)
+        self.inputs = specs_of(spec)
         self.precision = precision
         self.kind = kind
         self.device_uuid = gpu_uuid() if kind == "cuda" else None
         self.model_bytes = _bytes(module)
         self.compile_s: float | None = None
         self.metadata: dict[str, str] = {}
-        self._held: Tensor | None = None  # what was on the device last
+        self._held: Held | None = None  # what was on the device last
         self.labels: dict[str, Any] = {
             "runtime_version": torch.__version__,
             "layout": "channels_last" if self._channels_last else "contiguous",
@@ -60,34 +62,36 @@ class TorchSession:
 
     def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]:
         with torch.inference_mode():
-            held = self._to_device(host_tensor(self._only(inputs)))
-            return [self._forward(held)(held).float().cpu().numpy()]
+            held = self._moved(self._hosts(inputs))
+            return [self._forward(held)(*held).float().cpu().numpy()]
 
     def bind(self, inputs: Arrays, *, transfers: bool) -> Iterate:
         """With `transfers`, each call copies the input from page-locked memory and the output back into it."""
         wait = self._wait
-        host = host_tensor(self._only(inputs))
+        hosts = self._hosts(inputs)
         if not transfers:
-            held = self._to_device(host)
+            held = self._moved(hosts)
             forward = self._forward(held)
 
             @torch.inference_mode()
             def iterate() -> None:
-                forward(held)
+                forward(*held)
                 wait()
 
             return iterate
         refuse_transfers(RUNTIMES[NAME], has_gpu=self.kind == "cuda")
         # In the model's type before the loop: torch would convert on the host, in pageable memory, in each iteration.
-        pinned = (host.to(DTYPES[self.precision]) if host.is_floating_point() else host).pin_memory()
+        pinned = [
+            (host.to(DTYPES[self.precision]) if host.is_floating_point() else host).pin_memory() for host in hosts
+        ]
         with torch.inference_mode():
-            held = self._to_device(host)
+            held = self._moved(hosts)
             forward = self._forward(held)
-            landed = torch.empty_like(forward(held), device="cpu", pin_memory=True)
+            landed = torch.empty_like(forward(*held), device="cpu", pin_memory=True)
 
         @torch.inference_mode()
         def iterate_with_copies() -> None:
-            landed.copy_(forward(self._to_device(pinned, non_blocking=True)), non_blocking=True)
+            landed.copy_(forward(*self._moved(pinned, non_blocking=True)), non_blocking=True)
             wait()
 
         return iterate_with_copies
@@ -100,8 +104,8 @@ class TorchSession:
 
         @torch.inference_mode()
         def launch(inputs: Arrays) -> Wait:
-            held = self._to_device(host_tensor(self._only(inputs)))
-            self._forward(held)(held)
+            held = self._moved(self._hosts(inputs))
+            self._forward(held)(*held)
             return mark()
 
         return launch
@@ -112,22 +116,25 @@ class TorchSession:
             return profile_of_launches(launched_by(self._again()))
         return profile_of_operators(operators_of(self._again()))
 
-    def _forward(self, held: Tensor) -> Forward:
-        """A forward pass for inputs of the shape of `held`. Compilers compile here, before anything is timed."""
+    def _forward(self, held: Held) -> Forward:
+        """A forward pass for inputs of the shapes of `held`. Compilers compile here, before anything is timed."""
         return self.module
 
     @property
     def _channels_last(self) -> bool:
-        return self.kind == "cuda" and len(self.inputs[0].shape) == 4
+        return self.kind == "cuda" and takes_planes(self.inputs)
 
-    def _only(self, inputs: Arrays) -> npt.NDArray[Any]:
-        return inputs[self.inputs[0].name]
+    def _hosts(self, inputs: Arrays) -> list[Tensor]:
+        return [host_tensor(inputs[spec.name]) for spec in self.inputs]
+
+    def _moved(self, hosts: Iterable[Tensor], non_blocking: bool = False) -> Held:
+        self._held = tuple(self._to_device(host, non_blocking) for host in hosts)
+        return self._held
 
     def _to_device(self, host: Tensor, non_blocking: bool = False) -> Tensor:
         dtype = DTYPES[self.precision] if host.is_floating_point() else host.dtype
         moved = host.to(device=self.kind, dtype=dtype, non_blocking=non_blocking)
-        self._held = moved.contiguous(memory_format=torch.channels_last) if self._channels_last else moved
-        return self._held
+        return moved.contiguous(memory_format=torch.channels_last) if self._channels_last else moved
 
     def _again(self) -> Callable[[], None]:
         """One more forward pass on what was on the device last; without such, nothing."""
@@ -136,7 +143,7 @@ class TorchSession:
         @torch.inference_mode()
         def call() -> None:
             if held is not None:
-                self._forward(held)(held)
+                self._forward(held)(*held)
             self._wait()
 
         return call
@@ -176,7 +183,7 @@ def open_training(loss: Loss, case: Case, kind: str, threads: int) -> TrainingPa
 
 
 def open_case(
-    given: Callable[[], nn.Module], spec: TensorSpec, case: Case, threads: int, *, deterministic: bool = False
+    given: Callable[[], nn.Module], spec: Specs, case: Case, threads: int, *, deterministic: bool = False
 ) -> TorchSession:
     """`given` builds the module; refused precisions and devices are told before that."""
     kind = set_up(case.precision, threads, case.device)
@@ -184,7 +191,7 @@ def open_case(
 
 
 def open_session(
-    module: nn.Module, spec: TensorSpec, *, precision: str, kind: str, deterministic: bool = False
+    module: nn.Module, spec: Specs, *, precision: str, kind: str, deterministic: bool = False
 ) -> TorchSession:
     """Moves `module` (evaluation mode, FP32) to the device and precision of the case, after `set_up` returned `kind`.
 
@@ -193,12 +200,23 @@ def open_session(
     return TorchSession(prepare(module, spec, precision, kind, deterministic), spec, precision, kind)
 
 
-def prepare(module: nn.Module, spec: TensorSpec, precision: str, kind: str, deterministic: bool) -> nn.Module:
+def prepare(module: nn.Module, spec: Specs, precision: str, kind: str, deterministic: bool) -> nn.Module:
     """The module where and as it runs; sets how cuDNN chooses its algorithms."""
     torch.backends.cudnn.deterministic = deterministic
     torch.backends.cudnn.benchmark = kind == "cuda" and not deterministic
     module = module.eval().to(device=kind, dtype=DTYPES[precision])
-    return module.to(memory_format=torch.channels_last) if kind == "cuda" and len(spec.shape) == 4 else module
+    is_ordered = kind == "cuda" and takes_planes(specs_of(spec))
+    return module.to(memory_format=torch.channels_last) if is_ordered else module
+
+
+def specs_of(spec: Specs) -> tuple[TensorSpec, ...]:
+    """The inputs of a module, of which most have one."""
+    return spec if isinstance(spec, tuple) else (spec,)
+
+
+def takes_planes(specs: tuple[TensorSpec, ...]) -> bool:
+    """Whether the one input is of images."""
+    return len(specs) == 1 and len(specs[0].shape) == 4
 
 
 def set_up(
@@ -283,6 +301,11 @@ def end_marker(kind: str) -> Callable[[], Wait]:
         return event.synchronize
 
     return mark
+
+
+def shapes_of(held: Iterable[Tensor]) -> tuple[tuple[int, ...], ...]:
+    """What compilers and graphs are made for."""
+    return tuple(tuple(tensor.shape) for tensor in held)
 
 
 def host_tensor(array: npt.NDArray[Any] | Tensor) -> Tensor:

@@ -30,8 +30,7 @@ from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.runtimes.generation import GenerationTask
 from pybench.runtimes.memory import memory_evidence
-from pybench.runtimes.session import TensorSpec
-from pybench.runtimes.torch import Forward, Loss, TorchSession, TrainingPass, prepare, set_up
+from pybench.runtimes.torch import Forward, Held, Loss, Specs, TorchSession, TrainingPass, prepare, set_up, shapes_of
 from pybench.runtimes.torch_generation import FixedStepGeneration
 
 NAME = "torch-compile"
@@ -52,13 +51,13 @@ _MISSING = {  # words of Inductor and Triton -> what is not there
 class TorchCompileSession(TorchSession):
     """A compiled module. `compile_s`: of all shapes so far."""
 
-    def __init__(self, module: nn.Module, spec: TensorSpec, precision: str, kind: str, mode: str) -> None:
+    def __init__(self, module: nn.Module, spec: Specs, precision: str, kind: str, mode: str) -> None:
         super().__init__(module, spec, precision, kind)
         weakref.finalize(self, shutil.rmtree, empty_caches(), ignore_errors=True)
         self._compiled: Forward = torch.compile(module, mode=mode, fullgraph=True, dynamic=False)
         self.mode = mode
         self.replays = kind == "cuda" and mode in RUNTIMES[NAME].graph_modes
-        self._shapes: set[tuple[int, ...]] = set()
+        self._shapes: set[tuple[tuple[int, ...], ...]] = set()
         self.labels |= {
             "compile_mode": mode,
             "compile_caches": CACHES,
@@ -66,20 +65,20 @@ class TorchCompileSession(TorchSession):
             "first_calls_s": [],
         }
 
-    def _forward(self, held: Tensor) -> Forward:
-        if tuple(held.shape) not in self._shapes:
+    def _forward(self, held: Held) -> Forward:
+        if shapes_of(held) not in self._shapes:
             self._compile(held)
         return self._call
 
-    def _call(self, held: Tensor) -> Tensor:
+    def _call(self, *held: Tensor) -> Tensor:
         if self.replays:
             # The outputs of the last call may be overwritten.
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
-        return self._compiled(held)
+        return self._compiled(*held)
 
-    def _compile(self, held: Tensor) -> None:
-        self.first_calls(lambda: self._call(held))
-        self._shapes.add(tuple(held.shape))
+    def _compile(self, held: Held) -> None:
+        self.first_calls(lambda: self._call(*held))
+        self._shapes.add(shapes_of(held))
 
     def first_calls(self, call: Callable[[], object]) -> None:
         """Calls what is compiled until it is as in all that follow; adds to `compile_s`."""
@@ -154,7 +153,7 @@ def open_training(loss: Loss, case: Case, kind: str, threads: int) -> TrainingPa
 
 
 def open_case(
-    given: Callable[[], nn.Module], spec: TensorSpec, case: Case, threads: int, *, deterministic: bool = False
+    given: Callable[[], nn.Module], spec: Specs, case: Case, threads: int, *, deterministic: bool = False
 ) -> TorchCompileSession:
     """`given` builds the module; refused precisions and devices are told before that."""
     kind = set_up(case.precision, threads, case.device, runtime=RUNTIMES[NAME])
@@ -165,7 +164,7 @@ def open_case(
 
 
 def open_session(
-    module: nn.Module, spec: TensorSpec, *, precision: str, kind: str, mode: str, threads: int,
+    module: nn.Module, spec: Specs, *, precision: str, kind: str, mode: str, threads: int,
     deterministic: bool = False,
 ) -> TorchCompileSession:  # fmt: skip
     """As `torch.open_session`; compiles when a shape is known, on `threads` CPUs.

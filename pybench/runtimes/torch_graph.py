@@ -27,8 +27,8 @@ from pybench.catalogue.refusals import refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.runtimes.generation import GenerationTask
-from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec
-from pybench.runtimes.torch import TorchSession, host_tensor, prepare, set_up
+from pybench.runtimes.session import Arrays, Iterate, Launch
+from pybench.runtimes.torch import Held, Specs, TorchSession, prepare, set_up, shapes_of
 from pybench.runtimes.torch_generation import FixedStepGeneration
 
 NAME = "torch-graph"
@@ -42,17 +42,17 @@ class CapturedGraph:
 
     graph: torch.cuda.CUDAGraph
     stream: torch.cuda.Stream
-    input: Tensor
+    inputs: Held
     output: Tensor
 
 
 class TorchGraphSession(TorchSession):
     """An opened module that is only ever run by replaying graphs of it."""
 
-    def __init__(self, module: nn.Module, spec: TensorSpec, precision: str, kind: str) -> None:
+    def __init__(self, module: nn.Module, spec: Specs, precision: str, kind: str) -> None:
         super().__init__(module, spec, precision, kind)
         self.labels["iteration"] = "one replay of the captured forward pass"
-        self._captured: dict[tuple[int, ...], CapturedGraph] = {}
+        self._captured: dict[tuple[tuple[int, ...], ...], CapturedGraph] = {}
 
     def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]:
         captured = self._replay(inputs)
@@ -80,7 +80,7 @@ class TorchGraphSession(TorchSession):
         return lambda inputs: self._replay(inputs).stream.synchronize
 
     def _again(self) -> Callable[[], None]:
-        captured = None if self._held is None else self._captured.get(tuple(self._held.shape))
+        captured = None if self._held is None else self._captured.get(shapes_of(self._held))
 
         def call() -> None:
             if captured is not None:
@@ -92,25 +92,26 @@ class TorchGraphSession(TorchSession):
 
     def _replay(self, inputs: Arrays) -> CapturedGraph:
         """Copies the input to where the graph reads it, and replays; does not wait."""
-        host = host_tensor(self._only(inputs))
-        captured = self._captured.get(tuple(host.shape)) or self._capture(host)
+        hosts = self._hosts(inputs)
+        captured = self._captured.get(shapes_of(hosts)) or self._capture(hosts)
         with torch.inference_mode(), torch.cuda.stream(captured.stream):
-            captured.input.copy_(self._to_device(host))
+            for read, moved in zip(captured.inputs, self._moved(hosts), strict=True):
+                read.copy_(moved)
             captured.graph.replay()
         return captured
 
     def _capture_for(self, inputs: Arrays, transfers: bool) -> CapturedGraph:
         if transfers:
             refuse_transfers(RUNTIMES[NAME], has_gpu=True)
-        return self._capture(host_tensor(self._only(inputs)))
+        return self._capture(self._hosts(inputs))
 
-    def _capture(self, host: Tensor) -> CapturedGraph:
+    def _capture(self, hosts: list[Tensor]) -> CapturedGraph:
         begin_ns = measure.monotonic_ns()
-        held = self._to_device(host)
+        held = self._moved(hosts)
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        graph, output = capture(lambda: self.module(held), stream)
+        graph, output = capture(lambda: self.module(*held), stream)
         captured = CapturedGraph(graph, stream, held, output)
-        self._captured[tuple(host.shape)] = captured
+        self._captured[shapes_of(hosts)] = captured
         self.compile_s = (self.compile_s or 0.0) + (measure.monotonic_ns() - begin_ns) / NS_PER_S
         return captured
 
@@ -219,7 +220,7 @@ class TorchGraphGeneration(FixedStepGeneration):
 
 
 def open_case(
-    given: Callable[[], nn.Module], spec: TensorSpec, case: Case, threads: int, *, deterministic: bool = False
+    given: Callable[[], nn.Module], spec: Specs, case: Case, threads: int, *, deterministic: bool = False
 ) -> TorchGraphSession:
     """`given` builds the module; refused precisions and devices are told before that."""
     kind = set_up(case.precision, threads, case.device, runtime=RUNTIMES[NAME])
@@ -227,7 +228,7 @@ def open_case(
 
 
 def open_session(
-    module: nn.Module, spec: TensorSpec, *, precision: str, kind: str, deterministic: bool = False
+    module: nn.Module, spec: Specs, *, precision: str, kind: str, deterministic: bool = False
 ) -> TorchGraphSession:
     """As `torch.open_session`, for a GPU. Graphs are captured when shapes are known.
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from pybench import measure
 from pybench.case import Case
@@ -29,8 +29,7 @@ from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.kernels.launches import Launched
 from pybench.runtimes.launched import Kernels, launched_by
-from pybench.runtimes.session import TensorSpec
-from pybench.runtimes.torch import Forward, TorchSession, prepare, set_up
+from pybench.runtimes.torch import Forward, Held, Specs, TorchSession, prepare, set_up, shapes_of
 
 NAME = "torch-tensorrt"
 TYPED_ALWAYS = (2, 14)  # from here on there is no other typing, and no argument for it
@@ -41,12 +40,10 @@ NS_PER_S = 1e9
 class TorchTensorRtSession(TorchSession):
     """A module compiled for each shape that it is given. `compile_s`: of all shapes so far."""
 
-    def __init__(
-        self, module: nn.Module, spec: TensorSpec, precision: str, kind: str, launch: str, library: Any
-    ) -> None:
+    def __init__(self, module: nn.Module, spec: Specs, precision: str, kind: str, launch: str, library: Any) -> None:
         super().__init__(module, spec, precision, kind)
         self._library = library
-        self._compiled: dict[tuple[int, ...], Forward] = {}
+        self._compiled: dict[tuple[tuple[int, ...], ...], Forward] = {}
         library.runtime.set_cudagraphs_mode(launch == "graph")
         self.labels |= {
             "torch_tensorrt_version": library.__version__,
@@ -64,21 +61,21 @@ class TorchTensorRtSession(TorchSession):
     def kernels(self) -> Kernels:
         return self.launched().kernels
 
-    def _forward(self, held: Tensor) -> Forward:
-        shape = tuple(held.shape)
+    def _forward(self, held: Held) -> Forward:
+        shape = shapes_of(held)
         if shape not in self._compiled:
             self._compiled[shape] = self._compile(held)
         return self._compiled[shape]
 
-    def _compile(self, held: Tensor) -> Forward:
+    def _compile(self, held: Held) -> Forward:
         begin_ns = measure.monotonic_ns()
         with torch.no_grad(), tempfile.TemporaryDirectory(prefix="pybench-compile-") as folder:
             arguments = arguments_of(self._library.__version__, self.precision, Path(folder))
-            exported = torch.export.export(self.module, (held,))
-            compiled: Forward = self._library.dynamo.compile(exported, arg_inputs=[held], **arguments)
+            exported = torch.export.export(self.module, held)
+            compiled: Forward = self._library.dynamo.compile(exported, arg_inputs=list(held), **arguments)
         with torch.inference_mode():
             for _ in range(CALLS_BEFORE_TIMING):
-                compiled(held)
+                compiled(*held)
                 self._wait()
         self.compile_s = (self.compile_s or 0.0) + (measure.monotonic_ns() - begin_ns) / NS_PER_S
         return compiled
@@ -103,7 +100,7 @@ def arguments_of(version: str, precision: str, folder: Path) -> dict[str, Any]:
 
 
 def open_case(
-    given: Callable[[], nn.Module], spec: TensorSpec, case: Case, threads: int, *, deterministic: bool = False
+    given: Callable[[], nn.Module], spec: Specs, case: Case, threads: int, *, deterministic: bool = False
 ) -> TorchTensorRtSession:
     """`given` builds the module; refused precisions and devices are told before that."""
     kind = set_up(case.precision, threads, case.device, runtime=RUNTIMES[NAME])
@@ -113,7 +110,7 @@ def open_case(
 
 
 def open_session(
-    module: nn.Module, spec: TensorSpec, *, precision: str, kind: str, launch: str, deterministic: bool = False
+    module: nn.Module, spec: Specs, *, precision: str, kind: str, launch: str, deterministic: bool = False
 ) -> TorchTensorRtSession:
     """As `torch.open_session`, for a GPU. Engines are built when shapes are known.
 

@@ -4,6 +4,7 @@
 `open`: {path, case} -> {providers, partitions, seconds}; a runtime that opens no ONNX file by itself is not asked.
 `time`: {path, case, fed} -> {seconds}: the best of a few passes, to plan how long a run has to be. Without a path it is
 of a built-in model.
+`names`: {library, names} -> {}; a name that the library does not have is an error of the user's.
 `flops`: {path, fed} -> {flops}, at the sizes of each input. Each question is a process of its own, so that one file
 that a runtime dies of ends no other answer, and no more than one of them holds the file.
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybench.case import case_from_json
+from pybench.catalogue.zoo import LIBRARIES
 
 if TYPE_CHECKING:
     from pybench.runtimes.session import Session
@@ -76,4 +78,16 @@ def _flops(question: dict[str, Any]) -> dict[str, Any]:
     return {"flops": sum(count_flops(Path(question["path"]), 1, 1, fed).values())}
 
 
-_JOBS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"open": _open, "time": _time, "flops": _flops}
+def _names(question: dict[str, Any]) -> dict[str, Any]:
+    from pybench.models.zoo.build import ask_names
+
+    ask_names(LIBRARIES[question["library"]], question["names"])
+    return {}
+
+
+_JOBS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "open": _open,
+    "time": _time,
+    "flops": _flops,
+    "names": _names,
+}

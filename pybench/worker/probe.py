@@ -19,6 +19,7 @@ from typing import Any
 
 from pybench.catalogue.packages import PACKAGES, Package
 from pybench.catalogue.plugins import FACT, sha256_of_package
+from pybench.catalogue.zoo import LIBRARIES
 from pybench.errors import PybenchError, UnsupportedError
 from pybench.runtimes.host_memory import numa_nodes
 from pybench.worker import affinity, environment
@@ -128,6 +129,11 @@ def _plugin(fact: str) -> dict[str, Any]:
     return {"version": metadata.version(distribution), "sha256": sha256_of_package(package)}
 
 
+def _distribution(name: str) -> dict[str, Any]:
+    """A library of models: only the making of artefacts imports it."""
+    return {"version": metadata.version(name)}
+
+
 def _compiler() -> dict[str, Any]:
     """What torch.compile builds with: a C++ compiler (Triton takes the C one beside it) and Python's headers."""
     name = os.environ.get("CXX", "g++")
@@ -181,6 +187,7 @@ _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     "openvino": _openvino,
     "modelopt": _modelopt,
     "digits": lambda: {"version": metadata.version("scikit-learn")},
+    **{row.package: partial(_distribution, row.package) for row in LIBRARIES.values()},
     "go_rust": _go_rust,
     "gpu": _gpu,
     "cpu_energy": _cpu_energy,

@@ -23,7 +23,7 @@ from pybench.catalogue.tasks import CLASSIFICATION
 from pybench.errors import InputError
 from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import CALIBRATION_KEY, allowed_threads, calibration_cautions, images_identity
-from pybench.measurement.inputs import Arrays, file_ranges, random_arrays
+from pybench.measurement.inputs import Arrays, fed_ranges, random_arrays
 from pybench.measurement.model import OpenedModel, conclude, open_model
 from pybench.measurement.result import Result, RunRequest, Validity
 from pybench.measurement.supply import judging_samples
@@ -157,7 +157,7 @@ def _samples(request: RunRequest, opened: OpenedModel) -> RatedSamples:
 def _random_samples(request: RunRequest, opened: OpenedModel) -> RatedSamples:
     case = request.case
     total = case.image_limit or RANDOM_SAMPLES
-    ranges, models = file_ranges(request.files.get("model")), case.catalogue.models
+    ranges, models = fed_ranges(request.files, opened.metadata), case.catalogue.models
     feeds = [
         random_arrays(opened.session.inputs, opened.name, case.batch, case.seq_len, FIRST_SEED + number, models, ranges)
         for number in range(-(-total // case.batch))

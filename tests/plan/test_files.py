@@ -129,7 +129,7 @@ def test_what_is_no_file_or_no_folder_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     assert refusal(tmp_path, "model", "empty.onnx").startswith("`model`: empty.onnx is empty")
-    assert refusal(tmp_path, "model", "folder") == "`model`: folder is a folder"
+    assert refusal(tmp_path, "model", "folder") == "`model`: folder is a folder without config.json"
     assert refusal(tmp_path, "images", "folder") == "`images`: folder contains no files"
     assert refusal(tmp_path, "images", "text") == "`images`: text is a file"
     assert refusal(tmp_path, "corpus", "pipe") == "`corpus`: pipe is not a regular file"

@@ -39,7 +39,8 @@ _DIGITS = 16  # of a sha256: enough to tell that it changed
 _THERE: dict[str, Any] = {"available": True}
 _ABSENT: dict[str, Any] = {"available": False, "why": "No module"}
 _PACKAGES = ("torch", "torch_tensorrt", "compiler", "tensorrt", "cuda_python", "onnxruntime", "openvino", "onnx",
-             "onnxscript", "modelopt", "digits", "hf", "rust", "go_rust")  # fmt: skip
+             "onnxscript", "modelopt", "digits", "timm", "torchvision", "transformers", "hf", "rust",
+             "go_rust")  # fmt: skip
 _GPU = {"name": "a GPU", "uuid": "GPU-1", "capability": "9.0", "memory_bytes": 1}
 _BOARD = {
     "uuid": "GPU-1",

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A library's model by name, or by its config.json: with seeded random weights, or a user's own.
+
+Raises InputError for a name that the library does not have, for weights that do not fit, and where the library cannot
+build the model.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pybench.catalogue.zoo import Library, library_of, name_in
+from pybench.errors import InputError
+from pybench.models.building import draw_statistics
+from pybench.models.zoo.feeds import ModelInputs
+from pybench.models.zoo.offline import offline
+from pybench.models.zoo.weights import load, read_weights
+
+CLOSE_NAMES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a library is to build.
+
+    model: as the plan names it, for messages
+    name: as the library calls it; empty where `config` says it
+    config: the user's config.json
+    state: the user's tensors, which may say how many classes there are
+    fused: attention as one operator, which runtimes of torch have; else as products that a quantiser sees
+    """
+
+    model: str
+    name: str = ""
+    config: Path | None = None
+    state: Mapping[str, Tensor] | None = None
+    fused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A module and what it is fed with. `prefix`: what its library may write before the names of its tensors."""
+
+    module: nn.Module
+    feeds: ModelInputs
+    prefix: str = ""
+
+
+def build(
+    model: str, *, config: Path | None = None, weights: Path | None = None, seed: int = 0, fused: bool = False
+) -> Built:
+    """The model in evaluation mode, FP32, on the CPU. The global random state is left as it was."""
+    row = _library(model)
+    state = None if weights is None else read_weights(weights)
+    wanted = Wanted(model=model, name=name_in(model) if config is None else "", config=config, state=state, fused=fused)
+    with offline(model):
+        library = importlib.import_module(row.module)
+        if config is None:
+            refuse_unknown(row, wanted.name, library.names())
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            built = _built(library, wanted)
+            draw_statistics(built.module)
+    if state is not None and weights is not None:
+        load(built.module, state, weights, model, built.prefix)
+    built.module.eval()
+    return built
+
+
+def refuse_unknown(row: Library, name: str, names: list[str]) -> None:
+    """Raises InputError for a name that a library does not have, with the nearest ones."""
+    if name in names:
+        return
+    near = difflib.get_close_matches(name, names, CLOSE_NAMES, cutoff=0.5)
+    close = ", ".join(f"{row.name}/{each}" for each in near)
+    hint = f"did you mean {close}?" if close else f"it has {len(names)}, such as {row.name}/{names[0]}"
+    raise InputError(f"`model`: {row.package} has no {row.kind} {name!r} ({row.name}/{name})", hint=hint)
+
+
+def ask_names(row: Library, names: list[str]) -> None:
+    """Raises InputError for the first of these names that the library does not have. It imports the library."""
+    with offline(row.name):
+        known = importlib.import_module(row.module).names()
+    for name in names:
+        refuse_unknown(row, name, known)
+
+
+def _built(library: Any, wanted: Wanted) -> Built:
+    try:
+        built: Built = library.build(wanted)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a library raises for a configuration that it does not build
+        what = " ".join(str(error).split())[:300]
+        raise InputError(f"{wanted.model} cannot be built: {type(error).__name__}: {what}") from error
+    return built
+
+
+def _library(model: str) -> Library:
+    row = library_of(model)
+    if row is None:
+        raise InputError(f"{model} is no model of a library", hint="as in timm/NAME or ./folder/config.json")
+    return row

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of timm: one input of images at the size of its default configuration, and the scores of its classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import timm
+from timm.layers.config import set_fused_attn
+
+from pybench.models.zoo.build import Built, Wanted
+from pybench.models.zoo.feeds import image_feeds
+
+
+def names() -> list[str]:
+    return list(timm.list_models())
+
+
+def build(wanted: Wanted) -> Built:
+    set_fused_attn(wanted.fused)
+    module: Any = timm.create_model(wanted.name, pretrained=False, **_classes(wanted))
+    return Built(module, image_feeds("images", tuple(module.pretrained_cfg["input_size"])))
+
+
+def _classes(wanted: Wanted) -> Mapping[str, Any]:
+    """The number of classes that the user's weights tell apart; nothing where they do not say."""
+    heads = timm.get_pretrained_cfg(wanted.name, allow_unregistered=True)
+    head = None if heads is None else heads.classifier
+    weight = (wanted.state or {}).get(f"{head}.weight")
+    return {} if weight is None else {"num_classes": int(weight.shape[0])}

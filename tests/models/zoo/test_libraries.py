@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of timm, torchvision and transformers: built, exported twice, and run without their library.
+
+Their libraries are imported once for all of these tests. Without the extra `zoo` they are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+pytest.importorskip("timm", reason="the extra `zoo` is not installed")
+pytest.importorskip("transformers", reason="the extra `zoo` is not installed")
+
+from pybench.catalogue.zoo import LIBRARIES
+from pybench.errors import InputError
+from pybench.models.export import OUTPUT_NAME, Example, export_module
+from pybench.models.zoo.build import Built, ask_names, build
+from pybench.models.zoo.feeds import KEY, feeds_from_text, feeds_to_text
+from pybench.models.zoo.program import example, free_sizes, read_facts, read_program, refused_export, write_program
+from pybench.runtimes import onnxruntime
+
+TINY = {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 99}
+DECODER = {"model_type": "gpt2", "n_layer": 1, "n_embd": 16, "n_head": 2, "vocab_size": 99, "n_positions": 64}
+
+
+def config(folder: Path, content: dict[str, Any]) -> Path:
+    path = folder / "config.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def built(model: str, folder: Path, **given: Any) -> Built:
+    """A model by name, `bert` or `gpt2` small."""
+    contents = {"bert": {"model_type": "bert", **TINY}, "gpt2": DECODER}
+    if model not in contents:
+        return build(model, **given)
+    return build("./config.json", config=config(folder, contents[model]), **given)
+
+
+def fed(one: Built) -> tuple[torch.Tensor, ...]:
+    """Three samples, of seven tokens where they are of tokens: not the sizes that it is exported with."""
+    generator = torch.Generator().manual_seed(0)
+    tensors = []
+    for feed in one.feeds.inputs:
+        shape = [(3, 7)[min(axis, 1)] if size is None else size for axis, size in enumerate(feed.shape)]
+        if feed.below is None:
+            tensors.append(torch.randn(shape, generator=generator))
+        else:
+            tensors.append(torch.randint(feed.least, feed.below, shape, generator=generator))
+    return tuple(tensors)
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "outputs"),
+    [
+        ("timm/test_resnet", ["images"], (3, 1000)),
+        ("timm/test_vit", ["images"], (3, 1000)),
+        ("torchvision/mc3_18", ["images"], (3, 400)),
+        ("bert", ["input_ids", "attention_mask"], (3, 7, 16)),
+        ("gpt2", ["input_ids", "attention_mask"], (3, 7, 99)),
+    ],
+)
+def test_the_program_and_the_onnx_file_give_what_the_module_gives(
+    model: str, inputs: list[str], outputs: tuple[int, ...], tmp_path: Path
+) -> None:
+    one = built(model, tmp_path, fused=True)
+    assert [feed.name for feed in one.feeds.inputs] == inputs
+    tensors = fed(one)
+    with torch.inference_mode():
+        expected = one.module(*tensors)
+    assert expected.shape == outputs
+    write_program(one, torch.float32, tmp_path / "model.pt2", model, {KEY: feeds_to_text(one.feeds)})
+    assert feeds_from_text(read_facts(tmp_path / "model.pt2")[KEY]) == one.feeds
+    with torch.inference_mode():
+        torch.testing.assert_close(read_program(tmp_path / "model.pt2", "cpu").eval()(*tensors), expected)
+
+    products = built(model, tmp_path)  # attention as products: another way to the same numbers
+    given = Example(example(products.feeds), free_sizes(products.feeds), tuple(inputs), (OUTPUT_NAME,))
+    export_module(products.module, given, tmp_path / "model.onnx", {})
+    session = onnxruntime.open_session(tmp_path / "model.onnx", precision="fp32", threads=1, device="cpu")
+    arrays = {name: tensor.numpy() for name, tensor in zip(inputs, tensors, strict=True)}
+    np.testing.assert_allclose(session.run(arrays)[0], expected.numpy(), rtol=1e-3, atol=1e-4)
+
+
+def test_seeds_decide_the_weights_and_nothing_else_changes(tmp_path: Path) -> None:
+    before = torch.get_rng_state()
+    first, again, other = (built("bert", tmp_path, seed=seed).module.state_dict() for seed in (0, 0, 1))
+    assert torch.equal(before, torch.get_rng_state())
+    name = "embeddings.word_embeddings.weight"
+    assert torch.equal(first[name], again[name])
+    assert not torch.equal(first[name], other[name])
+
+
+def test_a_program_computes_in_the_type_that_it_was_exported_in(tmp_path: Path) -> None:
+    one = built("bert", tmp_path, fused=True)
+    write_program(one, torch.bfloat16, tmp_path / "model.pt2", "bert", {})
+    module = read_program(tmp_path / "model.pt2", "cpu")
+    assert {parameter.dtype for parameter in module.parameters()} == {torch.bfloat16}
+    with torch.inference_mode():
+        assert module(*fed(one)).dtype == torch.bfloat16
+
+
+def test_weights_of_a_file_and_of_a_folder_are_those_of_the_model(tmp_path: Path) -> None:
+    for model, folder in (("bert", tmp_path / "encoder"), ("gpt2", tmp_path / "decoder")):
+        folder.mkdir()
+        given = built(model, folder, seed=5).module
+        state = {name: tensor.clone() for name, tensor in given.state_dict().items() if name != "lm_head.weight"}
+        save_file(state, folder / "model.safetensors")  # tied weights once, as save_pretrained writes them
+        for weights in (folder, folder / "model.safetensors"):
+            loaded = built(model, folder, weights=weights).module
+            for name, tensor in given.state_dict().items():
+                assert torch.equal(loaded.state_dict()[name], tensor), name
+
+
+def test_weights_of_a_model_with_a_head_fit_the_one_without(tmp_path: Path) -> None:
+    given = built("bert", tmp_path, seed=5).module.state_dict()
+    state = {f"bert.{name}": tensor.clone() for name, tensor in given.items()}
+    save_file({**state, "classifier.weight": torch.zeros(2, 16)}, tmp_path / "model.safetensors")
+    loaded = built("bert", tmp_path, weights=tmp_path / "model.safetensors").module.state_dict()
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in given.items())
+
+
+def test_timm_has_as_many_classes_as_the_weights(tmp_path: Path) -> None:
+    import timm
+
+    save_file(timm.create_model("test_resnet", num_classes=7).state_dict(), tmp_path / "seven.safetensors")
+    one = build("timm/test_resnet", weights=tmp_path / "seven.safetensors")
+    with torch.inference_mode():
+        assert one.module(*fed(one)).shape == (3, 7)
+
+
+def test_weights_that_do_not_fit_name_the_first_tensor(tmp_path: Path) -> None:
+    state = {name: tensor.clone() for name, tensor in built("bert", tmp_path).module.state_dict().items()}
+    name = "encoder.layer.0.attention.self.query.weight"
+    path = tmp_path / "model.safetensors"
+    save_file({**state, name: torch.zeros(3, 16)}, path)
+    with pytest.raises(InputError, match=rf"{name} is \[3, 16\] in the file, and \[16, 16\] in the model"):
+        built("bert", tmp_path, weights=path)
+    del state[name]
+    save_file(state, path)
+    with pytest.raises(InputError, match=rf"does not fit ./config.json: {name} is missing"):
+        built("bert", tmp_path, weights=path)
+    with pytest.raises(InputError, match=r"model.safetensors does not fit timm/test_vit: cls_token is missing"):
+        build("timm/test_vit", weights=path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"contains no \.safetensors"):
+        build("timm/test_vit", weights=tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "hint"),
+    [
+        ("timm", "resnet5", r"did you mean timm/resnet50"),
+        ("torchvision", "r3d_81", r"did you mean torchvision/r3d_18"),
+        ("hf", "bret", r"did you mean hf/bert"),
+    ],
+)
+def test_an_unknown_name_has_the_nearest_ones_as_its_hint(library: str, name: str, hint: str) -> None:
+    with pytest.raises(InputError, match=f"has no .* '{name}'") as raised:
+        ask_names(LIBRARIES[library], [name])
+    assert raised.value.hint is not None
+    assert raised.value.hint.startswith(hint)
+
+
+def test_what_cannot_be_fed_or_built_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="hf/t5 has an encoder and a decoder"):
+        build("hf/t5")
+    with pytest.raises(InputError, match="has no type no-such-type"):
+        build("./config.json", config=config(tmp_path, {"model_type": "no-such-type"}))
+    with pytest.raises(InputError, match=r"\./config.json cannot be built: "):
+        build("./config.json", config=config(tmp_path, {"model_type": "bert", **TINY, "num_attention_heads": 3}))
+
+
+def test_a_model_beyond_the_memory_is_refused_before_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pybench.models.zoo.transformers._available_bytes", lambda: 200_000_000)
+    what = r"hf/bert has 0\.1 billion parameters: its export needs 0\.9 GB of memory, and 0\.2 GB are available"
+    with pytest.raises(InputError, match=what):
+        build("hf/bert")
+
+
+def test_what_torch_cannot_export_says_so() -> None:
+    def unbounded() -> None:
+        raise RuntimeError("\n\nCould not guard on data\nmore")
+
+    what = r"cannot be exported by torch .*: RuntimeError: Could not guard on data"
+    with pytest.raises(InputError, match=what), refused_export("a model"):
+        unbounded()
+
+
+@pytest.fixture
+def listening() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_a_model_that_asks_for_the_network_is_refused(listening: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    import timm
+
+    def download(*_: Any, **__: Any) -> None:
+        socket.create_connection(("127.0.0.1", listening))
+
+    monkeypatch.setattr(timm, "create_model", download)
+    with pytest.raises(InputError, match="timm/test_vit asks for the network"):
+        build("timm/test_vit")
+    socket.create_connection(("127.0.0.1", listening)).close()  # refused only while a model is built
