@@ -6,6 +6,7 @@
     ├── contrasts    ContrastFinding  each declared comparison: effects paired within blocks, or over images
     ├── verdicts     CaseVerdict      each criterion: accepted, rejected, undecided, and all together
     ├── cell_effects CellsEffect      each comparison over all of its cells, and how cells differ
+    ├── cell_differences  CellsDifference  accuracies over models or trainings, and what another factor does to that
     ├── curves       Curve            a metric or ratio over a numeric factor, and where lines cross
     ├── references   ReferenceFinding published values next to this campaign's; they judge nothing
     ├── token_paths  TokenFinding     whether all tokenizer paths gave the same ids
@@ -30,6 +31,7 @@ from typing import Any
 from pybench.analysis.architectures import ArchitectureFinding, find_architectures
 from pybench.analysis.build_variance import BuildVariance, split_variances
 from pybench.analysis.cases import CaseFinding, describe_cases
+from pybench.analysis.cell_differences import CellsDifference, differences_over_cells
 from pybench.analysis.cell_effects import CellsEffect, effects_over_cells
 from pybench.analysis.comparability import PairComparability
 from pybench.analysis.contrasts import ContrastFinding, compare_contrasts
@@ -64,6 +66,7 @@ class Analysis:
     contrasts: tuple[ContrastFinding, ...]
     verdicts: tuple[tuple[CaseVerdict, ...], ...]
     cell_effects: tuple[CellsEffect, ...]
+    cell_differences: tuple[CellsDifference, ...]
     curves: tuple[Curve, ...]
     references: tuple[ReferenceFinding, ...]
     token_paths: tuple[TokenFinding, ...]
@@ -95,6 +98,7 @@ class Analysis:
                 for contrast, verdicts in zip(self.contrasts, self.verdicts, strict=True)
             ],
             "effects_over_cells": [effect.as_json() for effect in self.cell_effects],
+            "differences_over_cells": [difference.as_json() for difference in self.cell_differences],
             "curves": [curve.as_json() for curve in self.curves],
             "references": [found.as_json() for found in self.references],
             "token_paths": [finding.as_json() for finding in self.token_paths],
@@ -139,6 +143,7 @@ def analyse(dataset: Dataset) -> Analysis:
         cases=cases,
         contrasts=compared,
         verdicts=verdicts,
+        cell_differences=differences_over_cells(compared),
         cell_effects=effects_over_cells(compared, measurements, dataset.plan.seed),
         curves=find_curves(cases, compared, dataset.plan.curves, dataset.plan.seed),
         references=find_references(dataset, cases, compared, measurements),

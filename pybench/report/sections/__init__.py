@@ -13,6 +13,7 @@ from pybench.report.sections.elements import BuiltSection, Material, Section
 ORDER = (
     "findings",
     "cell_effects",
+    "cell_differences",
     "references",
     "curves",
     "operating_points",
