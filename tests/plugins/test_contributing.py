@@ -9,8 +9,8 @@ from tests.plugins.quotes import PAGE, quoted, renewed, written
 def test_the_recipes_are_the_files_of_the_tested_packages() -> None:
     text = PAGE.read_text()
     quotes = quoted(text)
-    assert {path.split("/")[3] for path in quotes} == {"sorting", "scripted", "models"}
-    assert len(quotes) == 7
+    assert {path.split("/")[3] for path in quotes} == {"sorting", "scripted", "models", "decoders"}
+    assert len(quotes) == 9
     assert all(quotes[path] == written(path) for path in quotes), "python -m tests.plugins.quotes"
 
 
