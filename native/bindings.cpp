@@ -21,6 +21,7 @@
 #include "perf_counter.hpp"
 #include "power_sampler.hpp"
 #include "rail_sampler.hpp"
+#include "recovery_bindings.hpp"
 #include "timer.hpp"
 
 namespace py = pybind11;
@@ -369,6 +370,7 @@ PYBIND11_MODULE(_native, module) {
   bind_sampler(module);
   bind_rails(module);
   bind_integrator(module);
+  bind_recovery(module);
   py::class_<PerfCounter>(module, "PerfCounter")
       .def(py::init<std::uint32_t, std::uint64_t, int>(), py::arg("type_number"), py::arg("config"), py::arg("cpu"))
       .def("read", &PerfCounter::read, WithoutGil());

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of the C++ extension (native/bindings.cpp). Only pybench.measure imports it."""
+"""Types of the C++ extension (native/bindings.cpp). Only pybench.measure and pybench.hydro import it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -216,3 +216,16 @@ class CudaLoad:
     def run(self, duration_ns: int, level: float) -> LoadRun: ...
     @staticmethod
     def ptx(version: str, target: str) -> str: ...
+
+class HybridEos:
+    def __init__(
+        self,
+        *,
+        transition: float,
+        pressure_at_transition: float,
+        gamma_low: float,
+        gamma_high: float,
+        gamma_thermal: float,
+    ) -> None: ...
+
+def recover_pressures(eos: HybridEos, states: NDArray[np.float64], pressures: NDArray[np.float64]) -> int: ...

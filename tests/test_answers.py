@@ -172,6 +172,7 @@ CHANGES: tuple[Change, ...] = (
             {"workload": "train", "checkpoint": None},
         )
     ),
+    Change(why="solvers are new", answer="idle", stored=None, now="solver"),
     *(
         Change(why="stacks are new, and nothing else has these factors", answer="idle", stored=None, now=name)
         for name in ("block_type", "depth", "width")

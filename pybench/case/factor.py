@@ -36,6 +36,7 @@ class Factor:
         show them only where they vary
     idle: when it changes nothing about a case because of another factor; a plan then resets it to its default
     usual: the field of the workload's row that is its default; null stands for that
+    fixed_by: the field of the runtime's row that tables show in its place where it is idle; null: nothing stands there
     follows: where a contrast fixes one of these factors, two cases may differ in this one if it is idle in one of them
     """
 
@@ -55,6 +56,7 @@ class Factor:
     absent: str = ""
     idle: Idle | None = None
     usual: str | None = None
+    fixed_by: str | None = None
     follows: tuple[str, ...] = ()
 
     def workloads(self, catalogue: Catalogue = BUILT_IN) -> tuple[str, ...]:
@@ -82,7 +84,7 @@ def runtime_factor(
 
 def quantising_factor(kind: FactorKind, default: Any, meaning: str, rule: Idle, **facts: Any) -> Any:
     """A field of `Factors` that follows the precision. `rule`: when it changes nothing."""
-    return factor(kind, default, meaning, "quantising", idle=rule, follows=("precision",), **facts)
+    return factor(kind, default, meaning, "quantising", idle=rule, follows=("precision", "runtime"), **facts)
 
 
 def shaping_factor(name: str, kind: FactorKind, default: Any, meaning: str, **facts: Any) -> Any:

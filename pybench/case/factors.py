@@ -24,7 +24,7 @@ from pybench.catalogue.options import Option
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.quantisers import CALIBRATIONS, EXTENTS, GRANULARITIES, PLACEMENTS, QUANTISERS, SCHEMES
-from pybench.catalogue.runtimes import COMPILE_MODES, PROVIDERS, RUNTIMES
+from pybench.catalogue.runtimes import COMPILE_MODES, PROVIDERS, RUNTIMES, SOLVERS
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup
 from pybench.errors import UnknownNameError
 
@@ -85,6 +85,7 @@ class Factors:
         choices=TRAINED_ON,
         absent="random weights, or those that the model is trained to here",
         idle=idle.NOT_COMPUTED,
+        follows=("runtime",),
     )
     trained_in: str | None = factor(
         "choice",
@@ -122,6 +123,8 @@ class Factors:
         "model",
         choices=tuple(PRECISIONS),
         idle=idle.NOT_COMPUTED,
+        follows=("runtime",),
+        fixed_by="computes_in",
     )
     keep_fp32: str | None = quantising_factor(
         "text",
@@ -235,6 +238,13 @@ class Factors:
     )
     compile_mode: str = runtime_factor(
         "compile_mode", "choice", "default", "what torch-compile optimises for", choices=COMPILE_MODES
+    )
+    solver: str = runtime_factor(
+        "solver",
+        "choice",
+        SOLVERS[0],
+        "which solver stands in a network's place: compiled C++ on one thread, or numpy",
+        choices=SOLVERS,
     )
     batch: int = factor("integer", 1, "samples in an iteration", "model", minimum=1)
     image_size: int | None = factor(
@@ -593,6 +603,12 @@ def idle_factors(case: Case) -> frozenset[str]:
 def is_idle(name: str, case: Case) -> bool:
     """Whether a name means nothing for a case: an idle factor, or an option that the case does not have."""
     return name in case.idle or (name not in FACTORS and name not in case.own_factors())
+
+
+def fixed_value(name: str, case: Case) -> str | None:
+    """What the case's runtime has in the place of an idle factor; None: nothing."""
+    field_name, row = factor_named(name, case).fixed_by, case.runtime_row
+    return None if field_name is None or row is None else getattr(row, field_name)
 
 
 def is_built_in(factor: str, value: Any) -> bool:

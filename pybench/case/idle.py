@@ -52,8 +52,14 @@ def _has_no_model(case: Case) -> bool:
     return case.workload_row.model == "optional" and case.model is None
 
 
+def _has_no_weights(case: Case) -> bool:
+    """Whether there are neither weights nor a choice of types."""
+    row = case.runtime_row
+    return _has_no_model(case) or (row is not None and row.computes_in is not None)
+
+
 def _is_not_quantised(case: Case) -> bool:
-    return quantised_type(case.precision) is None
+    return quantised_type(case.precision) is None or _has_no_weights(case)
 
 
 def _is_not_calibrated(case: Case) -> bool:
@@ -93,7 +99,9 @@ def _is_fed_by_path(case: Case) -> bool:
 
 
 NOT_EXECUTED = Idle(_has_no_model, "without a model nothing is executed")
-NOT_COMPUTED = Idle(_has_no_model, "without a model nothing is computed")
+NOT_COMPUTED = Idle(
+    _has_no_weights, "without a model nothing is computed; a solver has no weights and computes in float64"
+)
 BATCH_AS_IT_IS = Idle(lambda case: case.fixed_batch in (None, case.batch), "the file takes the batch as it is")
 NOT_QUANTISED = Idle(_is_not_quantised, "only int8 and fp8 are quantised")
 NOT_INT8 = Idle(lambda case: quantised_type(case.precision) != "int8", "only int8 has integer codes")
@@ -102,7 +110,7 @@ NOT_CALIBRATED = Idle(
     "only int8 and fp8 are quantised; qat finds its ranges while it trains, and dynamic in each run",
 )
 ALL_FP32 = Idle(
-    lambda case: _is_not_quantised(case) and floating_type(case.precision) == "fp32",
+    lambda case: _is_not_quantised(case) and (floating_type(case.precision) == "fp32" or _has_no_weights(case)),
     "the precision is FP32 everywhere",
 )
 NO_IMAGES = Idle(

@@ -70,6 +70,14 @@ _ROWS = (
         open="pybench.models.text.packages:open_packages",
         train="pybench.models.training.text:train_on_packages",
     ),
+    DataSet(
+        name="fluid-states",
+        meaning="states of a relativistic fluid, drawn from ranges, with the pressure that each was made with",
+        task="regression",
+        unit="state",
+        open="pybench.models.fluid_states:open_states",
+        train="pybench.models.training.fluid_states:train_on_states",
+    ),
 )
 
 DATA_SETS = Rows("data set", _ROWS)

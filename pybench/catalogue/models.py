@@ -52,6 +52,11 @@ class Model:
     training_rate: highest learning rate in training: with AdamW as it is, with SGD for 256 images a step
     training_epochs: how often it sees each sample of `judged_on` in training
     trains_on_cpu: whether training without a GPU takes minutes; the others would take days
+    drawn_by: `module:callable`, from batch and seed to inputs float64 [batch, *shape], where random numbers would mean
+        nothing to it; None: they are standard normal
+    solved_by: `module:name` of what finds the same without a network: solver -> function from inputs float64 into
+        outputs float64, both with the batch first; None: nothing does
+    solved_from_bytes: of the numbers that these solvers keep
     plugin: the package that adds it; None: pybench
     options: what plans can set of it, next to factors
     """
@@ -82,6 +87,9 @@ class Model:
     training_rate: float = 0.4
     training_epochs: int = 1
     trains_on_cpu: bool = False
+    drawn_by: str | None = None
+    solved_by: str | None = None
+    solved_from_bytes: int = 0
     plugin: Plugin | None = None
     options: tuple[Option, ...] = ()
 
@@ -301,6 +309,24 @@ _ROWS = (
         outputs=10,
         head="fc3.weight",
         multiply_adds=85e3,
+    ),
+    *(
+        Model(
+            name=name,
+            kind="vector",
+            build=f"pybench.models.c2p:{build}",
+            input="conserved",
+            shape=(3,),
+            outputs=1,
+            head="fc3.weight",
+            multiply_adds=multiply_adds,
+            judged_on="fluid-states",
+            trains_on_cpu=True,
+            drawn_by="pybench.models.fluid_states:draw_inputs",
+            solved_by="pybench.hydro.recovery:SOLVERS",
+            solved_from_bytes=5 * 8,  # of the equation of state
+        )
+        for name, build, multiply_adds in (("c2p", "paper", 122e3), ("c2p-small", "small", 8.6e3))
     ),
     Model(
         name="stack",

@@ -74,11 +74,13 @@ class Runtime:
 
     `module`: where its `open_case` is; `audit`: `module:name` of what finds the precision that ran, None: nothing does.
     `profile`: `module:name` of what tells the kernels of an iteration, None: nothing does.
-    `opens`: what it is given: an ONNX file, an engine that was built of one, or a call that builds a torch module.
+    `opens`: what it is given: an ONNX file, an engine that was built of one, a call that builds a torch module, or
+    solvers of what the model gives.
     `needs`: packages that have to be installed (`pybench.catalogue.packages`), the runtime's own first.
     `gpu_fact`: which fact of a machine says what GPUs it sees; None: it runs on CPUs only.
     `start_s`: Python, imports, opening and compiling, until a first iteration may be timed.
     `making_s`: what building its engine takes, once for all runs; None: nothing is built beforehand.
+    `computes_in`: the type that it computes in whatever a case says, so that `precision` has no meaning for it.
     `precisions`: what it infers in; a runtime with backends says it of each of them. `trains`: what it trains in.
     `factors`: those that only some runtimes have, and this one has. `build_factors`: those of the engine's making.
     `modes`: values of the factor `compile_mode`; `graph_modes`: those that record CUDA graphs.
@@ -96,13 +98,14 @@ class Runtime:
 
     name: str
     module: str
-    opens: Literal["onnx", "engine", "module"]
+    opens: Literal["onnx", "engine", "module", "equations"]
     needs: tuple[str, ...]
     start_s: float
     audit: str | None = None
     profile: str | None = None
     gpu_fact: Literal["torch", "cuda"] | None = "torch"
     making_s: float | None = None
+    computes_in: str | None = None
     precisions: Executes = field(default_factory=dict)
     trains: Executes = field(default_factory=dict)
     backends: tuple[Backend, ...] = ()
@@ -145,6 +148,7 @@ class Runtime:
 
 
 LAUNCH = "launch"
+SOLVERS = ("cpp", "numpy")  # the first is what speed-ups are stated against
 _EAGER = anywhere("fp32") | on_gpu("tf32", "fp16") | anywhere("bf16")  # a CPU emulates FP16 for most operators
 _TRAINED = anywhere("fp32") | on_gpu("tf32") | anywhere("bf16", "amp-bf16") | on_gpu("amp-fp16")
 _COMPILED = on_gpu("fp32", "tf32", "fp16", "bf16")
@@ -302,6 +306,18 @@ _ROWS = (
         size_is="parameters and buffers of the module that was compiled",
         compile_is="export and compilation for the shape, with no cache, and the first calls",
     ),
+    Runtime(
+        name="solver",
+        module="pybench.runtimes.solver",
+        audit="pybench.measurement.audits:of_solver",
+        opens="equations",
+        needs=(),
+        gpu_fact=None,
+        start_s=0.6,  # nominal: as onnxruntime
+        computes_in="float64",
+        factors=("solver",),
+        size_is="constants of the equation of state",
+    ),
 )
 
 RUNTIMES = Rows("runtime", _ROWS)
@@ -344,5 +360,5 @@ def executors_of(precision: str) -> tuple[str, ...]:
 
 def opening(kind: str) -> tuple[str, ...]:
     """The runtimes that open any ONNX file (`onnx`, also by way of an engine) or torch module (`module`)."""
-    of_kind = [row for row in _ROWS if (row.opens == "module") == (kind == "module")]
+    of_kind = [row for row in _ROWS if (row.opens == "module") == (kind == "module") and row.opens != "equations"]
     return tuple(row.name for row in of_kind if row.own_path is None)

@@ -93,7 +93,7 @@ def _finding(fact: Mapping[str, Any], package: Package) -> Finding:
 def _backends(fact: Mapping[str, Any], package: Package) -> list[str]:
     """Which values of the factor `provider` the installed build of a runtime has."""
     built_in = fact.get("providers", [])
-    runtimes = (row for row in RUNTIMES.values() if row.needs[0] == package.name)
+    runtimes = (row for row in RUNTIMES.values() if package.name in row.needs[:1])
     names = (backend.name for row in runtimes for backend in row.backends if backend.called in built_in)
     return list(dict.fromkeys(names))
 

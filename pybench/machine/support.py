@@ -165,7 +165,7 @@ def _device(case: Case, facts: Facts) -> Reason | None:
 
 def _precision(case: Case, facts: Facts) -> Reason | None:
     row = case.runtime_row
-    if row is None or case.model is None:
+    if row is None or case.model is None or row.computes_in is not None:
         return None
     gpus, used = _gpus_allowed(case, facts), gpus_of(case, facts)
     capability = next((float(gpu["capability"]) for gpu in gpus if gpu["uuid"] in used), None)

@@ -125,6 +125,12 @@ def of_torch(session: Any, case: Case, given: Any) -> Audit:
     return audit_parameters(dtypes, case.precision, torch.flags())
 
 
+def of_solver(session: Any, case: Case, given: Any) -> Audit:
+    """What a solver computes in is not a choice of the case."""
+    row = case.runtime_row
+    return Audit(str(None if row is None else row.computes_in), True, (), {"solver": case.solver})
+
+
 def of_torch_tensorrt(session: Any, case: Case, given: Any) -> Audit:
     """The kernels of the engines that were compiled of a module, whose parameters tell nothing of them."""
     return audit_launched(session.kernels(), case.precision)

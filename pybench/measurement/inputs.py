@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pybench.catalogue.code import named_code
 from pybench.catalogue.models import MODELS, Model
 from pybench.models.zoo.feeds import KEY, feeds_from_text
 from pybench.onnx_file.graph import read_graph
@@ -38,6 +39,9 @@ def random_arrays(
     known. Raises InputError where a shape contradicts `batch` or `tokens`.
     """
     known = models.get(model)
+    if known is not None and known.drawn_by is not None:
+        drawn = named_code(known.drawn_by)(batch, seed)
+        return {spec.name: drawn.astype(spec.dtype) for spec in specs}
     if known is not None and known.vocabulary is not None:
         ranges = dict.fromkeys((spec.name for spec in specs), IntegerRange(0, known.vocabulary))
     return arrays_of(specs, resolved(specs, batch, tokens, model), seed, ranges)

@@ -12,10 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from pybench.case import Case
 from pybench.case.data import trained_here
 from pybench.case.yields import is_compared, is_profiled
 from pybench.catalogue.cautions import Caution, CautionCode
+from pybench.catalogue.code import named_code
 from pybench.catalogue.models import Model
 from pybench.catalogue.refusals import refuse_file
 from pybench.catalogue.runtimes import Runtime
@@ -31,6 +34,7 @@ from pybench.precision.audit import Audit
 from pybench.runtimes.device import chosen
 from pybench.runtimes.providers import is_whole
 from pybench.runtimes.session import Session, TensorSpec, module_spec
+from pybench.runtimes.solver import Solvers
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,8 @@ def conclude(result: Result, opened: OpenedModel, case: Case) -> Result:
 
 def weight_cautions(case: Case) -> list[Caution]:
     """A caution for a built-in model with seeded random weights, where its outputs could be taken seriously."""
-    trained = case.names_onnx or case.checkpoint is not None or trained_here(case) is not None
+    has_weights = case.runtime_row is None or case.runtime_row.computes_in is None
+    trained = case.names_onnx or case.checkpoint is not None or trained_here(case) is not None or not has_weights
     row = case.workload_row
     is_judged = row.judges_images or case.catalogue.judge_of(row) is not None or is_compared(case)
     if trained or not is_judged:
@@ -215,4 +220,20 @@ def _through_program(request: RunRequest, row: Runtime) -> ModelSource:
     return ModelSource(module, specs, str(case.model), facts)
 
 
-_DOORS = {"onnx": _through_onnx, "engine": _through_engine, "module": _through_module}  # by `Runtime.opens`
+def _through_equations(request: RunRequest, row: Runtime, vocabulary: int) -> ModelSource:
+    """The solvers of what the network gives, by name, with the input that both take."""
+    model = request.case.model_row
+    if model is None or model.solved_by is None:
+        raise InputError(f"nothing solves {request.case.model} without a network")
+    solvers = Solvers(named_code(model.solved_by), model.outputs, model.solved_from_bytes)
+    spec = TensorSpec(model.input, np.dtype(np.float64), (None, *model.shape))
+    return ModelSource(solvers, spec, model.name)
+
+
+# by `Runtime.opens`
+_DOORS = {
+    "onnx": _through_onnx,
+    "engine": _through_engine,
+    "module": _through_module,
+    "equations": _through_equations,
+}

@@ -152,6 +152,10 @@ class CaseBuilder:
             kinds = " or ".join(_KINDS.get(kind, f"a model of kind {kind}") for kind in measured.kinds)
             what = f"workload {workload} takes {kinds}, not {model}"
             self._say(settings["model"].path, what, f"one of {_models_of(measured, self.catalogue)}")
+        executor = self.catalogue.runtimes.get(_value(settings, "runtime") or "")
+        if executor is not None and executor.opens == "equations" and (row is None or row.solved_by is None):
+            solved = ", ".join(each.name for each in self.catalogue.models.values() if each.solved_by is not None)
+            self._say(settings["model"].path, f"runtime {executor.name} does not solve {model}", f"use model: {solved}")
         self._check_length(settings, measured, model, None if row is None else row.longest_sequence)
         if row is not None and row.takes_images and "image_size" in settings:
             self._check_size(settings, measured, row)

@@ -36,7 +36,8 @@ def _with_tuples(stored: dict[str, Any]) -> dict[str, Any]:
 def test_a_row_names_known_things(row: Runtime) -> None:
     executed = [row.precisions, row.trains, *(backend.precisions for backend in row.backends)]
     assert set().union(*executed) <= set(PRECISIONS)
-    assert bool(row.precisions) != bool(row.backends), "either the runtime infers in precisions, or its backends do"
+    told = (row.precisions, row.backends, row.computes_in)
+    assert sum(map(bool, told)) == 1, "the runtime infers in precisions, or its backends do, or it has one type"
     assert set(row.needs) <= set(PACKAGES)
     assert {*row.factors, *row.build_factors} <= set(FACTORS)
     assert set(row.graph_modes) < set(row.modes) or not row.modes

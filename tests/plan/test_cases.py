@@ -212,6 +212,8 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str, tmp
     places |= dict.fromkeys(factors_in("generating"), len(entries) - 1)
     entries += [{"workload": "train", "model": "resnet50"}]
     places |= dict.fromkeys(factors_in("layout"), len(entries) - 1)
+    entries += [{"workload": "infer", "model": "c2p", "runtime": "solver"}]
+    places |= {"solver": len(entries) - 1}
     entries += [{"workload": "infer", "model": "stack", "runtime": "torch"}]
     places |= dict.fromkeys(factors_in("shaping"), len(entries) - 1)
     entry = entries[places.get(factor, 0)]

@@ -543,6 +543,15 @@ def test_a_power_limit_where_no_board_is_set_changes_nothing(problems: Problems)
             "{workload: infer, model: stack, runtime: torch, width: 40}",
             "`width` takes a multiple of 32; not 40 (write 32)",
         ),
+        (
+            "{workload: infer, model: mlp, runtime: solver}",
+            "runtime solver does not solve mlp (use model: c2p, c2p-small)",
+        ),
+        ("{workload: infer, model: c2p, runtime: solver, solver: fortran}", "`solver` takes one of cpp, numpy"),
+        (
+            "{workload: infer, model: c2p, runtime: solver, precision: int8}",
+            "`precision` changes nothing in this entry",
+        ),
         ("{workload: infer, model: stack, runtime: torch, image_size: 32}", "stack takes images of 64x64"),
         (
             "{workload: train, model: resnet50, workers: 2}",

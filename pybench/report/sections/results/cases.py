@@ -12,7 +12,7 @@ from pybench.analysis.estimate import WILSON
 from pybench.analysis.units import unit_of
 from pybench.case import Case, catalogue_of
 from pybench.case.data import data_set_of
-from pybench.case.factors import is_idle
+from pybench.case.factors import fixed_value, is_idle
 from pybench.catalogue.metrics import GPU
 from pybench.dataset import Dataset
 from pybench.report.labels import (
@@ -170,9 +170,10 @@ def why_nothing(case: CaseFinding) -> str:
 
 
 def _factor_cell(name: str, case: Case) -> Cell:
-    """A dash where the factor means nothing for the case."""
+    """Where the factor means nothing for the case: what its runtime has in the place, or a dash."""
     if is_idle(name, case):
-        return Cell(DASH, csv=("",))
+        fixed = fixed_value(name, case) if name in case.own_factors() else None
+        return Cell(fixed or DASH, csv=(fixed or "",))
     value = case.value(name)
     number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     shown = factor_text(name, value) if value is None or isinstance(value, bool) else str(value)
