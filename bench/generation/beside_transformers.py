@@ -5,19 +5,22 @@
     uv run --with transformers python bench/generation/beside_transformers.py [--batch 1 4] [--blocks 15]
 
 TinyLM's weights go into a GPT-2 of transformers: same width, layers, heads, positions and GELU, heads of embedding and
-output not tied. GPT-2 has biases, which are zero here and are added all the same. Greedy, no token ends a sample. Three
-loops: pybench (cache of fixed capacity, ids stay on the device), `generate` of transformers, and its model in a bare
-loop of forward passes with its cache, which leaves out what `generate` does around each pass. All three must give the
-same tokens. A block runs each loop once, in random order; ratios are of the same block. TTFT of `generate` is a
-`generate` of one token, so its TPOT is a difference of two calls.
+output not tied. GPT-2 has biases, which are zero here and are added all the same. Greedy, no token ends a sample. Four
+loops: pybench in torch (cache of fixed capacity, ids stay on the device), pybench in onnxruntime (the exported decoder,
+its cache copied in each step), `generate` of transformers, and its model in a bare loop of forward passes with its
+cache, which leaves out what `generate` does around each pass. All must give the same tokens. A block runs each loop
+once, in random order; ratios are of the same block. TTFT of `generate` is a `generate` of one token, so its TPOT is a
+difference of two calls.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,9 +29,12 @@ import transformers
 
 from pybench.catalogue.models import MODELS, TINYLM_POSITIONS
 from pybench.models.building import build
+from pybench.models.export import export_decoder
 from pybench.models.tinylm import TinyLm
 from pybench.runtimes import torch as runtime
 from pybench.runtimes.generation import GenerationTask
+from pybench.runtimes.onnxruntime import open_session
+from pybench.runtimes.onnxruntime_generation import OnnxRuntimeGeneration
 from pybench.runtimes.session import module_spec
 from pybench.runtimes.torch_generation import TorchGeneration
 
@@ -53,16 +59,20 @@ def _table(given: argparse.Namespace, kind: str, batch: int) -> None:
     prompt = np.random.default_rng(batch).integers(0, 32_000, (batch, given.seq_len))
     spec = module_spec("ids", (None, None), takes_ids=True)
     session = runtime.open_session(module, spec, precision="fp32", kind=kind)
-    generation = TorchGeneration(session, GenerationTask(prompt, given.new_tokens, 0.0, 1))
+    task = GenerationTask(prompt, given.new_tokens, 0.0, 1)
+    generation, in_ort = TorchGeneration(session, task), _in_onnxruntime(module, given, task)
     model, ids = twin(module), torch.from_numpy(prompt)
     loops = {
         "pybench": lambda: _timed(generation.prefill, generation.decode),
+        "pybench, onnxruntime": lambda: _timed(in_ort.prefill, in_ort.decode),
         "transformers, `generate`": lambda: _generate(model, ids, given.new_tokens),
         "transformers, bare loop": lambda: _bare(model, ids, given.new_tokens)[1],
     }
     for loop in loops.values():
         loop()
     _check(generation.ids(), model, ids, given.new_tokens)
+    if not np.array_equal(generation.ids(), in_ort.ids()):
+        raise SystemExit("onnxruntime gives other tokens: not the same model")
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in loops}
     for _ in range(given.blocks):
         for name in random.sample(list(loops), len(loops)):
@@ -75,6 +85,13 @@ def _table(given: argparse.Namespace, kind: str, batch: int) -> None:
         low, middle, high = np.quantile(seconds[:, 1] / ours[:, 1], (0.25, 0.5, 0.75))
         ratio = f"{middle:.2f} [{low:.2f}, {high:.2f}]" if name != "pybench" else "1"
         print(f"| {batch} | {name} | {ttft_ms:.1f} | {tpot_ms:.2f} | {rate:.0f} | {ratio} |", flush=True)
+
+
+def _in_onnxruntime(module: TinyLm, given: argparse.Namespace, task: GenerationTask) -> OnnxRuntimeGeneration:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "decoder.onnx"
+        export_decoder(module, MODELS[given.model], path, {})
+        return OnnxRuntimeGeneration(open_session(path, precision="fp32", threads=given.threads, device="cpu"), task)
 
 
 def twin(module: TinyLm) -> Any:
