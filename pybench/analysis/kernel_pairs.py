@@ -45,8 +45,8 @@ def find_kernel_pairs(found: Sequence[KernelTimes]) -> tuple[KernelPair, ...]:
 
 
 def shared_factors(case: Case) -> tuple[tuple[str, str], ...]:
-    """The chosen factors of a case that are of no runtime, as texts."""
-    chosen = ((name, str(case.value(name))) for name in case.chosen() if name not in _OF_RUNTIMES)
+    """The chosen factors of a case that are of no runtime, as texts, and the digests of its files."""
+    chosen = ((name, str(value)) for name, value in case.chosen().items() if name not in _OF_RUNTIMES)
     return tuple(sorted(chosen))
 
 
