@@ -166,14 +166,11 @@ CHANGES: tuple[Change, ...] = (
     *_CODES,
     Change(why="`fixed_batch` is a new factor, of files", answer="idle", stored=None, now="fixed_batch"),
     *(
-        Change(
-            why="training takes images, where its model does",
-            answer="idle",
-            stored=None,
-            now=name,
-            where={"workload": "train"},
+        Change(why="training takes images, where its model does", answer="idle", stored=None, now=name, where=where)
+        for name, where in (
+            ("image_limit", {"workload": "train"}),
+            *(("images", {"workload": "train", "precision": precision}) for precision in _FLOATING),
         )
-        for name in ("images", "image_limit")
     ),
     *(
         Change(why="weights are trained in a choice of precisions", answer="idle", stored=None, now=name, where=where)
