@@ -44,7 +44,8 @@ def report(
 
     with all_cores() as processes:
         dataset = load(directory, processes=processes)
-        print(write_report(dataset, out, projection=None if scenario is None else _projection(scenario, dataset)))
+        projection = None if scenario is None else _projection(scenario, dataset)
+        print(write_report(dataset, out, projection=projection, processes=processes))
     if record is not None:
         record.store()
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from pybench.analysis import analyse
@@ -20,11 +22,12 @@ from pybench.campaign.layout import RUNS
 from pybench.campaign.storage import storage_error, write_bytes
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import measure
+from pybench.processes import Processes
 from pybench.projection import Projection
-from pybench.report.canvas import style
+from pybench.report.canvas import draw
 from pybench.report.page import render_page
 from pybench.report.sections import build_sections
-from pybench.report.sections.elements import Material
+from pybench.report.sections.elements import Element, Material
 from pybench.report.tables import to_csv, to_latex, to_markdown
 
 __all__ = ["write_report"]
@@ -41,18 +44,20 @@ def write_report(
     *,
     run_link: str | None = None,
     projection: Projection | None = None,
+    processes: Processes | None = None,
 ) -> Path:
     """Writes everything under `folder` (by default the campaign's own `report/`) and returns the page; the page comes
     last. `run_link`: what leads from there to the runs, where it is not to be the way from `folder`. `projection`: gets
-    a section of its own.
+    a section of its own. `processes`: which draw the figures; None: this one alone.
 
     Tables and figures that the page of before links, and that this report does not have, are deleted."""
     target = folder or dataset.campaign.report
     run_link = run_link or _relative(dataset.campaign.path / RUNS, target)
     material = Material(dataset, analyse(dataset), measure(dataset), run_link, projection)
     sections = build_sections(material)
-    with style():
-        pictures = [shown for section in sections for shown in section.pictures]
+    elements = [element for section in sections for element in section.elements]
+    _draw_all(elements, processes or Processes(1))
+    pictures = [shown for element in elements for shown in element.pictures]
     tables = [table for section in sections for table in section.tables]
     page = render_page(material, sections)
     before = _linked_files(target / INDEX)
@@ -69,6 +74,14 @@ def write_report(
         if (path.parent.name, path.stem) not in kept:
             path.unlink(missing_ok=True)
     return target / INDEX
+
+
+def _draw_all(elements: Sequence[Element], processes: Processes) -> None:
+    drawings = [drawing for element in elements for drawing in element.drawings]
+    # Backwards: the figures with a row for each case come last and take longest.
+    drawn = iter(processes.map(draw, drawings[::-1])[::-1])
+    for element in elements:
+        element.take(list(islice(drawn, len(element.drawings))))
 
 
 def _write(path: Path, content: bytes) -> None:

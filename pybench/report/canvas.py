@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -71,6 +71,15 @@ class Picture:
     caption: str
     svg: str
     pdf: bytes
+
+
+Drawing = Callable[[], Picture]
+"""A figure to be drawn inside `style()`: a `functools.partial` of a module's function, so that any process can."""
+
+
+def draw(drawing: Drawing) -> Picture:
+    with style():
+        return drawing()
 
 
 @contextmanager

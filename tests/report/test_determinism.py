@@ -18,6 +18,7 @@ from pybench.analysis.elementary import exp, exp_of, log
 from pybench.case import Case
 from pybench.catalogue.protocols import PROTOCOLS
 from pybench.dataset import load
+from pybench.processes import Processes
 from pybench.report import write_report
 from tests.support.campaigns import CampaignBuilder, build_typical
 from tests.support.energies import ON_A_BOARD, energy_metrics, energy_window, store_energy
@@ -135,3 +136,16 @@ def test_elementary_functions_are_those_of_numpy_within_a_rounding() -> None:
     np.testing.assert_array_max_ulp(exp_of(log(values) / 2), np.exp(log(values) / 2), 2)
     assert exp(1e4) == float("inf")
     assert exp(-1e4) == 0.0
+
+
+def test_two_processes_draw_what_one_draws(tmp_path: Path) -> None:
+    processes = Processes(2)
+    try:
+        for campaign in _campaigns(tmp_path):
+            dataset = load(campaign)
+            alone = write_report(dataset, tmp_path / "alone" / "report", run_link="runs").parent
+            shared = write_report(dataset, tmp_path / "shared" / "report", run_link="runs", processes=processes).parent
+            assert list(alone.glob("figures/*.pdf"))
+            assert _reports(alone.parent) == _reports(shared.parent)
+    finally:
+        processes.close()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pybench.analysis.curves import Crossing, Curve, CurveLine
 from pybench.analysis.estimate import Estimate
@@ -35,7 +36,7 @@ def build(material: Material) -> list[Element]:
     return [
         Paragraph(_LEAD, "lead"),
         *([Sentences(crossings)] if crossings else []),
-        Pictures(lambda: [_draw(number, curve) for number, curve in enumerate(curves[:_MOST], start=1)]),
+        Pictures(lambda: [partial(_draw, number, curve) for number, curve in enumerate(curves[:_MOST], start=1)]),
         *([Tables(lambda: [crossings_table(curves)], is_printed=True)] if crossings else []),
         Tables(lambda: [curves_table(curves)]),
     ]

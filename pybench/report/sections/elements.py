@@ -14,7 +14,7 @@ from pybench.analysis import Analysis
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage
 from pybench.projection import Projection
-from pybench.report.canvas import Picture
+from pybench.report.canvas import Drawing, Picture, draw
 from pybench.report.sentences import Sentence
 from pybench.report.tables import Table
 
@@ -48,9 +48,18 @@ class Element:
         return ()
 
     @property
-    def pictures(self) -> Sequence[Picture]:
-        """Drawn when first asked for, inside `canvas.style()`."""
+    def drawings(self) -> Sequence[Drawing]:
+        """Its figures, not drawn yet."""
         return ()
+
+    @cached_property
+    def pictures(self) -> Sequence[Picture]:
+        """Its figures, drawn here unless `take` has brought them."""
+        return tuple(map(draw, self.drawings))
+
+    def take(self, pictures: Sequence[Picture]) -> None:
+        """`pictures`: of its drawings, in their order."""
+        self.__dict__["pictures"] = tuple(pictures)
 
 
 @dataclass(frozen=True)
@@ -127,17 +136,13 @@ class Tables(Element):
 
 @dataclass(frozen=True)
 class Pictures(Element):
-    """Figures, drawn when first asked for."""
+    """Figures. `prepare`: what they are drawn from."""
 
-    draw: Callable[[], Sequence[Picture]]
+    prepare: Callable[[], Sequence[Drawing]]
 
     @cached_property
-    def drawn(self) -> tuple[Picture, ...]:
-        return tuple(self.draw())
-
-    @property
-    def pictures(self) -> Sequence[Picture]:
-        return self.drawn
+    def drawings(self) -> Sequence[Drawing]:
+        return tuple(self.prepare())
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ fit-N           Top-1 and training loss over epochs, one line a run
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybench.analysis.cases import CaseFinding
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.workloads import TO_TARGET
 from pybench.dataset.learning_curves import LearningCurves, read_learning_curves
-from pybench.report.canvas import GREY, WIDTH_INCH, Picture, pick, picture
+from pybench.report.canvas import GREY, WIDTH_INCH, Drawing, Picture, pick, picture
 from pybench.report.labels import case_names
 from pybench.report.numbers import format_plain
 from pybench.report.sections.elements import Element, Material, Paragraph, Pictures, Section, Sentences, Tables
@@ -137,7 +138,7 @@ def _sentence(curves: LearningCurves, name: str, finding: CaseFinding) -> Senten
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
-def draw_fits(found: Sequence[LearningCurves], names: Sequence[str]) -> list[Picture]:
+def draw_fits(found: Sequence[LearningCurves], names: Sequence[str]) -> list[Drawing]:
     """One figure for each model, or several where it has many cases."""
     groups: dict[str, list[tuple[LearningCurves, str]]] = {}
     for one, name in zip(found, names, strict=True):
@@ -147,7 +148,10 @@ def draw_fits(found: Sequence[LearningCurves], names: Sequence[str]) -> list[Pic
         for model, members in groups.items()
         for start in range(0, len(members), _IN_A_FIGURE)
     ]
-    return [_draw(f"fit-{number}", model, members) for number, (model, members) in enumerate(parts[:_MOST_FIGURES], 1)]
+    return [
+        partial(_draw, f"fit-{number}", model, members)
+        for number, (model, members) in enumerate(parts[:_MOST_FIGURES], 1)
+    ]
 
 
 def _draw(name: str, model: str, members: Sequence[tuple[LearningCurves, str]]) -> Picture:

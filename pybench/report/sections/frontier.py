@@ -8,13 +8,14 @@ memory-over-batch-WORKLOAD-N   peak memory over the batch, a line for each setti
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from pybench.analysis.cases import CaseFinding
 from pybench.analysis.estimate import Estimate
 from pybench.analysis.frontier import Frontier, find_frontiers
 from pybench.case import Case
 from pybench.catalogue.metrics import METRICS, Metric
-from pybench.report.canvas import Picture
+from pybench.report.canvas import Drawing, Picture
 from pybench.report.curves import Line, Panel, draw_curves
 from pybench.report.labels import case_names, metric_title
 from pybench.report.numbers import display_unit
@@ -81,17 +82,17 @@ def _batch_cell(case: Case | None, why_none: str, remark: str | None = None) -> 
                 csv=("", "") if case is None else (str(case.batch), case.id))  # fmt: skip
 
 
-def draw_memory(found: Sequence[Frontier], names: Sequence[str], measured: Mapping[str, CaseFinding]) -> list[Picture]:
+def draw_memory(found: Sequence[Frontier], names: Sequence[str], measured: Mapping[str, CaseFinding]) -> list[Drawing]:
     """One figure for each workload and model, where two batches of a setting have a peak."""
     groups: dict[tuple[str, str], list[tuple[Frontier, str]]] = {}
     for one, name in zip(found, names, strict=True):
         groups.setdefault((one.cases[0].workload, str(one.cases[0].model)), []).append((one, name))
-    pictures = []
+    drawings: list[Drawing] = []
     for number, ((workload, model), members) in enumerate(groups.items(), 1):
         metric = next((peak for peak in PEAKS if _peaks(members, measured, peak)), None)
         if metric is not None:
-            pictures.append(_draw(f"memory-over-batch-{workload}-{number}", model, members, measured, metric))
-    return pictures
+            drawings.append(partial(_draw, f"memory-over-batch-{workload}-{number}", model, members, measured, metric))
+    return drawings
 
 
 def _peaks(

@@ -8,11 +8,12 @@ limits-WORKLOAD-PER   energy and speed over the limit, a line for each setting; 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pybench.analysis.intervals import RESAMPLES
 from pybench.analysis.operating_point import LimitPoint, OperatingPoint
 from pybench.catalogue.metrics import Metric
-from pybench.report.canvas import Picture
+from pybench.report.canvas import Drawing, Picture
 from pybench.report.curves import Line, Panel, draw_curves
 from pybench.report.labels import case_names, metric_title
 from pybench.report.numbers import DisplayUnit, display_unit, format_fixed
@@ -177,13 +178,13 @@ def _wins_cell(ratio: float | None) -> Cell:
 # --- figure ----------------------------------------------------------------------------------------------------------
 
 
-def draw_limits(found: Sequence[OperatingPoint]) -> list[Picture]:
+def draw_limits(found: Sequence[OperatingPoint]) -> list[Drawing]:
     """One figure a workload and kind of energy: energy and speed over the limit, a line for each setting."""
     groups: dict[tuple[str, str], list[OperatingPoint]] = {}
     for one in found:
         if len(_placed(one)) > 1:
             groups.setdefault((one.setting.workload, one.energy.per or ""), []).append(one)
-    return [_draw(f"limits-{workload}-{per}", members) for (workload, per), members in groups.items()]
+    return [partial(_draw, f"limits-{workload}-{per}", members) for (workload, per), members in groups.items()]
 
 
 def _draw(name: str, members: Sequence[OperatingPoint]) -> Picture:

@@ -9,6 +9,7 @@ tensor-errors       one row a pair of Q/DQ: rounding and clipping of its tensor
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -58,7 +59,9 @@ def build(material: Material) -> list[Element]:
         Paragraph(LEAD, "lead"),
         Sentences([_sentence(one, name) for one, name in zip(found, names, strict=True)]),
         Pictures(
-            lambda: [_draw(n, *pair) for n, pair in enumerate(list(zip(found, names, strict=True))[:_MOST_FIGURES])]
+            lambda: [
+                partial(_draw, n, *pair) for n, pair in enumerate(list(zip(found, names, strict=True))[:_MOST_FIGURES])
+            ]
         ),
         Tables(lambda: [nodes_table(found, names)], is_printed=True, rows_on_page=ROWS_ON_PAGE),
         Tables(lambda: [cases_table(found, names), tensors_table(found, names)], rows_on_page=ROWS_ON_PAGE),

@@ -17,8 +17,7 @@ from pybench.analysis.joules import find_joules
 from pybench.case import Case
 from pybench.cli import main
 from pybench.dataset import load
-from pybench.report import write_report
-from pybench.report.canvas import style
+from pybench.report import canvas, write_report
 from pybench.report.sections.energy.power import draw_powers
 from tests.measure.replay import TRACE, UUID, build_replay_library
 from tests.report.browser import Browser
@@ -71,8 +70,8 @@ def test_a_power_figure_is_drawn_once_for_each_file(tmp_path: Path, monkeypatch:
     builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
     store_energy(builder.run(INFER, 1, energy_metrics(), environment=ON_A_BOARD), energy_window())
     monkeypatch.setattr(Figure, "draw", draw_and_count)
-    with style():
-        (shown,) = draw_powers(find_joules(load(builder.path)), ["infer"])
+    (drawing,) = draw_powers(find_joules(load(builder.path)), ["infer"])
+    shown = canvas.draw(drawing)
     assert shown.name == "power-1"
     assert len(drawn) == 2  # SVG and PDF
 

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from pybench.analysis.joules import JouleFinding
-from pybench.report.canvas import Picture
+from pybench.report.canvas import Drawing, Picture
 from pybench.report.labels import case_names
 from pybench.report.sections.elements import Element, Material, Paragraph, Section
 from pybench.report.sections.energy.budgets import budget_table, overview_table
@@ -26,15 +25,11 @@ class Traces(Element):
 
     overview: Table
     budgets: Sequence[Table]
-    draw: Callable[[], Sequence[Picture]]
-
-    @cached_property
-    def drawn(self) -> tuple[Picture, ...]:
-        return tuple(self.draw())
+    powers: Sequence[Drawing]
 
     @property
-    def pictures(self) -> Sequence[Picture]:
-        return self.drawn
+    def drawings(self) -> Sequence[Drawing]:
+        return self.powers
 
     @property
     def tables(self) -> Sequence[Table]:
@@ -42,13 +37,13 @@ class Traces(Element):
 
     @property
     def runs(self) -> list[tuple[Picture, Table]]:
-        return list(zip(self.drawn[:_RUNS_SHOWN], self.budgets[:_RUNS_SHOWN], strict=True))
+        return list(zip(self.pictures[:_RUNS_SHOWN], self.budgets[:_RUNS_SHOWN], strict=True))
 
     @property
     def rest(self) -> list[tuple[Table, Picture | None]]:
         """Budgets that the page does not show, with their traces as far as these are drawn."""
-        pictures = [*self.drawn, *[None] * (len(self.budgets) - len(self.drawn))]
-        return list(zip(self.budgets, pictures, strict=True))[_RUNS_SHOWN:]
+        shown = [*self.pictures, *[None] * (len(self.budgets) - len(self.pictures))]
+        return list(zip(self.budgets, shown, strict=True))[_RUNS_SHOWN:]
 
 
 def build(material: Material) -> list[Element]:
@@ -61,7 +56,7 @@ def build(material: Material) -> list[Element]:
     overview = overview_table(findings, names, material.run_link)
     return [
         Paragraph(_LEAD + which, "lead"),
-        Traces(overview, _budgets(findings, names), lambda: draw_powers(findings[:drawn], names[:drawn])),
+        Traces(overview, _budgets(findings, names), draw_powers(findings[:drawn], names[:drawn])),
     ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from pybench.analysis.joules import JouleFinding, expanded
 from pybench.analysis.power import Steps, counter_power, recover_power
 from pybench.dataset.energy import PowerRecording, read_recording
-from pybench.report.canvas import BLACK, BLUE, GREY, ORANGE, VERMILION, WIDTH_INCH, Picture, picture
+from pybench.report.canvas import BLACK, BLUE, GREY, ORANGE, VERMILION, WIDTH_INCH, Drawing, Picture, picture
 from pybench.report.numbers import format_plus_minus
 
 if TYPE_CHECKING:
@@ -65,20 +66,23 @@ class _Lane:
     end_s: float
 
 
-def draw_powers(findings: Sequence[JouleFinding], names: Sequence[str]) -> list[Picture]:
-    """One figure a case, numbered as the tables of budgets. `names`: of the cases. Raises CorruptError for channels
-    that cannot be read."""
+def draw_powers(findings: Sequence[JouleFinding], names: Sequence[str]) -> list[Drawing]:
+    """One figure a case, numbered as the tables of budgets. `names`: of the cases."""
+    named = zip(names, findings, strict=True)
+    return [partial(_draw_power, number, name, finding) for number, (name, finding) in enumerate(named, start=1)]
+
+
+def _draw_power(number: int, name: str, finding: JouleFinding) -> Picture:
+    """Raises CorruptError for channels that cannot be read."""
     import matplotlib as mpl
 
+    recording = read_recording(finding.board.directory)
     # For any layout engine, even its placeholder "none", matplotlib draws once more before each file it writes.
     with mpl.rc_context({"figure.constrained_layout.use": False}):
-        return [
-            _draw_power(number, name, finding, read_recording(finding.board.directory))
-            for number, (name, finding) in enumerate(zip(names, findings, strict=True), start=1)
-        ]
+        return _draw_recording(number, name, finding, recording)
 
 
-def _draw_power(number: int, name: str, finding: JouleFinding, recording: PowerRecording) -> Picture:
+def _draw_recording(number: int, name: str, finding: JouleFinding, recording: PowerRecording) -> Picture:
     lanes = _lanes(finding)
     figure, axes = _lay_out(len(lanes))
     series = _Series.of(finding, recording)

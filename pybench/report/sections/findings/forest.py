@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
@@ -21,6 +22,7 @@ from pybench.report.canvas import (
     GREY,
     VERMILION,
     WIDTH_INCH,
+    Drawing,
     Picture,
     label_rows,
     log_scale,
@@ -67,14 +69,14 @@ class _Panel:
         return self.criterion is not None and self.criterion.kind == "absolute"
 
 
-def draw_forests(analysis: Analysis) -> list[Picture]:
+def draw_forests(analysis: Analysis) -> list[Drawing]:
     """One figure a contrast that has anything to show."""
-    shown = []
+    shown: list[Drawing] = []
     for number, (contrast, verdicts) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1):
         measured = [verdict for verdict in verdicts if verdict.is_measured]
         panels = _panels(contrast, measured)
         if any(mark and mark.estimate for panel in panels for mark in panel.marks):
-            shown.append(_draw(number, contrast, measured, panels))
+            shown.append(partial(_draw, number, contrast, measured, panels))
     return shown
 
 

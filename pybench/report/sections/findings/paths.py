@@ -8,6 +8,7 @@ give. Drawn where a contrast against `path: none` was measured.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
@@ -15,7 +16,7 @@ from pybench.analysis.path_costs import INDIFFERENT, PathCost
 from pybench.case import Case
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.units import MEGA
-from pybench.report.canvas import GREY, WIDTH_INCH, Picture, log_scale, pick, picture, plain_log_ticks
+from pybench.report.canvas import GREY, WIDTH_INCH, Drawing, Picture, log_scale, pick, picture, plain_log_ticks
 from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_estimate
 
@@ -28,11 +29,12 @@ _SPREAD = 0.035  # paths of one size stand this far apart, in the logarithm of s
 _WIDE = 20.0  # ratios that span more get a logarithmic axis
 
 
-def draw_paths(analysis: Analysis) -> list[Picture]:
+def draw_paths(analysis: Analysis) -> list[Drawing]:
     """The figure, or nothing."""
-    costs = analysis.path_costs
-    if not costs:
-        return []
+    return [partial(_draw, analysis.path_costs)] if analysis.path_costs else []
+
+
+def _draw(costs: Sequence[PathCost]) -> Picture:
     import matplotlib.pyplot as plt
 
     panels = _panels(costs)
@@ -47,7 +49,7 @@ def draw_paths(analysis: Analysis) -> list[Picture]:
         "95 % intervals. The panel cuts long bars. At 1 a path costs nothing; the shaded area, from "
         f"{1 - INDIFFERENT:g}, counts as free. " + " ".join(_answers(costs))
     )
-    return [picture(NAME, "Cost of each token path, by model size", caption, figure)]
+    return picture(NAME, "Cost of each token path, by model size", caption, figure)
 
 
 def _limit(axes: Axes, values: Sequence[float]) -> None:

@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding
 from pybench.analysis.estimate import Estimate
-from pybench.report.canvas import WIDTH_INCH, Picture, pick, picture, plain_log_ticks, spans_widely
+from pybench.report.canvas import WIDTH_INCH, Drawing, Picture, pick, picture, plain_log_ticks, spans_widely
 from pybench.report.labels import case_text, varying_factors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw_plane(analysis: Analysis) -> list[Picture]:
+def draw_plane(analysis: Analysis) -> list[Drawing]:
     """Accuracy over latency, one panel a model; a point joins an infer case with the accuracy of its model, runtime and
     precision."""
     accuracies = {
@@ -32,8 +33,12 @@ def draw_plane(analysis: Analysis) -> list[Picture]:
     joined = [(case, accuracies[_identity(case)]) for case in speeds if _identity(case) in accuracies]
     models = dict.fromkeys(case.case.model for case, _ in joined)
     return [
-        _draw_model_plane(
-            number, str(model), [pair for pair in joined if pair[0].case.model == model], many=len(models) > 1
+        partial(
+            _draw_model_plane,
+            number,
+            str(model),
+            [pair for pair in joined if pair[0].case.model == model],
+            many=len(models) > 1,
         )
         for number, model in enumerate(models, start=1)
     ]

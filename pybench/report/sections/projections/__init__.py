@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pybench.projection import Projection
 from pybench.report.sections.elements import Element, Material, Paragraph, Pictures, Section, Tables
 from pybench.report.sections.projections.figure import draw_projection
@@ -15,7 +17,7 @@ def build(material: Material) -> list[Element]:
         return []
     return [
         Paragraph(_lead(projection), "lead"),
-        Pictures(lambda: [draw_projection(projection)]),
+        Pictures(lambda: [partial(draw_projection, projection)]),
         Tables(lambda: projection_tables(projection)),
     ]
 

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding, MetricFinding
 from pybench.dataset import Dataset
-from pybench.report.canvas import WIDTH_INCH, Picture, pick, picture
+from pybench.report.canvas import WIDTH_INCH, Drawing, Picture, pick, picture
 
 
-def draw_order(dataset: Dataset, analysis: Analysis) -> list[Picture]:
+def draw_order(dataset: Dataset, analysis: Analysis) -> list[Drawing]:
     """Each run's headline over its case's mean, in the order in which runs started."""
-    import matplotlib.pyplot as plt
-
     started = {
         (case_id, block): datetime.fromisoformat(text)
         for case_id, block, text in dataset.runs.select("case_id", "block", "started_utc").iter_rows()
@@ -30,7 +30,13 @@ def draw_order(dataset: Dataset, analysis: Analysis) -> list[Picture]:
     ]
     if len(series) < 2:
         return []
-    series.sort()
+    return [partial(_draw, sorted(series))]
+
+
+def _draw(series: Sequence[tuple[datetime, int, float]]) -> Picture:
+    """`series`: when each run started, its block, and its deviation in percent, in order of time."""
+    import matplotlib.pyplot as plt
+
     begin = series[0][0]
     minutes = [(when - begin).total_seconds() / 60 for when, _, _ in series]
     figure, axes = plt.subplots(figsize=(WIDTH_INCH, 2.3))
@@ -47,7 +53,7 @@ def draw_order(dataset: Dataset, analysis: Analysis) -> list[Picture]:
         "Deviation of every timed run from the mean of its case, by starting time. Colour and shape alternate from "
         "block to block. A slope or a step is drift; comparisons within blocks remove drift between blocks."
     )
-    return [picture("order", "Runs by starting time", caption, figure)]
+    return picture("order", "Runs by starting time", caption, figure)
 
 
 def _timed_headline(case: CaseFinding) -> MetricFinding | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
@@ -14,6 +15,7 @@ from pybench.catalogue.workloads import Workload
 from pybench.report.canvas import (
     GREY,
     WIDTH_INCH,
+    Drawing,
     Picture,
     label_rows,
     pick,
@@ -28,15 +30,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw_headlines(analysis: Analysis) -> list[Picture]:
+def draw_headlines(analysis: Analysis) -> list[Drawing]:
     """For each workload its headline metric by case, every repetition beside the mean."""
-    shown = []
+    shown: list[Drawing] = []
     for row in catalogue_of(case.case for case in analysis.cases).workloads.values():
         timed = [case for case in analysis.cases if case.case.workload == row.name and row.timed]
         for name in dict.fromkeys(case.case.headline for case in timed):
             cases = [case for case in timed if case.case.headline == name and _estimate(case, name) is not None]
             if cases:
-                shown.append(_draw_cases(row, str(name), cases))
+                shown.append(partial(_draw_cases, row, str(name), cases))
     return shown
 
 
