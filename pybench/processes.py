@@ -46,9 +46,11 @@ class Processes:
         for hand in hands:
             hand.start()
         while waiting and not failures:
-            with contextlib.suppress(IndexError):  # a child took the last one
+            try:
                 number, task = waiting.popleft()
-                results[number] = function(task)
+            except IndexError:  # a child took the last one
+                break
+            results[number] = function(task)
         for hand in hands:
             hand.join()
         if failures:

@@ -60,6 +60,11 @@ def test_an_error_of_a_task_reaches_the_caller_whole() -> None:
         processes.close()
 
 
+def test_an_index_error_of_a_task_is_not_taken_for_the_end_of_the_list() -> None:
+    with pytest.raises(IndexError):
+        Processes(1).map([].pop, [0])
+
+
 def test_a_process_that_ends_early_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARENT", str(os.getpid()))
     processes = Processes(2)
