@@ -7,9 +7,9 @@ their names: the name inside the folder, its size and, as long as the folder hol
 of its bytes. Larger folders (ImageNet's validation images are 6.7 GB) are told apart by names and sizes only, and say
 so.
 
-Of these files, only models are looked into: whatever keeps every runtime from running an ONNX file is told here
-(`pybench.onnx_file`), and a `config.json` has to name its type. What is in the others is for the workload that reads
-them.
+Of these files, models and pictures are looked into: whatever keeps every runtime from running an ONNX file is told here
+(`pybench.onnx_file`), a `config.json` has to name its type, and pictures are opened without being decoded
+(`pybench.image_files`), as long as their content is hashed. What is in the others is for the workload that reads them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from pybench.campaign.storage import sha256_of
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
 from pybench.catalogue.zoo import CONFIG, FORMS
+from pybench.errors import InputError
+from pybench.image_files.tree import check_tree, is_picture
 from pybench.onnx_file.facts import weight_files
 from pybench.onnx_file.faults import Fault, opened
 from pybench.onnx_file.graph import OnnxModel
@@ -35,6 +37,7 @@ from pybench.plan.values import nearest, nearest_row
 
 WHOLE_BYTES = 1_000_000_000  # reading this much takes seconds; a plan is loaded often
 MOST_FILES = 2_000_000
+CONTENT = "content"  # what a digest covers
 
 _FOLDERS = frozenset({"checkpoint", "corpus", "images"})
 
@@ -146,7 +149,7 @@ def _inspect(kind: Factor, value: str, folder: Path) -> UserFile:
     size = path.stat().st_size
     if size == 0:
         raise FileProblem(f"`{factor}`: {value} is empty", "copy, download or export it again")
-    return UserFile(path, sha256_of(path), size, "content")
+    return UserFile(path, sha256_of(path), size, CONTENT)
 
 
 def _absent(kind: Factor, value: str, folder: Path) -> FileProblem:
@@ -175,7 +178,16 @@ def _folder_digest(factor: str, value: str, folder: Path) -> UserFile:
         raise FileProblem(f"`{factor}`: {value} contains no files")
     digest = hashlib.sha256()
     covers = _add_files(digest, folder, sizes)
+    if factor == "images" and any(map(is_picture, sizes)):
+        _check_pictures(folder, are_read=covers == CONTENT)
     return UserFile(folder, digest.hexdigest(), total, covers)
+
+
+def _check_pictures(folder: Path, *, are_read: bool) -> None:
+    try:
+        check_tree(folder, headers=are_read)
+    except InputError as error:
+        raise FileProblem(f"`images`: {error.message}", error.hint) from error
 
 
 def _with_weights(model: UserFile, names: Sequence[str]) -> UserFile:
@@ -194,7 +206,7 @@ def _add_files(digest: hashlib._Hash, folder: Path, sizes: Mapping[str, int]) ->
     for name in sorted(sizes):
         content = sha256_of(folder / name) if whole else ""
         digest.update(f"{name}\0{sizes[name]}\0{content}\n".encode("utf-8", "surrogateescape"))
-    return "content" if whole else "names and sizes"
+    return CONTENT if whole else "names and sizes"
 
 
 def _raise(error: OSError) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,10 +21,13 @@ Load = Callable[..., Plan]
 OWN = "  - {workload: infer, model: MODEL, runtime: onnxruntime}\n"
 
 
+PICTURES = {"cat/1.png": b"P5 1 1 255\nc", "dog/1.png": b"P5 1 1 255\nd"}  # a grey pixel, whatever the ending says
+
+
 def images(folder: Path) -> Path:
     for name in ("cat/1.png", "dog/1.png"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(name.encode())
+        (folder / name).write_bytes(PICTURES[name])
     return folder
 
 
@@ -90,7 +94,7 @@ def test_a_folders_digest_changes_with_names_and_content(tmp_path: Path) -> None
     folder = images(tmp_path / "images")
     first = UserFiles(tmp_path).find("images", "images").sha256
     assert first == UserFiles(tmp_path).find("images", "images").sha256
-    (folder / "cat/1.png").write_bytes(b"CAT/1.png")
+    (folder / "cat/1.png").write_bytes(b"P5 1 1 255\nC")
     second = UserFiles(tmp_path).find("images", "images").sha256
     (folder / "cat/1.png").rename(folder / "cat/2.png")
     third = UserFiles(tmp_path).find("images", "images").sha256
@@ -99,20 +103,41 @@ def test_a_folders_digest_changes_with_names_and_content(tmp_path: Path) -> None
 
 def test_a_folders_digest_by_hand(tmp_path: Path) -> None:
     images(tmp_path / "images")
-    lines = [f"{name}\0{9}\0{hashlib.sha256(name.encode()).hexdigest()}\n" for name in ("cat/1.png", "dog/1.png")]
+    lines = [f"{name}\0{12}\0{hashlib.sha256(content).hexdigest()}\n" for name, content in PICTURES.items()]
     found = UserFiles(tmp_path).find("images", "images")
     assert found.sha256 == hashlib.sha256("".join(lines).encode()).hexdigest()
-    assert found.bytes == 18
+    assert found.bytes == 24
+
+
+def test_pictures_that_no_run_could_use_are_told_with_the_plan(
+    problems: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    folder = images(tmp_path / "images")
+    entry = "  - {workload: accuracy, model: resnet50, runtime: onnxruntime, images: images}\n"
+    (folder / "dog/1.png").write_bytes(b"P5 1 1 65535\ndd")
+    [said] = problems(entry)
+    assert said.startswith("4:73: `images`: ")
+    assert "dog/1.png has more than 8 bits a channel (store it again with 8 bits a channel)" in said
+    shutil.rmtree(folder / "dog")
+    [said] = problems(entry)
+    assert "has one class folder, cat, and images are told apart by two classes or more (lay images out as" in said
+
+
+def test_headers_of_a_large_folder_are_left_to_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "WHOLE_BYTES", 24)
+    folder = images(tmp_path / "images")
+    (folder / "dog/1.png").write_bytes(b"no image at all")
+    assert UserFiles(tmp_path).find("images", "images").covers == "names and sizes"
 
 
 def test_a_large_folder_is_told_apart_by_names_and_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "WHOLE_BYTES", 18)
+    monkeypatch.setattr(files, "WHOLE_BYTES", 24)
     folder = images(tmp_path / "images")
     before = UserFiles(tmp_path).find("images", "images")
-    (folder / "cat/1.png").write_bytes(b"CAT/1.png")
+    (folder / "cat/1.png").write_bytes(b"P5 1 1 255\nC")
     assert before.covers == "names and sizes"
     assert UserFiles(tmp_path).find("images", "images").sha256 == before.sha256
-    (folder / "cat/1.png").write_bytes(b"longer than it was")
+    (folder / "cat/1.png").write_bytes(b"P5 1 2 255\nCC")
     assert UserFiles(tmp_path).find("images", "images").sha256 != before.sha256
 
 

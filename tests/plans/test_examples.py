@@ -82,8 +82,9 @@ def test_what_is_commented_out_in_the_plans_is_valid_too(tmp_path: Path) -> None
         path = tmp_path / f"{name}.yaml"
         path.write_text(opened)
         for file in files:
-            (tmp_path / file / "class").mkdir(parents=True)
-            (tmp_path / file / "class" / "1.png").write_bytes(b"an image")
+            for one in ("cat", "dog"):
+                (tmp_path / file / one).mkdir(parents=True)
+                (tmp_path / file / one / "1.png").write_bytes(b"P5 1 1 255\n ")  # a grey pixel
         (tmp_path / "path").mkdir(exist_ok=True)
         (tmp_path / "path/to").mkdir(exist_ok=True)
         (tmp_path / "path/to/resnet50.pt").write_bytes(b"weights")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pybench.catalogue.data_sets import SYNTHETIC
+from pybench.image_files import tree
 from pybench.models.images import arrays, cifar, collection, folder
 from pybench.models.images.collection import Images, Shape
 from pybench.models.images.digits import DIGITS_SHAPE, read_digits
@@ -37,4 +38,4 @@ def open_images(source: str | Path, split: Split, shape: Shape) -> Images:
 
 def has_splits(path: Path) -> bool:
     """Whether a user's images that train are others than those that judge."""
-    return folder.has_splits(path) or arrays.has_both(path) or (path.is_dir() and cifar.has_both(path))
+    return tree.has_splits(path) or arrays.has_both(path) or (path.is_dir() and cifar.has_both(path))

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pybench.errors import InputError
-from pybench.models.images.folder import has_splits, read_folder
+from pybench.image_files.tree import has_splits
+from pybench.models.images.folder import read_folder
 from tests.support.making import write_images
 
 

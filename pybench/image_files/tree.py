@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A folder of class folders, as torchvision's ImageFolder reads it: `root/<class>/**/<picture>`.
+
+With `train` beside `val` in it, each has class folders of its own. `classes.txt` names all classes that a model tells
+apart, one a line, in the order of its outputs: a part of ImageNet keeps ImageNet's numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybench.errors import InputError
+from pybench.image_files.header import check_picture
+
+EXTENSIONS = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+CLASSES_FILE = "classes.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageTree:
+    """`base`: the folder of the class folders; `classes`: names, whose numbers are labels; `pictures`: (label, file),
+    in the order of the classes' folders and, in each, of the names."""
+
+    base: Path
+    classes: tuple[str, ...]
+    pictures: tuple[tuple[int, Path], ...]
+
+
+def is_picture(name: str) -> bool:
+    """Whether a file is one by its ending."""
+    return Path(name).suffix.lower() in EXTENSIONS
+
+
+def has_splits(root: Path) -> bool:
+    """Whether a folder is laid out as ImageNet is: `train` beside `val` (or `validation`, or `test`)."""
+    return _split_folder(root, "train") is not None and _split_folder(root, "validation") is not None
+
+
+def read_tree(root: Path, split: str) -> ImageTree:
+    """`split`, `train` or `validation`, chooses where there are both; else they are the same pictures. Raises
+    InputError for a folder that tells no two classes apart, or contains no pictures."""
+    base = (_split_folder(root, split) if has_splits(root) else None) or root
+    folders = _class_folders(base)
+    names = _named_classes(root) or tuple(folder.name for folder in folders)
+    if len(names) == 1:
+        raise InputError(
+            f"{base} has one class folder, {names[0]}, and images are told apart by two classes or more",
+            hint=f"lay images out as folder/<class>/<image>, or name all classes in {CLASSES_FILE}",
+        )
+    strange = [folder.name for folder in folders if folder.name not in names]
+    if strange:
+        raise InputError(f"{root / CLASSES_FILE} does not name the folder {strange[0]}", hint="one name a line")
+    pictures = tuple((names.index(folder.name), path) for folder in folders for path in _pictures_in(folder))
+    if not pictures:
+        raise InputError(f"{base} contains no images", hint=f"known endings: {' '.join(sorted(EXTENSIONS))}")
+    return ImageTree(base, names, pictures)
+
+
+def check_tree(root: Path, *, headers: bool) -> None:
+    """Raises InputError for the first thing that keeps a tree from being read. `headers`: of all pictures, too, which
+    takes some 0.1 ms for each."""
+    for split in ("train", "validation") if has_splits(root) else ("validation",):
+        tree = read_tree(root, split)
+        for _, path in tree.pictures if headers else ():
+            check_picture(path)
+
+
+def _named_classes(root: Path) -> tuple[str, ...]:
+    try:
+        lines = (root / CLASSES_FILE).read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        return ()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{root / CLASSES_FILE} cannot be read ({error})") from error
+    return tuple(line.strip() for line in lines if line.strip())
+
+
+def _split_folder(root: Path, split: str) -> Path | None:
+    names = ("train",) if split == "train" else ("val", "validation", "test")
+    return next((root / name for name in names if (root / name).is_dir()), None)
+
+
+def _class_folders(root: Path) -> list[Path]:
+    try:
+        folders = sorted(entry for entry in root.iterdir() if entry.is_dir())
+    except OSError as error:
+        raise InputError(f"{root} is not a readable folder ({error.strerror})") from error
+    if not folders:
+        raise InputError(f"{root} contains no class folders", hint="lay images out as folder/<class>/<image>")
+    return folders
+
+
+def _pictures_in(folder: Path) -> list[Path]:
+    found = [Path(at) / name for at, _, names in os.walk(folder, followlinks=True) for name in names]
+    return sorted(path for path in found if is_picture(path.name))
