@@ -76,7 +76,9 @@ class OnnxRuntimeGeneration:
 
     def _step(self, index: int) -> None:
         """Runs the model for token `index`, and sees to it that the next step finds the token."""
-        self._session.run_with_iobinding(self._bindings[index])
+        binding = self._bindings[index]
+        self._session.run_with_iobinding(binding)
+        binding.synchronize_outputs()
         if not self._greedy:
             self._landed[index] = self._drawn()
             self._current.update_inplace(self._landed[index][:, None])

@@ -42,6 +42,14 @@ def test_torch_needs_weights_only_where_there_is_something_to_train() -> None:
     assert recipes_of(Case(workload="h2d")) == {}
 
 
+def test_a_decoders_file_has_its_cache_where_it_generates_and_no_other_file_changes() -> None:
+    generating = Case(workload="generate", model="tinylm-tiny", runtime="onnxruntime")
+    recipes = [recipes_of(case)["model"] for case in (generating, generating.with_factors(workload="infer"))]
+    assert [dict(recipe.parameters).get("cached") for recipe in recipes] == [True, None]
+    assert recipes[0].digest != recipes[1].digest
+    assert recipes_of(generating.with_factors(new_tokens=9, batch=4))["model"] == recipes[0]
+
+
 def test_weights_trained_on_the_generated_set_are_an_artefact_and_bring_its_images() -> None:
     case = Case(workload="accuracy", model="resnet50", runtime="onnxruntime", precision="int8",
                 checkpoint="synthetic-100")  # fmt: skip
