@@ -67,6 +67,11 @@ def is_named(model: str) -> bool:
     return bool(slash) and prefix in LIBRARIES
 
 
+def as_file(path: str) -> str:
+    """A path as plans write it: one that begins like a name of a library begins with `./`."""
+    return f"./{path}" if is_named(path) else path
+
+
 def name_in(model: str) -> str:
     """What the library calls a model that is named."""
     return model.partition("/")[2]

@@ -14,7 +14,7 @@ from typing import Any
 
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
-from pybench.catalogue.zoo import is_named
+from pybench.catalogue.zoo import as_file, is_named
 from pybench.onnx_file.inputs import parse_sizes, sizes_text
 
 Value = str | int | float | bool | None  # of a factor, canonical
@@ -149,9 +149,9 @@ def _file(factor: Factor, value: Any) -> str:
     if value in factor.choices:
         return value
     path = posixpath.normpath(value)
-    if factor.name != "model" or not is_named(path):
+    if factor.name != "model":
         return path
-    return value if is_named(value) else f"./{path}"  # a file in a folder that is called like a library
+    return value if is_named(value) else as_file(path)
 
 
 def _text(factor: Factor, value: Any) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pybench.case.factors import FACTORS, is_built_in
 from pybench.catalogue.models import MODELS
+from pybench.catalogue.zoo import as_file, is_named
 from pybench.errors import InputError, UsageError
 from pybench.onnx_file.facts import FileFacts, facts_of
 from pybench.onnx_file.faults import read_sound
@@ -75,6 +76,9 @@ def find_target(given: str, plan_folder: Path, stated: Mapping[str, int], arrays
             raise UsageError(f"--shape: {given} is a built-in model, whose sizes are fixed", hint="leave --shape out")
         return _built_in(given, plan_folder, arrays)
     path = Path(given)
+    if is_named(given) and not path.exists():
+        what = f"{given} is a model of a library, and quick measures ONNX files and built-in models"
+        raise UsageError(what, hint=f"name it in a plan, as in `model: {given}`")
     if not path.exists():
         known = ", ".join(FACTORS["model"].choices)
         raise InputError(f"{given}: no such file", hint=f"give an ONNX file, or a built-in model: {known}")
@@ -86,7 +90,7 @@ def find_target(given: str, plan_folder: Path, stated: Mapping[str, int], arrays
         sizes, seq_len = {**fed.sizes, **sizes}, fed.seq_len or seq_len
     guessed = {key: size for key, size in _guesses(facts.inputs).items() if not _is_stated(facts.inputs, key, sizes)}
     target = Target(
-        model=os.path.relpath(path.absolute(), plan_folder.absolute()),
+        model=as_file(os.path.relpath(path.absolute(), plan_folder.absolute())),
         file=path,
         content=content,
         facts=facts,

@@ -30,6 +30,13 @@ def test_a_file_is_named_from_the_folder_of_the_plan(tmp_path: Path) -> None:
     assert (target.sizes, target.only_batch) == ({}, None)
 
 
+def test_a_file_in_a_folder_that_is_called_like_a_library_stays_a_file(tmp_path: Path) -> None:
+    assert find_target(str(write("plain", tmp_path / "timm")), tmp_path, {}).model == "./timm/model.onnx"
+    with pytest.raises(UsageError, match="timm/resnet50 is a model of a library") as raised:
+        find_target("timm/resnet50", tmp_path, {})
+    assert raised.value.hint == "name it in a plan, as in `model: timm/resnet50`"
+
+
 def test_free_sizes_are_guessed_and_said(tmp_path: Path) -> None:
     path = write("free-height-and-width", tmp_path)
     target = find_target(str(path), tmp_path, {})
