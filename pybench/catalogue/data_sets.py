@@ -78,6 +78,23 @@ _ROWS = (
         open="pybench.models.fluid_states:open_states",
         train="pybench.models.training.fluid_states:train_on_states",
     ),
+    DataSet(
+        name="stdlib-text",
+        meaning="windows of source text of Python's standard library, with the token that follows each",
+        task="language",
+        unit="window",
+        group="file",
+        open="pybench.models.text.packages:open_text",
+        train="pybench.models.training.language:train_on_text",
+    ),
+    DataSet(
+        name="nested-volumes",
+        meaning="generated volumes of a body inside another, with a class for each voxel",
+        task="segmentation",
+        unit="volume",
+        open="pybench.models.volumes:open_volumes",
+        train="pybench.models.training.volumes:train_on_volumes",
+    ),
 )
 
 DATA_SETS = Rows("data set", _ROWS)

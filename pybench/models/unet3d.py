@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 WIDTH = 32  # channels of the first convolution
+SMALL_WIDTH = 4  # of `unet3d-small`
 LEVELS = 3  # halvings
 
 
@@ -67,3 +68,8 @@ class Unet3d(nn.Module):
             x = pair(torch.cat((beside, widen(x)), 1))
         logits: Tensor = self.head(x)
         return logits
+
+
+def small(classes: int) -> Unet3d:
+    """The same network with an eighth of the channels, which a CPU trains within a minute."""
+    return Unet3d(classes, width=SMALL_WIDTH)

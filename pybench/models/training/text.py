@@ -2,7 +2,8 @@
 """Training of encoders on `stdlib-packages`, and what is reached there without a network.
 
 AdamW with one cycle of the learning rate (Loshchilov and Hutter 2017; Smith 2017), windows shuffled in each epoch. On a
-GPU under bfloat16 autocast, unless told otherwise, and then not bit-reproducible. Left out: augmentation, and stopping by what judges.
+GPU under bfloat16 autocast, unless told otherwise, and then not bit-reproducible. Left out: augmentation, and stopping
+by what judges.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ Ids = npt.NDArray[np.int64]
 def train_on_packages(row: Model, parameters: Mapping[str, Any]) -> Trained:
     """An encoder with the ids of the shipped tokenizer and the classes of the data, trained on its windows."""
     device, seed = training_device(row, parameters["trained_on"]), parameters["seed"]
+    torch.set_num_threads(1)  # the order of sums must not depend on the machine's number of CPUs
     windows, judges = open_packages("train", row), open_packages("validation", row)
     model = build(row, seed=seed, outputs=len(windows.classes), vocabulary=TOKENIZER_IDS)
     train_windows(model, windows, row, seed, device, parameters.get("trained_in"))

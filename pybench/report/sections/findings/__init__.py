@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pybench.report.sections.elements import Element, Material, Paragraph, Pictures, Section, Sentences, Tables
+from pybench.report.sections.findings.accuracies import accuracy_tables
 from pybench.report.sections.findings.contrast_tables import judged_tables
 from pybench.report.sections.findings.forest import draw_forests
 from pybench.report.sections.findings.paths import draw_paths
@@ -21,7 +22,7 @@ def build(material: Material) -> list[Element]:
         Pictures(lambda: [*draw_paths(analysis), *draw_forests(analysis), *draw_plane(analysis)]),
         # Without a comparison the plain picture of each workload is the finding.
         *([] if analysis.contrasts else [Pictures(lambda: draw_headlines(analysis))]),
-        Tables(lambda: judged_tables(analysis), is_printed=True),
+        Tables(lambda: [*accuracy_tables(analysis), *judged_tables(analysis)], is_printed=True),
     ]
 
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from pybench.analysis import Analysis
 from pybench.analysis.cases import CaseFinding
 from pybench.analysis.estimate import Estimate
+from pybench.analysis.units import unit_of
 from pybench.report.canvas import WIDTH_INCH, Drawing, Picture, pick, picture, plain_log_ticks, spans_widely
-from pybench.report.labels import case_text, varying_factors
+from pybench.report.labels import case_text, metric_title, varying_factors
+from pybench.report.numbers import DisplayUnit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,17 +22,7 @@ if TYPE_CHECKING:
 def draw_plane(analysis: Analysis) -> list[Drawing]:
     """Accuracy over latency, one panel a model; a point joins an infer case with the accuracy of its model, runtime and
     precision."""
-    accuracies = {
-        _identity(case): case
-        for case in analysis.cases
-        if case.case.workload_row.judges is not None and _estimate(case, "top1_percent")
-    }
-    speeds = [
-        case
-        for case in analysis.cases
-        if case.case.catalogue.judge_of(case.case.workload_row) is not None and _estimate(case, "latency_mean_ms")
-    ]
-    joined = [(case, accuracies[_identity(case)]) for case in speeds if _identity(case) in accuracies]
+    joined = speeds_with_accuracy(analysis)
     models = dict.fromkeys(case.case.model for case, _ in joined)
     return [
         partial(
@@ -42,6 +34,21 @@ def draw_plane(analysis: Analysis) -> list[Drawing]:
         )
         for number, model in enumerate(models, start=1)
     ]
+
+
+def speeds_with_accuracy(analysis: Analysis) -> list[tuple[CaseFinding, CaseFinding]]:
+    """Every infer case that has a latency, with the accuracy of its model, runtime and precision."""
+    accuracies = {
+        _identity(case): case
+        for case in analysis.cases
+        if case.case.workload_row.judges is not None and _estimate(case, case.case.headline)
+    }
+    speeds = [
+        case
+        for case in analysis.cases
+        if case.case.catalogue.judge_of(case.case.workload_row) is not None and _estimate(case, "latency_mean_ms")
+    ]
+    return [(case, accuracies[_identity(case)]) for case in speeds if _identity(case) in accuracies]
 
 
 _Joined = Sequence[tuple[CaseFinding, CaseFinding]]  # speed, accuracy
@@ -64,12 +71,15 @@ def _draw_model_plane(number: int, model: str, joined: _Joined, *, many: bool) -
     if spans_widely(numbers):
         plain_log_ticks(axes)
     axes.set_xlabel("Mean latency of an iteration (ms)")
-    axes.set_ylabel("Top-1 (%)")
+    accuracy = joined[0][1]
+    metric = accuracy.metrics[str(accuracy.case.headline)].metric
+    axes.set_ylabel(metric_title(metric, DisplayUnit(1.0, metric.unit)))
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     title = f"Accuracy against latency: {model}" if many else "Accuracy against latency"
+    best = "top" if metric.better == "higher" else "bottom"
     caption = (
-        f"Top-1 of {model} over mean latency; points at the top left are better. "
-        "Horizontal bars: 95 % intervals over repetitions. Vertical bars: 95 % intervals over images."
+        f"{metric.label} of {model} over mean latency; points at the {best} left are better. Horizontal bars: 95 % "
+        f"intervals over repetitions. Vertical bars: 95 % intervals over {unit_of(accuracy.case)}s."
     )
     return picture(f"plane-{number}", title, caption, figure)
 
@@ -79,17 +89,17 @@ def _draw_group(axes: Axes, position: int, name: str, members: _Joined, left: Se
     above and below."""
     colour, marker = pick(position)
     for index, (speed, accuracy) in enumerate(members):
-        latency, top1 = speed.metrics["latency_mean_ms"].estimate, accuracy.metrics["top1_percent"].estimate
-        if latency is None or top1 is None:
+        latency, score = _estimate(speed, "latency_mean_ms"), _estimate(accuracy, accuracy.case.headline)
+        if latency is None or score is None:
             continue
         axes.errorbar(
-            latency.value, top1.value, xerr=_bars(latency), yerr=_bars(top1), fmt=marker, color=colour,
+            latency.value, score.value, xerr=_bars(latency), yerr=_bars(score), fmt=marker, color=colour,
             label=name if index == 0 else None, markersize=5, elinewidth=1, markeredgecolor="white",
             markeredgewidth=0.6,
         )  # fmt: skip
         if left:
             axes.annotate(
-                case_text(speed.case, left), (latency.value, top1.value), xytext=(5, 4 if position % 2 == 0 else -11),
+                case_text(speed.case, left), (latency.value, score.value), xytext=(5, 4 if position % 2 == 0 else -11),
                 textcoords="offset points", fontsize=7.5, color=colour,
             )  # fmt: skip
 
