@@ -79,8 +79,8 @@ class Factors:
     checkpoint: str | None = factor(
         "file",
         None,
-        "weights of a built-in model or one of a library: a file of torch or safetensors, for a library also a folder "
-        "of these, or a built-in data set to train a built-in model on first",
+        "weights: a file of torch or safetensors, for a model of a library also a folder of these, or a built-in data "
+        "set to train a built-in model on first",
         "model",
         choices=TRAINED_ON,
         absent="random weights, or those that the model is trained to here",

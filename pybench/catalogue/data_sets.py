@@ -69,6 +69,7 @@ _ROWS = (
         group="file",
         open="pybench.models.text.packages:open_packages",
         train="pybench.models.training.text:train_on_packages",
+        trains_in=TRAINED_IN,
     ),
     DataSet(
         name="fluid-states",
@@ -86,6 +87,7 @@ _ROWS = (
         group="file",
         open="pybench.models.text.packages:open_text",
         train="pybench.models.training.language:train_on_text",
+        trains_in=TRAINED_IN,
     ),
     DataSet(
         name="nested-volumes",
@@ -94,6 +96,7 @@ _ROWS = (
         unit="volume",
         open="pybench.models.volumes:open_volumes",
         train="pybench.models.training.volumes:train_on_volumes",
+        trains_in=TRAINED_IN,
     ),
 )
 

@@ -236,7 +236,7 @@ _ROWS = (
         judged_on="stdlib-text",
         training_batch=16,
         training_rate=1e-2,
-        training_epochs=1,
+        training_epochs=3,
         trains_on_cpu=True,
     ),
     Model(
