@@ -64,13 +64,13 @@ class CellsDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _CellGroup:
     """Cells that are equal in all but their unit. `values`: (model, training) -> difference."""
 
     pairs: tuple[Pair, ...]
     values: Mapping[tuple[str, str], float]
 
-    def differs_from(self, other: _Group) -> list[str]:
+    def differs_from(self, other: _CellGroup) -> list[str]:
         first, second = self.pairs[0].case, other.pairs[0].case
         return [name for name in FACTORS if name not in _OF_UNITS and first.value(name) != second.value(name)]
 
@@ -94,14 +94,14 @@ def _metrics(finding: ContrastFinding) -> list[Metric]:
     return list({metric.name: metric for metric in judged}.values())
 
 
-def _groups(finding: ContrastFinding, metric: Metric) -> list[_Group]:
+def _groups(finding: ContrastFinding, metric: Metric) -> list[_CellGroup]:
     members: dict[tuple[Any, ...], list[tuple[Pair, float]]] = {}
     for pair in finding.pairs:
         value = _difference(pair, metric)
         if value is not None:
             members.setdefault(_key(pair.pair.case), []).append((pair.pair, value))
     return [
-        _Group(tuple(pair for pair, _ in group), {_unit(pair.case): value for pair, value in group})
+        _CellGroup(tuple(pair for pair, _ in group), {_unit(pair.case): value for pair, value in group})
         for group in members.values()
     ]
 
@@ -138,7 +138,7 @@ def _over(
     return CellsDifference(contrast, metric, unit, tuple(pairs), differences, estimate, factor, base)
 
 
-def _between(contrast: Contrast, metric: Metric, groups: Sequence[_Group]) -> list[CellsDifference]:
+def _between(contrast: Contrast, metric: Metric, groups: Sequence[_CellGroup]) -> list[CellsDifference]:
     """Each group minus the first that differs from it in one factor, over the units that both have."""
     found = []
     for place, group in enumerate(groups):
