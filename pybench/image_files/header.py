@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pybench.errors import InputError
-
-LARGEST_PIXELS = 1024**3 // 4 // 3  # 89 million, a quarter of a GiB in RGB: from here on PIL warns of a bomb
 
 _WIDE_MODES = ("I", "F")  # of PIL, with `I;16` and its kin: one channel of more than 8 bits
 _SUBTRACTIVE = "CMYK"
@@ -21,18 +21,28 @@ def open_picture(path: Path) -> Iterator[Any]:
     """PIL's image of a file, not decoded. Raises InputError naming the file when it is missing, empty, too large, or no
     picture of 8 bits in grey or RGB; also where decoding it fails inside.
     """
-    from PIL import Image
-
+    pil = _pil()
     try:
         if path.stat().st_size == 0:
             raise InputError(f"{path} is empty", hint="copy it again, or remove it")
-        with Image.open(path) as file:
+        with pil.open(path) as file:
             _check(path, file)
             yield file
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise _too_large(path) from error
+    except (pil.DecompressionBombError, pil.DecompressionBombWarning) as error:
+        megapixels = pil.MAX_IMAGE_PIXELS // 10**6
+        what = f"{path} is too large an image, more than {megapixels} megapixels"
+        raise InputError(what, hint="store it smaller, or remove it") from error
     except (OSError, SyntaxError, ValueError, EOFError) as error:  # PIL raises SyntaxError for a broken PNG
         raise InputError(f"{path} is not a readable image ({error})", hint="remove it or store it again") from error
+
+
+@cache
+def _pil() -> Any:
+    """PIL, imported when it is of use. What it warns of, more than 89 million pixels, is an error here, and told once."""
+    from PIL import Image
+
+    warnings.simplefilter("error", Image.DecompressionBombWarning)
+    return Image
 
 
 def check_picture(path: Path) -> None:
@@ -43,8 +53,6 @@ def check_picture(path: Path) -> None:
 
 def _check(path: Path, file: Any) -> None:
     """`file`: of PIL, opened and not decoded. Raises InputError for what would be converted by a guess."""
-    if file.width * file.height > LARGEST_PIXELS:
-        raise _too_large(path, f": {file.width}x{file.height}")
     if file.mode == _SUBTRACTIVE:
         raise InputError(f"{path} is in CMYK, not in RGB or grey", hint="store it again in RGB")
     if _is_wide(file):
@@ -61,10 +69,3 @@ def _is_wide(file: Any) -> bool:
         return True
     tiles = [(codec, args if isinstance(args, tuple) else (args,)) for codec, *_, args in file.tile]
     return any(";16" in str(args[0]) or (codec == "ppm" and args[1] > 255) for codec, args in tiles)
-
-
-def _too_large(path: Path, size: str = "") -> InputError:
-    return InputError(
-        f"{path} is too large an image{size}, more than {LARGEST_PIXELS // 10**6} megapixels",
-        hint="store it smaller, or remove it",
-    )

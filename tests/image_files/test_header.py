@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -70,3 +72,21 @@ def test_a_hundred_megapixels_are_refused_by_the_header_alone(tmp_path: Path, si
         check_picture(tmp_path / "huge.png")
     assert "89 megapixels" in str(raised.value)
     assert raised.value.hint is not None
+
+
+def test_what_is_refused_is_told_once(tmp_path: Path) -> None:
+    """Outside of tests, where warnings are errors anyway."""
+    write_png_header(tmp_path / "huge.png", 10_000, 10_000, bits=8)
+    code = """
+import sys
+from pathlib import Path
+from pybench.errors import InputError
+from pybench.image_files.header import check_picture
+try:
+    check_picture(Path(sys.argv[1]))
+except InputError as error:
+    print(error.hint)
+"""
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "huge.png"], capture_output=True, text=True)
+    assert done.stdout == "store it smaller, or remove it\n"
+    assert done.stderr == ""
