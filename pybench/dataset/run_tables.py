@@ -109,7 +109,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RunsToRead:
     """Some finished runs to read, and to check only."""
 
     counting: Sequence[RunDirectory]
@@ -207,17 +207,17 @@ class RunTables:
 # --- reading ---
 
 
-def tasks_of(attempts: Sequence[RunDirectory], hashed: HashedRuns, *, hash_all: bool) -> Iterator[Task]:
+def tasks_of(attempts: Sequence[RunDirectory], hashed: HashedRuns, *, hash_all: bool) -> Iterator[RunsToRead]:
     """Of a run's attempts the last one counts; the others are only checked, and only with `hash_all`."""
     latest = {(one.case_id, one.block): one for one in attempts}
     for first in range(0, len(attempts), _TASK_RUNS):
         some = attempts[first : first + _TASK_RUNS]
         counting = [one for one in some if latest[one.case_id, one.block] is one]
         others = [one for one in some if latest[one.case_id, one.block] is not one] if hash_all else []
-        yield Task(counting, others, hashed.part(one.path for one in (*counting, *others)))
+        yield RunsToRead(counting, others, hashed.part(one.path for one in (*counting, *others)))
 
 
-def read_runs(reading: Reading, task: Task) -> ReadRuns:
+def read_runs(reading: Reading, task: RunsToRead) -> ReadRuns:
     read = ReadRuns([], RunTables(), task.hashed, [])
     for directory in task.counting:
         try:
