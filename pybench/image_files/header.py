@@ -38,7 +38,7 @@ def open_picture(path: Path) -> Iterator[Any]:
 
 @cache
 def _pil() -> Any:
-    """PIL, imported when it is of use. What it warns of, more than 89 million pixels, is an error here, and told once."""
+    """PIL, imported when it is of use. What it warns of, 89 million pixels and more, is an error here, told once."""
     from PIL import Image
 
     warnings.simplefilter("error", Image.DecompressionBombWarning)
