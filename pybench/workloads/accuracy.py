@@ -9,6 +9,7 @@ unit by unit. Times nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ import numpy.typing as npt
 from pybench.case.data import data_of, data_set_of, task_of
 from pybench.catalogue.code import named_code
 from pybench.catalogue.tasks import CLASSIFICATION
+from pybench.errors import InputError
 from pybench.measurement.doubts import allowed_threads, calibration_cautions, images_identity, thread_cautions
+from pybench.measurement.inputs import file_ranges
 from pybench.measurement.model import OpenedModel, conclude, open_model
 from pybench.measurement.result import Result, RunRequest, Validity
 from pybench.measurement.supply import judging_samples
@@ -25,6 +28,7 @@ from pybench.models.samples import Samples
 from pybench.workloads.tasks.scores import TaskScores
 
 IMAGE = "image"
+ID_BATCH = 256  # samples whose ids are looked at together
 
 
 def run(request: RunRequest) -> Result:
@@ -33,6 +37,7 @@ def run(request: RunRequest) -> Result:
     samples = judging_samples(request, opened).limited(case.image_limit)
     data_set, task = data_set_of(case), task_of(case) or CLASSIFICATION
     unit = IMAGE if data_set is None else data_set.unit
+    _check_ids(samples, opened, request.artefacts.get("model"))
     outputs = outputs_of(opened, samples, case.batch, allowed_threads(case))
     scored: TaskScores = named_code(task.judge)(outputs, samples, opened.name, unit)
     result = Result(labels={"data": str(data_of(case)), "task": task.name, "unit": unit, **scored.labels})
@@ -44,6 +49,19 @@ def run(request: RunRequest) -> Result:
     result.cautions = [*thread_cautions(case), *calibration_cautions(opened.metadata, judged_on=identity)]
     result.cautions += scored.cautions
     return conclude(result, opened, case)
+
+
+def _check_ids(samples: Samples, opened: OpenedModel, path: Path | None) -> None:
+    """Raises InputError for weights that embed fewer ids than the data has: their file would be read beyond its end."""
+    taken = file_ranges(path).get(opened.session.inputs[0].name)
+    if taken is None or not np.issubdtype(samples.dtype, np.integer):
+        return
+    largest = max(int(inputs.max()) for _, inputs in samples.batches(ID_BATCH))
+    if largest >= taken.below:
+        raise InputError(
+            f"{opened.name} embeds {taken.below} ids, and its data has ids up to {largest}",
+            hint="give weights that were trained on ids of the shipped tokenizer, or leave `checkpoint` out",
+        )
 
 
 def outputs_of(

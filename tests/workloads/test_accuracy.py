@@ -189,3 +189,16 @@ def test_arrays_of_numpy_judge_a_users_model(tmp_path: Path) -> None:
     weight = np.linspace(-1, 1, 3 * 16 * 16 * 3, dtype=np.float32).reshape(-1, 3)
     result = run(MINE, files)
     assert result.tables["predictions"]["top1"].tolist() == (pixels.reshape(5, -1) @ weight).argmax(1).tolist()
+
+
+def test_weights_of_another_vocabulary_are_refused_before_they_are_read_beyond_their_end(tmp_path: Path) -> None:
+    import torch
+
+    from pybench.models.building import build
+
+    weights = tmp_path / "few.pt"
+    torch.save(build("text-encoder", vocabulary=500).state_dict(), weights)
+    case = DIGITS.with_factors(model="text-encoder", checkpoint=str(weights), sources=(("checkpoint", "4" * 64),))
+    with pytest.raises(InputError, match=r"text-encoder embeds 500 ids, and its data has ids up to 3\d{4}") as found:
+        run(case, {"checkpoint": weights})
+    assert "leave `checkpoint` out" in (found.value.hint or "")
