@@ -70,7 +70,10 @@ def _class_of(config: Any) -> Any:
         if hasattr(transformers, name):
             return getattr(transformers, name)
     kind = config.model_type
-    decodes = kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    is_pair = config.is_encoder_decoder  # its decoder alone would be another model
+    decodes = (
+        not is_pair and kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    )
     return AutoModelForCausalLM if decodes else AutoModel
 
 

@@ -174,6 +174,8 @@ def test_an_unknown_name_has_the_nearest_ones_as_its_hint(library: str, name: st
 def test_what_cannot_be_fed_or_built_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="hf/t5 has an encoder and a decoder"):
         build("hf/t5")
+    with pytest.raises(InputError, match="hf/whisper has an encoder and a decoder"):
+        build("hf/whisper")
     with pytest.raises(InputError, match="has no type no-such-type"):
         build("./config.json", config=config(tmp_path, {"model_type": "no-such-type"}))
     with pytest.raises(InputError, match=r"\./config.json cannot be built: "):
