@@ -14,6 +14,7 @@
     ├── joules       JouleFinding     where each joule of a case comes from, by one run of it
     ├── operating_points  OperatingPoint  the power limit with the least energy in each setting, and what it costs
     ├── architectures  ArchitectureFinding  their order, eager and compiled, and what a sample costs in a batch
+    ├── solver_speedups  SolverSpeedup  networks against the solvers that they replace
     ├── builds       BuildVariance    variance between builds of one engine against that between runs
     ├── protocols    ProtocolFinding  each protocol that the plan asks for beside the house's own
     ├── varying      cases whose repetitions predict differently
@@ -43,6 +44,7 @@ from pybench.analysis.operating_point import OperatingPoint, find_operating_poin
 from pybench.analysis.path_costs import PathCost, cost_paths
 from pybench.analysis.protocol import ProtocolFinding, carry_out
 from pybench.analysis.references import ReferenceFinding, find_references
+from pybench.analysis.solvers import SolverSpeedup, find_solver_speedups
 from pybench.analysis.token_paths import TokenFinding, check_token_paths
 from pybench.analysis.units import collect_units
 from pybench.analysis.verdicts import CaseVerdict, judge
@@ -74,6 +76,7 @@ class Analysis:
     joules: tuple[JouleFinding, ...]
     operating_points: tuple[OperatingPoint, ...]
     architectures: ArchitectureFinding | None
+    solver_speedups: tuple[SolverSpeedup, ...]
     builds: tuple[BuildVariance, ...]
     protocols: tuple[ProtocolFinding, ...]
     varying: Mapping[str, int]
@@ -106,6 +109,7 @@ class Analysis:
             "joules": [finding.as_json() for finding in self.joules],
             "operating_points": [finding.as_json() for finding in self.operating_points],
             "architectures": None if self.architectures is None else self.architectures.as_json(),
+            "solver_speedups": [one.as_json() for one in self.solver_speedups],
             "builds": [finding.as_json() for finding in self.builds],
             "protocols": [finding.as_json() for finding in self.protocols],
             "varying_predictions": dict(self.varying),
@@ -152,6 +156,7 @@ def analyse(dataset: Dataset) -> Analysis:
         joules=find_joules(dataset),
         operating_points=find_operating_points(dataset, measurements),
         architectures=find_architectures(dataset, measurements),
+        solver_speedups=find_solver_speedups(dataset, measurements),
         builds=split_variances(dataset.plan.cases, measurements),
         protocols=tuple(carry_out(one, dataset, measurements, units, contrasts, verdicts) for one in named),
         varying=units.varying,

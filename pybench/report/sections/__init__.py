@@ -18,6 +18,7 @@ ORDER = (
     "curves",
     "operating_points",
     "architectures",
+    "solvers",
     "service_levels",
     "frontier",
     "fits",
