@@ -38,7 +38,7 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
     notes = (
         f"Worse or better: the whole 95 % interval is outside a factor of {1 + comparison.tolerance:g}.",
         f"For accuracies: outside {comparison.tolerance_pp:g} percentage points.",
-        "Runs of two campaigns are not paired, because they share no blocks. Accuracies are paired by unit, such as an image.",
+        "Runs of two campaigns are not paired, because they share no blocks. Accuracies are paired by unit (image).",
     )
     tables = [
         _software_table(comparison),
