@@ -13,7 +13,7 @@ from pybench.catalogue.workloads import FactorGroup
 
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
 RowKind = Literal["workloads", "runtimes", "models"]
-TextForm = Literal["word", "pattern", "cpus", "device", "sizes"]
+TextForm = Literal["word", "pattern", "cpus", "device", "sizes", "rates"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

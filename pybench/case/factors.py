@@ -18,6 +18,7 @@ from pybench.case.idle import outside_its_rows
 from pybench.catalogue.blocks import BLOCKS, WIDTH_STEP
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.data_sets import DIGITS, SYNTHETIC, TRAINED_IN, TRAINED_ON
+from pybench.catalogue.heads import DISPATCHES, MOST_HEADS
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.models import MODELS
 from pybench.catalogue.options import Option
@@ -272,6 +273,32 @@ class Factors:
         minimum=WIDTH_STEP,
         maximum=4096,
         step=WIDTH_STEP,
+    )
+    heads: int = shaping_factor(
+        "heads",
+        "integer",
+        3,
+        "how many heads `vit-heads` has: depth, boxes, classes, and the same again",
+        minimum=1,
+        maximum=MOST_HEADS,
+    )
+    dispatch: str = shaping_factor(
+        "dispatch",
+        "choice",
+        "one-engine",
+        f"how the heads of `vit-heads` run: {'; '.join(f'`{each}`: {what}' for each, what in DISPATCHES.items())}",
+        choices=tuple(DISPATCHES),
+    )
+    head_rates_hz: str | None = factor(
+        "text",
+        None,
+        "how often each head runs, as in `30,10,5`; frames arrive at the highest rate, and a head's deadline is one "
+        "period after the arrival",
+        "arriving",
+        form="rates",
+        idle=idle.NO_HEADS,
+        follows=("model",),
+        absent="each head runs in each iteration, and has no deadline",
     )
     seq_len: int = factor(
         "integer", 128, "tokens in a sample of a language model; in `generate`, its prompt", "tokens", minimum=2

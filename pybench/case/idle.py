@@ -127,6 +127,7 @@ NO_ARRIVALS = Idle(
     lambda case: case.arrivals == "closed",
     "in a closed loop nothing arrives: the next iteration starts when there is room for it",
 )
+NO_HEADS = Idle(lambda case: "heads" not in case.shaping(), "only models with heads have rates of them")
 SYNTHETIC_IDS = Idle(_reads_no_text, "path none uses synthetic ids")
 NOT_TOKENIZED = Idle(
     lambda case: _reads_no_text(case) and not case.workload_row.draws_ids, "path none uses synthetic ids"

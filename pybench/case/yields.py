@@ -6,6 +6,7 @@ from __future__ import annotations
 from pybench.case import Case
 from pybench.case.data import task_of
 from pybench.case.service_levels import GROUP, rows_of
+from pybench.catalogue.heads import head_metrics
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, ENQUEUE, KERNELS
 
@@ -40,6 +41,7 @@ def metrics_of(case: Case) -> frozenset[str]:
         *(row.yields_of_model if case.model is not None else ()),
         *(row.yields_of_ids if model is not None and model.takes_ids else ()),
         *(row.yields_fed if model is not None and (model.takes_ids or is_loaded) and is_fed else ()),
+        *(head_metrics(case.heads, case.head_rates_hz is not None) if "heads" in case.shaping() else ()),
         *(COMPILE if is_opened and case.model is not None and compiles else ()),
         *(row.yields_compared if is_compared(case) else ()),
         *(KERNELS if is_profiled(case) else ()),

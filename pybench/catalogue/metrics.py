@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from pybench.catalogue.heads import MOST_HEADS
 from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.rows import Rows
 
 Better = Literal["lower", "higher", "none"]
 RestsOn = Literal["timing", "energy", "accuracy"]
 Group = Literal[
-    "time", "kernels", "memory and size", "energy of the GPU", "energy of the CPU", "energy of both",
+    "time", "heads", "kernels", "memory and size", "energy of the GPU", "energy of the CPU", "energy of both",
     "energy of the module", "accuracy", "training",
 ]  # fmt: skip
 Amount = Literal["sample", "token", "input_token", "output_token", "gb"]
@@ -108,6 +109,31 @@ class Metric:
     def has_board_gain(self) -> bool:
         """Whether the unknown gain of one GPU board's sensor is in it: it cancels in ratios on that board."""
         return self.group == GPU
+
+
+def _of_head(number: int) -> tuple[Metric, ...]:
+    """The rows of one head of a shared backbone; their names are those of `heads.head_metrics`."""
+    name, label = f"head{number}", f"Head {number}"
+    begin = "the arrival of a frame, or the begin of its iteration,"
+    return (
+        Metric(
+            name=f"{name}_rate_per_s", group="heads", unit="1/s", better="higher", label=f"{label}: rate",
+            meaning=f"runs of head {number} that ended in a second of the timing window", rests_on="timing",
+        ),
+        Metric(
+            name=f"{name}_latency_p50_ms", group="heads", unit="ms", better="lower", label=f"{label}: p50 latency",
+            meaning=f"median time from {begin} to the end of head {number}", rests_on="timing",
+        ),
+        Metric(
+            name=f"{name}_latency_p99_ms", group="heads", unit="ms", better="lower", label=f"{label}: p99 latency",
+            meaning=f"99th percentile of the time from {begin} to the end of head {number}", rests_on="timing",
+        ),
+        Metric(
+            name=f"{name}_deadline_miss_ratio", group="heads", unit="1", better="lower", label=f"{label}: misses",
+            meaning=f"share of runs of head {number} that ended more than one period of its rate after the arrival",
+            rests_on="timing", scale="difference", is_share=True,
+        ),
+    )  # fmt: skip
 
 
 _ROWS = (
@@ -325,6 +351,7 @@ _ROWS = (
         scale="difference",
         is_share=True,
     ),
+    *(row for number in range(1, MOST_HEADS + 1) for row in _of_head(number)),
     # --- kernels ---
     Metric(
         name="kernels_count",

@@ -16,7 +16,7 @@ from pybench.catalogue.options import Option
 from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.rows import Rows
 
-ModelKind = Literal["image", "language", "encoder", "volume", "vector"]
+ModelKind = Literal["image", "language", "encoder", "volume", "vector", "perception"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,6 +372,18 @@ _ROWS = (
         shaped_by=("block_type", "depth", "width"),
         architecture="block_type",
         work="pybench.catalogue.blocks:stack_multiply_adds",
+    ),
+    Model(
+        name="vit-heads",
+        kind="perception",
+        build="pybench.models.vit_heads:VitHeads",
+        input="images",
+        shape=(3, 224, 224),
+        outputs=1,  # each head has its own
+        head="backbones.0.patches.weight",
+        multiply_adds=4.7e9,  # of the usual heads and dispatch
+        shaped_by=("heads", "dispatch"),
+        work="pybench.catalogue.heads:vit_multiply_adds",
     ),
 )
 

@@ -89,6 +89,7 @@ class Runtime:
     `generates`: `module:name` of what continues prompts from a cache of keys and values, None: nothing does
     (pybench/runtimes/generation.py).
     `takes_tensors`: whether it is fed with tensors that lie on its device already.
+    `calls_module`: whether each iteration calls the module's own Python, which can then dispatch its parts.
     `own_path`: the one path by which it reads text, in a process of its own: it is given no inputs by the worker, and
     runs built-in language models alone. None: it takes whatever the worker gives it.
     `quantiser`: what makes the int8 of its kernels, unless a case says otherwise. `ranges`: of what that one makes.
@@ -117,6 +118,7 @@ class Runtime:
     transfers: bool = True
     generates: str | None = None
     takes_tensors: bool = False
+    calls_module: bool = False
     own_path: str | None = None
     quantiser: str = "pybench"
     ranges: Literal["symmetric", "asymmetric"] = "symmetric"
@@ -261,6 +263,7 @@ _ROWS = (
         trains=_TRAINED,
         generates="pybench.runtimes.torch_generation:TorchGeneration",
         takes_tensors=True,
+        calls_module=True,
     ),
     Runtime(
         name="torch-compile",

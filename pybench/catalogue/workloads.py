@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pybench.catalogue.heads import MOST_HEADS, head_metrics
 from pybench.catalogue.models import Model, ModelKind
 from pybench.catalogue.options import Option
 from pybench.catalogue.plugins import Plugin
@@ -198,7 +199,7 @@ _ROWS = (
             "serving", "arriving", "file", "inputs", "sizing", "shaping",
         ),
         model="required",
-        kinds=("image", "language", "encoder", "volume", "vector"),
+        kinds=("image", "language", "encoder", "volume", "vector", "perception"),
         takes_files=True,
         opens=True,
         replays=True,
@@ -213,7 +214,7 @@ _ROWS = (
             "wait_share_ratio", "cpu_cores_ratio",
             "gpu_energy_per_sample_j", "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
             "system_energy_per_token_j", "cpu_energy_share_ratio", "module_energy_per_sample_j",
-            "cpu_utilisation_ratio", "gpu_utilisation_ratio",
+            "cpu_utilisation_ratio", "gpu_utilisation_ratio", *head_metrics(MOST_HEADS, has_deadlines=True),
             "peak_device_bytes", "peak_host_bytes", "model_bytes",
         ),
     ),

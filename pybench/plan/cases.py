@@ -29,6 +29,7 @@ from pybench.onnx_file.inputs import Misfit, batch_to_rewrite
 from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.fed_inputs import misfit_of_inputs
 from pybench.plan.files import FileProblem, UserFiles
+from pybench.plan.heads import head_problem
 from pybench.plan.own_models import misfit_of
 from pybench.plan.training import untrainable
 from pybench.plan.values import PSEUDO_FACTORS
@@ -339,6 +340,9 @@ class CaseBuilder:
         if wrong is not None:
             place = next(name for name in (wrong.factor, "model") if name in settings)
             self._say(settings[place].path, wrong.what, wrong.hint)
+        heads = head_problem(case)
+        if heads is not None:
+            self._say(settings[heads[0]].path, *heads[1:])
         if row.uses("copying") and case.streams > case.transfer_bytes:
             what = f"{case.transfer_bytes} bytes cannot be cut into {case.streams} parts"
             self._say(settings["streams"].path, what, "use fewer `streams`")

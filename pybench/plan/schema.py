@@ -216,7 +216,7 @@ def _alternatives(factor: Factor) -> list[Schema]:
         },
         "boolean": {"type": "boolean"},
         "file": {"type": "string", "minLength": 1},
-        "text": {"type": ["string", "integer"] if factor.form == "cpus" else "string"},
+        "text": {"type": ["string", "integer"] if factor.form in ("cpus", "rates") else "string"},
     }
     if factor.form == "sizes":
         sizes = {"anyOf": [_SIZE, {"type": "array", "items": _SIZE, "minItems": 1}]}

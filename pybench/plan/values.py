@@ -14,6 +14,7 @@ from typing import Any
 
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
+from pybench.catalogue.heads import rates_of
 from pybench.catalogue.zoo import as_file, is_named
 from pybench.onnx_file.inputs import parse_sizes, sizes_text
 
@@ -166,6 +167,8 @@ def _text(factor: Factor, value: Any) -> str:
             return _word(factor, value)
         case "sizes":
             return _sizes(factor, value)
+        case "rates":
+            return _rates(factor, value)
 
 
 def _cpus(factor: Factor, value: Any) -> str:
@@ -179,6 +182,15 @@ def _cpus(factor: Factor, value: Any) -> str:
             what = f"`{factor.name}` has the span {span}, which ends before it begins"
             raise ValueProblem(what, f"write {last}-{first}")
     return text
+
+
+def _rates(factor: Factor, value: Any) -> str:
+    """Rates as `30,10`; a single rate may be a number."""
+    text = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    try:
+        return ",".join(f"{rate:.12g}" for rate in rates_of(text))
+    except (ValueError, AttributeError) as error:
+        raise ValueProblem(f"`{factor.name}` takes rates above 0 such as `30,10`; not {describe(value)}") from error
 
 
 def _device(factor: Factor, value: Any) -> str:

@@ -9,6 +9,7 @@ be compared with. Outputs are not judged: `accuracy` does that.
 from __future__ import annotations
 
 from pybench.measurement.feed import PERIOD, open_feed, record_fed
+from pybench.measurement.heads import record_heads
 from pybench.measurement.model import OpenedModel, conclude, open_model
 from pybench.measurement.recorder import Amounts, record
 from pybench.measurement.result import Result, RunRequest
@@ -25,7 +26,10 @@ def run(request: RunRequest) -> Result:
     fed = supply(request, opened, ids)
     work = opened.session.bind_replay(fed.arrays, transfers=case.transfers)
     done = amounts(opened, case.batch, case.seq_len)
-    result = record(case, work, done, opened.session.device_uuid, seed=request.seed, sensors=request.sensors)
+    if "heads" in case.shaping():
+        result = record_heads(request, opened.session, work, done)
+    else:
+        result = record(case, work, done, opened.session.device_uuid, seed=request.seed, sensors=request.sensors)
     result.labels["inputs"] = fed.described
     result.labels["transfers"] = "copies to and from the device in each iteration" if case.transfers else "none"
     return conclude(result, opened, case)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the heads of a network can run as a case says."""
+
+from __future__ import annotations
+
+from pybench.case import Case
+from pybench.catalogue.heads import rates_of
+from pybench.catalogue.runtimes import RUNTIMES
+
+
+def head_problem(case: Case) -> tuple[str, str, str] | None:
+    """The factor that cannot be, what is wrong, and what to do; None: nothing is wrong."""
+    runtime = case.runtime_row
+    if "heads" not in case.shaping() or runtime is None:
+        return None
+    callers = ", ".join(f"`runtime: {name}`" for name, row in RUNTIMES.items() if row.calls_module)
+    asked = next((name for name in ("dispatch", "head_rates_hz") if _is_dispatched(case, name)), None)
+    if asked is not None and not runtime.calls_module:
+        what = f"{case.runtime} runs all heads as one graph, so `{asked}: {getattr(case, asked)}` is not possible"
+        return asked, what, f"use {callers}"
+    return None if case.head_rates_hz is None else _rate_problem(case, rates_of(case.head_rates_hz))
+
+
+def _is_dispatched(case: Case, name: str) -> bool:
+    """Whether a factor asks to run heads apart from each other."""
+    return case.head_rates_hz is not None if name == "head_rates_hz" else case.dispatch == "streams"
+
+
+def _rate_problem(case: Case, rates_hz: tuple[float, ...]) -> tuple[str, str, str] | None:
+    if len(rates_hz) != case.heads:
+        what = f"`head_rates_hz` has {len(rates_hz)} rates for {case.heads} heads"
+        return "head_rates_hz", what, "give one rate for each head, as in `30,10,5`"
+    fastest_hz = max(rates_hz)
+    if case.arrivals != "fixed" or case.arrival_rate_per_s != fastest_hz:
+        what = f"frames have to arrive at the highest rate of a head, {fastest_hz:g} a second"
+        return "head_rates_hz", what, f"set `arrivals: fixed` and `arrival_rate_per_s: {fastest_hz:g}`"
+    if min(rates_hz) * case.iterations < fastest_hz:
+        needed = int(fastest_hz / min(rates_hz)) + 1
+        what = f"a head at {min(rates_hz):g} a second does not run once in {case.iterations} frames"
+        return "head_rates_hz", what, f"set `iterations` to {needed} or more"
+    return None

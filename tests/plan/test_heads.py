@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What plans say of heads, and what is refused with the place and a hint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pybench.plan import Plan
+
+ENTRY = "workload: infer, model: vit-heads"
+RATES = f"{ENTRY}, heads: 2, runtime: torch"
+PLAN = "schema_version: 1\nname: heads\nrepetitions: 2\nmatrix:\n  - {{{entry}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        (f"{ENTRY}, heads: 2, dispatch: streams, runtime: onnxruntime", "onnxruntime runs all heads as one graph"),
+        (f"{ENTRY}, heads: 7, runtime: torch", "`heads` takes"),
+        (f"{ENTRY}, runtime: torch, head_rates_hz: fast", "`head_rates_hz` takes rates above 0 such as `30,10`"),
+        (f"{ENTRY}, runtime: torch, head_rates_hz: '30,0,1'", "`head_rates_hz` takes rates above 0"),
+        (f"{ENTRY}, heads: 2, runtime: torch, head_rates_hz: '30,10,5'", "`head_rates_hz` has 3 rates for 2 heads"),
+        (f"{ENTRY}, heads: 2, runtime: torch, head_rates_hz: '30,10'", "frames have to arrive at the highest rate"),
+        (
+            f"{RATES}, head_rates_hz: '30,1', arrivals: fixed, arrival_rate_per_s: 30, iterations: 20",
+            "does not run once in 20 frames",
+        ),
+        (
+            "workload: infer, model: mlp, runtime: torch, heads: 2",
+            "`heads` has no meaning for mlp: it shapes the layers of vit-heads",
+        ),
+    ],
+)
+def test_heads_that_cannot_run_so_are_refused(problems: Callable[..., list[str]], entry: str, problem: str) -> None:
+    found = problems(PLAN.format(entry=entry), whole=True)
+    assert any(problem in one for one in found), found
+
+
+def test_the_forms_of_the_documentation_are_taken(load: Callable[..., Plan]) -> None:
+    entry = f"{ENTRY}, heads: [1, 4], dispatch: [sequential, one-engine], runtime: torch"
+    assert len(load(PLAN.format(entry=entry), whole=True).cases) == 4
