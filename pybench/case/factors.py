@@ -286,14 +286,13 @@ class Factors:
         "dispatch",
         "choice",
         "one-engine",
-        f"how the heads of `vit-heads` run: {'; '.join(f'`{each}`: {what}' for each, what in DISPATCHES.items())}",
+        "how the heads of `vit-heads` share the backbone, and how they run",
         choices=tuple(DISPATCHES),
     )
     head_rates_hz: str | None = factor(
         "text",
         None,
-        "how often each head runs, as in `30,10,5`; frames arrive at the highest rate, and a head's deadline is one "
-        "period after the arrival",
+        "how often each head runs in a second, as in `30,10,5`; its deadline is one period after a frame's arrival",
         "arriving",
         form="rates",
         idle=idle.NO_HEADS,

@@ -72,7 +72,7 @@ class DepthHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         side = SIDE // PATCH
-        x = functional.relu(self.conv(features.transpose(1, 2).reshape(len(features), -1, side, side)))
+        x = functional.relu(self.conv(features.transpose(1, 2).reshape(features.shape[0], -1, side, side)))
         depth: Tensor = self.depth(x.flatten(2).transpose(1, 2))
         return depth
 
