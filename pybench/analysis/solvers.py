@@ -4,8 +4,8 @@
 Speed-up: time of a solver over that of the network at the same batch, paired within blocks. The solver that the
 catalogue lists first is the one that speed-ups are stated against; the others are there to show what a baseline does:
 
-`faster`: the whole interval is above 1 against every solver
-`slow_baseline`: it is above 1 against some solver, and not against another one, which the network does not beat
+`faster`: the whole interval is above 1 against every solver, and the first is among them
+`slow_baseline`: it is above 1 against some solver, and not against another one, or the first has no valid time
 `slower`: it is above 1 against none, and below 1 against one at least
 `open`: neither
 
@@ -53,9 +53,15 @@ class SolverSpeedup:
         return tuple(name for name, one in self.speedups.items() if one.lower is not None and one.lower > 1)
 
     @property
+    def unbeaten(self) -> tuple[str, ...]:
+        """Solvers that it is not shown to be faster than: measured ones, and the first one in any case."""
+        wanted = (name for name in SOLVERS if name in self.speedups or name == SOLVERS[0])
+        return tuple(name for name in wanted if name not in self.beaten)
+
+    @property
     def verdict(self) -> SpeedupVerdict:
         if self.beaten:
-            return "faster" if len(self.beaten) == len(self.speedups) else "slow_baseline"
+            return "slow_baseline" if self.unbeaten else "faster"
         below = [one for one in self.speedups.values() if one.upper is not None and one.upper < 1]
         return "slower" if below else "open"
 

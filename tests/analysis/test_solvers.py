@@ -46,6 +46,12 @@ def test_an_interval_around_1_leaves_it_open() -> None:
     assert unknown.verdict == "open"
 
 
+def test_without_the_first_solver_nothing_is_called_faster(tmp_path: Path) -> None:
+    """Its time may be too short for the clock: then the network is far slower, and beats numpy all the same."""
+    (found,) = found_in(build_solvers(tmp_path / "c", 1.0, {"numpy": 25.0}))
+    assert (found.verdict, found.beaten, found.unbeaten) == ("slow_baseline", ("numpy",), ("cpp",))
+
+
 def test_errors_are_of_the_same_outputs(tmp_path: Path) -> None:
     (found,) = found_in(build_solvers(tmp_path / "c", 1.0, {"cpp": 2.0}))
     assert (found.l1, found.linf) == (L1, LINF)

@@ -28,7 +28,8 @@ def build_solvers(
     for block in range(1, 9):
         drift = float(np.exp(rng.normal(0, 0.2)))
         for case, time_ms in [*((solved[name], ms) for name, ms in solver_ms.items()), (network, network_ms)]:
-            builder.run(case, block, {"latency_mean_ms": time_ms * drift * float(np.exp(rng.normal(0, noise)))})
+            latency_ms = time_ms * drift * float(np.exp(rng.normal(0, noise)))
+            builder.run(case, block, {"latency_mean_ms": latency_ms, "model_bytes": 5e5})
         if block <= 2:
-            builder.run(judged, block, {"l1_error": L1, "linf_error": LINF})
+            builder.run(judged, block, {"l1_error": L1, "linf_error": LINF, "model_bytes": 5e5})
     return builder

@@ -42,10 +42,9 @@ def _sentence(found: SolverSpeedup, name: str) -> Sentence:
     ]
     said = f"speed-up {list_text(parts)}"
     if found.verdict == "slow_baseline":
-        others = [solver for solver in found.speedups if solver not in found.beaten]
         said += (
             f". The speed-up against {list_text(found.beaten)} comes from a slow baseline: "
-            f"the network is not shown to be faster than {list_text(others)}"
+            f"the network is not shown to be faster than {list_text(found.unbeaten)}"
         )
     return Sentence(name, f"{said}.", _TONES[found.verdict], _WORDS[found.verdict])
 
