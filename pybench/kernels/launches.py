@@ -28,14 +28,14 @@ _ALIASES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class KernelLaunches:
     """`kernels`: (name, ms) in the order of their launches; `busy_ms`: the time in which at least one of them ran."""
 
     kernels: tuple[tuple[str, float], ...] = ()
     busy_ms: float = 0.0
 
 
-def profile_of_launches(launched: Launched) -> Profile:
+def profile_of_launches(launched: KernelLaunches) -> Profile:
     """Raises UnsupportedError where there is no kernel."""
     if not launched.kernels:
         raise UnsupportedError(

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pybench.kernels.launches import Launched
+from pybench.kernels.launches import KernelLaunches
 
 Kernels = Sequence[tuple[str, float]]  # (name, ms) in the order of their launches
 
@@ -21,23 +21,23 @@ _OPERATOR = "aten::"
 MS_PER_US = 1e-3
 
 
-def launched_by(call: Callable[[], object]) -> Launched:
+def launched_by(call: Callable[[], object]) -> KernelLaunches:
     """The kernels of one call, which has to wait for the device. It is called twice: what only the first call does
     (builds, searches, captures) is not recorded. Empty where no torch with CUDA is there to record."""
     try:
         import torch
         from torch.profiler import ProfilerActivity
     except ImportError:
-        return Launched()
+        return KernelLaunches()
     if not torch.cuda.is_available():
-        return Launched()
+        return KernelLaunches()
     events = [
         (event.name, event.time_range.start, event.time_range.end)
         for event in _recorded(call, ProfilerActivity.CUDA)
         if event.device_type.name == "CUDA" and not event.name.startswith(_NO_KERNELS)
     ]
     kernels = tuple((name, MS_PER_US * (end_us - begin_us)) for name, begin_us, end_us in events)
-    return Launched(kernels, MS_PER_US * covered(((begin_us, end_us) for _, begin_us, end_us in events)))
+    return KernelLaunches(kernels, MS_PER_US * covered(((begin_us, end_us) for _, begin_us, end_us in events)))
 
 
 def operators_of(call: Callable[[], object]) -> Kernels:

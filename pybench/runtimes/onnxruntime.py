@@ -28,7 +28,7 @@ from pybench.case import Case
 from pybench.catalogue.refusals import refuse_precision, refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError
-from pybench.kernels.launches import Launched, profile_of_launches
+from pybench.kernels.launches import KernelLaunches, profile_of_launches
 from pybench.kernels.profile import Profile
 from pybench.runtimes import bfloat16, providers
 from pybench.runtimes.device import narrow
@@ -123,7 +123,7 @@ class OnnxRuntimeSession:
         """Those of a GPU that what was bound or run last launches, once more; nothing is measured after it."""
         return self.launched().kernels
 
-    def launched(self) -> Launched:
+    def launched(self) -> KernelLaunches:
         """The same, with the time in which any of them ran."""
         return launched_by(self._last)
 

@@ -27,7 +27,7 @@ from pybench import measure
 from pybench.case import Case
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
-from pybench.kernels.launches import Launched
+from pybench.kernels.launches import KernelLaunches
 from pybench.runtimes.launched import Kernels, launched_by
 from pybench.runtimes.torch import Forward, Held, Specs, TorchSession, prepare, set_up, shapes_of
 
@@ -54,7 +54,7 @@ class TorchTensorRtSession(TorchSession):
     def _channels_last(self) -> bool:
         return False  # the engine chooses its own layouts, and takes its input as NCHW
 
-    def launched(self) -> Launched:
+    def launched(self) -> KernelLaunches:
         """The kernels of a GPU that what ran last launches, once more; nothing is measured after it."""
         return launched_by(self._again())
 

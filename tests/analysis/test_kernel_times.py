@@ -6,7 +6,7 @@ from pathlib import Path
 from pybench.analysis.kernel_times import LONGEST, find_kernel_times, longest_of
 from pybench.case import Case
 from pybench.dataset import load
-from pybench.kernels.launches import Launched, profile_of_launches
+from pybench.kernels.launches import KernelLaunches, profile_of_launches
 from pybench.kernels.profile import Kernel, Profile
 from tests.analysis.test_explanation import engines
 from tests.support.campaigns import CampaignBuilder
@@ -32,7 +32,7 @@ def test_the_longest_nodes_come_first_with_what_moves_for_them() -> None:
 
 
 def test_kernels_that_name_no_node_are_told_by_their_names() -> None:
-    found = longest_of(profile_of_launches(Launched((("gemm_f16", 0.2), ("other", 0.5), ("gemm_f16", 0.4)))))
+    found = longest_of(profile_of_launches(KernelLaunches((("gemm_f16", 0.2), ("other", 0.5), ("gemm_f16", 0.4)))))
     assert [(entry.nodes, entry.own[0].kernel, len(entry.own)) for entry in found] == [
         ((), "gemm_f16", 2), ((), "other", 1),
     ]  # fmt: skip

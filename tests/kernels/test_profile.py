@@ -6,7 +6,7 @@ import json
 import pytest
 
 from pybench.errors import UnsupportedError
-from pybench.kernels.launches import Launched, profile_of_launches
+from pybench.kernels.launches import KernelLaunches, profile_of_launches
 from pybench.kernels.profile import (
     Kernel,
     Profile,
@@ -87,7 +87,7 @@ def test_launches_are_told_apart_by_their_place_and_known_by_name() -> None:
         ("void genericReformat::copyPackedKernel", 0.1),
         ("sm90_xmma_gemm_f16f16_f16f32_f32_tn_n", 0.25),
     ]
-    profile = profile_of_launches(Launched(tuple(launched), busy_ms=0.6))
+    profile = profile_of_launches(KernelLaunches(tuple(launched), busy_ms=0.6))
     assert [kernel.work for kernel in profile.kernels] == ["multiplying", "moving", "multiplying"]
     assert profile.kernels[0].computes_in == "fp16"
     assert len({kernel.name for kernel in profile.kernels}) == 3
@@ -98,5 +98,5 @@ def test_launches_are_told_apart_by_their_place_and_known_by_name() -> None:
 
 def test_no_launch_is_no_profile() -> None:
     with pytest.raises(UnsupportedError, match="no kernel was recorded") as error:
-        profile_of_launches(Launched())
+        profile_of_launches(KernelLaunches())
     assert error.value.code == "no_kernels_recorded"

@@ -14,7 +14,7 @@ from pybench.case import Case
 from pybench.catalogue.workloads import KERNELS
 from pybench.errors import UnsupportedError
 from pybench.kernels.engine_layers import read_layers
-from pybench.kernels.launches import Launched, profile_of_launches
+from pybench.kernels.launches import KernelLaunches, profile_of_launches
 from pybench.kernels.profile import Kernel, Profile
 from pybench.measurement.profiles import add_profile, metrics_of_profile, of_engine
 from pybench.measurement.result import Result
@@ -137,7 +137,7 @@ def test_an_engine_tells_its_layers_and_its_making_the_nodes(
     assert metrics["qdq_nodes_count"].value == nodes
 
 
-def test_the_gpu_is_busy_for_the_time_that_its_kernels_cover(recorded_launches: Launched) -> None:
+def test_the_gpu_is_busy_for_the_time_that_its_kernels_cover(recorded_launches: KernelLaunches) -> None:
     profile = profile_of_launches(recorded_launches)
     metrics = metrics_of_profile(profile, iteration_ms=4 * recorded_launches.busy_ms)
     assert metrics["gpu_busy_ratio"].value == pytest.approx(0.25)
@@ -147,11 +147,11 @@ def test_the_gpu_is_busy_for_the_time_that_its_kernels_cover(recorded_launches: 
 
 
 @pytest.fixture
-def recorded_launches() -> Launched:
+def recorded_launches() -> KernelLaunches:
     """Kernels that CUPTI recorded on an H200 (tests/precision/data/README.md); one after another, so they add up."""
     kernels = json.loads(gzip.decompress((LAUNCHED / "onnxruntime-tensorrt-fp16.json.gz").read_bytes()))
     pairs = tuple((str(name), float(time_ms)) for name, time_ms in kernels)
-    return Launched(pairs, busy_ms=sum(time_ms for _, time_ms in pairs))
+    return KernelLaunches(pairs, busy_ms=sum(time_ms for _, time_ms in pairs))
 
 
 def test_a_torch_run_on_a_cpu_tells_the_operators_that_its_module_calls() -> None:

@@ -217,11 +217,20 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str, tmp
     entries += [{"workload": "infer", "model": "stack", "runtime": "torch"}]
     places |= dict.fromkeys(factors_in("shaping"), len(entries) - 1)
     entries += [
+        {"workload": "infer", "model": "vit-heads", "runtime": "torch"},
         {"workload": "train", "model": "resnet50", "images": "synthetic-100", "workers": 0},
         {"workload": "fit", "model": "digits-cnn", "images": "digits", "target_top1_percent": 90.0},
-        {"workload": "accuracy", "model": "digits-cnn", "runtime": "torch", "checkpoint": "digits"},
+        {
+            "workload": "accuracy",
+            "model": "digits-cnn",
+            "runtime": "torch",
+            "images": "synthetic-100",
+            "checkpoint": "synthetic-100",
+        },
     ]
-    places |= {"workers": len(entries) - 3} | dict.fromkeys(factors_in("fitting"), len(entries) - 2)
+    places |= {"heads": len(entries) - 4, "dispatch": len(entries) - 4, "workers": len(entries) - 3} | dict.fromkeys(
+        factors_in("fitting"), len(entries) - 2
+    )
     places |= {"trained_in": len(entries) - 1, "training_seed": len(entries) - 1}
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)

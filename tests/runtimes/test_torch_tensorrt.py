@@ -19,7 +19,7 @@ from torch import nn
 
 from pybench.case import Case
 from pybench.errors import UnsupportedError
-from pybench.kernels.launches import Launched
+from pybench.kernels.launches import KernelLaunches
 from pybench.runtimes import torch_tensorrt
 from pybench.runtimes.session import module_spec
 from pybench.runtimes.torch_tensorrt import TorchTensorRtSession, arguments_of
@@ -88,7 +88,7 @@ def test_the_kernels_asked_for_are_those_of_the_shape_that_ran_last(monkeypatch:
         dynamo=SimpleNamespace(compile=compile_program),
     )
     session = TorchTensorRtSession(nn.Linear(4, 3).eval(), SPEC, "fp32", "cpu", "enqueue", library)
-    recorded = Launched((("recorded", 1.0),), 1.0)
+    recorded = KernelLaunches((("recorded", 1.0),), 1.0)
     monkeypatch.setattr(torch_tensorrt, "launched_by", lambda call: recorded if call() is None else None)
     session.launched()
     assert ran == []  # nothing was on the device yet

@@ -13,7 +13,7 @@ from pybench.analysis.kernel_pairs import find_kernel_pairs
 from pybench.analysis.kernel_times import find_kernel_times
 from pybench.case import Case
 from pybench.dataset import load
-from pybench.kernels.launches import Launched, profile_of_launches, profile_of_operators
+from pybench.kernels.launches import KernelLaunches, profile_of_launches, profile_of_operators
 from pybench.kernels.profile import Profile
 from pybench.report import write_report
 from tests.report.pages import rows_of
@@ -28,7 +28,7 @@ OPERATORS = profile_of_operators([("conv2d", 2.0), ("batch_norm", 0.5), ("view",
 def recorded(name: str) -> Profile:
     """A CUPTI recording of an H200 (tests/precision/data/README.md)."""
     kernels = json.loads(gzip.decompress((RECORDED / f"{name}.json.gz").read_bytes()))
-    return profile_of_launches(Launched(tuple((str(kernel), float(ms)) for kernel, ms in kernels), 1.0))
+    return profile_of_launches(KernelLaunches(tuple((str(kernel), float(ms)) for kernel, ms in kernels), 1.0))
 
 
 def campaign(folder: Path, profiles: dict[Case, Profile]) -> Path:
