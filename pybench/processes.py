@@ -21,6 +21,7 @@ from typing import IO, Any, TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+_MOST = 8
 _SERVE = "from pybench.processes import serve; serve()"
 
 
@@ -79,8 +80,8 @@ class Processes:
 
 @contextmanager
 def all_cores() -> Iterator[Processes]:
-    """One process for each core that this one may use."""
-    processes = Processes(len(os.sched_getaffinity(0)))
+    """One process for each core that this one may use, at most eight: each takes a second to begin and its memory."""
+    processes = Processes(min(len(os.sched_getaffinity(0)), _MOST))
     try:
         yield processes
     finally:
