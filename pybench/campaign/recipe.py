@@ -102,7 +102,7 @@ def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
         return {} if model is None else {"model": model}
     if case.library is not None:
         return {"program": _program_of(case)}
-    checkpoint = _checkpoint_of(case)
+    checkpoint = None if opens == "equations" else _checkpoint_of(case)  # a solver has no weights
     return {} if checkpoint is None else {"checkpoint": checkpoint}
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pybench.campaign.recipe import recipes_of
 from pybench.case import Case
 from pybench.case.contrasts import parse
 from pybench.case.factors import fixed_value, idle_factors
@@ -71,6 +72,12 @@ def test_precision_means_nothing_for_it_and_float64_stands_in_its_place() -> Non
     assert {"precision", "checkpoint", "calibration_images", "keep_fp32"} <= idle_factors(SOLVED)
     assert fixed_value("precision", SOLVED) == "float64"
     assert fixed_value("precision", SOLVED.with_factors(runtime="onnxruntime")) is None
+
+
+def test_nothing_is_trained_for_it() -> None:
+    judged = SOLVED.with_factors(workload="accuracy")
+    assert recipes_of(judged) == {}
+    assert recipes_of(judged.with_factors(runtime="torch")) != {}
 
 
 def test_a_network_in_any_precision_is_compared_with_it() -> None:
