@@ -176,22 +176,23 @@ class _UnitRow:
     found: PairEffect
     units: UnitEffect
 
-    def counts(self) -> tuple[Cell, ...]:
+    def counts(self, is_grouped: bool) -> tuple[Cell, ...]:
         left_out = self.units.unmatched + self.units.relabelled
         name = f"{unit_of(self.pair.case)}s"
         note = f"{left_out} {name} excluded: missing on one side, or labelled differently" if left_out else None
-        return number_cell(self.units.n, note=note), number_cell(self.units.groups)
+        units = number_cell(self.units.n, note=note)
+        return (units, number_cell(self.units.groups)) if is_grouped else (units,)
 
 
 def _hit_table(number: int, contrast: ContrastFinding) -> Table:
     """Shares of right answers, unit by unit; without rows where there are none."""
     over = [row for row in _unit_rows(contrast) if row.units.pairs is not None]
-    unit = _unit_name(over)
+    unit, is_grouped = _unit_name(over), any(row.units.groups is not None for row in over)
     columns = (
         *_head_columns(),
         Column("Metric", ("metric",)),
         Column("Difference (pp)", estimate_fields("difference_pp"), numeric=True),
-        *_count_columns(unit),
+        *_count_columns(unit, is_grouped),
         Column("Right only in the case", ("only_case_right",), numeric=True),
         Column("Right only in the baseline", ("only_baseline_right",), numeric=True),
         Column("Equal answers (%)", estimate_fields("agreement_percent"), numeric=True),
@@ -202,7 +203,7 @@ def _hit_table(number: int, contrast: ContrastFinding) -> Table:
             *row.head,
             text_cell(row.found.metric.label),
             estimate_cell(row.units.estimate, signed=True),
-            *row.counts(),
+            *row.counts(is_grouped),
             number_cell(row.units.pairs.only_candidate),
             number_cell(row.units.pairs.only_baseline),
             estimate_cell(row.units.agreement),
@@ -223,12 +224,12 @@ def _hit_table(number: int, contrast: ContrastFinding) -> Table:
 def _score_table(number: int, contrast: ContrastFinding) -> Table:
     """Scores that are numbers, unit by unit; without rows where there are none."""
     over = [row for row in _unit_rows(contrast) if row.units.pairs is None]
-    unit = _unit_name(over)
+    unit, is_grouped = _unit_name(over), any(row.units.groups is not None for row in over)
     columns = (
         *_head_columns(),
         Column("Metric", ("metric",)),
         Column("Effect", estimate_fields("effect"), numeric=True),
-        *_count_columns(unit),
+        *_count_columns(unit, is_grouped),
         Column("p", ("p",), numeric=True),
     )
     rows = []
@@ -238,7 +239,7 @@ def _score_table(number: int, contrast: ContrastFinding) -> Table:
         title = metric_title(metric, DisplayUnit(1.0, "pp" if metric.unit == "%" else metric.unit))
         label = f"Δ {title}" if is_difference else metric.label
         effect = estimate_cell(row.units.estimate, signed=is_difference)
-        rows.append((*row.head, text_cell(label), effect, *row.counts(), _p_cell(row.units.p_value)))
+        rows.append((*row.head, text_cell(label), effect, *row.counts(is_grouped), _p_cell(row.units.p_value)))
     notes = (
         f"{unit.capitalize()}s are paired by id. An effect is a ratio to the baseline; Δ: a difference.",
         *_group_notes(over),
@@ -264,8 +265,9 @@ def _unit_name(rows: Sequence[_UnitRow]) -> str:
     return names.pop() if len(names) == 1 else "unit"
 
 
-def _count_columns(unit: str) -> tuple[Column, ...]:
-    return Column(f"{unit.capitalize()}s", ("images",), numeric=True), Column("Groups", ("groups",), numeric=True)
+def _count_columns(unit: str, is_grouped: bool) -> tuple[Column, ...]:
+    units = Column(f"{unit.capitalize()}s", ("images",), numeric=True)
+    return (units, Column("Groups", ("groups",), numeric=True)) if is_grouped else (units,)
 
 
 def _group_notes(rows: Sequence[_UnitRow]) -> list[str]:
