@@ -38,6 +38,8 @@ def _asked(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"available": True, **ask()}
     except PybenchError as error:  # its hint is the reader's to give
         return {"available": False, "why": error.message}
+    except metadata.PackageNotFoundError:
+        return {"available": False, "why": "it is not installed"}
     except Exception as error:  # a broken installation can raise anything at import: that is the answer
         return {"available": False, "why": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
 
@@ -119,8 +121,9 @@ def _onnxruntime_library() -> dict[str, Any]:
 
 
 def _package(row: Package) -> dict[str, Any]:
+    version = metadata.version(row.distributions[0])  # first, because its error says plainly what is missing
     importlib.import_module(row.module or row.name)
-    return {"version": metadata.version(row.distributions[0])}
+    return {"version": version}
 
 
 def _plugin(fact: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,12 @@ def test_what_pybench_raises_on_purpose_is_told_without_its_class_and_hint() -> 
         pytest.skip("this machine has a GPU")
     assert "hint:" not in asked["why"]
     assert "Error:" not in asked["why"]
+
+
+def test_a_package_that_is_not_installed_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", nothing)
+    missing = {"available": False, "why": "it is not installed"}
+    assert probe(["timm", "torch_tensorrt"]) == {"timm": missing, "torch_tensorrt": missing}
