@@ -13,6 +13,7 @@ from typing import Any
 from pybench.errors import InputError
 
 _WIDE_MODES = ("I", "F")  # of PIL, with `I;16` and its kin: one channel of more than 8 bits
+_PACKED = ("BGR;16", "RGB;16")  # 16 bits a pixel, in BMP and TGA: 5 or 6 a channel
 _SUBTRACTIVE = "CMYK"
 
 
@@ -68,4 +69,15 @@ def _is_wide(file: Any) -> bool:
     if str(file.mode).partition(";")[0] in _WIDE_MODES:
         return True
     tiles = [(codec, args if isinstance(args, tuple) else (args,)) for codec, *_, args in file.tile]
-    return any(";16" in str(args[0]) or (codec == "ppm" and args[1] > 255) for codec, args in tiles)
+    return any(
+        _is_deep(str(args[0])) or (codec in ("ppm", "ppm_plain") and _largest(args) > 255) for codec, args in tiles
+    )
+
+
+def _is_deep(raw_mode: str) -> bool:
+    return ";16" in raw_mode and raw_mode not in _PACKED
+
+
+def _largest(args: tuple[Any, ...]) -> int:
+    """The largest value of a .ppm; black and white ones state none."""
+    return int(args[1]) if len(args) > 1 else 1

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pybench.errors import InputError
 from pybench.image_files.header import check_picture
+from pybench.image_files.layout import SPLITS
 
 EXTENSIONS = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 CLASSES_FILE = "classes.txt"
@@ -49,10 +50,14 @@ def read_tree(root: Path, split: str) -> ImageTree:
             f"{base} has one class folder, {names[0]}, and images are told apart by two classes or more",
             hint=f"lay images out as folder/<class>/<image>, or name all classes in {CLASSES_FILE}",
         )
-    strange = [folder.name for folder in folders if folder.name not in names]
+    numbers = {name: number for number, name in enumerate(names)}
+    strange = [folder.name for folder in folders if folder.name not in numbers]
     if strange:
         raise InputError(f"{root / CLASSES_FILE} does not name the folder {strange[0]}", hint="one name a line")
-    pictures = tuple((names.index(folder.name), path) for folder in folders for path in _pictures_in(folder))
+    if len(numbers) < len(names):
+        twice = next(name for number, name in enumerate(names) if numbers[name] != number)
+        raise InputError(f"{root / CLASSES_FILE} names {twice} twice", hint="give each class a name of its own")
+    pictures = tuple((numbers[folder.name], path) for folder in folders for path in _pictures_in(folder))
     if not pictures:
         raise InputError(f"{base} contains no images", hint=f"known endings: {' '.join(sorted(EXTENSIONS))}")
     return ImageTree(base, names, pictures)
@@ -78,8 +83,7 @@ def _named_classes(root: Path) -> tuple[str, ...]:
 
 
 def _split_folder(root: Path, split: str) -> Path | None:
-    names = ("train",) if split == "train" else ("val", "validation", "test")
-    return next((root / name for name in names if (root / name).is_dir()), None)
+    return next((root / name for name in SPLITS[split] if (root / name).is_dir()), None)
 
 
 def _class_folders(root: Path) -> list[Path]:

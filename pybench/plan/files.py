@@ -3,9 +3,9 @@
 
 A file's digest is the sha256 of its bytes. Where an ONNX file has weights in other files, they are hashed after it, as
 a folder of these files would be. A folder's is the sha256 over one line for each file in it, in the order of
-their names: the name inside the folder, its size and, as long as the folder holds less than `WHOLE_BYTES`, the sha256
-of its bytes. Larger folders (ImageNet's validation images are 6.7 GB) are told apart by names and sizes only, and say
-so.
+their names: the name inside the folder, its size and the sha256 of its bytes. Larger folders of images or text than
+`WHOLE_BYTES` (ImageNet's validation images are 6.7 GB) are told apart by names and sizes only, and say so. Weights are
+always read whole: other weights of the same model have the same names and sizes.
 
 Of these files, models and pictures are looked into: whatever keeps every runtime from running an ONNX file is told here
 (`pybench.onnx_file`), a `config.json` has to name its type, and pictures are opened without being decoded
@@ -29,13 +29,14 @@ from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
 from pybench.catalogue.zoo import CONFIG, FORMS
 from pybench.errors import InputError
+from pybench.image_files.layout import layout_of
 from pybench.image_files.tree import check_tree, is_picture
 from pybench.onnx_file.facts import weight_files
 from pybench.onnx_file.faults import Fault, opened
 from pybench.onnx_file.graph import OnnxModel
 from pybench.plan.values import nearest, nearest_row
 
-WHOLE_BYTES = 1_000_000_000  # reading this much takes seconds; a plan is loaded often
+WHOLE_BYTES = 1_000_000_000  # of images or text: reading this much takes seconds; a plan is loaded often
 MOST_FILES = 2_000_000
 CONTENT = "content"  # what a digest covers
 
@@ -177,8 +178,8 @@ def _folder_digest(factor: str, value: str, folder: Path) -> UserFile:
     if total == 0:
         raise FileProblem(f"`{factor}`: {value} contains no files")
     digest = hashlib.sha256()
-    covers = _add_files(digest, folder, sizes)
-    if factor == "images" and any(map(is_picture, sizes)):
+    covers = _add_files(digest, folder, sizes, is_whole=factor == "checkpoint" or total < WHOLE_BYTES)
+    if factor == "images" and layout_of(folder) == "tree" and any(map(is_picture, sizes)):
         _check_pictures(folder, are_read=covers == CONTENT)
     return UserFile(folder, digest.hexdigest(), total, covers)
 
@@ -196,17 +197,16 @@ def _with_weights(model: UserFile, names: Sequence[str]) -> UserFile:
         return model
     sizes = {name: (model.path.parent / name).stat().st_size for name in names}
     digest = hashlib.sha256(model.sha256.encode())
-    covers = _add_files(digest, model.path.parent, sizes)
+    covers = _add_files(digest, model.path.parent, sizes, is_whole=True)
     return UserFile(model.path, digest.hexdigest(), model.bytes + sum(sizes.values()), covers)
 
 
-def _add_files(digest: hashlib._Hash, folder: Path, sizes: Mapping[str, int]) -> str:
+def _add_files(digest: hashlib._Hash, folder: Path, sizes: Mapping[str, int], *, is_whole: bool) -> str:
     """Adds files of a folder, by name and size, to a digest; returns what it covers of them."""
-    whole = sum(sizes.values()) < WHOLE_BYTES
     for name in sorted(sizes):
-        content = sha256_of(folder / name) if whole else ""
+        content = sha256_of(folder / name) if is_whole else ""
         digest.update(f"{name}\0{sizes[name]}\0{content}\n".encode("utf-8", "surrogateescape"))
-    return CONTENT if whole else "names and sizes"
+    return CONTENT if is_whole else "names and sizes"
 
 
 def _raise(error: OSError) -> None:

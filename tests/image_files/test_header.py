@@ -44,6 +44,35 @@ def test_other_formats_of_sixteen_bits_are_refused(tmp_path: Path, name: str) ->
         check_picture(path)
 
 
+@pytest.mark.parametrize(("kind", "mode"), [(b"P2", "grey"), (b"P3", "colour")])
+def test_sixteen_bits_written_as_text_are_refused(tmp_path: Path, kind: bytes, mode: str) -> None:
+    """PIL scales the colours of such a file to 8 bits."""
+    path = tmp_path / f"{mode}.ppm"
+    path.write_bytes(kind + b"\n1 1\n65535\n" + b"40000 " * (3 if mode == "colour" else 1))
+    with pytest.raises(InputError, match="more than 8 bits"):
+        check_picture(path)
+    path.write_bytes(kind + b"\n1 1\n255\n" + b"200 " * (3 if mode == "colour" else 1))
+    check_picture(path)
+
+
+def test_black_and_white_written_as_text_is_a_picture(tmp_path: Path) -> None:
+    (tmp_path / "bits.ppm").write_bytes(b"P1\n2 2\n0 1\n1 0\n")
+    check_picture(tmp_path / "bits.ppm")
+
+
+def test_sixteen_bits_a_pixel_are_no_sixteen_bits_a_channel(tmp_path: Path) -> None:
+    """A BMP of 5, 6 and 5 bits, as PIL itself does not write it."""
+    masks = struct.pack("<III", 0xF800, 0x07E0, 0x001F)
+    header = struct.pack("<IiiHHIIiiII", 40, 2, 2, 1, 16, 3, 8, 0, 0, 0, 0)
+    start = 14 + len(header) + len(masks)
+    pixels = struct.pack("<HHHH", 0xF800, 0, 0xFFFF, 0)
+    (tmp_path / "packed.bmp").write_bytes(
+        struct.pack("<2sIHHI", b"BM", start + 8, 0, 0, start) + header + masks + pixels
+    )
+    check_picture(tmp_path / "packed.bmp")
+    assert Image.open(tmp_path / "packed.bmp").getpixel((0, 1)) == (255, 0, 0)
+
+
 def test_cmyk_is_refused(tmp_path: Path) -> None:
     Image.new("CMYK", (16, 16)).save(tmp_path / "print.jpg")
     with pytest.raises(InputError, match=r"print\.jpg is in CMYK") as raised:

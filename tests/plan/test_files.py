@@ -141,6 +141,37 @@ def test_a_large_folder_is_told_apart_by_names_and_sizes(tmp_path: Path, monkeyp
     assert UserFiles(tmp_path).find("images", "images").sha256 != before.sha256
 
 
+@pytest.mark.parametrize("files_beside", [("images.npy", "labels.npy"), ("test_batch.bin",), ("data_batch_1",)])
+def test_a_picture_next_to_arrays_or_batches_is_no_image_of_the_set(
+    tmp_path: Path, files_beside: tuple[str, ...]
+) -> None:
+    (tmp_path / "set").mkdir()
+    for name in (*files_beside, "preview.png"):
+        (tmp_path / "set" / name).write_bytes(b"content")
+    assert UserFiles(tmp_path).find("images", "set").covers == "content"
+
+
+def test_weights_are_read_whole_however_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two trainings of one model have the same names and sizes."""
+    monkeypatch.setattr(files, "WHOLE_BYTES", 4)
+    (tmp_path / "weights").mkdir()
+    found = []
+    for content in (b"first training", b"other training"):
+        (tmp_path / "weights/model.safetensors").write_bytes(content)
+        found.append(UserFiles(tmp_path).find("checkpoint", "weights"))
+    assert found[0].sha256 != found[1].sha256
+    assert [one.covers for one in found] == ["content", "content"]
+
+
+def test_weights_next_to_a_model_are_read_whole_however_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "WHOLE_BYTES", 4)
+    model = write("external-data", tmp_path).name
+    before = UserFiles(tmp_path).find("model", model)
+    content = (tmp_path / "weights.bin").read_bytes()
+    (tmp_path / "weights.bin").write_bytes(bytes(reversed(content)))
+    assert UserFiles(tmp_path).find("model", model).sha256 != before.sha256
+
+
 def refusal(folder: Path, factor: str, value: str) -> str:
     with pytest.raises(FileProblem) as raised:
         UserFiles(folder).find(factor, value)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pybench.catalogue.data_sets import SYNTHETIC
 from pybench.image_files import tree
+from pybench.image_files.layout import layout_of
 from pybench.models.images import arrays, cifar, collection, folder
 from pybench.models.images.collection import Images, Shape
 from pybench.models.images.digits import DIGITS_SHAPE, read_digits
@@ -29,13 +30,11 @@ def open_images(source: str | Path, split: Split, shape: Shape) -> Images:
     if source == SYNTHETIC:
         return open_synthetic(split, shape)
     path = Path(source)
-    if arrays.is_arrays(path):
-        return arrays.read_arrays(path, split, shape)
-    if cifar.is_cifar(path):
-        return cifar.read_cifar(path, split, shape)
-    return folder.read_folder(path, split, shape)
+    readers = {"arrays": arrays.read_arrays, "cifar": cifar.read_cifar, "tree": folder.read_folder}
+    return readers[layout_of(path)](path, split, shape)
 
 
 def has_splits(path: Path) -> bool:
     """Whether a user's images that train are others than those that judge."""
-    return tree.has_splits(path) or arrays.has_both(path) or (path.is_dir() and cifar.has_both(path))
+    splits = {"arrays": arrays.has_both, "cifar": cifar.has_both, "tree": tree.has_splits}
+    return splits[layout_of(path)](path)

@@ -16,25 +16,21 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.errors import InputError
+from pybench.image_files.layout import ARRAYS_FILE, array_splits
 from pybench.models.images.collection import Images, Shape, check_shape, model_input, one_by_one
 from pybench.models.samples import Split
 
-IMAGES_FILE, LABELS_FILE = "images.npy", "labels.npy"
-
-
-def is_arrays(path: Path) -> bool:
-    """Whether a path is an .npz, or a folder that holds (in it or in its splits) images.npy."""
-    return path.suffix == ".npz" or any((folder / IMAGES_FILE).is_file() for folder in (path, *_splits(path).values()))
+LABELS_FILE = "labels.npy"
 
 
 def has_both(path: Path) -> bool:
     """Whether there are images that train beside those that judge."""
-    return len(_splits(path)) == 2
+    return len(array_splits(path)) == 2
 
 
 def read_arrays(path: Path, split: Split, shape: Shape) -> Images:
     """Images in the order stored; ids are their numbers. Raises InputError for arrays that are no labelled images."""
-    base = _splits(path).get(split, path) if has_both(path) else path
+    base = array_splits(path).get(split, path) if has_both(path) else path
     stored, labels = _load(base)
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise InputError(
@@ -80,7 +76,7 @@ def _load(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
                         f"{path} contains no array `{min(missing)}`", hint="np.savez(path, images=..., labels=...)"
                     )
                 return archive["images"], archive["labels"]
-        images = np.load(path / IMAGES_FILE, mmap_mode="r", allow_pickle=False)
+        images = np.load(path / ARRAYS_FILE, mmap_mode="r", allow_pickle=False)
         return images, np.load(path / LABELS_FILE, allow_pickle=False)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} contains no readable arrays ({error})", hint="store them again") from error
@@ -90,14 +86,3 @@ def _channels_first(stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if stored.ndim == 3:
         return stored[:, np.newaxis]
     return stored.transpose(0, 3, 1, 2) if stored.shape[3] in (1, 3) and stored.shape[1] not in (1, 3) else stored
-
-
-def _splits(path: Path) -> dict[str, Path]:
-    """Those of the splits that have a folder of their own."""
-    named = {"train": ("train",), "validation": ("val", "validation", "test")}
-    found = {}
-    for split, names in named.items():
-        folder = next((path / name for name in names if (path / name / IMAGES_FILE).is_file()), None)
-        if folder is not None:
-            found[split] = folder
-    return found

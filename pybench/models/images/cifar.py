@@ -10,7 +10,7 @@ Images are resized whole to the model's input, bilinear, and normalised by CIFAR
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.errors import InputError
+from pybench.image_files.layout import CIFAR_BINARY, CIFAR_PICKLED
 from pybench.models.images import cifar_pickle
 from pybench.models.images.collection import Images, Pixels, Shape, one_by_one, times
 from pybench.models.images.normalisation import CIFAR10, normalise
@@ -35,19 +36,13 @@ Batch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]  # pixels [n, 3072],
 class _Version:
     """One format: which files train and judge, which names the classes, and how a batch is read."""
 
-    train: str
-    validation: str
+    patterns: Mapping[str, str]
     names_file: str
     read_names: Callable[[Path], tuple[str, ...]]
     read: Callable[[Path], Batch]
 
     def files(self, root: Path, split: Split) -> list[Path]:
-        return sorted(root.glob(self.train if split == "train" else self.validation))
-
-
-def is_cifar(root: Path) -> bool:
-    """Whether a folder holds batches of CIFAR-10."""
-    return any(version.files(root, "train") or version.files(root, "validation") for version in _VERSIONS)
+        return sorted(root.glob(self.patterns[split]))
 
 
 def has_both(root: Path) -> bool:
@@ -124,9 +119,8 @@ def _check_labels(path: Path, labels: npt.NDArray[np.int64], names: tuple[str, .
 
 
 _VERSIONS = (
-    _Version("data_batch_*.bin", "test_batch*.bin", "batches.meta.txt", _read_lines, _read_records),
+    _Version(CIFAR_BINARY, "batches.meta.txt", _read_lines, _read_records),
     _Version(
-        "data_batch_[0-9]", "test_batch", "batches.meta", cifar_pickle.read_names,
-        lambda path: cifar_pickle.read_batch(path, IMAGE_BYTES),
+        CIFAR_PICKLED, "batches.meta", cifar_pickle.read_names, lambda path: cifar_pickle.read_batch(path, IMAGE_BYTES),
     ),
 )  # fmt: skip

@@ -49,6 +49,13 @@ def test_a_list_of_all_classes_numbers_the_folders_of_a_part_of_them(tmp_path: P
         read_folder(root, "validation", (3, 16, 16))
 
 
+def test_a_class_that_is_listed_twice_has_no_number(tmp_path: Path) -> None:
+    root = write_images(tmp_path / "part", {"crane": 1, "heron": 1})
+    (root / "classes.txt").write_text("crane\nheron\ncrane\n")
+    with pytest.raises(InputError, match=r"classes\.txt names crane twice"):
+        read_folder(root, "validation", (3, 16, 16))
+
+
 def test_one_class_tells_nothing_apart_unless_it_is_one_of_a_list(tmp_path: Path) -> None:
     root = write_images(tmp_path / "cats", {"cat": 2})
     with pytest.raises(InputError, match="has one class folder, cat") as raised:
