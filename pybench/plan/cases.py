@@ -150,7 +150,8 @@ class CaseBuilder:
             return
         row = self.catalogue.models.get(model)
         if not measured.accepts(row):
-            kinds = " or ".join(_KINDS.get(kind, f"a model of kind {kind}") for kind in measured.kinds)
+            taken = [_KINDS.get(kind, f"a model of kind {kind}") for kind in measured.kinds]
+            kinds = " or ".join([*taken, "one with data of its own"] if measured.by_task else taken)
             what = f"workload {workload} takes {kinds}, not {model}"
             self._say(settings["model"].path, what, f"one of {_models_of(measured, self.catalogue)}")
         executor = self.catalogue.runtimes.get(_value(settings, "runtime") or "")

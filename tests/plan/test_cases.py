@@ -147,7 +147,7 @@ def test_text_models_are_judged_on_their_own_text_without_further_factors(load: 
 
 
 def test_a_model_without_data_has_no_accuracy_and_a_model_is_trained_on_its_own_data_only(load: Load) -> None:
-    with pytest.raises(PlanError, match="workload accuracy takes an image model, not mlp"):
+    with pytest.raises(PlanError, match="workload accuracy takes an image model or one with data of its own, not mlp"):
         expand(load("  - {workload: accuracy, model: mlp, runtime: torch}\n"))
     with pytest.raises(PlanError, match="resnet50 is not trained on stdlib-packages") as found:
         expand(load("  - {workload: infer, model: resnet50, runtime: torch, checkpoint: stdlib-packages}\n"))

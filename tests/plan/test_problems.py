@@ -195,8 +195,8 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         ("{workload: train, model: mlp}", "4:30: workload train takes a language model or an image model, not mlp"),
         (
-            "{workload: accuracy, model: tinylm-small, runtime: torch}",
-            "4:33: workload accuracy takes an image model, not tinylm-small",
+            "{workload: accuracy, model: mlp, runtime: torch}",
+            "4:33: workload accuracy takes an image model or one with data of its own, not mlp (one of resnet50,",
         ),
         (
             "{workload: infer, model: tinylm-small, runtime: torch, images: digits}",
@@ -243,8 +243,8 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "4:54: `seq_len` has no meaning for unet3d, which takes no tokens",
         ),
         (
-            "{workload: accuracy, model: unet3d, runtime: torch}",
-            "4:33: workload accuracy takes an image model, not unet3d",
+            "{workload: accuracy, model: vit-heads, runtime: torch}",
+            "4:33: workload accuracy takes an image model or one with data of its own, not vit-heads",
         ),
         (
             "{workload: infer, model: mlp, runtime: torch, precision: int8, images: digits}",
