@@ -64,7 +64,8 @@ def _parse_predictions(content: bytes, run: RunDirectory) -> pl.DataFrame:
         frame = own.select(pl.col(name).cast(_OWN_SCHEMA[name]) for name in own.columns)
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         raise CorruptError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error
-    if frame["unit_id"].n_unique() != frame.height or frame.null_count().row(0) != (0,) * frame.width:
+    told = frame.drop(_SCORES, strict=False)  # a score that is no number is an empty cell
+    if frame["unit_id"].n_unique() != frame.height or any(told.null_count().row(0)):
         raise CorruptError(f"{file}: ids repeat or cells are empty")
     whole = frame.with_columns(pl.lit(run.case_id).alias("case_id"), pl.lit(run.block, dtype=pl.Int64).alias("block"))
     return whole.select(

@@ -9,18 +9,22 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 import pybench
+from pybench.analysis import analyse
 from pybench.campaign.layout import COMPLETE, ITERATIONS, PREDICTIONS, RUN, SUMMARY
 from pybench.case import Case
 from pybench.case.factors import FACTORS
 from pybench.catalogue.cautions import Caution, CautionCode
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Validity
+from pybench.worker.storing import csv_text
 from tests.support.campaigns import IMAGES, CampaignBuilder, build_typical, finish_again, predictions_csv, unguard
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
@@ -205,6 +209,17 @@ def test_scores_of_other_units_are_read_with_their_groups(tmp_path: Path) -> Non
         ("v-0", "a", 80.5, None),
         ("v-1", "a", 90.5, None),
     ]
+
+
+def test_scores_that_are_no_numbers_are_missing(tmp_path: Path) -> None:
+    case = INFER.with_factors(workload="accuracy", model="c2p")
+    builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
+    lost = Quantity(samples=3, reasons=(Reason(ReasonCode.NOT_FINITE, "2 of 3 states"),))
+    text = csv_text({"unit_id": np.array(["a", "b", "c"]), "absolute_error": np.array([0.5, np.nan, np.inf])})
+    builder.run(case, 1, {"l1_error": lost}, valid={"accuracy": Validity(False, ("not_finite",))}, predictions=text)
+    dataset = load(builder.path)
+    assert dataset.predictions["absolute_error"].to_list() == [0.5, None, np.inf]
+    assert analyse(dataset).cases[0].metrics["l1_error"].estimate is None
 
 
 @pytest.mark.parametrize("damage", [lambda file: file.write_bytes(b"\x00\xff"), lambda file: file.unlink(), _cut])

@@ -14,7 +14,9 @@ import numpy as np
 from pybench.errors import InputError
 from pybench.measure.quantity import Quantity
 from pybench.models.samples import Samples
-from pybench.workloads.tasks.scores import Outputs, TaskScores, mean_score
+from pybench.workloads.tasks.scores import Outputs, TaskScores, mean_score, unknown_score
+
+NATS_LIMIT = 700.0  # above 709.78 the exponential overflows; its standard error needs some room
 
 
 def judge(outputs: Outputs, samples: Samples, model: str, unit: str) -> TaskScores:
@@ -29,11 +31,21 @@ def judge(outputs: Outputs, samples: Samples, model: str, unit: str) -> TaskScor
         finite = finite and bool(np.isfinite(scores).all())
         wide = scores.astype(np.float64)
         top = wide.max(axis=1)
-        total = top + np.log(np.exp(wide - top[:, np.newaxis]).sum(axis=1))
-        nats.append(total - wide[np.arange(len(follows)), follows])
+        with np.errstate(invalid="ignore"):  # an infinite score gives NaN, which the mean tells
+            total = top + np.log(np.exp(wide - top[:, np.newaxis]).sum(axis=1))
+            nats.append(total - wide[np.arange(len(follows)), follows])
     each = np.concatenate(nats)
-    mean = mean_score(each, f"{unit}s")
-    value = math.exp(mean.value) if mean.value is not None and mean.value < 700 else None
-    error = None if mean.u_standard is None or value is None else value * mean.u_standard
-    perplexity = Quantity(value=value, u_standard=error, samples=len(each), method=f"exponential of the {mean.method}")
+    perplexity = _exponential(mean_score(each, f"{unit}s"), len(each))
     return TaskScores(columns={"nats": each}, metrics={"perplexity": perplexity}, is_finite=finite)
+
+
+def _exponential(mean: Quantity, count: int) -> Quantity:
+    """The perplexity of a mean in nats."""
+    if mean.value is None:
+        return mean
+    if mean.value >= NATS_LIMIT:
+        return unknown_score(f"the exponential of {mean.value:.4g} nats is larger than any float64", count)
+    value = math.exp(mean.value)
+    error = None if mean.u_standard is None else value * mean.u_standard
+    error = error if error is None or math.isfinite(error) else None
+    return Quantity(value=value, u_standard=error, samples=count, method=f"exponential of the {mean.method}")

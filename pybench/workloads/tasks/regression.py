@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from pybench.errors import InputError
@@ -23,9 +25,10 @@ def judge(outputs: Outputs, samples: Samples, model: str, unit: str) -> TaskScor
         error = np.abs(values.astype(np.float64) - truth)
         errors.append(error.reshape(len(error), -1).max(axis=1))
     absolute = np.concatenate(errors)
-    largest = Quantity(value=float(absolute.max()), samples=len(absolute), method=f"largest over {unit}s")
+    mean, largest = mean_score(absolute, f"{unit}s"), float(absolute.max())
+    worst = Quantity(value=largest, samples=len(absolute), method=f"largest over {unit}s")
     return TaskScores(
         columns={"absolute_error": absolute},
-        metrics={"l1_error": mean_score(absolute, f"{unit}s"), "linf_error": largest},
+        metrics={"l1_error": mean, "linf_error": worst if math.isfinite(largest) else mean},
         is_finite=finite,
     )

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.catalogue.cautions import Caution
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.measure.quantity import Quantity
 
 Outputs = Iterable[tuple[slice, npt.NDArray[Any]]]
@@ -34,7 +35,17 @@ class TaskScores:
 
 
 def mean_score(scores: npt.NDArray[np.float64], what: str) -> Quantity:
-    """Mean over units, and its standard error with units taken as independent. `what`: the units, in words."""
-    count = len(scores)
+    """Mean over units, and its standard error with units taken as independent; no value where a score is no number.
+
+    `what`: the units, in words.
+    """
+    count, finite = len(scores), int(np.isfinite(scores).sum())
+    if finite < count:
+        return unknown_score(f"{count - finite} of {count} {what} have no finite score", count)
     error = float(scores.std(ddof=1)) / count**0.5 if count > 1 else None
     return Quantity(value=float(scores.mean()), u_standard=error, samples=count, method=f"mean over {what}")
+
+
+def unknown_score(why: str, count: int) -> Quantity:
+    """A metric of `count` units without a value, because a number is NaN or infinite."""
+    return Quantity(samples=count, reasons=(Reason(ReasonCode.NOT_FINITE, why),))

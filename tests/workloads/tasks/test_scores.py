@@ -3,16 +3,23 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from pybench.campaign.layout import SUMMARY
+from pybench.catalogue.metrics import METRICS
 from pybench.errors import InputError
+from pybench.measurement.result import Result
 from pybench.models.samples import Samples
+from pybench.worker.storing import store
 from pybench.workloads.tasks import classification, language, regression, segmentation
+from pybench.workloads.tasks.scores import TaskScores
 
 
 def samples(truth: npt.NDArray[Any], classes: tuple[str, ...] = ()) -> Samples:
@@ -72,6 +79,38 @@ def test_errors_of_a_regression_are_taken_in_float64() -> None:
         regression.judge(batches(outputs[:, 0], 2), samples(truth), "m", "point")
 
 
-def test_outputs_that_are_no_numbers_are_told() -> None:
-    outputs = np.array([[np.nan], [1.0]], np.float32)
-    assert not regression.judge(batches(outputs, 2), samples(np.zeros((2, 1))), "m", "point").is_finite
+def stored_metrics(found: TaskScores, folder: Path) -> dict[str, Any]:
+    """The metrics as they are in summary.json."""
+    store(Result(metrics=dict(found.metrics), tables={"predictions": dict(found.columns)}), folder, METRICS)
+    stored: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())["metrics"]
+    return stored
+
+
+@pytest.mark.parametrize("lost", [np.nan, np.inf, -np.inf])
+def test_an_error_that_is_no_number_is_stored_as_missing(lost: float, tmp_path: Path) -> None:
+    outputs = np.array([[lost], [1.0]], np.float32)
+    found = regression.judge(batches(outputs, 1), samples(np.zeros((2, 1))), "m", "point")
+    assert not found.is_finite
+    for metric in stored_metrics(found, tmp_path).values():
+        assert metric["value"] is None
+        assert metric["samples"] == 2
+        assert metric["reason"] == "not_finite: 1 of 2 points have no finite score"
+
+
+@pytest.mark.parametrize("lost", [np.nan, np.inf])
+def test_a_perplexity_of_scores_that_are_no_numbers_is_stored_as_missing(lost: float, tmp_path: Path) -> None:
+    outputs = np.array([[lost, 0.0], [1.0, 0.0]], np.float32)
+    found = language.judge(batches(outputs, 1), samples(np.array([1, 0])), "m", "window")
+    assert not found.is_finite
+    stored = stored_metrics(found, tmp_path)["perplexity"]
+    assert stored["value"] is None
+    assert stored["reason"] == "not_finite: 1 of 2 windows have no finite score"
+
+
+def test_a_perplexity_above_every_float_is_stored_as_missing(tmp_path: Path) -> None:
+    outputs = np.array([[800.0, 0.0], [750.0, 0.0]], np.float32)
+    found = language.judge(batches(outputs, 2), samples(np.array([1, 1])), "m", "window")
+    assert found.is_finite
+    stored = stored_metrics(found, tmp_path)["perplexity"]
+    assert stored["value"] is None
+    assert stored["reason"] == "not_finite: the exponential of 775 nats is larger than any float64"
