@@ -27,7 +27,7 @@ from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.recorder import TIMING, Amounts, Recorder
 from pybench.measurement.result import Result, RunRequest, Validity
 from pybench.measurement.supply import image_source
-from pybench.models.training.epochs import Epochs, HeldOut, open_epochs, open_held_out
+from pybench.models.training.epochs import Epochs, HeldOut, check_classes, open_epochs, open_held_out
 from pybench.workloads.train import Trainer, open_device, optimiser_of
 
 _ENERGIES = {"gpu_energy_to_target_j": "gpu_energy_j", "cpu_energy_to_target_j": "cpu_energy_j"}
@@ -55,7 +55,9 @@ def run(request: RunRequest) -> Result:
     source, shape = image_source(request), (row.shape[0], row.shape[1], row.shape[2])
     held_out = open_held_out(source, shape, case.image_limit, kind)
     epochs = open_epochs(source, shape, request.seed, case.batch, kind)
-    trainer = Trainer(request, kind, epochs.classes)
+    check_classes(source, epochs, held_out)
+    trainer = Trainer(request, kind, len(epochs.classes))
+    trainer.check_classes(len(epochs.classes))
     trainer.make_ready()
     fit = Fit(trainer, epochs, held_out)
     once = case.with_factors(iterations=1, warmup_iterations=0, energy_window_s=0.0)

@@ -27,6 +27,7 @@ import torch.nn.functional as functional
 from torch import Tensor, nn
 
 from pybench.case import Case
+from pybench.case.data import data_of
 from pybench.case.factors import CHANNELS_LAST, CONTIGUOUS
 from pybench.case.yields import is_scaled
 from pybench.catalogue.cautions import Caution, CautionCode
@@ -226,7 +227,7 @@ class Trainer:
         case = self.case
         if classes > self.outputs:
             raise InputError(
-                f"{case.images} has {classes} classes, and the weights of {case.model} tell {self.outputs} apart",
+                f"{data_of(case)} has {classes} classes, and the weights of {case.model} tell {self.outputs} apart",
                 hint="leave `checkpoint` out, or give images of the classes that it was trained on",
             )
 

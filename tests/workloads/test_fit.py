@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from pybench.case import Case
 from pybench.case.yields import metrics_of
 from pybench.errors import InputError
 from pybench.measurement.result import Result
+from pybench.models.building import build
 from tests.support.making import run, write_images
 
 DIGITS = Case(
@@ -85,6 +87,32 @@ def test_a_folder_without_held_out_images_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no images that are held out") as raised:
         run(DIGITS.with_factors(images=str(folder), batch=2), files={"images": folder})
     assert "train/ and val/" in str(raised.value.hint)
+
+
+def test_splits_whose_labels_are_other_classes_are_refused(tmp_path: Path) -> None:
+    write_images(tmp_path / "images" / "train", {"a": 2, "b": 2, "c": 2}, size=(8, 8), mode="L")
+    write_images(tmp_path / "images" / "val", {"a": 2, "c": 2}, size=(8, 8), mode="L")
+    case = DIGITS.with_factors(images=str(tmp_path / "images"), batch=2, epochs_max=1)
+    with pytest.raises(InputError, match=r"class 1 of .* is c in the images that are held out, and b in") as raised:
+        run(case, files={"images": tmp_path / "images"})
+    assert "classes.txt" in str(raised.value.hint)
+    (tmp_path / "images" / "classes.txt").write_text("a\nb\nc\n")
+    assert run(case, files={"images": tmp_path / "images"}).metrics["final_top1_percent"].samples == 4
+
+
+def test_held_out_images_of_a_class_that_nothing_trains_are_refused(tmp_path: Path) -> None:
+    write_images(tmp_path / "images" / "train", {"a": 2, "b": 2}, size=(8, 8), mode="L")
+    write_images(tmp_path / "images" / "val", {"a": 2, "b": 2, "c": 2}, size=(8, 8), mode="L")
+    with pytest.raises(InputError, match=r"class 2 of .* is c in the images that are held out, and not in the images"):
+        run(DIGITS.with_factors(images=str(tmp_path / "images"), batch=2), files={"images": tmp_path / "images"})
+
+
+def test_a_checkpoint_with_fewer_outputs_than_the_images_have_classes_is_refused(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "three.pt"
+    torch.save(build("digits-cnn", outputs=3).state_dict(), checkpoint)
+    case = DIGITS.with_factors(images=None, checkpoint="three.pt", sources=(("checkpoint", "1" * 64),))
+    with pytest.raises(InputError, match="digits has 10 classes, and the weights of digits-cnn tell 3 apart"):
+        run(case, {"checkpoint": checkpoint})
 
 
 def test_a_batch_above_the_images_is_refused() -> None:

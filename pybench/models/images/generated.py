@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pybench.errors import InputError
 from pybench.models.images.collection import Images, Pixels, Shape, model_input
 from pybench.models.images.rendering import render
-from pybench.models.images.synthetic import CLASSES, TRAINING_IMAGES, VALIDATION_IMAGES, draw_scenes, labels_of
+from pybench.models.images.synthetic import CLASS_NAMES, TRAINING_IMAGES, VALIDATION_IMAGES, draw_scenes, labels_of
 from pybench.models.samples import Split
 
 
@@ -25,7 +25,7 @@ def open_synthetic(split: Split, shape: Shape) -> Images:
 
     numbers = np.arange(VALIDATION_IMAGES if split == "validation" else TRAINING_IMAGES)
     ids = tuple(f"{split}-{number:05d}" for number in numbers)
-    return Images(ids, labels_of(split, numbers), tuple(f"{c:02d}" for c in range(CLASSES)), shape, load)
+    return Images(ids, labels_of(split, numbers), CLASS_NAMES, shape, load)
 
 
 def grey(drawn: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -22,6 +22,7 @@ from pybench.models.images.draws import Draws, Floats, Integers
 FAMILIES = 5
 MEMBERS = 2 * FAMILIES
 CLASSES = MEMBERS * MEMBERS
+CLASS_NAMES = tuple(f"{label:02d}" for label in range(CLASSES))
 VALIDATION_IMAGES = 5_000
 TRAINING_IMAGES = 10_000  # that can be listed, as calibration does; training draws further, without end
 

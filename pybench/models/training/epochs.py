@@ -20,7 +20,7 @@ from torch import Tensor
 from pybench.catalogue.data_sets import SYNTHETIC
 from pybench.errors import InputError
 from pybench.models.images import Images, Shape, has_splits, open_images
-from pybench.models.images.synthetic import CLASSES, TRAINING_IMAGES, VALIDATION_IMAGES
+from pybench.models.images.synthetic import CLASS_NAMES, TRAINING_IMAGES, VALIDATION_IMAGES
 from pybench.models.training.synthetic import JUDGED_TOGETHER, draw_batch
 
 Batch = tuple[Tensor, Tensor]  # images, float32 [N, C, H, W], and labels, int64 [N], on the device
@@ -29,10 +29,11 @@ _SEEDS = 2**30  # of synthetic-100: each has 2^32 images, and numbers of images 
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Images that judge, on the device: float32 [n, C, H, W], int64 [n]."""
+    """Images that judge, on the device: float32 [n, C, H, W], int64 [n]. `classes`: names, whose numbers are labels."""
 
     images: Tensor
     labels: Tensor
+    classes: tuple[str, ...]
 
     def batches(self) -> Iterator[Batch]:
         """In their order; the last batch may be smaller."""
@@ -41,9 +42,10 @@ class HeldOut:
 
 
 class Epochs(Protocol):
-    """Images that train. `classes`: how many there are; `images`: of one epoch, before whole batches are made of it."""
+    """Images that train. `classes`: names, whose numbers are labels; `images`: how many an epoch has, before whole
+    batches are made of it."""
 
-    classes: int
+    classes: tuple[str, ...]
     images: int
 
     def batches(self, batch: int) -> Iterator[Batch]:
@@ -55,7 +57,7 @@ class StoredEpochs:
     """All images of a data set in each epoch. `seed`: of their orders."""
 
     def __init__(self, images: Images, seed: int, device: str) -> None:
-        self.classes, self.images = len(images.classes), len(images)
+        self.classes, self.images = images.classes, len(images)
         self._pixels = torch.from_numpy(images.load_all()).to(device)
         self._labels = torch.from_numpy(images.labels).to(device)
         self._orders = np.random.default_rng(seed)
@@ -70,7 +72,7 @@ class StoredEpochs:
 class DrawnEpochs:
     """Images of synthetic-100, drawn anew. `seed`: which of them."""
 
-    classes = CLASSES
+    classes = CLASS_NAMES
     images = TRAINING_IMAGES
 
     def __init__(self, shape: Shape, seed: int, device: str) -> None:
@@ -112,6 +114,24 @@ def open_held_out(source: str | Path, shape: Shape, limit: int | None, device: s
             draw_batch("validation", numbers[start : start + JUDGED_TOGETHER], shape, torch.device(device))
             for start in range(0, count, JUDGED_TOGETHER)
         ]
-        return HeldOut(*(torch.cat(parts) for parts in zip(*drawn, strict=True)))
+        pixels, labels = (torch.cat(parts) for parts in zip(*drawn, strict=True))
+        return HeldOut(pixels, labels, CLASS_NAMES)
     images = open_images(source, "validation", shape).limited(limit)
-    return HeldOut(torch.from_numpy(images.load_all()).to(device), torch.from_numpy(images.labels).to(device))
+    pixels, labels = (torch.from_numpy(values).to(device) for values in (images.load_all(), images.labels))
+    return HeldOut(pixels, labels, images.classes)
+
+
+def check_classes(source: str | Path, epochs: Epochs, held_out: HeldOut) -> None:
+    """Raises InputError where a label of the images that judge is another class, or none, of those that train.
+
+    Images that judge may lack the last classes: their labels are still the same.
+    """
+    trains, judges = epochs.classes, held_out.classes
+    if trains[: len(judges)] == judges:
+        return
+    label = next((i for i, (one, other) in enumerate(zip(trains, judges, strict=False)) if one != other), len(trains))
+    named = f"{trains[label]} in the images that train" if label < len(trains) else "not in the images that train"
+    raise InputError(
+        f"class {label} of {source} is {judges[label]} in the images that are held out, and {named}",
+        hint="give both parts the same class folders, or name all classes in classes.txt next to train/ and val/",
+    )
