@@ -41,7 +41,7 @@ def metrics_of(case: Case) -> frozenset[str]:
         *(row.yields_of_model if case.model is not None else ()),
         *(row.yields_of_ids if model is not None and model.takes_ids else ()),
         *(row.yields_fed if model is not None and (model.takes_ids or is_loaded) and is_fed else ()),
-        *(head_metrics(case.heads, case.head_rates_hz is not None) if "heads" in case.shaping() else ()),
+        *set(row.yields_of_heads).intersection(_of_heads(case)),
         *(COMPILE if is_opened and case.model is not None and compiles else ()),
         *(row.yields_compared if is_compared(case) else ()),
         *(KERNELS if is_profiled(case) else ()),
@@ -58,6 +58,10 @@ def is_scaled(case: Case) -> bool:
     """Whether a loss is scaled in training: FP16 alone has too few exponents for gradients."""
     contract = PRECISIONS[case.precision]
     return contract.autocast and contract.floating == "fp16"
+
+
+def _of_heads(case: Case) -> tuple[str, ...]:
+    return head_metrics(case.heads, case.head_rates_hz is not None) if "heads" in case.shaping() else ()
 
 
 def _is_lowered(case: Case) -> bool:

@@ -58,6 +58,7 @@ class Workload:
     yields: metrics of every case
     yields_of_model: further metrics where it has a model
     yields_of_ids: further metrics where its model takes token ids
+    yields_of_heads: further metrics where its model has heads: those of every head that it can have
     yields_fed: further metrics where its model is fed batch by batch
     yields_compared: further metrics where what it gives is compared with a module in FP32
     yields_lowered: further metrics where it opens a file that is made of one in FP32
@@ -98,6 +99,7 @@ class Workload:
     yields: tuple[str, ...] = ()
     yields_of_model: tuple[str, ...] = ()
     yields_of_ids: tuple[str, ...] = ()
+    yields_of_heads: tuple[str, ...] = ()
     yields_fed: tuple[str, ...] = ()
     yields_compared: tuple[str, ...] = ()
     yields_lowered: tuple[str, ...] = ()
@@ -118,8 +120,9 @@ class Workload:
     def metrics(self) -> tuple[str, ...]:
         """Names of all metrics that some case of it can yield by its row."""
         of_tasks = (name for task in TASKS.values() for name in task.yields) if self.by_task else ()
-        of_some = (*of_tasks, *self.yields_of_model, *self.yields_of_ids, *self.yields_fed, *self.yields_compared)
-        return (*self.yields, *of_some, *self.yields_lowered, *self.yields_scaled)
+        of_model = (*self.yields_of_model, *self.yields_of_ids, *self.yields_of_heads)
+        of_some = (*self.yields_fed, *self.yields_compared, *self.yields_lowered, *self.yields_scaled)
+        return (*self.yields, *of_tasks, *of_model, *of_some)
 
     def uses(self, group: FactorGroup) -> bool:
         """Whether a group of factors means something for it."""
@@ -156,6 +159,7 @@ _PER_OUTPUT_TOKEN = (
 _PER_GB = ("bandwidth_gb_per_s", "gpu_energy_per_gb_j", "gpu_net_energy_per_gb_j")
 _WAITS = ("wait_share_ratio",)
 _SIZE = ("model_bytes",)
+_OF_HEADS = head_metrics(MOST_HEADS, has_deadlines=True)
 
 # What the memory of a training step is for, and its peak.
 STEP_PARTS = (
@@ -206,6 +210,7 @@ _ROWS = (
         yields=(*_TIMED, *_PER_SAMPLE),
         yields_of_model=_SIZE,
         yields_of_ids=_PER_TOKEN,
+        yields_of_heads=_OF_HEADS,
         yields_fed=_WAITS,
         yields_lowered=AGREEMENT,
         headline="latency_mean_ms",
@@ -214,7 +219,7 @@ _ROWS = (
             "wait_share_ratio", "cpu_cores_ratio",
             "gpu_energy_per_sample_j", "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
             "system_energy_per_token_j", "cpu_energy_share_ratio", "module_energy_per_sample_j",
-            "cpu_utilisation_ratio", "gpu_utilisation_ratio", *head_metrics(MOST_HEADS, has_deadlines=True),
+            "cpu_utilisation_ratio", "gpu_utilisation_ratio", *_OF_HEADS,
             "peak_device_bytes", "peak_host_bytes", "model_bytes",
         ),
     ),

@@ -14,7 +14,7 @@ from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.machine import Machine
-from pybench.runtimes import cuda, native, onnxruntime, openvino, torch
+from pybench.runtimes import cuda, native, onnxruntime, openvino, solver, torch
 from pybench.runtimes.tensorrt import library
 from pybench.runtimes.tensorrt import session as engines
 from tests.support.answers import MACHINES
@@ -58,6 +58,7 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(library, "load", lambda: None)
         monkeypatch.setattr(cuda, "devices", lambda: gpus)
         monkeypatch.setattr(engines, "TensorRtSession", stop)
+        monkeypatch.setattr(solver, "SolverSession", stop)
         monkeypatch.setattr(torch.torch.cuda, "is_available", lambda: bool(gpus))
         monkeypatch.setattr(torch.torch.cuda, "get_device_capability", lambda: (9, 0))
         monkeypatch.setattr(torch, "allow_tf32", lambda allowed: None)
