@@ -145,7 +145,15 @@ def _boards(facts: Facts) -> list[Finding]:
             )
         takes = ", ".join(f"{name} {each['takes']}" for name, each in board["ranges"].items())
         if not takes:
-            findings.append(Finding("GPU settings", "no", f"{board['name']} {board['uuid']} takes none"))
+            what = f"{board['name']} {board['uuid']} takes none"
+            findings.append(
+                Finding(
+                    "GPU settings",
+                    "no",
+                    what,
+                    "leave `power_limit_w`, `sm_clock_mhz` and `memory_clock_mhz` out of plans",
+                )
+            )
         else:
             hint = (
                 None
@@ -197,6 +205,7 @@ def _cpu_energy(facts: Facts) -> Finding:
 def _module_energy(facts: Facts) -> Finding:
     fact = facts["power_rails"]
     if not fact["available"]:
-        return Finding("module energy", "no", str(fact["why"]))
-    inside = f"; inside them, never added: {', '.join(fact['inside'])}" if fact["inside"] else ""
-    return Finding("module energy", "yes", f"{fact['device']}: rails {' + '.join(fact['total'])}{inside}")
+        return Finding("module energy", "no", str(fact["why"]), fact.get("hint"))
+    further = {"inside them, never added": fact["inside"], "not of the module, not added": fact["other"]}
+    notes = "".join(f"; {what}: {', '.join(labels)}" for what, labels in further.items() if labels)
+    return Finding("module energy", "yes", f"{fact['device']}: rails {' + '.join(fact['total'])}{notes}")

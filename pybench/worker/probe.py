@@ -28,7 +28,7 @@ from pybench.worker import affinity, environment
 def probe(names: Sequence[str]) -> dict[str, Any]:
     """Facts by name: those of `_PROBES`, and of packages that add rows (`Plugin.fact`).
 
-    Each is a dictionary with `available` and, where it is not, `why`.
+    Each is a dictionary with `available` and, where it is not, `why` and, where an error has one, `hint`.
     """
     return {name: _asked(partial(_plugin, name) if name.startswith(FACT) else _PROBES[name]) for name in names}
 
@@ -36,8 +36,8 @@ def probe(names: Sequence[str]) -> dict[str, Any]:
 def _asked(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return {"available": True, **ask()}
-    except PybenchError as error:  # its hint is the reader's to give
-        return {"available": False, "why": error.message}
+    except PybenchError as error:
+        return {"available": False, "why": error.message, **({} if error.hint is None else {"hint": error.hint})}
     except metadata.PackageNotFoundError:
         return {"available": False, "why": "it is not installed"}
     except Exception as error:  # a broken installation can raise anything at import: that is the answer

@@ -26,12 +26,14 @@ def test_modelopt_needs_its_environment_or_uv_to_make_it(tmp_path: Path, monkeyp
     assert probe(["modelopt"]) == {"modelopt": {"available": True, "how": f"its environment lies in {folder}"}}
 
 
-def test_what_pybench_raises_on_purpose_is_told_without_its_class_and_hint() -> None:
+def test_what_pybench_raises_on_purpose_is_told_without_its_class_and_its_hint_apart() -> None:
     asked = probe(["cuda"])["cuda"]
     if asked["available"]:
         pytest.skip("this machine has a GPU")
     assert "hint:" not in asked["why"]
     assert "Error:" not in asked["why"]
+    asked = probe(["power_rails"])["power_rails"]
+    assert asked["available"] or asked["hint"]
 
 
 def test_a_package_that_is_not_installed_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:

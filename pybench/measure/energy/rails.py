@@ -72,7 +72,10 @@ class RailReadings:
 
 
 class PowerRails:
-    """The rails of this machine. `device`: the module's row; None where the device tree names none that is known."""
+    """The rails of this machine. `device`: the module's row; None where the device tree names none that is known.
+
+    Rails without a row are not read: no number would follow from them.
+    """
 
     def __init__(self, root: Path = Path("/"), interval_s: float = INTERVAL_S) -> None:
         self.device = find_device(root)
@@ -83,7 +86,7 @@ class PowerRails:
         self._sampler = _native.RailSampler(paths, *intervals)
 
     def start(self) -> None:
-        if self.rails:
+        if self.rails and self.device is not None:
             self._sampler.start()
 
     def stop(self) -> None:
@@ -201,18 +204,37 @@ class PowerRails:
 
 
 def module_energy_source(root: Path = Path("/")) -> dict[str, Any]:
-    """The module that this machine is, its rails and their sum. Raises UnsupportedError where there is no sum."""
-    rails = PowerRails(root)
-    labels = [rail.label for rail in rails.rails]
-    if rails.device is None:
-        seen = f"hwmon shows the rails {', '.join(labels)}, but" if labels else "hwmon shows no power rail, and"
-        known = ", ".join(EDGE_DEVICES)
-        raise UnsupportedError(f"{seen} this machine is no module that is known ({known})", code="no_power_rails")
-    absent = [label for label in rails.device.total if label not in labels]
+    """The module that this machine is, and its rails: those of the sum, those inside them, and any others.
+
+    Raises UnsupportedError where there is no sum.
+    """
+    device, labels = find_device(root), [rail.label for rail in find_rails(root)]
+    if device is None and not labels:
+        raise UnsupportedError(
+            "hwmon shows no power rail here",
+            code="no_power_rails",
+            hint=f"measure on one of these modules: {', '.join(EDGE_DEVICES)}",
+        )
+    if device is None:
+        raise UnsupportedError(
+            f"hwmon shows the rails {', '.join(labels)}, and which of them add up is not known for this machine",
+            code="no_power_rails",
+            hint="add a row for this machine to pybench/catalogue/devices.py, from its maker's documentation",
+        )
+    absent = [label for label in device.total if label not in labels]
     if absent:
-        raise UnsupportedError(f"{rails.device.name}: hwmon has no rail {', '.join(absent)}", code="no_power_rails")
-    inside = [label for label in labels if label not in rails.device.total]
-    return {"device": rails.device.name, "total": list(rails.device.total), "inside": inside}
+        raise UnsupportedError(
+            f"{device.name}: hwmon has no rail {', '.join(absent)}",
+            code="no_power_rails",
+            hint="load the driver of the power monitor (ina3221), and show /sys/class/hwmon to the container, if any",
+        )
+    added = {*device.total, *device.inside}
+    return {
+        "device": device.name,
+        "total": list(device.total),
+        "inside": [label for label in labels if label in device.inside],
+        "other": [label for label in labels if label not in added],
+    }
 
 
 def find_device(root: Path) -> EdgeDevice | None:

@@ -15,7 +15,7 @@ from pybench.measure.energy.gpu_sampler import Columns
 from pybench.measure.energy.rails import PowerRails, find_device, find_rails
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.windows import Window
-from tests.measure.fake_hwmon import Module
+from tests.measure.fake_hwmon import ORIN_NX, Module
 
 INTERVAL_S = 0.02  # of the tests: a window of half a second is long enough, and a thread may wake 0.1 s late
 
@@ -91,6 +91,7 @@ def test_a_step_of_power_inside_the_window_is_integrated(module: Module) -> None
 
 
 def test_a_driver_that_tells_a_power_is_taken_at_its_word(module: Module) -> None:
+    module.name(ORIN_NX)  # no known module has such a driver: the row makes its rails be read
     chip = module.add_chip(0, "ina238")
     (chip / "in1_label").write_text("VIN\n")
     (chip / "in1_input").write_text("5000\n")
@@ -205,22 +206,37 @@ def test_another_machine_has_no_module_energy_and_no_rails(module: Module) -> No
     session.write_channels(lambda name, _: pytest.fail(name))
 
 
+def test_rails_of_an_unknown_machine_are_not_read(module: Module) -> None:
+    module.add_rail(module.add_chip(0), 1, "VDD_BOARD", 12_000, 1_000)
+    rails = PowerRails(module.root, INTERVAL_S)
+    rails.start()
+    sleep_s(4 * INTERVAL_S)
+    rails.stop()
+    assert rails.facts()["rails"] == ["VDD_BOARD"]
+    assert len(rails.readings().begin_ns) == 0
+
+
 def test_the_source_names_the_sum_or_why_there_is_none(module: Module) -> None:
-    with pytest.raises(UnsupportedError, match="hwmon shows no power rail, and this machine is no module"):
+    with pytest.raises(UnsupportedError, match="hwmon shows no power rail") as caught:
         module_energy_source(module.root)
+    assert "Jetson AGX Orin" in str(caught.value.hint)
     chip, _ = module.agx_orin()
+    module.add_rail(module.add_chip(2), 1, "FAN", 12_000, 100)
     source = module_energy_source(module.root)
     assert source["total"] == ["VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0"]
     assert source["inside"] == ["VDDQ_VDD2_1V8AO"]
+    assert source["other"] == ["FAN"]
     (chip / "in1_label").write_text("GPU\n")
-    with pytest.raises(UnsupportedError, match="Jetson AGX Orin: hwmon has no rail VDD_GPU_SOC"):
+    with pytest.raises(UnsupportedError, match="Jetson AGX Orin: hwmon has no rail VDD_GPU_SOC") as caught:
         module_energy_source(module.root)
+    assert "ina3221" in str(caught.value.hint)
 
 
-def test_rails_of_an_unknown_module_are_named_and_not_added(module: Module) -> None:
+def test_rails_of_an_unknown_machine_are_named_and_not_added(module: Module) -> None:
     module.add_rail(module.add_chip(0), 1, "VDD_BOARD", 12_000, 1_000)
-    with pytest.raises(UnsupportedError, match="hwmon shows the rails VDD_BOARD, but this machine is no module"):
+    with pytest.raises(UnsupportedError, match="hwmon shows the rails VDD_BOARD, and which of them") as caught:
         module_energy_source(module.root)
+    assert "devices.py" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("row", EDGE_DEVICES.values(), ids=EDGE_DEVICES)

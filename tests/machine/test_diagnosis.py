@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is missing comes with what to do about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pybench.errors import UnsupportedError
+from pybench.machine import EVERYTHING, diagnose
+from pybench.machine.diagnosis import Finding
+from pybench.measure import module_energy_source
+from tests.measure.fake_hwmon import Module
+
+_ABOUT = {"cpu": "a CPU", "cpus": "0-7", "memory_bytes": 2**34, "python": "3.11.2"}
+
+
+def findings_of(**facts: Any) -> dict[str, Finding]:
+    """Of a machine that has nothing but `facts`."""
+    nothing = {name: {"available": False, "why": "absent"} for name in EVERYTHING}
+    return {finding.what: finding for finding in diagnose({**nothing, "machine": _ABOUT, **facts})}
+
+
+def test_each_capability_that_is_missing_has_a_hint() -> None:
+    missing = [one for one in findings_of(power_rails=_no_rails(Path("/nowhere"))).values() if one.status == "no"]
+    assert len(missing) > 10
+    assert [one.what for one in missing if not one.hint] == []
+
+
+def test_rails_of_no_module_are_told_apart_from_those_inside_the_sum(tmp_path: Path) -> None:
+    module = Module(tmp_path)
+    module.orin_nx()
+    module.add_rail(module.add_chip(9), 1, "FAN", 12_000, 100)
+    fact = {"available": True, **module_energy_source(tmp_path)}
+    finding = findings_of(power_rails=fact)["module energy"]
+    assert finding.status == "yes"
+    assert finding.detail.endswith(
+        "rails VDD_IN; inside them, never added: VDD_CPU_GPU_CV, VDD_SOC; not of the module, not added: FAN"
+    )
+
+
+def test_a_machine_without_rails_is_told_where_there_are_some(tmp_path: Path) -> None:
+    finding = findings_of(power_rails=_no_rails(tmp_path))["module energy"]
+    assert (finding.status, finding.detail) == ("no", "hwmon shows no power rail here")
+    assert "Jetson" in str(finding.hint)
+
+
+def test_a_board_that_takes_no_setting_has_a_hint() -> None:
+    board = {"uuid": "GPU-1", "name": "a GPU", "changed": [], "ranges": {}}
+    gpu = {"available": True, "driver": "580", "may_set": True, "devices": [board]}
+    finding = findings_of(gpu=gpu)["GPU settings"]
+    assert finding.status == "no"
+    assert "`power_limit_w`" in str(finding.hint)
+
+
+def _no_rails(root: Path) -> dict[str, Any]:
+    with pytest.raises(UnsupportedError) as caught:
+        module_energy_source(root)
+    return {"available": False, "why": caught.value.message, "hint": caught.value.hint}
