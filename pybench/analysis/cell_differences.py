@@ -22,12 +22,11 @@ from pybench.analysis.estimate import Estimate, Sample
 from pybench.analysis.intervals import estimate_mean
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
-from pybench.case.factors import FACTORS
 from pybench.case.pairing import Pair
 from pybench.catalogue.metrics import Metric
 
 MODEL, TRAINING = "model", "training_seed"
-_OF_UNITS = (MODEL, TRAINING, "checkpoint", "images", "image_size")  # what follows from the model, and its training
+_OF_MODELS = ("checkpoint", "images", "image_size")  # they follow from the model, unless a plan gives it several
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +64,21 @@ class CellsDifference:
 
 @dataclass(frozen=True, slots=True)
 class _CellGroup:
-    """Cells that are equal in all but their unit. `values`: (model, training) -> difference."""
+    """Cells that are equal in all but their unit.
+
+    factors: those that tell groups apart, with their values
+    values: (model, training) -> difference
+    """
 
     pairs: tuple[Pair, ...]
+    factors: Mapping[str, Any]
     values: Mapping[tuple[str, str], float]
 
     def differs_from(self, other: _CellGroup) -> list[str]:
-        first, second = self.pairs[0].case, other.pairs[0].case
-        return [name for name in FACTORS if name not in _OF_UNITS and first.value(name) != second.value(name)]
+        """The factors, and options of a package's rows, that have another value in the other group, or none."""
+        names = dict.fromkeys([*self.factors, *other.factors])
+        absent = object()
+        return [name for name in names if self.factors.get(name, absent) != other.factors.get(name, absent)]
 
 
 def differences_over_cells(contrasts: Sequence[ContrastFinding]) -> tuple[CellsDifference, ...]:
@@ -95,14 +101,14 @@ def _metrics(finding: ContrastFinding) -> list[Metric]:
 
 
 def _groups(finding: ContrastFinding, metric: Metric) -> list[_CellGroup]:
+    cells = [(pair.pair, value) for pair in finding.pairs if (value := _difference(pair, metric)) is not None]
+    of_units = _factors_of_units([pair.case for pair, _ in cells])
     members: dict[tuple[Any, ...], list[tuple[Pair, float]]] = {}
-    for pair in finding.pairs:
-        value = _difference(pair, metric)
-        if value is not None:
-            members.setdefault(_key(pair.pair.case), []).append((pair.pair, value))
+    for pair, value in cells:
+        members.setdefault(tuple(_telling(pair.case, of_units).items()), []).append((pair, value))
     return [
-        _CellGroup(tuple(pair for pair, _ in group), {_unit(pair.case): value for pair, value in group})
-        for group in members.values()
+        _CellGroup(tuple(pair for pair, _ in group), dict(key), {_unit(pair.case): value for pair, value in group})
+        for key, group in members.items()
     ]
 
 
@@ -111,8 +117,20 @@ def _difference(pair: PairFinding, metric: Metric) -> float | None:
     return None if effect is None or effect.effect is None else effect.effect.estimate.value
 
 
-def _key(case: Case) -> tuple[Any, ...]:
-    return tuple((name, value) for name, value in case.factors().items() if name not in _OF_UNITS)
+def _factors_of_units(cases: Sequence[Case]) -> frozenset[str]:
+    """The factors in which cells of one group may differ. One that a model has in several values is none of them: else
+    two cells would be the same unit."""
+    models: dict[str, list[Case]] = {}
+    for case in cases:
+        models.setdefault(str(case.model), []).append(case)
+    follows = {
+        name for name in _OF_MODELS if all(len({case.value(name) for case in own}) == 1 for own in models.values())
+    }
+    return frozenset({MODEL, TRAINING, *follows})
+
+
+def _telling(case: Case, of_units: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in case.factors().items() if name not in of_units}
 
 
 def _unit(case: Case) -> tuple[str, str]:

@@ -96,6 +96,41 @@ def test_groups_that_differ_in_two_factors_are_not_subtracted(tmp_path: Path) ->
     assert [one.factor for one in differences(tmp_path, losses)] == [None, None]
 
 
+def test_cells_of_one_model_and_training_do_not_replace_each_other(tmp_path: Path) -> None:
+    """Three models at two sizes each: a group for each size, and the difference of the sizes, model by model."""
+    losses = {
+        FP32.with_factors(model=name, image_size=size): loss * factor
+        for name, loss in LOSSES.items()
+        for size, factor in ((24, 1.0), (48, 2.0))
+    }
+    *groups, between = differences(tmp_path, losses)
+    means = {one.pairs[0].case.image_size: one.estimate.value for one in groups}
+    assert means == pytest.approx({24: -3.0, 48: -6.0})
+    assert between.factor == "image_size"
+    first, second = (pair.case.image_size for pair in (between.base, between.pairs[0]) if pair is not None)
+    assert between.estimate.value == pytest.approx(means[second] - means[first])
+
+
+def test_models_may_have_images_of_sizes_of_their_own(tmp_path: Path) -> None:
+    sizes = dict(zip(LOSSES, (24, 48, 96), strict=True))
+    losses = {FP32.with_factors(model=name, image_size=sizes[name]): loss for name, loss in LOSSES.items()}
+    (found,) = differences(tmp_path, losses)
+    assert found.estimate.value == pytest.approx(-3.0)
+
+
+def test_groups_that_differ_in_two_factors_are_told_apart(tmp_path: Path) -> None:
+    losses = {
+        FP32.with_factors(trained_in=trained_in, batch=batch, training_seed=seed): float(seed)
+        for trained_in, batch in (("fp32", 1), ("amp-bf16", 2))
+        for seed in (0, 1, 2)
+    }
+    rows = rows_of(write_report(load(campaign(tmp_path, losses))), "cell-differences")
+    assert [row["comparison"] for row in rows] == [
+        "int8 instead of fp32 (trained in fp32, batch 1)",
+        "int8 instead of fp32 (trained in amp-bf16, batch 2)",
+    ]
+
+
 def test_the_report_names_units_and_groups(tmp_path: Path) -> None:
     losses = {
         FP32.with_factors(trained_in=trained_in, training_seed=seed): loss

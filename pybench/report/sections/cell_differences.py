@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.analysis.cell_differences import TRAINING, CellsDifference
+from pybench.case.contrasts import Contrast
 from pybench.case.factors import is_idle
-from pybench.report.labels import case_text
+from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_plain
 from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables
 from pybench.report.sentences import Sentence, estimate_text
@@ -91,7 +92,7 @@ def _text(found: CellsDifference, others: Sequence[CellsDifference]) -> str:
     """`int8 instead of fp32 (trained in fp32)`, or `int8 instead of fp32: trained in amp-bf16 minus fp32`."""
     pair, fixed = found.pairs[0], tuple(found.contrast.baseline)
     told = f"{case_text(pair.case, fixed)} instead of {case_text(pair.baseline, fixed)}"
-    rest = [name for name in _telling(others) if name not in fixed and name != found.factor]
+    rest = [name for name in _telling(found.contrast, others) if name != found.factor]
     where = ", ".join(f"{_words(name)} {pair.case.value(name)}" for name in rest if not is_idle(name, pair.case))
     told = f"{told} ({where})" if where else told
     if found.factor is None or found.base is None:
@@ -104,9 +105,12 @@ def _words(factor: str) -> str:
     return factor.replace("_", " ")
 
 
-def _telling(found: Sequence[CellsDifference]) -> list[str]:
-    """The factors in which groups differ from each other."""
-    return list(dict.fromkeys(one.factor for one in found if one.factor is not None))
+def _telling(contrast: Contrast, found: Sequence[CellsDifference]) -> list[str]:
+    """The factors that tell the groups of a comparison apart: those that all cells of each group share."""
+    groups = [[pair.case for pair in one.pairs] for one in found if one.contrast == contrast]
+    varying = varying_factors([case for group in groups for case in group])
+    mixed = {name for group in groups for name in varying_factors(group)}
+    return [name for name in varying if name not in mixed and name not in contrast.baseline]
 
 
 SECTION = Section("cell-differences", "Accuracy over models and trainings", build)
