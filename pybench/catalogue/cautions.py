@@ -127,7 +127,7 @@ class CautionCode(Enum):
     )
     TRAINING_DIVERGED = (
         "training_diverged",
-        "the loss was NaN or infinite at the end: the timed steps trained nothing",
+        "the loss was NaN or infinite at the end: the steps trained nothing",
         "lower `learning_rate`, or train in bf16 or amp-bf16; until then do not quote the time of these steps",
     )
     SMALL_CALIBRATION = (

@@ -25,15 +25,25 @@ _COLUMNS: dict[str, Any] = {
     "held_out_loss_nats": pl.Float64,
     "top1_percent": pl.Float64,
 }
+_LOSSES = ("training_loss_nats", "held_out_loss_nats")
 
 
 @dataclass(frozen=True, slots=True)
 class LearningCurves:
-    """Of one case. `runs`: block -> one row an epoch. `reached`: block -> whether that run reached the target."""
+    """Of one case.
+
+    runs: block -> one row an epoch; a loss that is NaN or infinite is null
+    reached: block -> whether that run reached the target
+    """
 
     case: Case
     runs: Mapping[int, pl.DataFrame]
     reached: Mapping[int, bool]
+
+    @property
+    def diverged(self) -> int:
+        """How many runs lost their weights: they end with a held-out loss that is null."""
+        return sum(frame["held_out_loss_nats"][-1] is None for frame in self.runs.values())
 
 
 def read_learning_curves(dataset: Dataset) -> tuple[LearningCurves, ...]:
@@ -57,6 +67,7 @@ def read_learning_curves(dataset: Dataset) -> tuple[LearningCurves, ...]:
 def _read(file: Path) -> pl.DataFrame:
     try:
         frame = pl.read_csv(io.BytesIO(file.read_bytes()), schema_overrides=_COLUMNS, infer_schema_length=None)
-        return frame.select(pl.col(name).cast(kind) for name, kind in _COLUMNS.items())
+        told = frame.select(pl.col(name).cast(kind) for name, kind in _COLUMNS.items())
+        return told.with_columns(pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in _LOSSES)
     except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         raise CorruptError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error

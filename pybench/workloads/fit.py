@@ -21,6 +21,7 @@ import torch.nn.functional as functional
 
 from pybench.case import Case
 from pybench.case.yields import metrics_of
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import allowed_threads
@@ -88,11 +89,19 @@ class Fit:
 
     @property
     def reached(self) -> bool:
+        """Weights without a finite loss give one class to every image, which reaches a low target, too."""
         target = self.case.target_top1_percent
-        return target is not None and bool(self.curve) and self.curve[-1].top1_percent >= target
+        if target is None or not self.curve or self.has_diverged:
+            return False
+        return self.curve[-1].top1_percent >= target
+
+    @property
+    def has_diverged(self) -> bool:
+        """Whether the weights are lost. A training loss says less: with a scaled loss, its step is skipped."""
+        return bool(self.curve) and not math.isfinite(self.curve[-1].held_out_loss_nats)
 
     def train(self) -> None:
-        """Epochs until the target, `epochs_max`, or a loss that is no number."""
+        """Epochs until the target, `epochs_max`, or a held-out loss that is NaN or infinite."""
         self._begin_s = time.monotonic()
         for epoch in range(1, self.case.epochs_max + 1):
             seen, loss = self._one_epoch(epoch)
@@ -100,7 +109,7 @@ class Fit:
             elapsed_s = time.monotonic() - self._begin_s
             seen += self.curve[-1].images if self.curve else 0
             self.curve.append(EpochEnd(epoch, seen, elapsed_s, loss, held_out_loss, top1_percent))
-            if self.reached or not math.isfinite(loss):
+            if self.reached or self.has_diverged:
                 return
 
     def _one_epoch(self, epoch: int) -> tuple[int, float]:
@@ -142,6 +151,8 @@ class Fit:
         )
         if self._trainer.scaler.is_enabled():
             result.metrics["skipped_steps_count"] = self._trainer.skipped(0, len(self._trainer.losses))
+        if self.has_diverged:
+            result.cautions.append(Caution(CautionCode.TRAINING_DIVERGED, self._loss_text()))
         result.valid["accuracy"] = Validity(True)
         result.labels["fit"] = {"reached": self.reached, "epochs": last.epoch, "elapsed_s": last.elapsed_s}
         result.tables["learning_curve"] = {
@@ -154,7 +165,11 @@ class Fit:
             return cost
         best = max(end.top1_percent for end in self.curve)
         why = f"at most {best:.4g} % in {len(self.curve)} epochs, the target is {self.case.target_top1_percent:g} %"
+        why = self._loss_text() if self.has_diverged else why
         return Quantity(window=cost.window, reasons=(Reason(ReasonCode.NOT_REACHED, why),))
+
+    def _loss_text(self) -> str:
+        return f"the held-out loss is {self.curve[-1].held_out_loss_nats} after epoch {self.curve[-1].epoch}"
 
 
 def _of_one_training(result: Result, case: Case) -> Result:

@@ -14,7 +14,7 @@ from pybench.case.yields import metrics_of
 from pybench.errors import InputError
 from pybench.measurement.result import Result
 from pybench.models.building import build
-from tests.support.making import run, write_images
+from tests.support.making import codes, run, write_images
 
 DIGITS = Case(
     workload="fit", model="digits-cnn", runtime="torch", device="cpu", images="digits", batch=64, threads=1,
@@ -52,10 +52,19 @@ def test_a_target_that_is_not_reached_has_no_cost_and_is_no_failure() -> None:
     assert result.labels["fit"]["reached"] is False
 
 
-def test_a_loss_that_is_no_number_ends_the_training() -> None:
-    result = run(DIGITS.with_factors(learning_rate=1e30, optimiser="sgd", epochs_max=5))
+@pytest.mark.parametrize("target", [5.0, 95.0])
+def test_a_training_that_diverges_ends_and_reaches_nothing(target: float) -> None:
+    """Even where one class for all images would be enough."""
+    result = run(DIGITS.with_factors(learning_rate=1e30, optimiser="sgd", epochs_max=5, target_top1_percent=target))
     assert len(curve(result)) == 1
-    assert np.isnan(result.tables["learning_curve"]["training_loss_nats"][-1])
+    assert not np.isfinite(result.tables["learning_curve"]["held_out_loss_nats"][-1])
+    assert result.labels["fit"]["reached"] is False
+    assert str(result.metrics["time_to_target_s"].reasons[0]).startswith("not_reached: the held-out loss is ")
+    assert "training_diverged" in codes(result)
+
+
+def test_a_training_that_does_not_diverge_says_nothing_of_it() -> None:
+    assert "training_diverged" not in codes(run(DIGITS.with_factors(epochs_max=1)))
 
 
 def test_a_seed_is_a_training_of_its_own_and_repeats() -> None:

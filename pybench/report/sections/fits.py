@@ -32,8 +32,9 @@ _LEAD = (
 )
 _NOTES = (
     "Time and energy contain the judging after each epoch.",
-    "A run that did not reach the target has no cost; only if all runs reached it, a case has a mean.",
-    "Median epochs: known as soon as more than half of the runs reached the target.",
+    "A run that did not reach the target has no cost. A case has a mean only if all of its runs reached the target.",
+    "A run ends early if it diverges: its held-out loss is NaN or infinite.",
+    "The median of the epochs is known if more than half of the runs reached the target.",
 )
 _SHOWN = (*TO_TARGET, "final_top1_percent")
 _IN_A_FIGURE = 7  # cases: there are as many colours
@@ -113,7 +114,7 @@ def curves_table(found: Sequence[LearningCurves], names: Sequence[str]) -> Table
         Column("Top-1 (%)", ("top1_percent",), numeric=True),
     )
     rows = [
-        (Cell(name, csv=(one.case.id,)), *(number_cell(value) for value in (block, *row)))
+        (Cell(name, csv=(one.case.id,)), *(number_cell(value, note=_lost(value)) for value in (block, *row)))
         for one, name in zip(found, names, strict=True)
         for block, frame in one.runs.items()
         for row in frame.iter_rows()
@@ -121,12 +122,19 @@ def curves_table(found: Sequence[LearningCurves], names: Sequence[str]) -> Table
     return Table("learning-curve", "Each epoch of each run", columns, tuple(rows))
 
 
+def _lost(value: float | None) -> str | None:
+    return "NaN or infinite" if value is None else None
+
+
 def _sentence(curves: LearningCurves, name: str, finding: CaseFinding) -> Sentence:
     reached, runs = sum(curves.reached.values()), len(curves.runs)
     target = f"{format_plain(curves.case.target_top1_percent or 0.0)} %"
     if reached < runs:
-        text = f"{reached} of {runs} runs reached {target} within {curves.case.epochs_max} epochs; a mean is not known."
-        return Sentence(name, text, "neutral")
+        limit = curves.case.epochs_max
+        within = f" within {limit} epoch" + ("" if limit == 1 else "s") if reached + curves.diverged < runs else ""
+        lost = f", and {curves.diverged} diverged" if curves.diverged else ""
+        text = f"{reached} of {runs} runs reached {target}{within}{lost}; a mean is not known."
+        return Sentence(name, text, "bad" if curves.diverged else "neutral")
     seconds = finding.metrics["time_to_target_s"].estimate
     epochs = finding.metrics["epochs_to_target_count"].estimate
     if seconds is None or epochs is None:
@@ -168,7 +176,7 @@ def _draw(name: str, model: str, members: Sequence[tuple[LearningCurves, str]]) 
         accuracy.axhline(target, color=GREY, linewidth=0.8, linestyle=":")
     handles, labels = accuracy.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 2))
-    caption = "One line a run; it ends with the epoch that reached the target (dotted), or with the last one allowed."
+    caption = "One line a run; it ends when it reached the target (dotted) or diverged, or with the last epoch allowed."
     return picture(name, f"{model}: accuracy and loss over epochs", caption, figure)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_what_was_reached_has_costs_and_what_was_not_has_none(campaign: Path) ->
     assert float(hard["final_top1_percent"]) > 20
     assert len(rows_of(page, "learning-curve")) == 4
     shown = section(page, "fits")
-    assert "0 of 2 runs reached 99.99 % within 1 epochs; a mean is not known." in shown
+    assert "0 of 2 runs reached 99.99 % within 1 epoch; a mean is not known." in shown
     assert "not_reached: 2 of 2 runs did not reach the target" in shown
     assert (page.parent / "figures" / "fit-1.svg").exists()
 
@@ -81,6 +82,24 @@ def test_a_median_is_known_from_more_than_half_of_the_runs(campaign: Path) -> No
     assert median_epochs(hard) is None
     easy.reached[1] = False  # type: ignore[index]
     assert median_epochs(easy) is None
+
+
+def test_a_training_that_diverged_is_told(campaign: Path, tmp_path: Path) -> None:
+    """The loss of one run is infinite, and that of the other is NaN, which is stored as an empty field."""
+    copy = shutil.copytree(campaign, tmp_path / "c")
+    dataset = load(copy)
+    case = dataset.plan.cases[1]
+    for block, losses in ((1, "3.5,inf"), (2, ",")):
+        (file,) = copy.glob(f"runs/{case.id}/*{block}/*/learning_curve.csv")
+        file.write_text(
+            f"epoch,images,elapsed_s,training_loss_nats,held_out_loss_nats,top1_percent\n1,64,0.5,{losses},10.0\n"
+        )
+    page = write_report(dataset)
+    lost = [row for row in rows_of(page, "learning-curve") if row["case_id"] == case.id]
+    assert [(row["training_loss_nats"], row["held_out_loss_nats"]) for row in lost] == [("3.5", ""), ("", "")]
+    shown = section(page, "fits")
+    assert "0 of 2 runs reached 99.99 %, and 2 diverged; a mean is not known." in shown
+    assert "NaN or infinite" in shown
 
 
 def test_a_curve_that_cannot_be_read_is_named(campaign: Path) -> None:
