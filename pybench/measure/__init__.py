@@ -61,6 +61,7 @@
     Keeps a GPU busy for a wanted time with a kernel of pybench's own (`sensor/load.py`).
 
 `monotonic_ns()` is CLOCK_MONOTONIC_RAW, the one clock of every time here. `sleep_until_ns` blocks, never spins.
+`available_bytes()` is the memory that can be allocated without swapping.
 `NATIVE_BUILD_ID` is the sha256 of the C++ sources that the loaded object was built from, checked at import against the
 sources beside this package (or, installed without them, against what the build wrote down); store it with each run.
 `gpus()` lists `Gpu(uuid, name)` with the driver's version, or none with the reason. `cpu_energy_source()` says what
@@ -88,6 +89,7 @@ from pybench.measure.session import IDLE_AFTER, IDLE_BEFORE, MeasuringSession
 from pybench.measure.timing.clock import anchor_clock, monotonic_ns, sleep_until_ns, time_calls
 from pybench.measure.timing.cuda import visible_gpus
 from pybench.measure.timing.latency import latency_cautions, summarise_latency
+from pybench.measure.timing.memory import available_bytes
 from pybench.measure.timing.replay import (
     CLOSED,
     NO_TIMES,
@@ -125,6 +127,7 @@ __all__ = [
     "Window",
     "anchor_clock",
     "as_replayer",
+    "available_bytes",
     "board_facts",
     "cpu_energy_source",
     "fixed",

@@ -29,16 +29,22 @@ _LISTED = 5  # names in a message
 
 def read_state(path: Path, model: Model) -> State:
     """The tensors of a file under this model's names. Raises InputError for a file that holds no tensors."""
-    state = read_tensors(path)
+    state = unwrapped(read_tensors(path))
     if model.translate is not None:
         state = named_code(model.translate)(state)
     return state
 
 
-def read_tensors(path: Path, *, unwrap: bool = True) -> State:
-    """The tensors of a file. `unwrap`: without what trainers and compilers write before the names of all of them."""
-    stored = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
-    return _unwrapped(stored) if unwrap else stored
+def read_tensors(path: Path) -> State:
+    """The tensors of a file under the names that they have there."""
+    return _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
+
+
+def unwrapped(state: State) -> State:
+    """Without what trainers and compilers write before the names of all tensors."""
+    while prefix := next((each for each in _PREFIXES if all(name.startswith(each) for name in state)), ""):
+        state = {name.removeprefix(prefix): value for name, value in state.items()}
+    return state
 
 
 def difference(model: nn.Module, state: State) -> str:
@@ -73,7 +79,7 @@ def _read_torch(path: Path) -> State:
             break
     if not isinstance(state, dict) or not state or not all(isinstance(value, Tensor) for value in state.values()):
         raise InputError(f"{path} contains no state_dict", hint="save it with torch.save(model.state_dict(), path)")
-    return state
+    return dict(state)  # without torch's note of versions, under which a count of batches may not be missing
 
 
 def _read_safetensors(path: Path) -> State:
@@ -88,12 +94,8 @@ def _read_safetensors(path: Path) -> State:
         state: State = load_file(path)
     except (OSError, SafetensorError) as error:
         raise InputError(f"{path} is not a readable safetensors file ({_first_line(error)})") from error
-    return state
-
-
-def _unwrapped(state: State) -> State:
-    while prefix := next((each for each in _PREFIXES if all(name.startswith(each) for name in state)), ""):
-        state = {name.removeprefix(prefix): value for name, value in state.items()}
+    if not state:
+        raise InputError(f"{path} contains no tensors", hint="save the weights again with safetensors")
     return state
 
 

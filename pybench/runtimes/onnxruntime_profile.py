@@ -8,7 +8,6 @@ every window, and thrown away; what it writes is read and removed.
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,6 @@ from pybench.onnx_file.graph import read_graph
 from pybench.runtimes import bfloat16
 from pybench.runtimes.session import Arrays
 
-MEMORY = Path("/proc/meminfo")
 SKIPPED_RUNS = 1  # the first one allocates
 MOST_RUNS = 10
 LONGEST_NS = 2_000_000_000  # after which no further run is begun
@@ -57,7 +55,7 @@ def _run(session: onnxruntime.InferenceSession, inputs: Arrays) -> None:
 
 
 def _refuse_large(path: Path) -> None:
-    free_bytes = _free_bytes()
+    free_bytes = measure.available_bytes()
     file_bytes = sum(file.stat().st_size for file in (path, *_beside(path)))
     if free_bytes is not None and file_bytes > SPARE_RATIO * free_bytes:
         raise UnsupportedError(
@@ -70,12 +68,3 @@ def _beside(path: Path) -> set[Path]:
     """Files of external weights."""
     beside = read_graph(path).beside or {}
     return {path.with_name(one.location) for one in beside.values() if path.with_name(one.location).is_file()}
-
-
-def _free_bytes() -> int | None:
-    """Memory that a process may have without swapping; None: the kernel does not tell."""
-    try:
-        found = re.search(r"^MemAvailable:\s+(\d+) kB$", MEMORY.read_text(), re.MULTILINE)
-    except OSError:
-        return None
-    return None if found is None else int(found[1]) * 1024

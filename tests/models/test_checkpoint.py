@@ -50,3 +50,18 @@ def test_safetensors_are_read_and_a_broken_file_is_named(tmp_path: Path) -> None
     (tmp_path / "weights.safetensors").write_bytes(b"\x08\x00\x00\x00\x00\x00\x00\x00nonsense")
     with pytest.raises(InputError, match=r"weights\.safetensors is not a readable safetensors file"):
         build("digits-cnn", checkpoint=tmp_path / "weights.safetensors")
+
+
+def test_a_safetensors_without_tensors_is_named(tmp_path: Path) -> None:
+    safetensors = pytest.importorskip("safetensors.torch")
+    safetensors.save_file({}, tmp_path / "empty.safetensors")
+    with pytest.raises(InputError, match=r"empty\.safetensors contains no tensors"):
+        build("digits-cnn", checkpoint=tmp_path / "empty.safetensors")
+
+
+def test_a_count_of_batches_may_be_missing(tmp_path: Path) -> None:
+    state = build("mobilenet-v2", seed=3).state_dict()
+    for name in [name for name in state if name.endswith("num_batches_tracked")]:
+        del state[name]
+    torch.save(state, tmp_path / "weights.pth")
+    build("mobilenet-v2", checkpoint=tmp_path / "weights.pth")

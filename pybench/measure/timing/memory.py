@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory: the peak resident set of a process.
+"""Memory: the peak resident set of a process, and what the machine has left.
 
-Sources: proc(5) (`VmHWM` in /proc/self/status; writing 5 to /proc/self/clear_refs resets it) and getrusage(2). Device
-memory is in session.py.
+Sources: proc(5) (`VmHWM` in /proc/self/status; writing 5 to /proc/self/clear_refs resets it; `MemAvailable` in
+/proc/meminfo) and getrusage(2). Device memory is in session.py.
 """
 
 from __future__ import annotations
@@ -36,6 +36,17 @@ def peak_bytes_of(process: int | Literal["self"], root: Path = Path("/")) -> int
     try:
         for line in (root / f"proc/{process}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * _KIBIBYTE
+    except OSError:
+        pass
+    return None
+
+
+def available_bytes(root: Path = Path("/")) -> int | None:
+    """What can be allocated on this machine without swapping; None where /proc does not say."""
+    try:
+        for line in (root / "proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * _KIBIBYTE
     except OSError:
         pass

@@ -25,6 +25,7 @@ from pybench.models.zoo.offline import offline
 from pybench.models.zoo.weights import load, read_weights
 
 CLOSE_NAMES = 3
+_NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +48,16 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A module and what it is fed with. `prefix`: what its library may write before the names of its tensors."""
+    """A module and what it is fed with.
+
+    prefix: what its library may write before the names of its tensors
+    unused: patterns of names in a checkpoint that the module has no use for
+    """
 
     module: nn.Module
     feeds: ModelInputs
     prefix: str = ""
+    unused: tuple[str, ...] = ()
 
 
 def build(
@@ -68,11 +74,23 @@ def build(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             built = _built(library, wanted)
+            built.module.float()  # a config.json may name another type
             draw_statistics(built.module)
+            draw_scales(built.module)
     if state is not None and weights is not None:
-        load(built.module, state, weights, model, built.prefix)
+        load(built.module, state, weights, model, built.prefix, built.unused)
     built.module.eval()
     return built
+
+
+def draw_scales(module: nn.Module) -> None:
+    """Ones where every scale of a layer is zero: training begins there with residual branches that give nothing. With
+    random weights the whole branch would be multiplied by zero, and no output would depend on it."""
+    for part in module.modules():
+        for name, scale in part.named_parameters(recurse=False):
+            is_scale = name == "gain" or (name == "weight" and isinstance(part, _NORMS))
+            if is_scale and not scale.any():
+                nn.init.ones_(scale)
 
 
 def refuse_unknown(row: Library, name: str, names: list[str]) -> None:

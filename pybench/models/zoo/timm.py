@@ -26,6 +26,7 @@ def build(wanted: Wanted) -> Built:
 def _classes(wanted: Wanted) -> Mapping[str, Any]:
     """The number of classes that the user's weights tell apart; nothing where they do not say."""
     heads = timm.get_pretrained_cfg(wanted.name, allow_unregistered=True)
-    head = None if heads is None else heads.classifier
+    named = None if heads is None else heads.classifier
+    head = named[0] if isinstance(named, tuple) else named  # a distilled model has two, of the same classes
     weight = (wanted.state or {}).get(f"{head}.weight")
     return {} if weight is None else {"num_classes": int(weight.shape[0])}

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of torchvision: one input of images or clips at the size that its published weights were judged at.
 
-Its models of segmentation return several tensors by name, of which `out` counts. Models that take more than one input,
+Its models of segmentation return several tensors by name, of which `out` counts. Their published weights have a second
+head that only training uses. Models that take more than one input,
 or return lists of boxes, cannot be exported; the export says so.
 """
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
+from types import MethodType
 from typing import Any
 
 from torch import Tensor, nn
@@ -30,21 +33,30 @@ def build(wanted: Wanted) -> Built:
     # The backbone of a model of segmentation comes with published weights otherwise, which would be downloaded.
     without = {"weights_backbone": None} if "weights_backbone" in accepted else {}
     module: nn.Module = builder(weights=None, **without)
-    if hasattr(module, "aux_logits"):  # a second head that only training uses
-        module.eval()
+    classes = _other_classes(module, wanted.state or {})
+    if classes is not None:
+        module = builder(weights=None, num_classes=classes, **without)
     if "segmentation" in builder.__module__:
-        module = _Segmented(module)
-    return Built(module, image_feeds("images", _shape(wanted.name, builder)))
+        module.forward = MethodType(_segmented(module.forward), module)
+    return Built(module, image_feeds("images", _shape(wanted.name, builder)), unused=(r"^aux_classifier\.",))
 
 
-class _Segmented(nn.Module):
-    def __init__(self, inner: nn.Module) -> None:
-        super().__init__()
-        self.inner = inner
+def _other_classes(module: nn.Module, state: Mapping[str, Tensor]) -> int | None:
+    """How many classes the user's weights tell apart; None: as many as the module. Its last matrix has a row each."""
+    name, own = [(name, tensor) for name, tensor in module.state_dict().items() if tensor.dim() > 1][-1]
+    given = state.get(name)
+    if given is None or given.shape == own.shape or given.shape[1:] != own.shape[1:]:
+        return None
+    return int(given.shape[0])
 
-    def forward(self, images: Tensor) -> Tensor:
-        out: Tensor = self.inner(images)["out"]
-        return out
+
+def _segmented(called: Callable[..., Mapping[str, Tensor]]) -> Callable[[nn.Module, Tensor], Tensor]:
+    """The one tensor that counts. The module stays itself, so that names of weights stay, too."""
+
+    def of_images(self: nn.Module, images: Tensor) -> Tensor:
+        return called(images)["out"]
+
+    return of_images
 
 
 def _shape(name: str, builder: Any) -> tuple[int, ...]:

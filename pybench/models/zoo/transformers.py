@@ -24,6 +24,7 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from pybench.errors import InputError
+from pybench.measure import available_bytes
 from pybench.models.zoo.build import Built, Wanted
 from pybench.models.zoo.feeds import LONGEST, ModelInput, ModelInputs, image_feeds
 
@@ -45,10 +46,11 @@ def build(wanted: Wanted) -> Built:
     except ValueError:  # not every type has the fused form
         module = _built(config, "eager")
     main = module.main_input_name
+    of_file = module.base_model_prefix, tuple(module._keys_to_ignore_on_load_unexpected or ())
     if main == "input_ids" and not config.is_encoder_decoder:
-        return Built(_only(module, ("input_ids", "attention_mask")), _ids(config), module.base_model_prefix)
+        return Built(_only(module, ("input_ids", "attention_mask")), _ids(module, config), *of_file)
     if main == "pixel_values":
-        return Built(_only(module, ("pixel_values",)), image_feeds(main, _image(config)), module.base_model_prefix)
+        return Built(_only(module, ("pixel_values",)), image_feeds(main, _image(config)), *of_file)
     what = "an encoder and a decoder" if config.is_encoder_decoder else f"`{main}` as its input"
     hint = "take a type that is fed with ids and a mask, or with images"
     raise InputError(f"{wanted.model} has {what}, which pybench cannot feed", hint=hint)
@@ -87,20 +89,13 @@ def _refuse_size(wanted: Wanted, config: Any) -> None:
     """Some default configurations are of billions of parameters: more than a machine may have room for."""
     with torch.device("meta"):
         parameters = sum(one.numel() for one in _built(config, "eager").parameters())
-    needed, available = COPIES * parameters * BYTES_OF_FP32, _available_bytes()
-    if needed > available:
+    needed, available = COPIES * parameters * BYTES_OF_FP32, available_bytes()
+    if available is not None and needed > available:
         raise InputError(
             f"{wanted.model} has {parameters / 1e9:.1f} billion parameters: its export needs {needed / 1e9:.1f} GB of "
             f"memory, and {available / 1e9:.1f} GB are available",
             hint="give a folder with the config.json of a smaller model of the type",
         )
-
-
-def _available_bytes() -> int:
-    """What Linux says can be allocated without swapping."""
-    with open("/proc/meminfo", encoding="ascii") as lines:
-        kilobytes = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
-    return int(kilobytes) * 1024
 
 
 def _only(module: Any, inputs: tuple[str, ...]) -> Any:
@@ -117,12 +112,19 @@ def _only(module: Any, inputs: tuple[str, ...]) -> Any:
     return module
 
 
-def _ids(config: Any) -> ModelInputs:
+def _ids(module: nn.Module, config: Any) -> ModelInputs:
     text = config.get_text_config()
-    longest = getattr(text, "max_position_embeddings", None) or LONGEST
+    longest = (getattr(text, "max_position_embeddings", None) or LONGEST) - _unused_positions(module)
     ids = ModelInput(name="input_ids", shape=(None, None), below=text.vocab_size, about="the vocabulary")
     mask = ModelInput(name="attention_mask", shape=(None, None), least=1, below=2, about="a mask without padding")
     return ModelInputs(inputs=(ids, mask), longest=longest)
+
+
+def _unused_positions(module: nn.Module) -> int:
+    """Types such as RoBERTa count positions from behind the one of padding, so the first of their table are unused."""
+    tables = [table for name, table in module.named_modules() if name.endswith("embeddings.position_embeddings")]
+    behind = [table.padding_idx for table in tables if getattr(table, "padding_idx", None) is not None]
+    return max(behind) + 1 if behind else 0
 
 
 def _image(config: Any) -> tuple[int, ...]:

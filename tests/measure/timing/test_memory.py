@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.measure.timing.memory import read_peak_host_bytes
+from pybench.measure.timing.memory import available_bytes, read_peak_host_bytes
 
 MEBIBYTE = 1 << 20
 
@@ -30,3 +30,10 @@ def test_the_peak_falls_after_a_reset() -> None:
 
 def test_without_proc_getrusage_gives_the_peak(tmp_path: Path) -> None:
     assert read_peak_host_bytes(tmp_path) == pytest.approx(read_peak_host_bytes(), rel=0.5)
+
+
+def test_what_is_available_is_what_the_kernel_says(tmp_path: Path) -> None:
+    assert available_bytes(tmp_path) is None
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemTotal: 16 kB\nMemAvailable:       3 kB\n")
+    assert available_bytes(tmp_path) == 3072

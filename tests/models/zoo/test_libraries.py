@@ -6,7 +6,6 @@ Their libraries are imported once for all of these tests. Without the extra `zoo
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 
 pytest.importorskip("timm", reason="the extra `zoo` is not installed")
 pytest.importorskip("transformers", reason="the extra `zoo` is not installed")
@@ -23,40 +21,11 @@ pytest.importorskip("transformers", reason="the extra `zoo` is not installed")
 from pybench.catalogue.zoo import LIBRARIES
 from pybench.errors import InputError
 from pybench.models.export import OUTPUT_NAME, Example, export_module
-from pybench.models.zoo.build import Built, ask_names, build
+from pybench.models.zoo.build import ask_names, build
 from pybench.models.zoo.feeds import KEY, feeds_from_text, feeds_to_text
 from pybench.models.zoo.program import example, free_sizes, read_facts, read_program, refused_export, write_program
 from pybench.runtimes import onnxruntime
-
-TINY = {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 99}
-DECODER = {"model_type": "gpt2", "n_layer": 1, "n_embd": 16, "n_head": 2, "vocab_size": 99, "n_positions": 64}
-
-
-def config(folder: Path, content: dict[str, Any]) -> Path:
-    path = folder / "config.json"
-    path.write_text(json.dumps(content), encoding="utf-8")
-    return path
-
-
-def built(model: str, folder: Path, **given: Any) -> Built:
-    """A model by name, `bert` or `gpt2` small."""
-    contents = {"bert": {"model_type": "bert", **TINY}, "gpt2": DECODER}
-    if model not in contents:
-        return build(model, **given)
-    return build("./config.json", config=config(folder, contents[model]), **given)
-
-
-def fed(one: Built) -> tuple[torch.Tensor, ...]:
-    """Three samples, of seven tokens where they are of tokens: not the sizes that it is exported with."""
-    generator = torch.Generator().manual_seed(0)
-    tensors = []
-    for feed in one.feeds.inputs:
-        shape = [(3, 7)[min(axis, 1)] if size is None else size for axis, size in enumerate(feed.shape)]
-        if feed.below is None:
-            tensors.append(torch.randn(shape, generator=generator))
-        else:
-            tensors.append(torch.randint(feed.least, feed.below, shape, generator=generator))
-    return tuple(tensors)
+from tests.models.zoo.small import TINY, built, config, fed
 
 
 @pytest.mark.parametrize(
@@ -109,53 +78,6 @@ def test_a_program_computes_in_the_type_that_it_was_exported_in(tmp_path: Path) 
         assert module(*fed(one)).dtype == torch.bfloat16
 
 
-def test_weights_of_a_file_and_of_a_folder_are_those_of_the_model(tmp_path: Path) -> None:
-    for model, folder in (("bert", tmp_path / "encoder"), ("gpt2", tmp_path / "decoder")):
-        folder.mkdir()
-        given = built(model, folder, seed=5).module
-        state = {name: tensor.clone() for name, tensor in given.state_dict().items() if name != "lm_head.weight"}
-        save_file(state, folder / "model.safetensors")  # tied weights once, as save_pretrained writes them
-        for weights in (folder, folder / "model.safetensors"):
-            loaded = built(model, folder, weights=weights).module
-            for name, tensor in given.state_dict().items():
-                assert torch.equal(loaded.state_dict()[name], tensor), name
-
-
-def test_weights_of_a_model_with_a_head_fit_the_one_without(tmp_path: Path) -> None:
-    given = built("bert", tmp_path, seed=5).module.state_dict()
-    state = {f"bert.{name}": tensor.clone() for name, tensor in given.items()}
-    save_file({**state, "classifier.weight": torch.zeros(2, 16)}, tmp_path / "model.safetensors")
-    loaded = built("bert", tmp_path, weights=tmp_path / "model.safetensors").module.state_dict()
-    assert all(torch.equal(loaded[name], tensor) for name, tensor in given.items())
-
-
-def test_timm_has_as_many_classes_as_the_weights(tmp_path: Path) -> None:
-    import timm
-
-    save_file(timm.create_model("test_resnet", num_classes=7).state_dict(), tmp_path / "seven.safetensors")
-    one = build("timm/test_resnet", weights=tmp_path / "seven.safetensors")
-    with torch.inference_mode():
-        assert one.module(*fed(one)).shape == (3, 7)
-
-
-def test_weights_that_do_not_fit_name_the_first_tensor(tmp_path: Path) -> None:
-    state = {name: tensor.clone() for name, tensor in built("bert", tmp_path).module.state_dict().items()}
-    name = "encoder.layer.0.attention.self.query.weight"
-    path = tmp_path / "model.safetensors"
-    save_file({**state, name: torch.zeros(3, 16)}, path)
-    with pytest.raises(InputError, match=rf"{name} is \[3, 16\] in the file, and \[16, 16\] in the model"):
-        built("bert", tmp_path, weights=path)
-    del state[name]
-    save_file(state, path)
-    with pytest.raises(InputError, match=rf"does not fit ./config.json: {name} is missing"):
-        built("bert", tmp_path, weights=path)
-    with pytest.raises(InputError, match=r"model.safetensors does not fit timm/test_vit: cls_token is missing"):
-        build("timm/test_vit", weights=path)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"contains no \.safetensors"):
-        build("timm/test_vit", weights=tmp_path / "empty")
-
-
 @pytest.mark.parametrize(
     ("library", "name", "hint"),
     [
@@ -183,10 +105,33 @@ def test_what_cannot_be_fed_or_built_says_so(tmp_path: Path) -> None:
 
 
 def test_a_model_beyond_the_memory_is_refused_before_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pybench.models.zoo.transformers._available_bytes", lambda: 200_000_000)
+    monkeypatch.setattr("pybench.models.zoo.transformers.available_bytes", lambda: 200_000_000)
     what = r"hf/bert has 0\.1 billion parameters: its export needs 0\.9 GB of memory, and 0\.2 GB are available"
     with pytest.raises(InputError, match=what):
         build("hf/bert")
+
+
+def test_roberta_has_no_place_for_as_many_tokens_as_its_table_has_rows(tmp_path: Path) -> None:
+    content = {**TINY, "model_type": "roberta", "max_position_embeddings": 34}
+    one = build("./config.json", config=config(tmp_path, content))
+    assert one.feeds.longest == 32  # the rows of padding and before are not used
+    ids, mask = torch.full((1, 32), 5), torch.ones(1, 32, dtype=torch.int64)
+    with torch.inference_mode():
+        assert one.module(ids, mask).shape == (1, 32, 16)
+    assert built("bert", tmp_path).feeds.longest == 512
+
+
+def test_a_model_is_in_fp32_whatever_its_config_says(tmp_path: Path) -> None:
+    one = build("./config.json", config=config(tmp_path, {**TINY, "model_type": "bert", "torch_dtype": "float16"}))
+    assert {parameter.dtype for parameter in one.module.parameters()} == {torch.float32}
+
+
+def test_every_layer_of_random_weights_counts() -> None:
+    """timm's ResNets begin training with residual branches that are multiplied by zero."""
+    module = build("timm/test_resnet").module
+    scales = {name: part.weight for name, part in module.named_modules() if isinstance(part, torch.nn.BatchNorm2d)}
+    assert all(scale.any() for scale in scales.values())
+    assert (scales["layer1.0.bn2"] == 1).all()
 
 
 def test_what_torch_cannot_export_says_so() -> None:
