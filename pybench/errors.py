@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -44,6 +45,10 @@ class PybenchError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickles, which processes pass on: the default would call each constructor with the message alone."""
+        return Exception.__new__, (type(self), *self.args), vars(self)
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\n  hint: {self.hint}"

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import importlib
 import inspect
+import pickle
 import re
+from typing import Any
 
 from pybench import errors
 from pybench.catalogue.cautions import Caution, CautionCode, caution_from_json
@@ -35,3 +38,31 @@ def test_every_caution_survives_its_stored_form_and_gives_advice() -> None:
         caution = Caution(code, "detail", "latency_mean_ms")
         assert caution_from_json(caution.as_json()) == caution
         assert caution.as_json()["advice"]
+
+
+def test_every_error_passes_from_one_process_to_another_whole() -> None:
+    for name in ("runtimes.native_process", "preprocess.ring"):  # which have kinds of their own
+        importlib.import_module(f"pybench.{name}")
+    kinds = all_kinds(PybenchError)
+    assert {"PlanError", "PluginError", "UnknownNameError", "UnsupportedError", "RingError"} <= {
+        kind.__name__ for kind in kinds
+    }
+    for kind in kinds:
+        error = kind(**{name: _GIVEN[name] for name in inspect.signature(kind).parameters})
+        passed = pickle.loads(pickle.dumps(error))
+        assert type(passed) is kind
+        assert str(passed) == str(error)
+        assert (passed.args, vars(passed)) == (error.args, vars(error))
+
+
+_GIVEN: dict[str, Any] = {
+    "message": "it broke", "hint": "mend it", "file": "plan.yaml", "problems": [Problem("late", 9, 1)],
+    "distribution": "acme", "what": "adds nothing", "version": "1", "names": frozenset({"a"}), "kind": "metric",
+    "name": "speed", "known": ["spee"], "code": "no_gpu", "evidence": "exit status",
+}  # fmt: skip
+
+
+def all_kinds(root: type[PybenchError]) -> list[type[PybenchError]]:
+    """A kind and all below it that pybench itself has."""
+    below = [kind for child in root.__subclasses__() for kind in all_kinds(child)]
+    return [kind for kind in (root, *below) if kind.__module__.startswith("pybench.")]
