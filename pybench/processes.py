@@ -11,18 +11,24 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any, TypeVar
+
+from pybench.errors import PybenchError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 _MOST = 8
 _SERVE = "from pybench.processes import serve; serve()"
+_HINT = "if memory ran out, use one core, which needs the least memory: put `taskset -c 0` before the command"
 
 
 class Processes:
@@ -34,12 +40,22 @@ class Processes:
         self._children: list[subprocess.Popen[bytes]] = []
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
-        """`function` of each task, in the order of the tasks. Raises what `function` raises."""
+        """`function` of each task, in the order of the tasks.
+
+        Raises what `function` raises, and PybenchError where a process ends before its task does.
+        """
+        try:
+            if len(tasks) > 1:
+                self._start(min(self._count, len(tasks)) - 1)
+            return self._share(function, tasks)
+        except BaseException:  # of a user who interrupts, too
+            self.close()  # children may be at tasks that nobody waits for
+            raise
+
+    def _share(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
         waiting = deque(enumerate(tasks))
         results: dict[int, Result] = {}
         failures: list[BaseException] = []
-        if len(tasks) > 1:
-            self._start(min(self._count, len(tasks)) - 1)
         hands = [
             threading.Thread(target=_hand_over, args=(child, function, waiting, results, failures), daemon=True)
             for child in self._children
@@ -59,7 +75,7 @@ class Processes:
         return [results[number] for number in range(len(tasks))]
 
     def close(self) -> None:
-        """Ends the processes: none of them has a task when `map` has returned."""
+        """Ends the processes, whatever they do."""
         for child in self._children:
             child.kill()
             for pipe in (child.stdin, child.stdout):
@@ -72,16 +88,20 @@ class Processes:
     def _start(self, wanted: int) -> None:
         while len(self._children) < wanted:
             command = [sys.executable, "-P", "-c", _SERVE]  # -P: no module of the folder where the user is
-            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            try:  # a group of its own: Ctrl-C is for this process, which ends the others
+                child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
+            except OSError as error:
+                raise PybenchError(f"cannot start a process beside this one: {error}", hint=_HINT) from error
             self._children.append(child)
             assert child.stdin is not None
-            _send(child.stdin, sys.path)
+            with _explained(child):
+                _send(child.stdin, sys.path)
 
 
 @contextmanager
 def all_cores() -> Iterator[Processes]:
     """One process for each core that this one may use, at most eight: each takes a second to begin and its memory."""
-    processes = Processes(min(len(os.sched_getaffinity(0)), _MOST))
+    processes = Processes(min(max(int(usable_cpus()), 1), _MOST))
     try:
         yield processes
     finally:
@@ -90,18 +110,35 @@ def all_cores() -> Iterator[Processes]:
 
 def serve() -> None:
     """The life of a child: tasks from standard input, results to standard output, until the input ends."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever waited for a result is gone: end without a word
     tasks, results = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get among the results
-    with contextlib.suppress(EOFError, KeyboardInterrupt, BrokenPipeError):
+    with contextlib.suppress(EOFError):
         sys.path[:] = pickle.load(tasks)
         while True:
             function, task = pickle.load(tasks)
-            try:
-                found: tuple[bool, Any] = (True, function(task))
-            except Exception as error:
-                found = (False, error)
-            pickle.dump(found, results, protocol=pickle.HIGHEST_PROTOCOL)
+            results.write(_answer(function, task))
             results.flush()
+
+
+def _answer(function: Callable[[Any], Any], task: object) -> bytes:
+    """The pickle of whether there is a result, and of the result or the error."""
+    try:
+        return _pickled((True, function(task)))
+    except Exception as error:
+        said = traceback.format_exc()
+        if not isinstance(error, PybenchError):
+            error.add_note(said)  # a pickle has no traceback
+        try:
+            answer = _pickled((False, error))
+            pickle.loads(answer)  # some errors of libraries can be written and not read
+        except Exception:
+            return _pickled((False, RuntimeError(said)))
+        return answer
+
+
+def _pickled(value: object) -> bytes:
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _hand_over(
@@ -130,14 +167,54 @@ def _ask(child: subprocess.Popen[bytes], order: object) -> tuple[bool, Any]:
     to_child, from_child = child.stdin, child.stdout
     assert to_child is not None
     assert from_child is not None
-    _send(to_child, order)
-    try:
+    with _explained(child):
+        _send(to_child, order)
         answer: tuple[bool, Any] = pickle.load(from_child)
-    except EOFError:
-        raise RuntimeError(f"a process that helped with this command ended with status {child.wait()}") from None
     return answer
+
+
+@contextmanager
+def _explained(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Says how a child ended, where a pipe to or from it broke."""
+    try:
+        yield
+    except (BrokenPipeError, EOFError, pickle.UnpicklingError) as error:  # the last: in the middle of an answer
+        child.kill()  # one that lives has broken its protocol
+        raise PybenchError(f"a process beside this one {_end_of(child.wait())}", hint=_HINT) from error
+
+
+def _end_of(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}, before its task did"
+    try:
+        return f"was killed by {signal.Signals(-status).name}"
+    except ValueError:  # a real-time signal
+        return f"was killed by signal {-status}"
 
 
 def _send(pipe: IO[bytes], order: object) -> None:
     pickle.dump(order, pipe, protocol=pickle.HIGHEST_PROTOCOL)
     pipe.flush()
+
+
+def usable_cpus(root: Path = Path("/")) -> float:
+    """How many CPUs this process may use at once: its affinity, and the quota of its control group (cpu.max)."""
+    allowed = float(len(os.sched_getaffinity(0)))
+    for file in (*_own_group(root), root / "sys/fs/cgroup/cpu.max"):
+        try:
+            quota, period = file.read_text().split()
+            allowed = min(allowed, int(quota) / int(period))
+        except (OSError, ValueError):
+            continue  # no such file, or `max`: no quota
+    return allowed
+
+
+def _own_group(root: Path) -> list[Path]:
+    """cpu.max of this process's control group and of those above it (cgroup v2)."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    named = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), "")
+    group = Path(named)
+    return [root / "sys/fs/cgroup" / each / "cpu.max" for each in (group, *group.parents) if str(each) != "."]

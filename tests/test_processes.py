@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from pybench.errors import CorruptError
-from pybench.processes import Processes
+from pybench.errors import CorruptError, PybenchError
+from pybench.processes import Processes, usable_cpus
 from tests.support.waiting import wait_for
+
+_ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
 
 
 def own_number(wait_s: float) -> int:
@@ -25,10 +29,48 @@ def refuse(name: str) -> str:
     raise CorruptError(f"{name} is broken", hint="restore it")
 
 
+def is_child() -> bool:
+    return os.getppid() == int(os.environ["PARENT"])
+
+
 def leave(status: int) -> None:
-    if os.getppid() == int(os.environ["PARENT"]):
+    """Ends a child: with a status, or a negative signal."""
+    if is_child() and status < 0:
+        os.kill(os.getpid(), -status)
+    if is_child():
         os._exit(status)
     time.sleep(0.5)
+
+
+class OddError(Exception):
+    def __init__(self, first: int, second: int) -> None:
+        super().__init__(f"{first} and {second}")
+
+
+def raise_odd(number: int) -> None:
+    if is_child():
+        raise OddError(number, number + 1)
+    time.sleep(0.5)
+
+
+def divide(number: int) -> None:
+    if is_child():
+        print(1 // number)
+    time.sleep(0.5)
+
+
+def open_lock(_: int) -> object:
+    if is_child():
+        return threading.Lock()
+    return time.sleep(0.5)
+
+
+def fail_in_parent(wait_s: float) -> str:
+    time.sleep(wait_s / 2)
+    if not is_child():
+        raise KeyError(wait_s)
+    time.sleep(wait_s)
+    return "an old answer"
 
 
 def test_two_processes_share_the_tasks_and_results_are_in_order() -> None:
@@ -65,14 +107,80 @@ def test_an_index_error_of_a_task_is_not_taken_for_the_end_of_the_list() -> None
         Processes(1).map([].pop, [0])
 
 
-def test_a_process_that_ends_early_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("how", "end"), [(3, "ended with status 3"), (-9, "was killed by SIGKILL")])
+def test_a_process_that_ends_early_is_an_error_with_a_hint(how: int, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARENT", str(os.getpid()))
     processes = Processes(2)
     try:
-        with pytest.raises(RuntimeError, match="ended with status 3"):
-            processes.map(leave, [3, 3, 3, 3])
+        with pytest.raises(PybenchError, match=end) as caught:
+            processes.map(leave, [how] * 4)
+        assert "taskset -c 0" in str(caught.value.hint)
+        assert len(set(processes.map(own_number, [0.2] * 4))) == 2  # others start in its place
     finally:
         processes.close()
+
+
+def test_a_process_that_died_between_two_lists_is_an_error_and_no_broken_pipe() -> None:
+    processes = Processes(2)
+    try:
+        (other,) = set(processes.map(own_number, [0.2] * 4)) - {os.getpid()}
+        os.kill(other, signal.SIGKILL)
+        wait_for(lambda: not _is_alive(other))
+        with pytest.raises(PybenchError, match="was killed by SIGKILL"):
+            processes.map(own_number, [0.2] * 4)
+    finally:
+        processes.close()
+
+
+def test_an_error_that_no_pickle_can_pass_on_is_told_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARENT", str(os.getpid()))
+    processes = Processes(2)
+    try:
+        with pytest.raises(RuntimeError, match="OddError: 7 and 8") as caught:
+            processes.map(raise_odd, [7, 7])
+        assert "in raise_odd" in str(caught.value)
+        with pytest.raises(ZeroDivisionError) as divided:
+            processes.map(divide, [0, 0])
+        assert "in divide" in "".join(divided.value.__notes__)
+        with pytest.raises(TypeError, match="cannot pickle"):
+            processes.map(open_lock, [0, 0])
+    finally:
+        processes.close()
+
+
+def test_after_an_error_of_this_process_no_answer_to_an_old_task_is_taken_for_a_new_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PARENT", str(os.getpid()))
+    processes = Processes(2)
+    try:
+        with pytest.raises(KeyError):
+            processes.map(fail_in_parent, [1.0, 1.0])
+        assert processes.map(abs, [-3, -2, -1]) == [3, 2, 1]
+    finally:
+        processes.close()
+
+
+def test_an_interrupted_command_leaves_no_process_behind_and_no_trace() -> None:
+    program = (
+        "import sys; from tests.test_processes import own_number; from pybench.processes import all_cores\n"
+        "with all_cores() as processes:\n"
+        "    try:\n"
+        "        print(*set(processes.map(own_number, [0.2] * 8)), flush=True); processes.map(own_number, [60.0] * 2)\n"
+        "    except KeyboardInterrupt: sys.exit(130)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=_ENVIRONMENT, process_group=0,
+    ) as command:  # fmt: skip
+        assert command.stdout is not None
+        assert command.stderr is not None
+        others = {int(number) for number in command.stdout.readline().split()} - {command.pid}
+        time.sleep(0.2)
+        os.killpg(command.pid, signal.SIGINT)  # as a terminal does
+        assert command.wait(30) == 130
+        assert not any(_is_alive(other) for other in others)
+        assert command.stderr.read() == ""
 
 
 def test_a_killed_command_leaves_no_process_behind() -> None:
@@ -81,13 +189,29 @@ def test_a_killed_command_leaves_no_process_behind() -> None:
         "numbers = set(Processes(2).map(own_number, [0.2] * 8))\n"
         "print(*numbers, flush=True); import time; time.sleep(60)"
     )
-    paths = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=paths) as command:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=_ENVIRONMENT
+    ) as command:
         assert command.stdout is not None
         (other,) = {int(number) for number in command.stdout.readline().split()} - {command.pid}
         assert Path(f"/proc/{other}").exists()
         command.kill()
     wait_for(lambda: not _is_alive(other))
+
+
+def test_a_control_groups_quota_leaves_a_part_of_the_cpus(tmp_path: Path) -> None:
+    groups = tmp_path / "sys/fs/cgroup"
+    (groups / "slice/job").mkdir(parents=True)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/slice/job\n")
+    (groups / "slice/job/cpu.max").write_text("max 100000\n")
+    assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
+    (groups / "slice/cpu.max").write_text("50000 100000\n")
+    assert usable_cpus(tmp_path) == 0.5
+
+
+def test_without_control_groups_the_affinity_counts(tmp_path: Path) -> None:
+    assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
 
 
 def _is_alive(number: int) -> bool:

@@ -28,10 +28,11 @@ from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.metrics import Amount
 from pybench.catalogue.units import GIGA
 from pybench.measure.quantity import Quantity
-from pybench.measure.timing.cpu_time import own_cpu_s, usable_cpus
+from pybench.measure.timing.cpu_time import own_cpu_s
 from pybench.measure.timing.latency import LatencySummary
 from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, thread_cautions, weakest
 from pybench.measurement.result import Result, Validity
+from pybench.processes import usable_cpus
 
 TIMING, ALONE, ENERGY = "timing", "timing_depth1", "energy"
 # trtexec warns from here on (samples/common/sampleReporting.cpp): the host then decides how fast the GPU is fed.

@@ -23,29 +23,6 @@ def own_cpu_s() -> float:
     return own_s + spent.children_user + spent.children_system + sum(map(_running_s, _children()))
 
 
-def usable_cpus(root: Path = Path("/")) -> float:
-    """How many CPUs this process may use at once: its affinity, and the quota of its control group (cpu.max)."""
-    allowed = float(len(os.sched_getaffinity(0)))
-    for file in (*_own_group(root), root / "sys/fs/cgroup/cpu.max"):
-        try:
-            quota, period = file.read_text().split()
-            allowed = min(allowed, int(quota) / int(period))
-        except (OSError, ValueError):
-            continue  # no such file, or `max`: no quota
-    return allowed
-
-
-def _own_group(root: Path) -> list[Path]:
-    """cpu.max of this process's control group and of those above it (cgroup v2)."""
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return []
-    named = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), "")
-    group = Path(named)
-    return [root / "sys/fs/cgroup" / each / "cpu.max" for each in (group, *group.parents) if str(each) != "."]
-
-
 def _children() -> list[int]:
     try:
         tasks = list(Path("/proc/self/task").iterdir())

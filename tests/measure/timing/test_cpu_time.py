@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-from pybench.measure.timing.cpu_time import own_cpu_s, usable_cpus
+from pybench.measure.timing.cpu_time import own_cpu_s
 
 BUSY = """
 import time
@@ -44,18 +42,3 @@ def test_a_child_counts_while_it_runs_and_once_it_has_ended() -> None:
         child.wait()
         assert running_s >= 0.2
         assert own_cpu_s() - begin_s >= running_s - 0.03  # the kernel tells ended children in ticks of 10 ms
-
-
-def test_a_control_groups_quota_leaves_a_part_of_the_cpus(tmp_path: Path) -> None:
-    groups = tmp_path / "sys/fs/cgroup"
-    (groups / "slice/job").mkdir(parents=True)
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/cgroup").write_text("0::/slice/job\n")
-    (groups / "slice/job/cpu.max").write_text("max 100000\n")
-    assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
-    (groups / "slice/cpu.max").write_text("50000 100000\n")
-    assert usable_cpus(tmp_path) == 0.5
-
-
-def test_without_control_groups_the_affinity_counts(tmp_path: Path) -> None:
-    assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
