@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pybench.case import Case
 from pybench.catalogue.heads import rates_of
 from pybench.catalogue.runtimes import RUNTIMES
@@ -35,7 +37,7 @@ def _rate_problem(case: Case, rates_hz: tuple[float, ...]) -> tuple[str, str, st
         what = f"frames have to arrive at the highest rate of a head, {fastest_hz:g} a second"
         return "head_rates_hz", what, f"set `arrivals: fixed` and `arrival_rate_per_s: {fastest_hz:g}`"
     if min(rates_hz) * case.iterations < fastest_hz:
-        needed = int(fastest_hz / min(rates_hz)) + 1
+        needed = math.ceil(fastest_hz / min(rates_hz))
         what = f"a head at {min(rates_hz):g} a second does not run once in {case.iterations} frames"
         return "head_rates_hz", what, f"set `iterations` to {needed} or more"
     return None

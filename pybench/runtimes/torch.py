@@ -128,6 +128,8 @@ class TorchSession:
         return [host_tensor(inputs[spec.name]) for spec in self.inputs]
 
     def _moved(self, hosts: Iterable[Tensor], non_blocking: bool = False) -> Held:
+        """The inputs on the device, in place of those before: two copies at once would count as the model's memory."""
+        self._held = None
         self._held = tuple(self._to_device(host, non_blocking) for host in hosts)
         return self._held
 

@@ -95,9 +95,10 @@ class TorchGraphSession(TorchSession):
         hosts = self._hosts(inputs)
         captured = self._captured.get(shapes_of(hosts)) or self._capture(hosts)
         with torch.inference_mode(), torch.cuda.stream(captured.stream):
-            for read, moved in zip(captured.inputs, self._moved(hosts), strict=True):
-                read.copy_(moved)
+            for read, host in zip(captured.inputs, hosts, strict=True):
+                read.copy_(self._to_device(host))
             captured.graph.replay()
+        self._held = captured.inputs
         return captured
 
     def _capture_for(self, inputs: Arrays, transfers: bool) -> CapturedGraph:

@@ -18,6 +18,8 @@ from pybench.case import Case  # noqa: E402
 from pybench.errors import UnsupportedError  # noqa: E402
 from pybench.measure import GpuLoad, GraphReplayer, fixed, monotonic_ns, summarise_latency  # noqa: E402
 from pybench.models.building import build  # noqa: E402
+from pybench.runtimes import torch_graph  # noqa: E402
+from pybench.runtimes.session import module_spec  # noqa: E402
 from tests.support.making import run  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")]
@@ -224,3 +226,16 @@ def test_text_feeds_a_captured_language_model() -> None:
     result = run(case)
     assert len(result.labels["ids_sha256"]) == 64
     assert set(result.tables["iterations"]) == {"begin_ns", "end_ns"}  # fetching a batch is in it: the host times
+
+
+def test_a_replay_leaves_nothing_on_the_device_but_what_the_graph_reads() -> None:
+    case = Case(workload="infer", model="digits-cnn", runtime="torch-graph", batch=256, device="cuda")
+    spec = module_spec("images", (None, 1, 8, 8), takes_ids=False)
+    session = torch_graph.open_case(lambda: build("digits-cnn"), spec, case, 1)
+    launch, pictures = session.bind_feed(), np.zeros((256, 1, 8, 8), np.float32)
+    launch({"images": pictures})()
+    before_bytes = torch.cuda.memory_allocated()
+    for _ in range(3):
+        launch({"images": pictures})()
+    assert torch.cuda.memory_allocated() == before_bytes
+    assert session.profile().running

@@ -25,7 +25,7 @@ PLAN = "schema_version: 1\nname: heads\nrepetitions: 2\nmatrix:\n  - {{{entry}}}
         (f"{ENTRY}, heads: 2, runtime: torch, head_rates_hz: '30,10'", "frames have to arrive at the highest rate"),
         (
             f"{RATES}, head_rates_hz: '30,1', arrivals: fixed, arrival_rate_per_s: 30, iterations: 20",
-            "does not run once in 20 frames",
+            "does not run once in 20 frames (set `iterations` to 30 or more)",
         ),
         (
             "workload: infer, model: mlp, runtime: torch, heads: 2",

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -111,6 +112,26 @@ def test_a_batch_that_may_only_be_read_is_fed_all_the_same() -> None:
     fixed.flags.writeable = False
     session.bind_feed()({"images": fixed})()
     session.bind({"images": PIXELS}, transfers=False)()
+
+
+def test_a_batch_is_let_go_before_the_next_is_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = open_cpu("bf16")  # the type in which a batch is copied on a CPU, too
+    there: list[weakref.ref[torch.Tensor]] = []
+    alive: list[int] = []
+    move = session._to_device
+
+    def moved(host: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+        alive.append(sum(one() is not None for one in there))
+        found = move(host, non_blocking)
+        there.append(weakref.ref(found))
+        return found
+
+    monkeypatch.setattr(session, "_to_device", moved)
+    launch = session.bind_feed()
+    for _ in range(3):
+        launch({"images": PIXELS})()
+    assert alive == [0, 0, 0]
+    assert session.profile().running
 
 
 def test_transfers_are_refused_on_a_cpu() -> None:
