@@ -456,6 +456,7 @@ class Factors:
         "the step of the optimiser from the second epoch on; it rises evenly through the first",
         "fitting",
         minimum=1e-9,
+        maximum=1000,
         absent="0.0003 for adamw, 0.01 for sgd",
     )
     transfers: bool = factor(

@@ -131,7 +131,8 @@ def _number(factor: Factor, value: Any) -> float:
     least, most = factor.minimum or 0.0, factor.maximum or LARGEST_INTEGER
     if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most:
         return float(value)
-    takes = f"of at least {least:g}" if factor.maximum is None else f"from {least:g} to {most:g}"
+    is_large = isinstance(value, int | float) and value > most
+    takes = f"from {least:g} to {most:g}" if is_large or factor.maximum is not None else f"of at least {least:g}"
     raise ValueProblem(f"`{factor.name}` takes a number {takes}; not {describe(value)}")
 
 

@@ -144,6 +144,14 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "4:28: workload fit takes an image model, not tinylm-tiny (one of resnet50, vgg16,",
         ),
         (
+            "{workload: fit, model: digits-cnn, target_top1_percent: 50, learning_rate: 1e30}",
+            "4:80: `learning_rate` takes a number from 1e-09 to 1000; not 1e+30",
+        ),
+        (
+            "{workload: noop, energy_window_s: 1e300}",
+            "4:39: `energy_window_s` takes a number from 0 to 9.0072e+15; not 1e+300",
+        ),
+        (
             "{workload: fit, model: digits-cnn, target_top1_percent: 101}",
             "4:61: `target_top1_percent` takes a number from 0 to 100; not 101",
         ),
