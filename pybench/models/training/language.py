@@ -24,7 +24,7 @@ from pybench.models.samples import Samples
 from pybench.models.text.packages import open_text
 from pybench.models.tinylm import TinyLm
 from pybench.models.training.mixed import MixedPrecision
-from pybench.models.training.trained import Trained, training_device
+from pybench.models.training.trained import Trained, device_name, training_device
 
 WEIGHT_DECAY = 0.01
 STRIDE = 8  # positions for one that has a loss
@@ -44,7 +44,7 @@ def train_on_text(row: Model, parameters: Mapping[str, Any]) -> Trained:
     train_language(model, windows, row, seed, device, parameters.get("trained_in"))
     ids = np.concatenate([windows.load(np.arange(len(windows))).ravel(), windows.all_truth()])
     labels = {
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "device": device_name(device),
         "windows": len(windows),
         "epochs": row.training_epochs,
         "perplexity_of_counts": counted_perplexity(ids, judges.all_truth()),
@@ -57,9 +57,9 @@ def train_language(
 ) -> None:
     """Trains in place and leaves the model on `device` in evaluation mode. The last, incomplete batch is left out.
 
-    `precision`: None for `amp-bf16` on a GPU, `fp32` on a CPU.
+    `precision`: of the steps; None: the usual one of the device.
     """
-    mixed = MixedPrecision(precision or ("amp-bf16" if device.type == "cuda" else "fp32"), device)
+    mixed = MixedPrecision(precision, device)
     model.to(device).train()
     ids = torch.from_numpy(windows.load(np.arange(len(windows)))).to(device)
     following = torch.cat([ids[:, 1:], torch.from_numpy(windows.all_truth()).to(device)[:, None]], dim=1)

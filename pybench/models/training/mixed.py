@@ -20,10 +20,13 @@ _TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 class MixedPrecision:
-    """One training's way to compute. `precision`: `fp32`, `amp-bf16` or `amp-fp16`. Raises UnsupportedError for one
-    that this device does not train in."""
+    """One training's way to compute. Raises UnsupportedError for a precision that this device does not train in.
 
-    def __init__(self, precision: str, device: torch.device) -> None:
+    `precision`: `fp32`, `amp-bf16` or `amp-fp16`; None: the usual one, `amp-bf16` on a GPU and `fp32` on a CPU.
+    """
+
+    def __init__(self, precision: str | None, device: torch.device) -> None:
+        precision = precision or ("amp-bf16" if device.type == "cuda" else "fp32")
         trainer = next(row for row in RUNTIMES.values() if row.trains)
         refuse_precision(trainer, None, precision, has_gpu=device.type == "cuda", training=True)
         contract = PRECISIONS[precision]

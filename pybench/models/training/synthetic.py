@@ -28,7 +28,7 @@ from pybench.models.images.normalisation import IMAGENET_DEVIATION, IMAGENET_MEA
 from pybench.models.images.rendering import render
 from pybench.models.images.synthetic import CLASSES, DIFFICULTY, VALIDATION_IMAGES, ceiling, draw_scenes
 from pybench.models.training.mixed import MixedPrecision
-from pybench.models.training.trained import Trained, training_device
+from pybench.models.training.trained import Trained, device_name, training_device
 
 Shape = tuple[int, int, int]
 
@@ -49,7 +49,7 @@ class TrainingSettings:
     smoothing: float = 0.05
     warm_up: float = 0.15
     limit_s: float | None = None
-    precision: str | None = None  # None: amp-bf16 on a GPU, fp32 on a CPU
+    precision: str | None = None  # None: the usual one of the device
     difficulty: float = DIFFICULTY
 
     def progress(self, seen: int, elapsed_s: float) -> float:
@@ -80,8 +80,7 @@ def train_on_synthetic(row: Model, parameters: Mapping[str, Any]) -> Trained:
     course = course_of(row, parameters["images"], parameters.get("trained_in"))
     seen = train(model, (channels, height, width), course, seed, device)
     top1_percent = judge(model, (channels, height, width), device)
-    on = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
-    labels = {"device": on, "images": seen, "ceiling_percent": round(100 * ceiling(), 2)}
+    labels = {"device": device_name(device), "images": seen, "ceiling_percent": round(100 * ceiling(), 2)}
     return Trained(model, {"top1_percent": top1_percent}, VALIDATION_IMAGES, labels)
 
 
@@ -110,7 +109,7 @@ def train(
     model.to(device=device, memory_format=layout).train()  # type: ignore[call-overload]
     peak = course.rate * course.batch / 256
     optimiser = torch.optim.SGD(_groups(model, course.weight_decay), lr=peak, momentum=MOMENTUM, nesterov=True)
-    mixed = MixedPrecision(course.precision or ("amp-bf16" if device.type == "cuda" else "fp32"), device)
+    mixed = MixedPrecision(course.precision, device)
     seen, begin_s = 0, time.monotonic()
     for number, (images, labels) in enumerate(_endless(shape, course, seed, device)):
         elapsed_s = time.monotonic() - begin_s

@@ -22,7 +22,7 @@ from pybench.models.building import build
 from pybench.models.samples import Samples
 from pybench.models.text.packages import open_packages
 from pybench.models.training.mixed import MixedPrecision
-from pybench.models.training.trained import Trained, training_device
+from pybench.models.training.trained import Trained, device_name, training_device
 
 WEIGHT_DECAY = 0.01
 JUDGED_TOGETHER = 128
@@ -39,7 +39,7 @@ def train_on_packages(row: Model, parameters: Mapping[str, Any]) -> Trained:
     train_windows(model, windows, row, seed, device, parameters.get("trained_in"))
     hits = predicted(model, judges, device) == judges.all_truth()
     labels = {
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "device": device_name(device),
         "windows": len(windows),
         "epochs": row.training_epochs,
         "without_a_network_percent": baselines(windows, judges),
@@ -52,9 +52,9 @@ def train_windows(
 ) -> None:
     """Trains in place and leaves the model on `device` in evaluation mode. The last, incomplete batch is left out.
 
-    `precision`: None for `amp-bf16` on a GPU, `fp32` on a CPU.
+    `precision`: of the steps; None: the usual one of the device.
     """
-    mixed = MixedPrecision(precision or ("amp-bf16" if device.type == "cuda" else "fp32"), device)
+    mixed = MixedPrecision(precision, device)
     model.to(device).train()
     ids = torch.from_numpy(windows.load(np.arange(len(windows)))).to(device)
     labels = torch.from_numpy(windows.all_truth()).to(device)

@@ -37,3 +37,8 @@ def training_device(row: Model, data_set: str) -> torch.device:
             f"training {row.name} on {data_set} needs a GPU", code="no_gpu", hint="give `checkpoint` a file of weights"
         )
     return device
+
+
+def device_name(device: torch.device) -> str:
+    """What a training stores of where it ran: the name of the GPU, or `cpu`."""
+    return torch.cuda.get_device_name() if device.type == "cuda" else "cpu"

@@ -19,7 +19,7 @@ from pybench.catalogue.models import Model
 from pybench.models.building import build
 from pybench.models.samples import Samples
 from pybench.models.training.mixed import MixedPrecision
-from pybench.models.training.trained import Trained, training_device
+from pybench.models.training.trained import Trained, device_name, training_device
 from pybench.models.volumes import open_volumes
 
 WEIGHT_DECAY = 0.01
@@ -33,7 +33,7 @@ def train_on_volumes(row: Model, parameters: Mapping[str, Any]) -> Trained:
     model = build(row, seed=seed, outputs=len(volumes.classes))
     train_volumes(model, volumes, row, seed, device, parameters.get("trained_in"))
     labels = {
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "device": device_name(device),
         "volumes": len(volumes),
         "epochs": row.training_epochs,
     }
@@ -45,9 +45,9 @@ def train_volumes(
 ) -> None:
     """Trains in place and leaves the model on `device` in evaluation mode. The last, incomplete batch is left out.
 
-    `precision`: None for `amp-bf16` on a GPU, `fp32` on a CPU.
+    `precision`: of the steps; None: the usual one of the device.
     """
-    mixed = MixedPrecision(precision or ("amp-bf16" if device.type == "cuda" else "fp32"), device)
+    mixed = MixedPrecision(precision, device)
     everything = np.arange(len(volumes))
     values = torch.from_numpy(volumes.load(everything)).to(device)  # [N, 1, D, D, D]
     labels = torch.from_numpy(volumes.truth(everything).astype(np.int64)).to(device)  # [N, D, D, D]
