@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/factors.md, made of the factors and of the rows of workloads.
+"""docs/factors.md, made of the factors and of the rows of workloads, data sets and tasks.
 
 python -m tests.factors_page > docs/factors.md
 """
@@ -7,9 +7,12 @@ python -m tests.factors_page > docs/factors.md
 from __future__ import annotations
 
 import typing
+from collections.abc import Sequence
 
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
+from pybench.catalogue.data_sets import DATA_SETS
+from pybench.catalogue.tasks import TASKS
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup
 from pybench.plan.values import PSEUDO_FACTORS, describe
 
@@ -55,7 +58,7 @@ _TITLES: dict[FactorGroup, str] = {
 def page() -> str:
     """The whole text of docs/factors.md."""
     groups: tuple[FactorGroup, ...] = typing.get_args(FactorGroup)
-    return "\n".join([_HEAD, *_workloads(), *(line for group in groups for line in _section(group))])
+    return "\n".join([_HEAD, *_workloads(), *_data(), *(line for group in groups for line in _section(group))])
 
 
 def _workloads() -> list[str]:
@@ -63,10 +66,25 @@ def _workloads() -> list[str]:
     return ["## Workloads", "", "| workload | one iteration | model |", "| --- | --- | --- |", *rows, ""]
 
 
+def _data() -> list[str]:
+    """Data sets, then the tasks that score their units."""
+    sets = [f"| `{row.name}` | {row.meaning} | {row.unit} | {row.task} |" for row in DATA_SETS.values()]
+    tasks = [f"| {row.name} | {row.meaning} | {_listed(row.yields)} |" for row in TASKS.values()]
+    return [
+        *("## Data sets", ""),
+        *("| data set | what it contains | unit | task |", "| --- | --- | --- | --- |", *sets, ""),
+        *("| task | score of a unit | metrics |", "| --- | --- | --- |", *tasks, ""),
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
 def _section(group: FactorGroup) -> list[str]:
     factors = [factor for factor in (*FACTORS.values(), *PSEUDO_FACTORS.values()) if factor.group == group]
-    takers = [f"`{name}`" for name in WORKLOADS if name in factors[0].workloads()]
-    who = "every workload" if len(takers) == len(WORKLOADS) else ", ".join(takers)
+    takers = [name for name in WORKLOADS if name in factors[0].workloads()]
+    who = "every workload" if len(takers) == len(WORKLOADS) else _listed(takers)
     return [
         f"## {_TITLES[group]}",
         "",
@@ -93,7 +111,7 @@ def _values_lines(factor: Factor) -> list[str]:
 
 
 def _values(factor: Factor) -> str:
-    named = ", ".join(f"`{choice}`" for choice in factor.choices)
+    named = _listed(factor.choices)
     if factor.kind == "file":
         return f"{named}, or a path" if named else "a path"
     if factor.kind in ("integer", "number"):

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Accuracy over units (images, windows of text): shares, paired differences of shares, agreement of predictions.
 
-A deterministic model answers the same in every repetition, so the image is the unit and not the run. Two cases are
-paired by image id. The interval of the difference is Tango's score interval (1998, Statistics in Medicine 17:891): it
-inverts the test whose special case at zero is McNemar's, and holds its confidence where few images change sides, which
-is where a good quantisation lies and Wald's interval fails. The error term: images are taken as a random draw from what
-the model will meet. Slow twin: tests/oracles/proportions.py (likelihood maximised numerically, on a grid).
+A deterministic model answers the same in every repetition, so an image or a window counts, and not the run. Two cases
+are paired by the ids of their units. The interval of the difference is Tango's score interval (1998, Statistics in
+Medicine 17:891): it inverts the test whose special case at zero is McNemar's, and keeps its confidence where few units
+change sides. A good quantisation changes few, and there Wald's interval fails. The error term: units are taken as a
+random draw from what the model will meet. Where they are alike within groups, `design_effect` divides their number.
+Slow twin: tests/oracles/proportions.py (likelihood maximised numerically, on a grid).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pybench.analysis.estimate import CONFIDENCE, TANGO, WILSON, Estimate
 
 @dataclass(frozen=True, slots=True)
 class UnitPairs:
-    """Counts over images judged by both sides: right on both, on one only, on none."""
+    """Counts over units judged by both sides: right on both, on one only, on none."""
 
     both: int
     only_candidate: int
@@ -70,9 +71,9 @@ def estimate_paired_difference(
 
 
 def p_of_no_difference(pairs: UnitPairs, *, design_effect: float = 1.0) -> float:
-    """McNemar's test by the score, two-sided: below 0.05 where Tango's 95 % interval excludes zero; 1 when no image
+    """McNemar's test by the score, two-sided: below 0.05 where Tango's 95 % interval excludes zero; 1 when no unit
     changed sides. Without continuity correction its level is near the nominal one (Fagerland, Lydersen and Laake 2013,
-    BMC Med. Res. Methodol. 13:91); the exact test would contradict the interval where few images change sides."""
+    BMC Med. Res. Methodol. 13:91); the exact test would contradict the interval where few units change sides."""
     return 2 * float(scipy.special.ndtr(-abs(score(pairs, 0.0)) / math.sqrt(design_effect)))
 
 
@@ -87,7 +88,7 @@ def score(pairs: UnitPairs, difference: float) -> float:
 
 
 def _baseline_only_share(pairs: UnitPairs, difference: float) -> float:
-    """Maximum-likelihood share of images right on the baseline only, given the difference: the larger root of
+    """Maximum-likelihood share of units right on the baseline only, given the difference: the larger root of
     2n q^2 + B q + C = 0 with B = -b - c + (2n - b + c) d and C = -c d (1 - d); Tango's equation (16) for this sign of
     d."""
     b, c, n = pairs.only_candidate, pairs.only_baseline, pairs.n

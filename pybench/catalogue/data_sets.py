@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What built-in models are trained and judged on: a row for each built-in data set.
 
-Images of a user's have no row: they are classified, and no two belong together.
+A user's images have no row. They are classified, and each image is independent of the others.
 """
 
 from __future__ import annotations

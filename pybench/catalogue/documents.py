@@ -117,8 +117,8 @@ def _metric(metric: Metric) -> str:
     }
     if metric.is_counted:
         facts["Exact"] = "counted, so equal values have no interval"
-    if metric.hit_column is not None:
-        facts["Interval over"] = "images, where predictions are stored; else runs"
+    if metric.is_over_units:
+        facts["Interval over"] = "units of the data, such as images, where predictions are stored; else runs"
     listed = " · ".join(f"{name}: {value}" for name, value in facts.items())
     return f"### `{metric.name}`\n\n**{metric.label}**: {metric.meaning}.\n\n{listed}"
 
