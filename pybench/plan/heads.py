@@ -15,11 +15,14 @@ def head_problem(case: Case) -> tuple[str, str, str] | None:
     runtime = case.runtime_row
     if "heads" not in case.shaping() or runtime is None:
         return None
-    callers = ", ".join(f"`runtime: {name}`" for name, row in RUNTIMES.items() if row.calls_module)
     asked = next((name for name in ("dispatch", "head_rates_hz") if _is_dispatched(case, name)), None)
     if asked is not None and not runtime.calls_module:
+        callers = ", ".join(f"`runtime: {name}`" for name, row in RUNTIMES.items() if row.calls_module)
         what = f"{case.runtime} runs all heads as one graph, so `{asked}: {getattr(case, asked)}` is not possible"
         return asked, what, f"use {callers}"
+    if case.transfers and runtime.calls_module:
+        what = f"{case.runtime} times each head on the device, without the copies to and from it"
+        return "transfers", what, "set `transfers: false`"
     return None if case.head_rates_hz is None else _rate_problem(case, rates_of(case.head_rates_hz))
 
 

@@ -27,6 +27,7 @@ PLAN = "schema_version: 1\nname: heads\nrepetitions: 2\nmatrix:\n  - {{{entry}}}
             f"{RATES}, head_rates_hz: '30,1', arrivals: fixed, arrival_rate_per_s: 30, iterations: 20",
             "does not run once in 20 frames (set `iterations` to 30 or more)",
         ),
+        (f"{ENTRY}, runtime: torch, transfers: true", "5:68: torch times each head on the device, without the copies"),
         (
             "workload: infer, model: mlp, runtime: torch, heads: 2",
             "`heads` has no meaning for mlp: it shapes the layers of vit-heads",
@@ -41,3 +42,8 @@ def test_heads_that_cannot_run_so_are_refused(problems: Callable[..., list[str]]
 def test_the_forms_of_the_documentation_are_taken(load: Callable[..., Plan]) -> None:
     entry = f"{ENTRY}, heads: [1, 4], dispatch: [sequential, one-engine], runtime: torch"
     assert len(load(PLAN.format(entry=entry), whole=True).cases) == 4
+
+
+def test_copies_count_where_all_heads_end_with_the_iteration(load: Callable[..., Plan]) -> None:
+    entry = f"{ENTRY}, runtime: onnxruntime, provider: cuda, transfers: true"
+    assert len(load(PLAN.format(entry=entry), whole=True).cases) == 1
