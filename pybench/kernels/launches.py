@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiles of what a call ran: kernels that it launched on a GPU, or operators of torch that it called on a CPU.
 
-Both are known by name and time, without a word of the nodes of a file that they are from.
+Both are known by name and time; nothing tells from which node of a file they come.
 """
 
 from __future__ import annotations
@@ -17,19 +17,32 @@ from pybench.kernels.profile import Kernel, Profile, Work
 METHOD = "kernels of one run, recorded by CUPTI after every window"
 OPERATORS = "operators of one run, recorded by torch's profiler after every window"
 
-_MULTIPLYING = re.compile("conv|matmul|addmm|^mm$|bmm|linear|attention|einsum|lstm|gru")
-_MOVING = frozenset({"contiguous", "copy_", "clone", "to", "cat", "stack", "index", "index_select", "pad"})
-# They name the same memory anew, and move nothing.
+_MULTIPLYING = re.compile("conv(?!ert)|matmul|addmm|(?:^|_)mm$|bmm|^linear|^bilinear|attention|einsum|lstm|gru")
+_MOVING = frozenset({"copy_", "clone", "cat", "stack", "index", "index_select", "pad"})
+# They give the same memory where they can, and a copy where they cannot.
 _ALIASES = frozenset(
     {"view", "transpose", "permute", "t", "expand", "select", "slice", "unsqueeze", "squeeze", "detach", "chunk",
      "split", "unflatten", "flatten", "reshape", "unbind", "narrow", "expand_as", "view_as", "alias", "movedim",
-     "resolve_conj"}
+     "resolve_conj", "contiguous", "to"}
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorCall:
+    """One call of an operator of torch. `copies`: whether it copied a tensor on the way."""
+
+    name: str
+    time_ms: float
+    copies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class KernelLaunches:
-    """`kernels`: (name, ms) in the order of their launches; `busy_ms`: the time in which at least one of them ran."""
+    """Kernels of one call.
+
+    kernels: (name, ms) in the order of their launches
+    busy_ms: the time in which at least one of them ran
+    """
 
     kernels: tuple[tuple[str, float], ...] = ()
     busy_ms: float = 0.0
@@ -50,16 +63,16 @@ def profile_of_launches(launched: KernelLaunches) -> Profile:
     )
 
 
-def profile_of_operators(called: Sequence[tuple[str, float]]) -> Profile:
-    """`called`: (name, ms) in the order of the calls. Raises UnsupportedError where there is none."""
+def profile_of_operators(called: Sequence[OperatorCall]) -> Profile:
+    """`called`: in the order of the calls. Raises UnsupportedError where there is none."""
     if not called:
         raise UnsupportedError(
             "no operator was recorded: compiled code names none", code="no_kernels_recorded",
             hint="`runtime: torch` tells its operators on a CPU",
         )  # fmt: skip
     kernels = tuple(
-        Kernel(name=f"{place} {name}", kernel=name, work=_work(name), time_ms=time_ms)
-        for place, (name, time_ms) in enumerate(called)
+        Kernel(name=f"{place} {call.name}", kernel=call.name, work=_work(call), time_ms=call.time_ms)
+        for place, call in enumerate(called)
     )
     return Profile(source="recorded", method=OPERATORS, iterations=1, kernels=kernels)
 
@@ -69,9 +82,9 @@ def _kernel(place: int, name: str, time_ms: float) -> Kernel:
     return Kernel(name=layer.name, kernel=name, work=layer.kind, computes_in=layer.multiplies, time_ms=time_ms)
 
 
-def _work(operator: str) -> Work:
-    if operator in _ALIASES:
-        return "nothing"
-    if operator in _MOVING:
+def _work(call: OperatorCall) -> Work:
+    if call.name in _ALIASES:
+        return "moving" if call.copies else "nothing"
+    if call.name in _MOVING:
         return "moving"
-    return "multiplying" if _MULTIPLYING.search(operator) else "other"
+    return "multiplying" if _MULTIPLYING.search(call.name) else "other"

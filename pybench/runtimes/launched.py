@@ -12,12 +12,12 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pybench.kernels.launches import KernelLaunches
+from pybench.kernels.launches import KernelLaunches, OperatorCall
 
 Kernels = Sequence[tuple[str, float]]  # (name, ms) in the order of their launches
 
 _NO_KERNELS = ("Memcpy", "Memset")
-_OPERATOR = "aten::"
+_OPERATOR, _COPY = "aten::", "aten::copy_"
 MS_PER_US = 1e-3
 
 
@@ -40,16 +40,21 @@ def launched_by(call: Callable[[], object]) -> KernelLaunches:
     return KernelLaunches(kernels, MS_PER_US * covered(((begin_us, end_us) for _, begin_us, end_us in events)))
 
 
-def operators_of(call: Callable[[], object]) -> Kernels:
+def operators_of(call: Callable[[], object]) -> list[OperatorCall]:
     """The operators of torch that one call on a CPU calls, without those that they call in turn. Compiled code tells
     none of its own."""
     from torch.profiler import ProfilerActivity
 
     return [
-        (event.name.removeprefix(_OPERATOR), MS_PER_US * event.time_range.elapsed_us())
+        OperatorCall(event.name.removeprefix(_OPERATOR), MS_PER_US * event.time_range.elapsed_us(), _copies(event))
         for event in _recorded(call, ProfilerActivity.CPU)
         if event.cpu_parent is None and event.name.startswith(_OPERATOR)
     ]
+
+
+def _copies(event: Any) -> bool:
+    """Whether an operator called the one that copies: `reshape` and its like do where a view is not possible."""
+    return any(called.name == _COPY or _copies(called) for called in event.cpu_children)
 
 
 def covered(intervals: Iterable[tuple[float, float]]) -> float:

@@ -20,11 +20,40 @@ def test_operators_are_those_that_a_module_calls_and_not_those_that_they_call() 
     images = torch.ones(1, 3, 8, 8)
     with torch.inference_mode():
         found = operators_of(lambda: module(images))
-    assert [name for name, _ in found] == ["conv2d", "relu", "flatten"]
-    assert all(time_ms >= 0 for _, time_ms in found)
+    assert [call.name for call in found] == ["conv2d", "relu", "flatten"]
+    assert all(call.time_ms >= 0 for call in found)
     profile = profile_of_operators(found)
     assert [kernel.work for kernel in profile.kernels] == ["multiplying", "other", "nothing"]
     assert len(profile.running) == 2
+
+
+def test_an_operator_that_has_to_copy_moves_and_one_that_gives_a_view_does_nothing() -> None:
+    images = torch.ones(2, 4, 8, 8)
+    turned = images.permute(0, 2, 3, 1)
+
+    def call() -> None:
+        for given in (images, turned):
+            given.reshape(2, -1)
+            given.flatten(1)
+            given.contiguous()
+        images.to(torch.float32)
+        images.to(torch.float64)
+
+    works = [kernel.work for kernel in profile_of_operators(operators_of(call)).kernels]
+    assert works == ["nothing"] * 3 + ["moving"] * 3 + ["nothing", "moving"]
+
+
+def test_interpolation_is_no_product_and_a_layer_of_products_is() -> None:
+    images = torch.ones(1, 2, 4, 4)
+
+    def call() -> None:
+        torch.nn.functional.interpolate(images, scale_factor=2, mode="bilinear")
+        torch.nn.functional.linear(images, images[0, 0])
+        torch.mm(images[0, 0], images[0, 0])
+
+    works = {call.kernel: call.work for call in profile_of_operators(operators_of(call)).kernels}
+    assert works["upsample_bilinear2d"] == "other"
+    assert works["linear"] == works["mm"] == "multiplying"
 
 
 def test_time_in_which_kernels_overlap_counts_once() -> None:

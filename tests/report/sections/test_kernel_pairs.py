@@ -13,7 +13,7 @@ from pybench.analysis.kernel_pairs import find_kernel_pairs
 from pybench.analysis.kernel_times import find_kernel_times
 from pybench.case import Case
 from pybench.dataset import load
-from pybench.kernels.launches import KernelLaunches, profile_of_launches, profile_of_operators
+from pybench.kernels.launches import KernelLaunches, OperatorCall, profile_of_launches, profile_of_operators
 from pybench.kernels.profile import Profile
 from pybench.report import write_report
 from tests.report.pages import rows_of
@@ -22,7 +22,8 @@ from tests.support.campaigns import CampaignBuilder
 RECORDED = Path(__file__).parents[2] / "precision/data/launched"
 CASE = Case(workload="infer", model="resnet50", runtime="torch", batch=32)
 TRT = CASE.with_factors(runtime="onnxruntime", provider="tensorrt")
-OPERATORS = profile_of_operators([("conv2d", 2.0), ("batch_norm", 0.5), ("view", 0.0), ("linear", 0.25)])
+CALLED = (("conv2d", 2.0), ("batch_norm", 0.5), ("view", 0.0), ("linear", 0.25))
+OPERATORS = profile_of_operators([OperatorCall(name, time_ms) for name, time_ms in CALLED])
 
 
 def recorded(name: str) -> Profile:
