@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 from pybench.artefacts.request import MakeRequest
 from pybench.catalogue.code import named_code
 from pybench.catalogue.data_sets import DATA_SETS
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Result
 
@@ -26,5 +28,14 @@ def make(request: MakeRequest, path: Path) -> Result:
     torch.save({name: value.detach().cpu().contiguous() for name, value in state.items()}, path)
     result = Result(labels={"trained_on": f"{data.name}, the {data.unit}s that do not judge", **trained.labels})
     for name, value in trained.scores.items():
-        result.metrics[name] = Quantity(value=value, samples=trained.judged, method=f"FP32, held-out {data.unit}s")
+        result.metrics[name] = _score(value, trained.judged, data.unit)
     return result
+
+
+def _score(value: float, judged: int, unit: str) -> Quantity:
+    """A score of held-out data; no value where training diverged. The weights are kept: their runs say so, too."""
+    method = f"FP32, held-out {unit}s"
+    if math.isfinite(value):
+        return Quantity(value=value, samples=judged, method=method)
+    why = f"{value} after training: it diverged"
+    return Quantity(samples=judged, method=method, reasons=(Reason(ReasonCode.NOT_FINITE, why),))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of the image models that pybench judges: on scikit-learn's digits, and on synthetic-100."""
+"""Training of built-in models: a module for each built-in data set, and the images of the workload `fit`."""

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training of a language model on `stdlib-text`, and the perplexity of counting tokens.
 
-AdamW with one cycle of the learning rate; each window is seen once in an epoch. The loss is computed at every eighth
-position, which takes an eighth of the time: most of a small model's work is in its head of 32,000 ids. What is judged
-is one token a window, as in the workload.
+The loss is computed at every eighth position, which takes an eighth of the time: most of a small model's work is in its
+head of 32,000 ids. What is judged is one token a window, as in the workload.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as functional
+from torch import Tensor
 
 from pybench.catalogue.models import TOKENIZER_IDS, Model
 from pybench.errors import InputError
@@ -23,10 +23,9 @@ from pybench.models.building import build
 from pybench.models.samples import Samples
 from pybench.models.text.packages import open_text
 from pybench.models.tinylm import TinyLm
-from pybench.models.training.mixed import MixedPrecision
+from pybench.models.training.cycle import train_in_cycle
 from pybench.models.training.trained import Trained, device_name, training_device
 
-WEIGHT_DECAY = 0.01
 STRIDE = 8  # positions for one that has a loss
 JUDGED_TOGETHER = 64
 
@@ -55,35 +54,24 @@ def train_on_text(row: Model, parameters: Mapping[str, Any]) -> Trained:
 def train_language(
     model: TinyLm, windows: Samples, row: Model, seed: int, device: torch.device, precision: str | None = None
 ) -> None:
-    """Trains in place and leaves the model on `device` in evaluation mode. The last, incomplete batch is left out.
+    """Trains in place and leaves the model on `device` in evaluation mode.
 
     `precision`: of the steps; None: the usual one of the device.
     """
-    mixed = MixedPrecision(precision, device)
-    model.to(device).train()
+    model.to(device)
     ids = torch.from_numpy(windows.load(np.arange(len(windows)))).to(device)
     following = torch.cat([ids[:, 1:], torch.from_numpy(windows.all_truth()).to(device)[:, None]], dim=1)
-    order = np.random.default_rng(seed)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=row.training_rate, weight_decay=WEIGHT_DECAY)
-    batches = len(windows) // row.training_batch
-    steps = row.training_epochs * batches
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=row.training_rate, total_steps=steps)
-    for _ in range(row.training_epochs):
-        shuffled = torch.from_numpy(order.permutation(len(windows))).to(device)
-        for chosen in torch.split(shuffled, row.training_batch)[:batches]:
-            first = int(order.integers(STRIDE))
-            with mixed.casts():
-                scores = model.head(model.hidden(ids[chosen])[:, first::STRIDE])  # [N, T / STRIDE, V]
-                loss = functional.cross_entropy(scores.flatten(0, 1), following[chosen, first::STRIDE].flatten())
-            optimiser.zero_grad(set_to_none=True)
-            mixed.backward(loss)
-            mixed.step(optimiser)
-            schedule.step()
-    model.eval()
+
+    def loss_of(chosen: Tensor, order: np.random.Generator) -> Tensor:
+        first = int(order.integers(STRIDE))
+        scores = model.head(model.hidden(ids[chosen])[:, first::STRIDE])  # [N, T / STRIDE, V]
+        return functional.cross_entropy(scores.flatten(0, 1), following[chosen, first::STRIDE].flatten())
+
+    train_in_cycle(model, len(windows), row, seed, device, precision, loss_of)
 
 
 def perplexity(model: TinyLm, judges: Samples, device: torch.device) -> float:
-    """Of the token that follows each window, in FP32."""
+    """Of the token that follows each window, in FP32; infinite where it is larger than any float."""
     nats = 0.0
     for first in range(0, len(judges), JUDGED_TOGETHER):
         indices = np.arange(first, min(first + JUDGED_TOGETHER, len(judges)))
@@ -91,7 +79,10 @@ def perplexity(model: TinyLm, judges: Samples, device: torch.device) -> float:
         with torch.inference_mode():
             scores = model(torch.from_numpy(judges.load(indices)).to(device))
         nats += float(functional.cross_entropy(scores.double(), truth, reduction="sum"))
-    return math.exp(nats / len(judges))
+    try:
+        return math.exp(nats / len(judges))
+    except OverflowError:
+        return math.inf
 
 
 def counted_perplexity(ids: Ids, judged: Ids, vocabulary: int = TOKENIZER_IDS) -> float:

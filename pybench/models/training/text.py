@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training of encoders on `stdlib-packages`, and what is reached there without a network.
 
-AdamW with one cycle of the learning rate (Loshchilov and Hutter 2017; Smith 2017), windows shuffled in each epoch. On a
-GPU under bfloat16 autocast, unless told otherwise, and then not bit-reproducible. Left out: augmentation, and stopping
-by what judges.
+On a GPU under bfloat16 autocast, unless told otherwise, and then not bit-reproducible.
 """
 
 from __future__ import annotations
@@ -15,16 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as functional
-from torch import nn
+from torch import Tensor, nn
 
 from pybench.catalogue.models import TOKENIZER_IDS, Model
 from pybench.models.building import build
 from pybench.models.samples import Samples
 from pybench.models.text.packages import open_packages
-from pybench.models.training.mixed import MixedPrecision
+from pybench.models.training.cycle import train_in_cycle
 from pybench.models.training.trained import Trained, device_name, training_device
 
-WEIGHT_DECAY = 0.01
 JUDGED_TOGETHER = 128
 
 Ids = npt.NDArray[np.int64]
@@ -50,28 +47,18 @@ def train_on_packages(row: Model, parameters: Mapping[str, Any]) -> Trained:
 def train_windows(
     model: nn.Module, windows: Samples, row: Model, seed: int, device: torch.device, precision: str | None = None
 ) -> None:
-    """Trains in place and leaves the model on `device` in evaluation mode. The last, incomplete batch is left out.
+    """Trains in place and leaves the model on `device` in evaluation mode.
 
     `precision`: of the steps; None: the usual one of the device.
     """
-    mixed = MixedPrecision(precision, device)
-    model.to(device).train()
+    model.to(device)
     ids = torch.from_numpy(windows.load(np.arange(len(windows)))).to(device)
     labels = torch.from_numpy(windows.all_truth()).to(device)
-    order = np.random.default_rng(seed)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=row.training_rate, weight_decay=WEIGHT_DECAY)
-    steps = row.training_epochs * (len(windows) // row.training_batch)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=row.training_rate, total_steps=steps)
-    for _ in range(row.training_epochs):
-        shuffled = torch.from_numpy(order.permutation(len(windows))).to(device)
-        for chosen in torch.split(shuffled, row.training_batch)[: len(windows) // row.training_batch]:
-            with mixed.casts():
-                loss = functional.cross_entropy(model(ids[chosen]), labels[chosen])
-            optimiser.zero_grad(set_to_none=True)
-            mixed.backward(loss)
-            mixed.step(optimiser)
-            schedule.step()
-    model.eval()
+
+    def loss_of(chosen: Tensor, _: np.random.Generator) -> Tensor:
+        return functional.cross_entropy(model(ids[chosen]), labels[chosen])
+
+    train_in_cycle(model, len(windows), row, seed, device, precision, loss_of)
 
 
 def predicted(model: nn.Module, samples: Samples, device: torch.device) -> Ids:

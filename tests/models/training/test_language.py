@@ -32,6 +32,14 @@ def test_training_lowers_the_perplexity_of_what_was_seen() -> None:
     assert perplexity(model, few, cpu) < before / 5
 
 
+def test_a_perplexity_above_every_float_is_infinite() -> None:
+    few, cpu = open_text("train", ROW).limited(2), torch.device("cpu")
+    model = TinyLm(Size(64, 1, 1))
+    with torch.no_grad():
+        model.head.weight.mul_(1e6)
+    assert perplexity(model, few, cpu) == np.inf
+
+
 def test_a_classifier_is_not_trained_as_a_language_model() -> None:
     with pytest.raises(InputError, match="text-encoder has no scores of every position"):
         train_on_text(MODELS["text-encoder"], {"trained_on": "stdlib-text", "seed": 0})
