@@ -3,10 +3,11 @@
 
 Each repetition has initial weights and an order of images of its own, from its seed. After each epoch the held-out
 images are judged, in the precision that trains; as in MLPerf, judging is part of the time and the energy. Training ends
-with the epoch that reaches the target, or after `epochs_max`: then the costs are not known and larger than what was
-spent (`not_reached`), and the run is `ok`. A step is that of `train`. The rate rises evenly through the first epoch and
-stays. Reading and drawing of stored images, and compiling, come before the time; schedules and augmentation are left
-out.
+with the epoch that reaches the target, after `epochs_max`, or when the held-out loss is NaN or infinite. In the last
+two cases the costs are not known and larger than what was spent (`not_reached`), and the run is `ok`.
+
+A step is that of `train`. The rate rises evenly through the first epoch and stays. Reading and drawing of stored
+images, and compiling, come before the time; schedules and augmentation are left out.
 """
 
 from __future__ import annotations
