@@ -28,7 +28,8 @@ class MetricFinding:
     """One metric of one case. `estimate` is None where no run has a value that counts: then `why_none` says why, or
     `bounds` holds the widest interval of an estimate that has no value. `points`: block -> value behind the
     estimate. `absolute_95`: half the 95 % interval of the number itself, where it has an absolute uncertainty: it adds
-    to the spread of repetitions what they have in common, such as a board's unknown gain."""
+    to the spread of repetitions what they have in common, such as a board's unknown gain. `over_units`: whether the
+    interval is over units of the data, whose scores were stored, and not over runs."""
 
     metric: Metric
     estimate: Estimate | None
@@ -40,6 +41,7 @@ class MetricFinding:
     missing: Mapping[str, int]
     why_none: str | None
     methods: tuple[str, ...]
+    over_units: bool
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -146,7 +148,8 @@ def _why_failed(row: Mapping[str, Any]) -> str:
 
 def _describe_metric(metric: Metric, cell: MetricValues, share: Estimate | None) -> MetricFinding:
     values = list(cell.values.values())
-    estimate = share if share is not None and values else _estimate(metric, values)
+    over_units = share is not None and bool(values)
+    estimate = share if over_units else _estimate(metric, values)
     bounds = None
     if cell.bounds:
         bounds = (min(low for low, _ in cell.bounds.values()), max(high for _, high in cell.bounds.values()))
@@ -161,6 +164,7 @@ def _describe_metric(metric: Metric, cell: MetricValues, share: Estimate | None)
         missing=Counter(cell.missing.values()),
         why_none=(cell.why_empty() or "not measured") if estimate is None and bounds is None else None,
         methods=tuple(sorted(cell.methods)),
+        over_units=over_units,
     )
 
 

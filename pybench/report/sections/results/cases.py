@@ -253,12 +253,15 @@ def _notes(cases: Sequence[CaseFinding], shown: Sequence[str]) -> list[str]:
 
 def _unit_notes(cases: Sequence[CaseFinding]) -> list[str]:
     """What the intervals of an accuracy are over; without stored scores that is the runs."""
-    found = [finding for case in cases for finding in case.metrics.values() if finding.metric.is_over_units]
-    estimates = [one.estimate for one in found if one.estimate is not None and one.estimate.n != len(one.points)]
+    findings = [finding for case in cases for finding in case.metrics.values()]
+    found = [
+        (one.estimate, one.over_units) for one in findings if one.estimate is not None and one.metric.is_over_units
+    ]
+    estimates = [estimate for estimate, over_units in found if over_units]
     if not estimates:
-        return [
-            "Means over runs with 95 % intervals. No predictions are stored, so the choice of images is not included."
-        ]
+        word = _unit_word(cases)
+        why = f"No predictions are stored, so the choice of {word}s is not included."
+        return [f"Means over runs with 95 % intervals. {why}"] if found else []
     counts = " or ".join(map(str, sorted({one.n for one in estimates})))
     kind = "Shares with 95 % score intervals" if {one.method for one in estimates} == {WILSON} else "95 % intervals"
     data = {row.name: row for case in cases if (row := data_set_of(case.case)) is not None and row.group is not None}
