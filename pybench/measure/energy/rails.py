@@ -5,7 +5,7 @@ A rail is a voltage and a current (INA3221: W = V x A), or a power where the dri
 fixed cadence (native/rail_sampler.hpp); the module's row in the catalogue says which rails add up to the whole, so that
 none is counted twice. Sources: Documentation/hwmon/ina3221.rst and sysfs-interface.rst of Linux.
 
-Between two readings power is a straight line. It does not know the gain of the shunts, so `u_absolute` stays null.
+Between two readings power is taken as a straight line. The gain of the shunts is not known, so `u_absolute` is null.
 """
 
 from __future__ import annotations
@@ -184,8 +184,8 @@ class PowerRails:
         return Reason(ReasonCode.NOT_COVERED, f"{rail.label} was not read before and after the window")
 
     def _frozen(self, readings: RailReadings, window: Window, total: tuple[str, ...]) -> list[Reason]:
-        """Of chips with a rail of the total, those none of whose files changed in the window. A quiet rail may stand
-        still, a chip under load may not."""
+        """A reason for each chip with a rail of the total whose numbers are all the same in the window. One quiet
+        rail may stand still, and all rails of a chip under load may not."""
         inside = (readings.begin_ns >= window.begin_ns) & (readings.end_ns <= window.end_ns)
         reasons = []
         for chip in dict.fromkeys(rail.chip for rail in self.rails if rail.label in total):

@@ -19,8 +19,8 @@ LEAD = (
     "The first case of the plan is compared with each of the others, by the profile of one run."
 )
 NOTES = (
-    "A kernel of one runtime may do the work of several kernels of another, so counts say how finely work is cut.",
-    "Profiled times are no latencies. A runtime that profiles layers or operators tells no single GPU kernels.",
+    "One kernel may do the work of several kernels of another runtime: more kernels are not more work.",
+    "Profiled times are not latencies. Some runtimes profile layers or operators instead of GPU kernels.",
 )
 ROWS_ON_PAGE = 60
 _NO_TIMES = "the profile has no times"

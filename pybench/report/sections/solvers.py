@@ -27,7 +27,10 @@ def build(material: Material) -> list[Element]:
     found = material.analysis.solver_speedups
     if not found:
         return []
-    lead = f"Speed-ups are stated against {SOLVERS[0]}. Where a network beats only another solver, that one is slow."
+    lead = (
+        f"A network is faster only if it is faster than {SOLVERS[0]}. "
+        "A speed-up against another solver alone says that this solver is slow."
+    )
     names = case_names([one.case for one in found])
     return [
         Paragraph(lead, "lead"),
