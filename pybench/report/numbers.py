@@ -16,6 +16,7 @@ from pybench.analysis.estimate import Estimate
 DASH = "—"
 _UNSURE_DIGITS = 2  # significant digits of the half-width
 _PLAIN_DIGITS = 4  # significant digits of a number without a width
+_POWERS_FROM = 1e15  # counts of operations are below it; perplexities and losses of lost models are not
 _LARGE = 1000.0  # factors from here on tell nobody more
 
 # unit -> (scale, name) from large to small; the first in which the smallest value of a column is at least `_SMALLEST`.
@@ -54,7 +55,9 @@ def decimals_for(half_width: float) -> int:
 
 def format_fixed(value: float, decimals: int) -> str:
     """A number with so many decimals; negative decimals round to tens and more. A true minus, commas between
-    thousands."""
+    thousands. From `_POWERS_FROM` on it has an exponent: `1.399e141`."""
+    if _POWERS_FROM <= abs(value) < math.inf:
+        return f"{value:.{_PLAIN_DIGITS - 1}e}".replace("e+", "e").replace("-", "−")
     rounded = round(value, decimals)
     text = f"{rounded if rounded else 0.0:,.{max(decimals, 0)}f}"
     return text.replace("-", "−")

@@ -56,6 +56,7 @@ def test_plain_numbers(value: float, text: str) -> None:
 
 def test_negative_decimals_round_to_tens() -> None:
     assert format_fixed(12345, -2) == "12,300"
+    assert format_fixed(-1.2345e141, -139) == "−1.234e141"
 
 
 @pytest.mark.parametrize(
