@@ -125,7 +125,9 @@ def _check_config(value: str, path: Path) -> None:
     except ValueError as error:
         raise FileProblem(f"`model`: {value} is no JSON: {error}", "export it again with save_pretrained") from error
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
-        raise FileProblem(f"`model`: {value} has no `model_type`", 'as in `"model_type": "bert"`')
+        named = config.get("architecture") if isinstance(config, dict) else None  # as timm writes it
+        hint = f"write `model: timm/{named}`, and give the weights as `checkpoint`" if isinstance(named, str) else None
+        raise FileProblem(f"`model`: {value} has no `model_type`", hint or 'as in `"model_type": "bert"`')
 
 
 def _inspect(kind: Factor, value: str, folder: Path) -> UserFile:

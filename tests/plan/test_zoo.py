@@ -104,6 +104,7 @@ def test_int8_is_made_of_the_exported_file(load: Load) -> None:
         ("./empty", "4:30: `model`: empty is a folder without config.json"),
         ("./broken", "4:30: `model`: broken/config.json is no JSON"),
         ("./typeless", "4:30: `model`: typeless/config.json has no `model_type`"),
+        ("./of_timm", "has no `model_type` (write `model: timm/resnet18`, and give the weights as `checkpoint`)"),
         ("timm/resnet50, image_size: 64", "`image_size` has no meaning for timm/resnet50: timm says what it takes"),
         ("hf/bert, path: rust", "`path` has no meaning for hf/bert: hf says what it takes"),
         ("hf/bert, shapes: x.y=3", "`shapes` has no meaning for hf/bert"),
@@ -117,6 +118,7 @@ def test_what_cannot_be_is_told_with_its_place(model: str, what: str, problems: 
     (tmp_path / "empty").mkdir()
     config(tmp_path / "broken", "{")
     config(tmp_path / "typeless", {"hidden_size": 64})
+    config(tmp_path / "of_timm", {"architecture": "resnet18", "num_classes": 10})
     told = problems(ENTRY.replace("MODEL", model))
     assert len(told) == 1
     assert what in told[0]

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from pybench.catalogue.zoo import Library, library_of, name_in
 from pybench.errors import InputError
 from pybench.models.building import draw_statistics
+from pybench.models.checkpoint import State
 from pybench.models.zoo.feeds import ModelInputs
 from pybench.models.zoo.offline import offline
-from pybench.models.zoo.weights import load, read_weights
+from pybench.models.zoo.weights import read_weights
 
 CLOSE_NAMES = 3
 _NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
@@ -35,29 +35,25 @@ class Wanted:
     model: as the plan names it, for messages
     name: as the library calls it; empty where `config` says it
     config: the user's config.json
-    state: the user's tensors, which may say how many classes there are
+    state: the user's tensors, which may say how many classes there are; None: random weights
+    file: where they come from, for messages
     fused: attention as one operator, which runtimes of torch have; else as products that a quantiser sees
     """
 
     model: str
     name: str = ""
     config: Path | None = None
-    state: Mapping[str, Tensor] | None = None
+    state: State | None = None
+    file: str = ""
     fused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A module and what it is fed with.
-
-    prefix: what its library may write before the names of its tensors
-    unused: patterns of names in a checkpoint that the module has no use for
-    """
+    """A module, with the user's tensors where there are any, and what it is fed with."""
 
     module: nn.Module
     feeds: ModelInputs
-    prefix: str = ""
-    unused: tuple[str, ...] = ()
 
 
 def build(
@@ -66,7 +62,10 @@ def build(
     """The model in evaluation mode, FP32, on the CPU. The global random state is left as it was."""
     row = _library(model)
     state = None if weights is None else read_weights(weights)
-    wanted = Wanted(model=model, name=name_in(model) if config is None else "", config=config, state=state, fused=fused)
+    wanted = Wanted(
+        model=model, name=name_in(model) if config is None else "", config=config, state=state,
+        file="" if weights is None else weights.name, fused=fused,
+    )  # fmt: skip
     with offline(model):
         library = importlib.import_module(row.module)
         if config is None:
@@ -75,10 +74,9 @@ def build(
             torch.manual_seed(seed)
             built = _built(library, wanted)
             built.module.float()  # a config.json may name another type
-            draw_statistics(built.module)
-            draw_scales(built.module)
-    if state is not None and weights is not None:
-        load(built.module, state, weights, model, built.prefix, built.unused)
+            if state is None:
+                draw_statistics(built.module)
+                draw_scales(built.module)
     built.module.eval()
     return built
 

@@ -11,6 +11,7 @@ from timm.layers.config import set_fused_attn
 
 from pybench.models.zoo.build import Built, Wanted
 from pybench.models.zoo.feeds import image_feeds
+from pybench.models.zoo.weights import load
 
 
 def names() -> list[str]:
@@ -20,6 +21,8 @@ def names() -> list[str]:
 def build(wanted: Wanted) -> Built:
     set_fused_attn(wanted.fused)
     module: Any = timm.create_model(wanted.name, pretrained=False, **_classes(wanted))
+    if wanted.state is not None:
+        load(module, wanted.state, wanted.file, wanted.model)
     return Built(module, image_feeds("images", tuple(module.pretrained_cfg["input_size"])))
 
 

@@ -18,8 +18,10 @@ from torchvision import models
 
 from pybench.models.zoo.build import Built, Wanted
 from pybench.models.zoo.feeds import image_feeds
+from pybench.models.zoo.weights import load
 
 FRAMES = 16  # of a clip: the published weights of its video models were trained on 16, but for one
+_SECOND_HEAD = r"^aux_classifier\."
 SIZE = 224  # where a model's weights do not say
 
 
@@ -36,9 +38,11 @@ def build(wanted: Wanted) -> Built:
     classes = _other_classes(module, wanted.state or {})
     if classes is not None:
         module = builder(weights=None, num_classes=classes, **without)
+    if wanted.state is not None:
+        load(module, wanted.state, wanted.file, wanted.model, unused=(_SECOND_HEAD,))
     if "segmentation" in builder.__module__:
         module.forward = MethodType(_segmented(module.forward), module)
-    return Built(module, image_feeds("images", _shape(wanted.name, builder)), unused=(r"^aux_classifier\.",))
+    return Built(module, image_feeds("images", _shape(wanted.name, builder)))
 
 
 def _other_classes(module: nn.Module, state: Mapping[str, Tensor]) -> int | None:

@@ -5,11 +5,16 @@ The class is the one that a config.json names; else that of a decoder with its h
 without a head. Code that comes with a folder is never executed: only classes of the installed library are built.
 Models of text are fed with ids and a mask of ones, as no token is padding; models of images with images. They keep no
 cache here, and give the first tensor of their outputs.
+
+The library itself puts a user's tensors into a model, as their names change between its versions. The head of another
+task is left out, as is a pooler that does not count for the output.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from types import MethodType
 from typing import Any
 
@@ -27,9 +32,15 @@ from pybench.errors import InputError
 from pybench.measure import available_bytes
 from pybench.models.zoo.build import Built, Wanted
 from pybench.models.zoo.feeds import LONGEST, ModelInput, ModelInputs, image_feeds
+from pybench.models.zoo.weights import misfit, other_shape
 
 BYTES_OF_FP32 = 4
 COPIES = 2  # the model, and what is exported of it
+_POOLER = re.compile(r"(^|\.)pooler\.")  # a head for sentences inside of what all tasks share
+
+# What it says of tensors is said by errors here.
+transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def names() -> list[str]:
@@ -40,17 +51,16 @@ def build(wanted: Wanted) -> Built:
     config = _config(wanted)
     config.use_cache = False
     attention = "sdpa" if wanted.fused else "eager"
-    _refuse_size(wanted, config)
+    made = _class_within_memory(wanted, config)
     try:
-        module = _built(config, attention)
+        module = _built(wanted, made, config, attention)
     except ValueError:  # not every type has the fused form
-        module = _built(config, "eager")
+        module = _built(wanted, made, config, "eager")
     main = module.main_input_name
-    of_file = module.base_model_prefix, tuple(module._keys_to_ignore_on_load_unexpected or ())
     if main == "input_ids" and not config.is_encoder_decoder:
-        return Built(_only(module, ("input_ids", "attention_mask")), _ids(module, config), *of_file)
+        return Built(_only(module, ("input_ids", "attention_mask")), _ids(module, config))
     if main == "pixel_values":
-        return Built(_only(module, ("pixel_values",)), image_feeds(main, _image(config)), *of_file)
+        return Built(_only(module, ("pixel_values",)), image_feeds(main, _image(config)))
     what = "an encoder and a decoder" if config.is_encoder_decoder else f"`{main}` as its input"
     hint = "take a type that is fed with ids and a mask, or with images"
     raise InputError(f"{wanted.model} has {what}, which pybench cannot feed", hint=hint)
@@ -79,16 +89,47 @@ def _class_of(config: Any) -> Any:
     return AutoModelForCausalLM if decodes else AutoModel
 
 
-def _built(config: Any, attention: str) -> Any:
+def _built(wanted: Wanted, made: Any, config: Any, attention: str) -> Any:
+    if wanted.state is None:
+        return made._from_config(config, attn_implementation=attention)
+    module, found = made.from_pretrained(
+        None, config=config, state_dict=dict(wanted.state), dtype=torch.float32, attn_implementation=attention,
+        ignore_mismatched_sizes=True, output_loading_info=True,
+    )  # fmt: skip
+    _check_fit(wanted, module, found)
+    return module
+
+
+def _check_fit(wanted: Wanted, module: Any, found: Mapping[str, Any]) -> None:
+    """Raises InputError that names the first tensor that does not fit. `found`: what the library says of loading."""
+    is_body = module.base_model is module  # gives what comes before its pooler
+    missing = sorted(name for name in found["missing_keys"] if not (is_body and _POOLER.search(name)))
+    other = sorted(found["mismatched_keys"])
+    start = f"{module.base_model_prefix}."  # before the names of what all tasks share, where there is a head
+    has_heads = any(name.startswith(start) for name in wanted.state or ())
+    unknown = sorted(
+        name for name in found["unexpected_keys"]
+        if not _POOLER.search(name) and (name.startswith(start) or not has_heads)
+    )  # fmt: skip
+    what = (
+        f"{missing[0]} is missing" if missing
+        else other_shape(*other[0]) if other
+        else f"the model has no {unknown[0]}" if unknown
+        else None
+    )  # fmt: skip
+    if what is not None:
+        hint = "give the weights of this very model, or give the model as the folder with their config.json"
+        raise misfit(wanted.file, wanted.model, what, hint)
+
+
+def _class_within_memory(wanted: Wanted, config: Any) -> Any:
+    """The class of the model. Some default configurations are of billions of parameters: more than a machine may have
+    room for."""
     made = _class_of(config)
     build_it = made.from_config if made in (AutoModel, AutoModelForCausalLM) else made._from_config
-    return build_it(config, attn_implementation=attention)
-
-
-def _refuse_size(wanted: Wanted, config: Any) -> None:
-    """Some default configurations are of billions of parameters: more than a machine may have room for."""
     with torch.device("meta"):
-        parameters = sum(one.numel() for one in _built(config, "eager").parameters())
+        empty = build_it(config, attn_implementation="eager")
+    parameters = sum(one.numel() for one in empty.parameters())
     needed, available = COPIES * parameters * BYTES_OF_FP32, available_bytes()
     if available is not None and needed > available:
         raise InputError(
@@ -96,6 +137,7 @@ def _refuse_size(wanted: Wanted, config: Any) -> None:
             f"memory, and {available / 1e9:.1f} GB are available",
             hint="give a folder with the config.json of a smaller model of the type",
         )
+    return type(empty)
 
 
 def _only(module: Any, inputs: tuple[str, ...]) -> Any:

@@ -2,26 +2,23 @@
 """A user's tensors in a library's model: of one file of safetensors or torch, or of the .safetensors of a folder.
 
 Every tensor of the model has to be there in its shape, and every tensor of the file has to have its place: a deeper
-network has all tensors of a shallower one. Left out are what does not count for the outputs, and the head of another
-task, which checkpoints of transformers contain.
+network has all tensors of a shallower one.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
-from torch import Tensor, nn
+from torch import nn
 
 from pybench.errors import InputError
 from pybench.models.checkpoint import State, read_tensors, unwrapped
 
 _ONE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"  # what save_pretrained writes
 _COUNT = ".num_batches_tracked"  # of a running mean, of use to training alone
-_POOLER = re.compile(r"(^|\.)pooler\.")  # a head for sentences inside the part that all tasks share
-_OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # of normalisation, in checkpoints that began in TensorFlow
 
 
 def read_weights(path: Path) -> State:
@@ -55,66 +52,27 @@ def _files_in(folder: Path) -> list[Path]:
     return files
 
 
-def load(module: nn.Module, state: State, path: Path, model: str, prefix: str = "", unused: Iterable[str] = ()) -> None:
-    """Puts the tensors into a module. `prefix`: what the library may write before names, or leave out; `unused`:
-    patterns of names that the module has no use for.
+def load(module: nn.Module, state: State, file: str, model: str, unused: Iterable[str] = ()) -> None:
+    """Puts the tensors into a module. `unused`: patterns of names that the module has no use for.
 
     Raises InputError that names the first tensor that does not fit.
     """
     own = module.state_dict()
-    start = f"{prefix}." if prefix else ""
-    fitted, heads = _renamed(state, own, start)
-    shared = _shared(own)
-    hint = "give the weights of this very model"
-    if prefix:
-        hint += ", or give the model as the folder with their config.json"
     for name, tensor in own.items():
-        if name not in fitted and not _may_miss(name, own, start) and not shared[tensor.data_ptr()] & fitted.keys():
-            raise InputError(f"{path.name} does not fit {model}: {name} is missing", hint=hint)
-        if name in fitted and fitted[name].shape != tensor.shape:
-            has = f"{list(fitted[name].shape)} in the file, and {list(tensor.shape)} in the model"
-            raise InputError(f"{path.name} does not fit {model}: {name} is {has}", hint=hint)
-    buffers = {name for name, _ in module.named_buffers()}  # some that are computed were stored by earlier versions
+        if name not in state and not name.endswith(_COUNT):
+            raise misfit(file, model, f"{name} is missing")
+        if name in state and state[name].shape != tensor.shape:
+            raise misfit(file, model, other_shape(name, state[name].shape, tensor.shape))
     patterns = [re.compile(pattern) for pattern in unused]
-    for name in fitted:
-        known = name in own or name in buffers or any(pattern.search(name) for pattern in patterns)
-        if not known and name not in heads and not (prefix and _POOLER.search(name)):
-            raise InputError(f"{path.name} does not fit {model}: the model has no {name}", hint=hint)
-    module.load_state_dict({name: tensor for name, tensor in fitted.items() if name in own}, strict=False)
+    for name in state:
+        if name not in own and not any(pattern.search(name) for pattern in patterns):
+            raise misfit(file, model, f"the model has no {name}")
+    module.load_state_dict({name: tensor for name, tensor in state.items() if name in own}, strict=False)
 
 
-def _may_miss(name: str, own: Mapping[str, Tensor], start: str) -> bool:
-    """Whether a tensor is of no use here: a model without a head gives what comes before its pooler."""
-    is_body = bool(start) and not any(each.startswith(start) for each in own)
-    return name.endswith(_COUNT) or (is_body and _POOLER.match(name) is not None)
+def other_shape(name: str, given: Iterable[int], own: Iterable[int]) -> str:
+    return f"{name} is {list(given)} in the file, and {list(own)} in the model"
 
 
-def _renamed(state: State, own: Mapping[str, Tensor], start: str) -> tuple[State, set[str]]:
-    """The tensors under the model's names, and those of heads: in the file, they are outside of what all tasks share.
-
-    A library writes `start` before the names of a body that has a head, and leaves it out without one.
-    """
-    current = {name if name in own else _today(name): tensor for name, tensor in state.items()}
-    if not start:
-        return current, set()
-    with_start = {name for name in current if name.startswith(start)}
-    if any(name.startswith(start) for name in own):
-        if with_start:
-            return current, current.keys() - with_start
-        return {name if name in own else f"{start}{name}": tensor for name, tensor in current.items()}, set()
-    bare = {name.removeprefix(start): tensor for name, tensor in current.items()}
-    return bare, current.keys() - with_start if with_start else set()
-
-
-def _today(name: str) -> str:
-    """The name that the library gives a tensor now."""
-    old = next((end for end in _OLD_NAMES if name.endswith(f"LayerNorm{end}")), "")
-    return name.removesuffix(old) + _OLD_NAMES[old] if old else name
-
-
-def _shared(own: Mapping[str, Tensor]) -> dict[int, set[str]]:
-    """Address -> names of the tensors there: tied weights have several, and a file contains one of them."""
-    found: dict[int, set[str]] = {}
-    for name, tensor in own.items():
-        found.setdefault(tensor.data_ptr(), set()).add(name)
-    return found
+def misfit(file: str, model: str, what: str, hint: str = "give the weights of this very model") -> InputError:
+    return InputError(f"{file} does not fit {model}: {what}", hint=hint)

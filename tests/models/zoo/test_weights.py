@@ -82,7 +82,7 @@ def test_a_deeper_network_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     for start in ("", "bert."):
         save_file({f"{start}{name}": tensor.clone() for name, tensor in state.items()}, path)
-        what = r"model\.safetensors does not fit ./config.json: the model has no encoder.layer.2.*"
+        what = r"model\.safetensors does not fit ./config.json: the model has no .*encoder.layer.2.*"
         with pytest.raises(InputError, match=what) as raised:
             built("bert", tmp_path, weights=path)
         assert raised.value.hint is not None
@@ -102,6 +102,19 @@ def test_what_earlier_versions_stored_or_named_otherwise_fits(tmp_path: Path) ->
     save_file({**old, **positions, "cls.predictions.bias": torch.zeros(99)}, tmp_path / "model.safetensors")
     loaded = built("bert", tmp_path, weights=tmp_path / "model.safetensors").module.state_dict()
     assert all(torch.equal(loaded[name], tensor) for name, tensor in given.items())
+
+
+def test_what_the_library_saved_under_other_names_fits(tmp_path: Path) -> None:
+    """transformers saves some models, such as ViT, under names that its own modules no longer have."""
+    from transformers import ViTConfig, ViTForImageClassification
+
+    sizes = {name: value for name, value in TINY.items() if name != "vocab_size"}
+    given = ViTForImageClassification(ViTConfig(**sizes, image_size=16, patch_size=8, num_labels=7)).eval()
+    given.save_pretrained(tmp_path)
+    one = build("./config.json", config=tmp_path / "config.json", weights=tmp_path)
+    images = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        torch.testing.assert_close(one.module(images), given(images).logits)
 
 
 def test_masks_that_earlier_versions_of_gpt2_stored_fit(tmp_path: Path) -> None:
