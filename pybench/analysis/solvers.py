@@ -28,7 +28,8 @@ from pybench.catalogue.runtimes import SOLVERS
 from pybench.dataset import Dataset
 
 TIME, L1, LINF = "latency_mean_ms", "l1_error", "linf_error"
-_SAME_OUTPUTS = ("model", "runtime", "provider", "precision", "keep_fp32", *QUANTISING_FACTORS)
+_OF_WEIGHTS = ("checkpoint", *followers_of("checkpoint"))
+_SAME_OUTPUTS = ("model", *_OF_WEIGHTS, "runtime", "provider", "precision", "keep_fp32", *QUANTISING_FACTORS)
 
 SpeedupVerdict = Literal["faster", "slow_baseline", "slower", "open"]
 Key = tuple[Any, ...]
@@ -117,7 +118,7 @@ def _error(case: Case, metric: str, cases: Sequence[Case], measurements: Measure
 
 
 def _key(case: Case) -> Key:
-    """What a solver and a network have in common. A network may run on a GPU of the machine, with its copies or
-    without."""
-    free = {"runtime", "device", "transfers", *followers_of("runtime"), *followers_of("device")}
+    """What a solver and a network have in common. A network has weights, and may run on a GPU of the machine, with its
+    copies or without."""
+    free = {"runtime", "device", "transfers", *_OF_WEIGHTS, *followers_of("runtime"), *followers_of("device")}
     return tuple((name, value) for name, value in case.factors().items() if name not in free)

@@ -11,6 +11,7 @@ import pytest
 from pybench.analysis import analyse
 from pybench.analysis.estimate import SINGLE, SKEW_T, Estimate
 from pybench.analysis.solvers import SolverSpeedup
+from pybench.case import Case
 from pybench.dataset import load
 from tests.support.campaigns import CampaignBuilder, build_typical
 from tests.support.solvers import L1, LINF, NETWORK, build_solvers
@@ -62,6 +63,19 @@ def test_a_network_on_a_gpu_is_compared_with_the_solver_on_the_cpu(tmp_path: Pat
     on_gpu = NETWORK.with_factors(device="cuda", transfers=True, precision="fp16")
     (found,) = found_in(build_solvers(tmp_path / "c", 1.0, {"cpp": 2.0}, network=on_gpu))
     assert found.speedups["cpp"].value == pytest.approx(2.0, rel=0.02)
+
+
+def test_each_training_has_its_own_errors_and_the_same_solver(tmp_path: Path) -> None:
+    solver = Case(workload="infer", model="c2p", runtime="solver", device="cpu")
+    networks = [NETWORK.with_factors(training_seed=seed) for seed in (0, 1)]
+    judged = [network.with_factors(workload="accuracy", batch=64) for network in networks]
+    builder = CampaignBuilder(tmp_path / "c", [solver, *networks, *judged], repetitions=2)
+    for block in (1, 2):
+        for case, time_ms in ((solver, 2.0), (networks[0], 1.0), (networks[1], 1.0)):
+            builder.run(case, block, {"latency_mean_ms": time_ms + 0.01 * block})
+        for case, error in zip(judged, (1e-4, 2e-4), strict=True):
+            builder.run(case, block, {"l1_error": error, "linf_error": 10 * error})
+    assert [(one.case.training_seed, one.l1) for one in found_in(builder)] == [(0, 1e-4), (1, 2e-4)]
 
 
 def test_another_batch_is_no_baseline(tmp_path: Path) -> None:
