@@ -88,6 +88,8 @@ class _Group(typer.core.TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError as error:
             raise _Unread from error
+        except KeyboardInterrupt as error:  # Typer would end without a word
+            raise typer.Abort from error
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Every command with its whole summary, by group. Click alone would list them in one column and cut them."""

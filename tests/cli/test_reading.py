@@ -19,6 +19,7 @@ from pybench.errors import (
     EXIT_CORRUPT,
     EXIT_COVERAGE,
     EXIT_FAILED,
+    EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_REGRESSION,
     EXIT_USAGE,
@@ -188,3 +189,24 @@ def test_a_campaign_is_reported_by_its_stored_rows(tmp_path: Path) -> None:
     assert "echoes a second" in page
     compared = _pybench("compare", builder.path, builder.path, "--metric", "acme_echoes_per_s")
     assert compared.returncode == EXIT_OK, compared.stderr
+
+
+@pytest.mark.parametrize(
+    ("serve", "code", "said"),
+    [
+        ("import os; os._exit(7)", EXIT_FAILED, "error: a process beside this one ended with status 7"),
+        ("import os; os.kill(os.getppid(), 2); input()", EXIT_INTERRUPTED, "interrupted\n"),
+    ],
+)
+def test_a_command_whose_process_ends_or_that_is_interrupted_says_so(
+    typical: Path, serve: str, code: int, said: str
+) -> None:
+    program = (
+        "import sys; from pybench import processes; from pybench.cli import main; "
+        f"processes.usable_cpus = lambda: 2; processes._SERVE = {serve!r}; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", program, "report", str(typical)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(said)
+    assert "Traceback" not in done.stderr
