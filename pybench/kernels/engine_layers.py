@@ -60,8 +60,10 @@ _MULTIPLYING_KERNEL = re.compile(
 # Named like a product, and none: the second kernel of one that was cut along its sum, which adds the parts; what cuDNN
 # has beside convolutions.
 _BESIDE_PRODUCTS = re.compile("execute_split_k_kernel|^void cudnn::(?:ops::|bn_|pooling)")
-# Of TensorRT, cuTENSOR and cuDNN: other layouts, and conversions on the way.
-_MOVING_KERNEL = re.compile(r"nchwToNhwc|nhwcToNchw|permutationKernel|genericReformat::")
+# Of TensorRT, cuTENSOR and cuDNN: other layouts, and conversions on the way. Of torch: copies, casts and `cat`.
+_MOVING_KERNEL = re.compile(
+    r"nchwToNhwc|nhwcToNchw|permutationKernel|genericReformat::|_copy_kernel_cuda|CatArrayBatchedCopy"
+)
 _NOTHING = frozenset({"Constant", "NoOp", "signal", "wait", "shape_call", "Barrier"})
 _MOVING_TYPES = frozenset({"Reformat", "Shuffle", "Cast", "Copy", "Concat", "Slice"})
 # Generated kernels are named after their operations, cut to three or four letters: __myl_MulMinMaxRouCas_0x...

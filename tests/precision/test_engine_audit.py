@@ -326,6 +326,12 @@ def test_a_product_that_is_cut_along_its_sum_is_counted_once(precision: str) -> 
             "void cudnn::ops::nhwcToNchwKernel<__half, __half, float, true, false, (cudnnKernelDataType_t)0>(int)",
             "moving",
         ),
+        (  # symbols of torch 2.15's libtorch_cuda.so
+            "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)",
+            "moving",
+        ),
+        ("void at::native::(anonymous namespace)::CatArrayBatchedCopy_contig<at::native::OpaqueType<4u>>", "moving"),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>", "other"),
         ("void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float, true, 1>(float, cudnnTensorStruct)", "other"),
         ("void cudnn::cnn::conv2d_grouped_direct_kernel<false, true, __half>(float)", "multiplying"),
         (
