@@ -74,7 +74,7 @@ def check_tree(root: Path, *, headers: bool) -> None:
 
 def _named_classes(root: Path) -> tuple[str, ...]:
     try:
-        lines = (root / CLASSES_FILE).read_text(encoding="utf-8").split("\n")
+        lines = (root / CLASSES_FILE).read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
         return ()
     except (OSError, UnicodeDecodeError) as error:

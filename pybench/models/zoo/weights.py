@@ -40,8 +40,12 @@ def _files_in(folder: Path) -> list[Path]:
     if (folder / _INDEX).is_file():
         try:
             names = sorted(set(json.loads((folder / _INDEX).read_bytes())["weight_map"].values()))
+            if not all(Path(name).name == name for name in names):  # a case is identified by what is in the folder
+                raise ValueError("a file is outside of the folder")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"{folder / _INDEX} lists no files of weights", hint="copy it again") from error
+            raise InputError(
+                f"{folder / _INDEX} lists no files of weights in its folder", hint="copy it again"
+            ) from error
         return [folder / name for name in names]
     if (folder / _ONE_FILE).is_file():
         return [folder / _ONE_FILE]

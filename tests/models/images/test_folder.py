@@ -40,7 +40,7 @@ def test_train_beside_val_splits_the_images(tmp_path: Path) -> None:
 
 def test_a_list_of_all_classes_numbers_the_folders_of_a_part_of_them(tmp_path: Path) -> None:
     root = write_images(tmp_path / "part", {"n03": 1, "n01": 2})
-    (root / "classes.txt").write_text("n01\nn02\nn03\nn04\n")
+    (root / "classes.txt").write_text("n01\nn02\nn03\nn04\n", encoding="utf-8-sig")  # as Windows writes it
     images = read_folder(root, "validation", (3, 16, 16))
     assert images.classes == ("n01", "n02", "n03", "n04")
     assert images.labels.tolist() == [0, 0, 2]

@@ -155,9 +155,10 @@ def test_a_folder_with_two_forms_of_the_weights_has_one_that_counts(tmp_path: Pa
     loaded = built("bert", tmp_path, weights=tmp_path).module.state_dict()
     assert all(torch.equal(loaded[name], tensor) for name, tensor in state.items())
 
-    (tmp_path / "model.safetensors.index.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match=r"index\.json lists no files of weights"):
-        built("bert", tmp_path, weights=tmp_path)
+    for content in ({}, {"weight_map": []}, {"weight_map": {"pooler.dense.bias": "../model.safetensors"}}):
+        (tmp_path / "model.safetensors.index.json").write_text(json.dumps(content), encoding="utf-8")
+        with pytest.raises(InputError, match=r"index\.json lists no files of weights in its folder"):
+            built("bert", tmp_path, weights=tmp_path)
     (tmp_path / "model.safetensors.index.json").unlink()
     save_file(state, tmp_path / "whole.safetensors")
     with pytest.raises(InputError, match=r"contains .* in two files"):
