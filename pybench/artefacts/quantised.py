@@ -2,8 +2,8 @@
 """Making of a quantised ONNX file by one of the quantisers, and what its outputs have in common with FP32's.
 
 `pybench` works from ranges that were found before; `onnxruntime` and `modelopt` find theirs by themselves, on the same
-samples; `qat` finds them while it trains the model on. The file itself carries how it was calibrated, so that every run
-of it can doubt it.
+samples; `qat` finds them while it trains the model on, and `weight-only` needs none. The file itself carries how it was
+calibrated, so that every run of it can doubt it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ from pybench.onnx_file.products import DEQUANTISE, QUANTISE
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
 
+_CHOSEN = ("scheme", "range", "granularity", "block_size", "placement")
+
 
 def make(request: MakeRequest, path: Path) -> Result:
     """Writes the quantised file."""
     parameters, source = request.parameters, request.needed("onnx", "model")
     precision, quantiser = parameters["precision"], QUANTISERS[parameters["quantiser"]]
-    if audit_onnx(source, "fp32").facts["quantize_linear_nodes"]:
+    given = audit_onnx(source, "fp32").facts
+    if given["quantize_linear_nodes"] or given.get("stored_weights"):
         return _keep_quantised(source, path, precision)
     require_fp32(source)
     samples = CalibrationSamples.of_file(source, request, {"calibration_images": COMPARED_SAMPLES, **parameters})
@@ -44,7 +47,11 @@ def make(request: MakeRequest, path: Path) -> Result:
     calibration, labels = named_code(quantiser.make)(request, source, path, samples)
     made = {
         "quantiser": quantiser.name,
-        **{name: parameters[name] for name in ("scheme", "range", "granularity", "placement") if name in parameters},
+        **{
+            name: parameters[name]
+            for name in ("scheme", "range", "granularity", "block_size", "placement")
+            if name in parameters
+        },
     }
     labels = {"calibration": calibration, **made, **labels}
     result = Result(labels=labels)
@@ -127,6 +134,24 @@ def at_run(request: MakeRequest, source: Path, path: Path, samples: CalibrationS
     stamp = {KEPT_KEY: json.dumps(kept, sort_keys=True)}
     int8.stamp(path, stamp)
     return None, {"kept": kept}
+
+
+def of_weights(
+    request: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
+) -> tuple[None, dict[str, Any]]:
+    from pybench.precision import int8, weight_only
+    from pybench.precision.conversion import matching_nodes
+    from pybench.precision.network import open_network
+
+    parameters = request.parameters
+    excluded = matching_nodes(open_network(source), parameters["keep_fp32"]) if parameters["keep_fp32"] else set()
+    size = parameters["block_size"]
+    kind = str(quantised_type(parameters["precision"]))
+    kept = weight_only.store_weights(
+        source, path, kind, block_size=size, scheme=parameters["scheme"], excluded=excluded
+    )
+    int8.stamp(path, {KEPT_KEY: json.dumps(kept, sort_keys=True)})
+    return None, {"kept": kept, "accuracy_level": weight_only.ACCURACY_LEVEL}
 
 
 def by_modelopt(

@@ -23,6 +23,7 @@ from pybench.runtimes.session import TensorSpec
 CALIBRATION_BATCH = 10
 COMPARED_SAMPLES = 32  # on which outputs of a derived graph are compared with FP32's
 CALIBRATION_TOKENS = 64  # of a language model's sequences
+_PAST = "past_"  # begins the names of inputs for what a decoder has seen (`pybench.models.export`)
 
 
 class CalibrationSamples(Sequence[Arrays]):
@@ -38,7 +39,8 @@ class CalibrationSamples(Sequence[Arrays]):
         models: Mapping[str, Model],
         metadata: Mapping[str, str],
     ) -> None:
-        self._specs = specs
+        self._past = tuple(spec for spec in specs if spec.name.startswith(_PAST))
+        self._specs = specs = tuple(spec for spec in specs if spec not in self._past)
         self._identity = images_identity(parameters["images"], parameters.get("images_sha256"))
         self._model: str = parameters["model"]
         self._models = models
@@ -97,15 +99,21 @@ class CalibrationSamples(Sequence[Arrays]):
             raise IndexError(index)
         first = index * self.batch
         last = min(first + self.batch, self.total)
+        nothing = self._nothing_seen(last - first)
         if self._data is None:
-            return self._random(index, last - first)
+            return self._random(index, last - first) | nothing
         inputs = self._data.load(np.arange(first, last))
-        return {self._specs[0].name: inputs.astype(self._specs[0].dtype)}
+        return {self._specs[0].name: inputs.astype(self._specs[0].dtype)} | nothing
 
     def _random(self, index: int, batch: int) -> Arrays:
         sizes = [spec.shape[1] for spec in self._specs if len(spec.shape) == 2]
         tokens = next((size for size in sizes if size is not None), CALIBRATION_TOKENS)
         return random_arrays(self._specs, self._model, batch, tokens, index, self._models, self._ranges)
+
+    def _nothing_seen(self, batch: int) -> Arrays:
+        """Keys and values [N, heads, 0, width] of a decoder with a cache that reads a prompt."""
+        shapes = {spec.name: (batch, spec.shape[1] or 0, 0, spec.shape[3] or 0) for spec in self._past}
+        return {spec.name: np.zeros(shapes[spec.name], spec.dtype) for spec in self._past}
 
 
 def _calibration_data(

@@ -201,7 +201,7 @@ def _quantised(case: Case, exported: Recipe | None) -> Recipe:
     quantiser = quantiser_of(case)
     if quantiser.trains:
         return _trained_on(case, exported)
-    if quantiser.at_run:
+    if not quantiser.is_calibrated:
         compared = (("images", usual_data_of(case)), ("images_sha256", None))
         parameters = (*_named(case), *compared, *_rounding(case), ("keep_fp32", case.keep_fp32))
         return Recipe("onnx-quantised", parameters, _on(exported), _own(case, "model"))
@@ -236,6 +236,7 @@ def _rounding(case: Case) -> tuple[tuple[str, Any], ...]:
         ("precision", case.precision),
         ("quantiser", quantiser_of(case).name),
         ("scheme", scheme_of(case)),
+        *((("block_size", case.block_size),) if quantiser_of(case).weights_alone else ()),
         *((name, value) for name in _UNUSUAL if (value := getattr(case, name)) != FACTORS[name].default),
     )
 

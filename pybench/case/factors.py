@@ -138,8 +138,8 @@ class Factors:
     quantiser: str | None = quantising_factor(
         "choice",
         None,
-        "which quantiser inserts the int8 or fp8 rounding; `qat`: fine-tune with INT8 rounding; `dynamic`: ranges of "
-        "activations are found in each run",
+        "which quantiser inserts the int8, int4 or fp8 rounding; `qat`: fine-tune with INT8 rounding; `dynamic`: "
+        "ranges of activations are found in each run; `weight-only`: weights alone are stored in 8 or 4 bits",
         idle.NOT_QUANTISED,
         choices=tuple(QUANTISERS),
         absent="`pybench`, but `onnxruntime` for kernels of onnxruntime",
@@ -161,7 +161,7 @@ class Factors:
     scheme: str | None = quantising_factor(
         "choice",
         None,
-        "whether int8 ranges have a zero point: `symmetric` ones have none",
+        "whether ranges of int8 and int4 have a zero point: `symmetric` ones have none",
         idle.NOT_QUANTISED,
         choices=SCHEMES,
         absent="that of the runtime's kernels: `asymmetric` for onnxruntime on a CPU, else `symmetric`",
@@ -179,6 +179,16 @@ class Factors:
         "how many scales a weight has: one for each output channel, or one for the tensor",
         idle.NOT_QUANTISED,
         choices=GRANULARITIES,
+    )
+    block_size: int = quantising_factor(
+        "integer",
+        32,
+        "how many weights of an output channel share one scale, with `quantiser: weight-only`; a power of two",
+        idle.NOT_STORED,
+        minimum=16,
+        maximum=256,
+        step=16,
+        hint="16, 32, 64, 128 or 256",
     )
     placement: str = factor(
         "choice",

@@ -63,7 +63,8 @@ def _is_not_quantised(case: Case) -> bool:
 
 
 def _is_not_calibrated(case: Case) -> bool:
-    """Whether no ranges are chosen from samples: training finds them on what it trains on, or each run on its input."""
+    """Whether no ranges are chosen from samples: training finds them on what it trains on, each run on its input, and
+    weights have theirs."""
     return _is_not_quantised(case) or (case.quantiser is not None and not QUANTISERS[case.quantiser].is_calibrated)
 
 
@@ -103,11 +104,16 @@ NOT_COMPUTED = Idle(
     _has_no_weights, "without a model nothing is computed; a solver has no weights and computes in float64"
 )
 BATCH_AS_IT_IS = Idle(lambda case: case.fixed_batch in (None, case.batch), "the file takes the batch as it is")
-NOT_QUANTISED = Idle(_is_not_quantised, "only int8 and fp8 are quantised")
+NOT_QUANTISED = Idle(_is_not_quantised, "only int8, int4 and fp8 are quantised")
 NOT_INT8 = Idle(lambda case: quantised_type(case.precision) != "int8", "only int8 has integer codes")
 NOT_CALIBRATED = Idle(
     _is_not_calibrated,
-    "only int8 and fp8 are quantised; qat finds its ranges while it trains, and dynamic in each run",
+    "only int8, int4 and fp8 are quantised; qat finds its ranges while it trains, dynamic in each run, and weight-only "
+    "has none",
+)
+NOT_STORED = Idle(
+    lambda case: _is_not_quantised(case) or case.quantiser is None or not QUANTISERS[case.quantiser].weights_alone,
+    "only the quantiser weight-only has blocks",
 )
 ALL_FP32 = Idle(
     lambda case: _is_not_quantised(case) and (floating_type(case.precision) == "fp32" or _has_no_weights(case)),

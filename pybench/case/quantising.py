@@ -1,18 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What puts int8 or fp8 into the graph of a case."""
+"""What puts int8, int4 or fp8 into the graph of a case."""
 
 from __future__ import annotations
 
 from typing import cast
 
 from pybench.case.case import Case
+from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, Scheme
 from pybench.catalogue.runtimes import Runtime
 
 
 def quantiser_of(case: Case) -> Quantiser:
-    """What puts int8 or fp8 into the case's graph."""
+    """What puts int8, int4 or fp8 into the case's graph."""
     return QUANTISERS[case.quantiser or default_quantiser(case.runtime_row, case.provider)]
+
+
+def stores_weights(case: Case) -> bool:
+    """Whether the case's weights are all that is quantised."""
+    return quantised_type(case.precision) is not None and quantiser_of(case).weights_alone
+
+
+def opened_in(case: Case) -> str:
+    """The precision that a runtime is asked for: where weights alone are quantised, that of everything else."""
+    return floating_type(case.precision) if stores_weights(case) else case.precision
 
 
 def scheme_of(case: Case) -> Scheme:

@@ -156,6 +156,16 @@ CAUSES = (
         "`quantiser: dynamic` needs kernels that find ranges in each run, and the runtime has none",
         "take `runtime: onnxruntime` on a CPU, or another quantiser",
     ),
+    _unsupported(
+        "no_stored_weights",
+        "`quantiser: weight-only` needs kernels that read weights as they are stored, and the runtime has none",
+        "take `runtime: onnxruntime` on a CPU or with `provider: cuda`, or another quantiser",
+    ),
+    _unsupported(
+        "nothing_to_store",
+        "most weights of the model are not those of matrix products, which `quantiser: weight-only` stores smaller",
+        "take another quantiser, or a model of linear layers",
+    ),
     _unsupported("no_training", "the runtime or the model does not train", "take a runtime and a model that train"),
     _unsupported("no_generation_in_<runtime>", "the runtime has no cache of keys and values", "take another runtime"),
     _unsupported(

@@ -100,7 +100,7 @@ _ROWS = (
     ),
     ArtefactKind(
         name="onnx-quantised",
-        meaning="an ONNX file with the rounding of int8 or fp8",
+        meaning="an ONNX file with the rounding of int8, int4 or fp8",
         file=_ONNX_FILE,
         module="pybench.artefacts.quantised",
         needs=("onnx", "onnxruntime"),
@@ -112,6 +112,7 @@ _ROWS = (
             "scheme",
             "range",
             "granularity",
+            "block_size",
             "placement",
             *_RANGES,
             "keep_fp32",

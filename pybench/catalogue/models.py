@@ -51,6 +51,7 @@ class Model:
     training_batch: samples of one training step
     training_rate: highest learning rate in training: with AdamW as it is, with SGD for 256 images a step
     training_epochs: how often it sees each sample of `judged_on` in training
+    is_convolutional: whether most of its weights are those of convolutions
     trains_on_cpu: whether training without a GPU takes minutes; the others would take days
     drawn_by: `module:callable`, from batch and seed to inputs float64 [batch, *shape], where random numbers would mean
         nothing to it; None: they are standard normal
@@ -86,6 +87,7 @@ class Model:
     training_batch: int = 256
     training_rate: float = 0.4
     training_epochs: int = 1
+    is_convolutional: bool = False
     trains_on_cpu: bool = False
     drawn_by: str | None = None
     solved_by: str | None = None
@@ -142,6 +144,7 @@ _ROWS = (
     Model(
         name="resnet50",
         kind="image",
+        is_convolutional=True,
         build="pybench.models.resnet50:ResNet50",
         input="images",
         shape=(3, 224, 224),
@@ -167,6 +170,7 @@ _ROWS = (
     Model(
         name="vgg16-cifar10",
         kind="image",
+        is_convolutional=True,
         build="pybench.models.vgg:Vgg16Cifar10",
         input="images",
         shape=(3, 32, 32),
@@ -183,6 +187,7 @@ _ROWS = (
     Model(
         name="mobilenet-v1",
         kind="image",
+        is_convolutional=True,
         build="pybench.models.mobilenet:MobileNetV1",
         input="images",
         shape=(3, 224, 224),
@@ -196,6 +201,7 @@ _ROWS = (
     Model(
         name="mobilenet-v2",
         kind="image",
+        is_convolutional=True,
         build="pybench.models.mobilenet:MobileNetV2",
         input="images",
         shape=(3, 224, 224),
@@ -209,6 +215,7 @@ _ROWS = (
     Model(
         name="digits-cnn",
         kind="image",
+        is_convolutional=True,
         build="pybench.models.digits_cnn:DigitsCnn",
         input="images",
         shape=(1, 8, 8),
@@ -306,6 +313,7 @@ _ROWS = (
     Model(
         name="unet3d",
         kind="volume",
+        is_convolutional=True,
         build="pybench.models.unet3d:Unet3d",
         input="volumes",
         shape=(1, 64, 64, 64),
@@ -320,6 +328,7 @@ _ROWS = (
     Model(  # small enough to be trained on a CPU
         name="unet3d-small",
         kind="volume",
+        is_convolutional=True,
         build="pybench.models.unet3d:small",
         input="volumes",
         shape=(1, 16, 16, 16),

@@ -24,6 +24,7 @@ class Precision:
     `floating`: the type of everything that is not quantised; of `tf32` it is `fp32`, in which its tensors are stored.
     `quantised`: the type of what is quantised; None: nothing is.
     `autocast`: weights stay in FP32, and torch casts at each operator; this is how models train.
+    `weights_alone`: only weights have the quantised type, and nothing is multiplied in it.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Precision:
     floating: str
     quantised: str | None = None
     autocast: bool = False
+    weights_alone: bool = False
 
 
 _TYPES = (
@@ -53,6 +55,7 @@ _PRECISIONS = (
     Precision("int8+bf16", ("int8", "bf16"), floating="bf16", quantised="int8"),
     Precision("fp8+fp16", ("fp8", "fp16"), floating="fp16", quantised="fp8"),
     Precision("fp8+bf16", ("fp8", "bf16"), floating="bf16", quantised="fp8"),
+    Precision("int4", ("fp32",), floating="fp32", quantised="int4", weights_alone=True),
     Precision("amp-fp16", ("fp16",), floating="fp16", autocast=True),
     Precision("amp-bf16", ("bf16",), floating="bf16", autocast=True),
 )
@@ -62,7 +65,7 @@ PRECISIONS = Rows("precision", _PRECISIONS)
 
 
 def quantised_type(precision: str) -> str | None:
-    """`int8` or `fp8`: what a precision's convolutions and matrix products multiply; None: it is not quantised."""
+    """`int8`, `int4` or `fp8`: what a precision's convolutions and matrix products read; None: it is not quantised."""
     return PRECISIONS[precision].quantised
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What puts the rounding to int8 or fp8 into a graph: a row for each quantiser. The first works for every runtime."""
+"""What puts the rounding to int8, int4 or fp8 into a graph: a row for each quantiser.
+
+The first works for every runtime.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +41,7 @@ class Quantiser:
     trains: it finds them while it trains the weights on, so that a plan chooses no calibration
     at_run: each run finds the ranges of its activations, so that a plan chooses no calibration, either
     keeps_nodes: whether it takes `keep_fp32`
+    weights_alone: it rounds weights and nothing else, so that it finds no ranges of activations
     drops_weights: it writes codes of weights alone, unless it is told to keep the weights in front of a pair
     """
 
@@ -55,12 +59,18 @@ class Quantiser:
     trains: bool = False
     at_run: bool = False
     keeps_nodes: bool = True
+    weights_alone: bool = False
     drops_weights: bool = False
 
     @property
     def is_calibrated(self) -> bool:
         """Whether a plan chooses how its ranges are found."""
-        return not self.trains and not self.at_run
+        return not (self.trains or self.at_run or self.weights_alone)
+
+    @property
+    def writes_pairs(self) -> bool:
+        """Whether its files have pairs of Q/DQ."""
+        return not (self.at_run or self.weights_alone)
 
     def offers(self, factor: str) -> tuple[str, ...]:
         """The values of `scheme`, `range`, `granularity` or `placement` that it makes."""
@@ -115,6 +125,16 @@ _ROWS = (
         at_run=True,
     ),
     Quantiser(
+        name="weight-only",
+        make="pybench.artefacts.quantised:of_weights",
+        calibrations={},
+        types=("int8", "int4"),
+        why_not="ONNX Runtime multiplies with weights that are stored as integers of 8 or 4 bits",
+        schemes=SCHEMES,
+        needs=("onnxscript",),  # whose onnx_ir the tool of onnxruntime imports
+        weights_alone=True,
+    ),
+    Quantiser(
         name="qat",
         make="pybench.artefacts.quantised:by_training",
         calibrations={},
@@ -132,5 +152,7 @@ CALIBRATIONS = tuple(USUAL.calibrations)
 
 
 def quantisers_to(kind: str, scheme: Scheme = "symmetric") -> tuple[str, ...]:
-    """Names of those that any model can be quantised with, to a type, with ranges of this scheme alone."""
-    return tuple(row.name for row in _ROWS if kind in row.types and row.schemes == (scheme,) and not row.trains)
+    """Names of those that any model can be quantised with, to a type, with ranges of this scheme alone; where none of
+    them makes the type, of those that make it."""
+    makers = [row for row in _ROWS if kind in row.types and not row.trains]
+    return tuple(row.name for row in makers if row.schemes == (scheme,)) or tuple(row.name for row in makers)

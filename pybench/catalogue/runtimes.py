@@ -46,6 +46,7 @@ class Backend:
     `captures`: whether the factor `launch` has a meaning: it can capture a CUDA graph.
     `symmetric_ranges`: whether it takes symmetric ranges of int8 only.
     `finds_ranges`: whether it has kernels in integers that find the ranges of activations in each run.
+    `stores`: types of weights that it multiplies with as they are stored, whatever its `precisions` are.
     `start_s`: as `Runtime.start_s`, where the backend's differs; None: it does not.
     `builds`: whether it builds an engine where it opens a file, which takes long.
     `whole_as`: into how many parts it takes a graph that it takes whole; None: any number.
@@ -62,6 +63,7 @@ class Backend:
     captures: bool = False
     symmetric_ranges: bool = False
     finds_ranges: bool = False
+    stores: tuple[str, ...] = ()
     start_s: float | None = None
     builds: bool = False
     whole_as: int | None = None
@@ -164,6 +166,7 @@ _PROVIDERS = (
         precisions=anywhere("fp32", "int8"),
         why_not="it multiplies in FP32 and in integers, emulates FP16 by casts, and has no kernels for BF16",
         finds_ranges=True,
+        stores=("int8", "int4"),
         generates_in=("fp32",),
     ),
     Backend(
@@ -173,6 +176,7 @@ _PROVIDERS = (
         precisions=on_gpu("fp32", "tf32", "fp16", "bf16"),
         why_not="it has no integer convolutions, and would run Q/DQ nodes in floating point",
         install="onnxruntime-gpu",
+        stores=("int8", "int4"),
         captures=True,
         start_s=1.6,
         generates_in=("fp32", "tf32"),
@@ -202,7 +206,7 @@ _ROWS = (
         gpu_fact="cuda",
         start_s=3.0,  # nominal: the libraries and the engine are loaded; what takes long is the engine's making
         making_s=32.0,  # the builder's own start 8, and 12 to 35 to build
-        precisions=on_gpu(*(name for name, row in PRECISIONS.items() if not row.autocast)),
+        precisions=on_gpu(*(name for name, row in PRECISIONS.items() if not (row.autocast or row.weights_alone))),
         factors=(LAUNCH,),
         build_factors=("workspace_bytes", "optimisation_level", "aux_streams", "build"),
         graph="asked",

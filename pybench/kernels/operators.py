@@ -18,6 +18,7 @@ from typing import Any
 from pybench.kernels.executed import MOVING, QDQ, origins
 from pybench.kernels.profile import Kernel, Profile, Work
 from pybench.onnx_file.graph import OnnxGraph, OnnxNode
+from pybench.onnx_file.products import STORED_PRODUCT
 
 METHOD = "median of {} runs of a session of its own with onnxruntime's profiler, after every window"
 MS_PER_US = 1e-3
@@ -119,7 +120,7 @@ def _kernel(
         name=name,
         kernel=operator,
         work=work,
-        computes_in=_computes_in(operator, inputs) if work == "multiplying" else None,
+        computes_in=_computes_in(operator, inputs, node) if work == "multiplying" else None,
         inputs=inputs,
         outputs=outputs,
         nodes=() if place is None else origin[place],
@@ -143,8 +144,10 @@ def _types(stated: Iterable[Mapping[str, Any]]) -> tuple[str | None, ...]:
     return tuple(_TYPES.get(kind, kind) for each in stated for kind in list(each)[:1])
 
 
-def _computes_in(operator: str, inputs: Sequence[str | None]) -> str | None:
+def _computes_in(operator: str, inputs: Sequence[str | None], node: OnnxNode | None) -> str | None:
     if _INTEGER.search(operator):
         return "int8"
+    if operator == STORED_PRODUCT and (node is None or node.integer("accuracy_level", 0) > 1):
+        return None  # a kernel may round what it reads: the trace does not tell
     first = inputs[0] if inputs else None
     return "int8" if first in _INTEGER_CODES else first

@@ -14,7 +14,7 @@ from pybench.campaign.recipe import packages_of
 from pybench.case import Case
 from pybench.case.data import trained_here
 from pybench.case.factors import BOARD_SETTINGS
-from pybench.case.quantising import quantiser_of, scheme_of
+from pybench.case.quantising import opened_in, quantiser_of, scheme_of, stores_weights
 from pybench.catalogue.packages import PACKAGES
 from pybench.catalogue.plugins import refuse_other
 from pybench.catalogue.precisions import quantised_type
@@ -100,7 +100,7 @@ def _runtime(case: Case, facts: Facts) -> Reason | None:
     if row is not None and case.workload_row.trains:
         refuse_training(row)
     if row is not None and case.workload_row.generates:
-        refuse_generation(row, row.backend(case.provider, has_gpu=bool(_gpus_allowed(case, facts))), case.precision)
+        refuse_generation(row, row.backend(case.provider, has_gpu=bool(_gpus_allowed(case, facts))), opened_in(case))
     if row is not None and case.names_onnx:
         refuse_file(row)
     if row is not None and case.model is not None:
@@ -123,6 +123,11 @@ def _provider(case: Case, facts: Facts) -> Reason | None:
         return "no_ranges_at_run", (
             f"{row.name if used is None else used.called} has no kernels that find ranges in each run; "
             "use runtime: onnxruntime with device: cpu, or another quantiser"
+        )
+    if stores_weights(case) and (used is None or quantised_type(case.precision) not in used.stores):
+        return "no_stored_weights", (
+            f"{row.name if used is None else used.called} does not multiply with {quantised_type(case.precision)} "
+            "weights as they are stored; use runtime: onnxruntime with provider: cpu or cuda"
         )
     if case.provider is None:
         return None
@@ -172,7 +177,7 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
     refuse_precision(
         row,
         row.backend(case.provider, has_gpu=bool(gpus)),
-        case.precision,
+        opened_in(case),
         has_gpu=bool(gpus),
         capability=capability,
         on_cpu=next((facts[name].get("types") for name in row.needs), None),

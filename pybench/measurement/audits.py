@@ -21,6 +21,7 @@ from typing import Any
 from pybench.case import Case
 from pybench.catalogue.runtimes import Runtime
 from pybench.measurement.doubts import allowed_threads
+from pybench.measurement.stored_weights import audit_stored
 from pybench.precision.audit import (
     Audit,
     audit_compiled,
@@ -69,7 +70,9 @@ def of_onnxruntime(session: Any, case: Case, given: Path) -> Audit:
     if not declared.valid:
         return declared
     provider = session.labels["provider"]
-    if provider == "tensorrt":
+    if declared.facts.get("stored_weights"):
+        found = audit_stored(declared, given, provider, allowed_threads(case))
+    elif provider == "tensorrt":
         found = audit_launched(
             session.kernels(),
             case.precision,

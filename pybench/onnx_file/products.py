@@ -7,6 +7,7 @@ A tensor's type is the one that the file states, else it follows from the nodes 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from dataclasses import dataclass
 
 from pybench.onnx_file.graph import OnnxGraph, OnnxNode, node_name
 
@@ -14,14 +15,38 @@ QUANTISE, DEQUANTISE = "QuantizeLinear", "DequantizeLinear"
 MULTIPLYING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "FusedConv", "FusedGemm", "FusedMatMul"})
 # Of codes, behind a DynamicQuantizeLinear that takes FP32 alone.
 INTEGER_PRODUCTS = frozenset({"MatMulInteger", "ConvInteger"})
+# Of weights that are stored in few bits, each block of them with a scale: an operator of onnxruntime.
+STORED_PRODUCT = "MatMulNBits"
+MATRIX_PRODUCTS = frozenset({"Gemm", "MatMul", "FusedGemm", "FusedMatMul", STORED_PRODUCT})
 NOT_FP32 = "multiplies in {}, and lower precisions are made of FP32"
 _WORDS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 
 
-def multiplied(graph: OnnxGraph, operators: Set[str] = MULTIPLYING | INTEGER_PRODUCTS) -> dict[str, tuple[str, str]]:
+@dataclass(frozen=True, slots=True)
+class StoredProduct:
+    """A matrix product with stored weights.
+
+    name: of its node
+    bits: of each weight
+    block_size: how many weights share a scale
+    accuracy_level: the least that activations may be rounded to: 0 and 1 FP32, 2 FP16, 3 BF16, 4 int8 (onnxruntime)
+    weights: how many there are
+    """
+
+    name: str
+    bits: int
+    block_size: int
+    accuracy_level: int
+    weights: int
+
+
+def multiplied(
+    graph: OnnxGraph, operators: Set[str] = MULTIPLYING | INTEGER_PRODUCTS | {STORED_PRODUCT}
+) -> dict[str, tuple[str, str]]:
     """Multiplying node -> what it multiplies (int8, fp8, or a floating type), and the floating type that it writes.
 
-    Both factors (the first two inputs; a bias is no factor) have to come from DequantizeLinear to be quantised.
+    Both factors (the first two inputs; a bias is no factor) have to come from DequantizeLinear to be quantised. A
+    product with stored weights (`stored_products`) is of the type of its activations.
     """
     types = _tensor_types(graph)
     sources = {output: node for node in graph.nodes for output in node.outputs}
@@ -30,6 +55,26 @@ def multiplied(graph: OnnxGraph, operators: Set[str] = MULTIPLYING | INTEGER_PRO
         for node in graph.nodes
         if node.op in operators and node.outputs
     }
+
+
+def stored_products(graph: OnnxGraph) -> tuple[StoredProduct, ...]:
+    """The matrix products of a graph whose weights are stored in few bits."""
+    return tuple(
+        StoredProduct(
+            name=node_name(node.name, node.outputs[0]),
+            bits=node.integer("bits", 4),
+            block_size=node.integer("block_size", 0),
+            accuracy_level=node.integer("accuracy_level", 0),
+            weights=node.integer("K", 0) * node.integer("N", 0),
+        )
+        for node in graph.nodes
+        if node.op == STORED_PRODUCT and node.outputs
+    )
+
+
+def weights_of_products(graph: OnnxGraph) -> int:
+    """How many weights the convolutions and matrix products of a graph have that are stored as they are multiplied."""
+    return sum(graph.weights.get(node.inputs[1], ("", 0))[1] for node in graph.nodes if node.op in MULTIPLYING)
 
 
 def floating_types(graph: OnnxGraph) -> set[str]:

@@ -19,7 +19,7 @@ from pybench.case.quantising import default_quantiser
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.data_sets import DIGITS, SYNTHETIC, TRAINED_ON
 from pybench.catalogue.models import Model
-from pybench.catalogue.precisions import quantised_type
+from pybench.catalogue.precisions import PRECISIONS, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
 from pybench.catalogue.workloads import FactorGroup, Workload
 from pybench.catalogue.zoo import FORMS, is_named, library_of
@@ -33,6 +33,7 @@ from pybench.plan.heads import head_problem
 from pybench.plan.own_models import misfit_of
 from pybench.plan.training import untrainable
 from pybench.plan.values import PSEUDO_FACTORS
+from pybench.plan.weights import weight_problems
 
 # Groups of factors that mean nothing for some models.
 _OF_TOKENS: tuple[FactorGroup, ...] = ("tokens", "text", "feeding")
@@ -241,14 +242,21 @@ class CaseBuilder:
                 others = [each.name for each in QUANTISERS.values() if value in each.offers(name)]
                 what = f"the quantiser {row.name} does not support {name}: {value}"
                 self._say(settings[name].path, what, f"use quantiser: {' or '.join(others)}")
-        if claimed not in row.types and row.name != default:  # else the runtime does not execute the type either
-            what = f"the quantiser {row.name} does not round to {claimed}: {row.why_not}"
+        alone = PRECISIONS[_value(settings, "precision")].weights_alone
+        if claimed not in row.types and (alone or row.name != default):  # else the runtime does not execute it either
+            why = f"in {claimed} only weights are stored" if alone else row.why_not
+            what = f"the quantiser {row.name} does not round to {claimed}: {why}"
             self._say(path, what, f"use quantiser {' or '.join(quantisers_to(claimed))}")
         if _value(settings, "keep_fp32") is not None and not row.keeps_nodes:
             what = f"the quantiser {row.name} rounds every convolution and linear layer, and takes no `keep_fp32`"
             self._say(settings["keep_fp32"].path, what, f"use quantiser {' or '.join(quantisers_to(claimed))}")
         if row.trains:
             self._check_training(settings, path, row)
+        if row.weights_alone:
+            model = self.catalogue.models.get(_value(settings, "model") or "")
+            block_size, precision = _value(settings, "block_size"), _value(settings, "precision")
+            for name, what, hint in weight_problems(block_size, precision, model):
+                self._say(path if name not in settings else settings[name].path, what, hint)
 
     def _check_pairs(self, settings: dict[str, Setting], entry: int, workload: str) -> None:
         """Whether a workload that takes pairs of Q/DQ apart gets a file that has some."""
@@ -262,7 +270,7 @@ class CaseBuilder:
             what = f"workload {workload} takes a quantised model apart, and {precision} quantises nothing"
             self._say(path, what, "as in `precision: int8`")
         quantiser = _value(settings, "quantiser")
-        if quantiser is not None and QUANTISERS[quantiser].at_run:
+        if quantiser is not None and not QUANTISERS[quantiser].writes_pairs:
             what = f"workload {workload} takes pairs of Q/DQ apart, and the quantiser {quantiser} writes none"
             self._say(settings["quantiser"].path, what, f"use quantiser: {USUAL.name}")
         if runtime != row.runtime:

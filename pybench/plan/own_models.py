@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.case import Case
+from pybench.case.quantising import stores_weights
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.onnx_file.batch import freed, rewriting
 from pybench.onnx_file.faults import called
@@ -22,7 +23,7 @@ from pybench.onnx_file.inputs import (
     parse_sizes,
     with_sizes,
 )
-from pybench.onnx_file.products import NOT_FP32, floating_types, is_quantised
+from pybench.onnx_file.products import MATRIX_PRODUCTS, NOT_FP32, floating_types, is_quantised
 
 
 def misfit_of(model: OnnxModel, case: Case, *, of_images: bool) -> Misfit | None:
@@ -44,6 +45,8 @@ def misfit_of(model: OnnxModel, case: Case, *, of_images: bool) -> Misfit | None
         if of_images:
             image_shape(with_sizes(inputs, sizes))
         _check_precision(model, case.precision)
+        if stores_weights(case):
+            _check_products(model)
     except Misfit as misfit:
         return misfit
     return None
@@ -82,3 +85,11 @@ def _check_precision(model: OnnxModel, precision: str) -> None:
     if outer := first_with_body(model):
         what = f"{called(outer)} has graphs inside, and no lower precision is made of such a file"
         raise Misfit(what, "run it in fp32, or export the model without If, Loop and Scan", "precision")
+
+
+def _check_products(model: OnnxModel) -> None:
+    """Weights alone are stored smaller where a matrix product reads them."""
+    if model.functions or any(node.op in MATRIX_PRODUCTS for node in model.graph.nodes):
+        return
+    what = "it has no matrix product, and weight-only stores the weights of nothing else"
+    raise Misfit(what, "use another quantiser", "quantiser")

@@ -17,7 +17,17 @@ from typing import Any
 from pybench.catalogue.precisions import PRECISIONS, floating_type, quantised_type
 from pybench.errors import InputError
 from pybench.onnx_file.graph import OnnxGraph, read_graph
-from pybench.onnx_file.products import DEQUANTISE, MULTIPLYING, NOT_FP32, QUANTISE, floating_types, multiplied
+from pybench.onnx_file.products import (
+    DEQUANTISE,
+    MULTIPLYING,
+    NOT_FP32,
+    QUANTISE,
+    STORED_PRODUCT,
+    floating_types,
+    multiplied,
+    stored_products,
+    weights_of_products,
+)
 from pybench.precision.notes import kept_nodes
 
 # Below half of the multiplying operators in INT8, the name of the precision would mislead. Leaving a first or last
@@ -72,8 +82,9 @@ def audit_onnx(path: Path, precision: str) -> Audit:
     """The graph of a file against a precision: the type of every multiplying operator, by the tensors that it reads.
 
     `int8` and `fp8` count an operator when all that it multiplies comes from DequantizeLinear of such codes; the rest
-    of the name is the type that it dequantises to. A file that declares what it keeps (`notes`) has to
-    keep to that; one that does not has to have half of its operators quantised.
+    of the name is the type that it dequantises to. In a file with products of stored weights, these are what counts. A
+    file that declares what it keeps (`notes`) has to keep to that; one that does not has to have half of its operators
+    quantised.
     """
     graph = read_graph(path)
     found = multiplied(graph)
@@ -88,6 +99,11 @@ def audit_onnx(path: Path, precision: str) -> Audit:
     kept = kept_nodes(graph.properties)
     if kept is not None:
         facts["kept_nodes"] = kept
+    stored = Counter(f"int{product.bits}" for product in stored_products(graph))
+    if stored:
+        facts |= {"stored_weights": dict(sorted(stored.items())), "stored_share_ratio": stored_share(graph)}
+    if quantised_type(precision) is not None and (stored or PRECISIONS[precision].weights_alone):
+        return _judge_stored(str(quantised_type(precision)), graph, found, kept, facts)
     if quantised_type(precision) is not None:
         return _judge_quantised(precision, found, kept, facts)
     if floating_type(precision) == "fp32":
@@ -222,6 +238,39 @@ def _judge_quantised(
     return Audit(realised, not reasons, tuple(reasons), {**facts, **more})
 
 
+def stored_share(graph: OnnxGraph) -> float:
+    """The share of the weights of convolutions and matrix products that is stored in few bits; 0 where there are
+    none."""
+    stored = sum(product.weights for product in stored_products(graph))
+    total = stored + weights_of_products(graph)
+    return stored / total if total else 0.0
+
+
+def _judge_stored(
+    claimed: str,
+    graph: OnnxGraph,
+    found: Mapping[str, tuple[str, str]],
+    kept: Mapping[str, str] | None,
+    facts: dict[str, Any],
+) -> Audit:
+    """Whether weights are stored in the type that is claimed; what they are multiplied in is a kernel's choice."""
+    products = stored_products(graph)
+    done = [product.name for product in products if f"int{product.bits}" == claimed]
+    share, sizes = facts.get("stored_share_ratio", 0.0), sorted({product.block_size for product in products})
+    outside = [name for name in found if name not in done and name not in (kept or {})]
+    reasons = []
+    if not done or (kept is None and share < SHARE_FOR_INT8):
+        reasons.append("not_quantised")
+    if kept is not None and outside:
+        reasons.append("outside_keep_list")
+    realised = f"weights alone in {claimed}: {len(done)} of {len(found)} products, {share:.0%} of their weights"
+    if done:
+        realised += f", blocks of {' and '.join(map(str, sizes))}"
+    more = {"block_sizes": sizes, "accuracy_levels": sorted({product.accuracy_level for product in products})}
+    outside_fact = outside if kept is not None else None
+    return Audit(realised, not reasons, tuple(reasons), {**facts, **more, "outside_keep_list": outside_fact})
+
+
 def _judge_floating(
     claimed: str, found: Mapping[str, tuple[str, str]], kept: Mapping[str, str], facts: dict[str, Any]
 ) -> Audit:
@@ -234,7 +283,9 @@ def _judge_floating(
 
 def _judge_fp32(graph: OnnxGraph, counts: Mapping[str, int], facts: dict[str, Any]) -> Audit:
     reasons = []
-    if facts["quantize_linear_nodes"] or any(node.op in INTEGER_KERNELS | {DEQUANTISE} for node in graph.nodes):
+    if facts["quantize_linear_nodes"] or any(
+        node.op in INTEGER_KERNELS | {DEQUANTISE, STORED_PRODUCT} for node in graph.nodes
+    ):
         reasons.append("quantised_nodes")
     if facts["low_precision_weights"]:
         reasons.append("low_precision_weights")

@@ -130,7 +130,7 @@ def quantise_at_run(
     """
     network = open_network(source)
     network.raise_opset(OPSET)
-    _products_of(network)
+    products_of(network)
     with tempfile.TemporaryDirectory(dir=destination.parent, prefix=".int8-") as folder:
         plain = Path(folder) / "plain.onnx"
         network.save(plain, {})
@@ -155,7 +155,7 @@ def quantise_at_run(
     }
 
 
-def _products_of(network: Network) -> None:
+def products_of(network: Network) -> None:
     """Gemm with a constant weight as MatMul and Add, which is what onnxruntime quantises so."""
     written = []
     for node in network.nodes:

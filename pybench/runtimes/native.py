@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from pybench import measure
 from pybench.case import Case
+from pybench.case.quantising import opened_in
 from pybench.catalogue.refusals import refuse_path, refuse_precision
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError, UsageError
@@ -148,7 +149,7 @@ def open_case(
 ) -> NativeSession:
     """`given`: the ONNX file, which states its own inputs."""
     refuse_path(RUNTIMES[NAME], case.path, takes_text=case.model_row is not None and case.model_row.takes_text)
-    return open_session(given, precision=case.precision, threads=threads, device=case.device, provider=case.provider)
+    return open_session(given, precision=opened_in(case), threads=threads, device=case.device, provider=case.provider)
 
 
 def open_session(

@@ -25,6 +25,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as errors
 
 from pybench import measure
 from pybench.case import Case
+from pybench.case.quantising import opened_in
 from pybench.catalogue.refusals import refuse_precision, refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError
@@ -214,7 +215,7 @@ def open_case(
 ) -> OnnxRuntimeSession:
     """`given`: the ONNX file. It states its own inputs, and has no algorithms to choose from."""
     return open_session(
-        given, precision=case.precision, threads=threads, device=case.device, provider=case.provider,
+        given, precision=opened_in(case), threads=threads, device=case.device, provider=case.provider,
         launch="enqueue" if case.workload_row.generates else case.launch,  # a graph has one shape, a cache grows
     )  # fmt: skip
 
@@ -258,6 +259,14 @@ def open_session(
             labels["launch"] = f"enqueue, as no graph could be captured ({started.why_not})"
         labels["tf32_override"] = os.environ.get(providers.TF32_OVERRIDE)
     return OnnxRuntimeSession(started, path, kind, labels)
+
+
+def run_once(path: Path, provider: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The first output of a file of one input, on a provider. Nothing is captured or timed."""
+    chain = providers.options_of(provider, "fp32", graph=False)
+    session = onnxruntime.InferenceSession(path, _options(1), providers=chain, enable_fallback=0)
+    outputs: list[npt.NDArray[Any]] = session.run(None, {session.get_inputs()[0].name: values})
+    return outputs[0]
 
 
 def write_optimised(

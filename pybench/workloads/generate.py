@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from pybench import measure
 from pybench.case import Case
+from pybench.case.quantising import opened_in
 from pybench.case.yields import is_compared
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.code import named_code
@@ -43,7 +44,7 @@ def run(request: RunRequest) -> Result:
     row = case.runtime_row
     if row is not None:
         has_gpu = case.device != "cpu" and bool(measure.visible_gpus())
-        refuse_generation(row, row.backend(case.provider, has_gpu), case.precision)
+        refuse_generation(row, row.backend(case.provider, has_gpu), opened_in(case))
     opened = open_model(request)
     task = _task(opened, case, request.seed)
     generation = open_generation(opened, case, task)
