@@ -301,6 +301,52 @@ def test_a_dynamic_file_multiplies_codes_and_has_no_range_from_samples(tmp_path:
     assert ran.valid["precision"].value is True
 
 
+@pytest.mark.parametrize(("precision", "error"), [("int8", 0.01), ("int4", 0.2)])
+def test_weights_alone_make_a_smaller_file_that_every_workload_runs(
+    precision: str, error: float, tmp_path: Path
+) -> None:
+    """The products of attention have no weights, and the file says so."""
+    plain = DIGITS.with_factors(model="tinylm-tiny", seq_len=8, device="cpu", threads=1, iterations=2, batch=1)
+    case = plain.with_factors(precision=precision, quantiser="weight-only", idle_window_s=0.0)
+    recipe = recipes_of(case)["model"]
+    assert "calibration" not in dict(recipe.parameters)
+    assert dict(recipe.parameters)["block_size"] == 32
+    result, path = made(case, tmp_path)
+    assert path.stat().st_size < artefacts_of(plain)["model"].stat().st_size
+    assert result.valid["precision"].value is True
+    assert result.metrics["qdq_nodes_count"].value == 0
+    assert set(result.labels["kept"].values()) == {"not_a_product_with_a_weight"}
+    assert (result.labels["block_size"], result.labels["accuracy_level"]) == (32, 4)
+    assert 0 < result.labels["against_fp32_relative_error"] < error
+    generate = {"workload": "generate", "new_tokens": 3}
+    for ran in (run(case), run(case.with_factors(**generate))):
+        assert ran.valid["precision"].value is True
+        facts = ran.labels["precision_facts"]
+        assert facts["executed_stored_products"] == facts["stored_weights"][precision] == 5
+        assert ran.labels["precision_realised"].startswith(f"weights alone in {precision}: 5 of 7 products, 100%")
+        assert facts["stored_products_compute_in"] in (["int8"], ["fp32"])
+
+
+def test_a_smaller_block_has_a_smaller_error_and_a_file_of_its_own(tmp_path: Path) -> None:
+    case = DIGITS.with_factors(model="tinylm-tiny", precision="int4", quantiser="weight-only", seq_len=8)
+    errors = {}
+    for size in (16, 128):
+        (tmp_path / str(size)).mkdir()
+        result, _ = made(case.with_factors(block_size=size), tmp_path / str(size))
+        errors[size] = result.labels["against_fp32_relative_error"]
+    assert errors[16] < errors[128]
+
+
+def test_a_file_with_stored_weights_is_taken_as_it_is(tmp_path: Path) -> None:
+    case = DIGITS.with_factors(model="tinylm-tiny", precision="int4", quantiser="weight-only", seq_len=8)
+    _, path = made(case, tmp_path)
+    (tmp_path / "own").mkdir()
+    own = case.with_factors(model="own.onnx", sources=(("model", "d2" * 32),))
+    result, kept = made(own, tmp_path / "own", {"model": path})
+    assert kept.read_bytes() == path.read_bytes()
+    assert result.valid["precision"].value is True
+
+
 def test_a_dynamic_file_keeps_what_it_is_told_to(tmp_path: Path) -> None:
     files = {"model": graphs.saved(graphs.residual_block(), tmp_path / "block.onnx")}
     case = DIGITS.with_factors(

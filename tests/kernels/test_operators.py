@@ -91,3 +91,15 @@ def test_weights_that_are_dequantised_in_every_run_are_constants() -> None:
 def test_a_trace_without_a_run_that_counts_is_no_profile() -> None:
     with pytest.raises(ValueError, match="no run"):
         profile_of_runs([run(0, 10)], WRITTEN, WRITTEN, skipped=1)
+
+
+@pytest.mark.parametrize(("accuracy_level", "told"), [(1, "fp32"), (4, None)])
+def test_a_product_that_may_round_activations_has_no_type_that_the_trace_tells(
+    accuracy_level: int, told: str | None
+) -> None:
+    node = OnnxNode("MatMulNBits", "product", ("x", "w"), ("y",), attributes=(("accuracy_level", (accuracy_level,)),))
+    types = {"input_type_shape": [{"float": [1]}], "output_type_shape": [{"float": [1]}]}
+    trace = [run(0, 20), event("product", 2, 10, "MatMulNBits", **types)]
+    graph = OnnxGraph((node,), {"w": ("uint8", 9)}, {}, {})
+    (kernel,) = profile_of_runs(trace, graph, graph, skipped=0).kernels
+    assert (kernel.work, kernel.computes_in) == ("multiplying", told)

@@ -227,11 +227,18 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str, tmp
             "images": "synthetic-100",
             "checkpoint": "synthetic-100",
         },
+        {
+            "workload": "infer",
+            "model": "distilbert",
+            "runtime": "onnxruntime",
+            "precision": "int4",
+            "quantiser": "weight-only",
+        },
     ]
-    places |= {"heads": len(entries) - 4, "dispatch": len(entries) - 4, "workers": len(entries) - 3} | dict.fromkeys(
-        factors_in("fitting"), len(entries) - 2
+    places |= {"heads": len(entries) - 5, "dispatch": len(entries) - 5, "workers": len(entries) - 4} | dict.fromkeys(
+        factors_in("fitting"), len(entries) - 3
     )
-    places |= {"trained_in": len(entries) - 1, "training_seed": len(entries) - 1}
+    places |= {"trained_in": len(entries) - 2, "training_seed": len(entries) - 2, "block_size": len(entries) - 1}
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)
     assert len(expand(load(f"  - {json.dumps(entry)}\n"))) == 1

@@ -148,3 +148,14 @@ def test_a_size_that_cannot_be_is_a_problem(tmp_path: Path, problems: Problems, 
 def test_shapes_are_for_files(problems: Problems) -> None:
     found = "\n".join(problems(shaped('{x: {"0": 4}}', "mobilenet-v2")))
     assert "`shapes` has no meaning for mobilenet-v2: its inputs have fixed sizes" in found
+
+
+def test_a_file_without_a_matrix_product_has_no_weights_to_store(tmp_path: Path, problems: Problems) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["y"], name="relu")]
+    ends = [("x", TensorProto.FLOAT, ("n", 4))], [("y", TensorProto.FLOAT, ("n", 4))]
+    onnx.save(model(nodes, *ends), tmp_path / "model.onnx")
+    (said,) = problems(entry(precision="int4", batch="1").rstrip() + "\n    quantiser: weight-only\n")
+    assert said == (
+        "9:16: `quantiser`: model.onnx: it has no matrix product, and weight-only stores the weights of nothing else "
+        "(use another quantiser)"
+    )

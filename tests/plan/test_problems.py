@@ -264,7 +264,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             "{workload: infer, model: resnet50, runtime: torch, calibration: entropy}",
-            "4:56: `calibration` changes nothing in this entry (only int8 and fp8 are quantised; qat finds its",
+            "4:56: `calibration` changes nothing in this entry (only int8, int4 and fp8 are quantised; qat fi",
         ),
         (
             "{workload: infer, model: tinylm-small, runtime: torch, corpus_limit_bytes: 9}",
@@ -325,7 +325,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             TENSORRT_INT8.replace("}", ", quantiser: dynamic, calibration: minmax}"),
-            "4:91: `calibration` changes nothing in this entry (only int8 and fp8 are quantised; qat finds its",
+            "4:91: `calibration` changes nothing in this entry (only int8, int4 and fp8 are quantised; qat fi",
         ),
         (
             TENSORRT_INT8.replace("}", ", quantiser: modelopt, placement: naive}"),
@@ -346,6 +346,30 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         (
             "{workload: sensitivity, model: digits-cnn, precision: int8, quantiser: dynamic}",
             "4:76: workload sensitivity takes pairs of Q/DQ apart, and the quantiser dynamic writes none",
+        ),
+        (
+            "{workload: sensitivity, model: text-encoder, precision: int4, quantiser: weight-only}",
+            "4:78: workload sensitivity takes pairs of Q/DQ apart, and the quantiser weight-only writes none",
+        ),
+        (
+            "{workload: infer, model: distilbert, runtime: onnxruntime, precision: int4}",
+            "4:75: the quantiser onnxruntime does not round to int4: in int4 only weights are stored (use",
+        ),
+        (
+            "{workload: infer, model: distilbert, runtime: onnxruntime, precision: int8+fp16, quantiser: weight-only}",
+            "4:75: weight-only leaves FP32 around the weights, and int8+fp16 has fp16 there (use precision: int8",
+        ),
+        (
+            "{workload: infer, model: resnet50, runtime: onnxruntime, precision: int8, quantiser: weight-only}",
+            "4:90: weight-only stores the weights of matrix products, and most weights of resnet50 are of convolutions",
+        ),
+        (
+            "{workload: infer, model: mlp, runtime: native, precision: int4, quantiser: weight-only, block_size: 48}",
+            "4:105: `block_size` takes a power of two, not 48 (use 16, 32, 64, 128 or 256)",
+        ),
+        (
+            "{workload: infer, model: mlp, runtime: onnxruntime, precision: int8, block_size: 64}",
+            "4:74: `block_size` changes nothing in this entry (only the quantiser weight-only has blocks)",
         ),
         (
             "{workload: sensitivity, model: digits-cnn}",
@@ -369,7 +393,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ),
         (
             TENSORRT_INT8.replace("mlp", "digits-cnn").replace("}", ", quantiser: qat, calibration_images: 3}"),
-            "4:94: `calibration_images` changes nothing in this entry (only int8 and fp8 are quantised; qat finds its",
+            "4:94: `calibration_images` changes nothing in this entry (only int8, int4 and fp8 are quantised; qat fi",
         ),
         ("{workload: noop, affinity: 3-0}", "4:32: `affinity` has the span 3-0, which ends before it begins"),
         ("{workload: noop, affinity: all}", "4:32: `affinity` takes CPUs such as `0-3,8`"),
