@@ -181,6 +181,7 @@ CHANGES: tuple[Change, ...] = (
         )
     ),
     Change(why="solvers are new", answer="idle", stored=None, now="solver"),
+    Change(why="weights alone are stored in blocks", answer="idle", stored=None, now="block_size"),
     *(
         Change(why="stacks and heads are new, and nothing else has these factors", answer="idle", stored=None, now=name)
         for name in ("block_type", "depth", "width", "heads", "dispatch", "head_rates_hz")
