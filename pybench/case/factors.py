@@ -138,8 +138,8 @@ class Factors:
     quantiser: str | None = quantising_factor(
         "choice",
         None,
-        "which quantiser inserts the int8, int4 or fp8 rounding; `qat`: fine-tune with INT8 rounding; `dynamic`: "
-        "ranges of activations are found in each run; `weight-only`: weights alone are stored in 8 or 4 bits",
+        "which quantiser inserts the rounding; `qat`: fine-tune with INT8 rounding; `dynamic`: ranges of activations "
+        "are found in each run; `weight-only`: only weights, in int8 or int4",
         idle.NOT_QUANTISED,
         choices=tuple(QUANTISERS),
         absent="`pybench`, but `onnxruntime` for kernels of onnxruntime",
