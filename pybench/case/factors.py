@@ -385,7 +385,7 @@ class Factors:
     images: str | None = factor(
         "file",
         None,
-        "labelled images: `digits` of scikit-learn, the generated `synthetic-100`, or a path (docs/user/plans.md)",
+        "labelled images: `digits` of scikit-learn, the generated `synthetic-100`, or a path (docs/user/models.md)",
         "images",
         choices=(DIGITS, SYNTHETIC),
         absent="those that the model was trained on here",
