@@ -52,7 +52,7 @@ def _is_column(name: str, cases: Sequence[Case]) -> bool:
 
 def _shown(case: Case, name: str) -> str:
     """A factor's value as a plan writes it, or a dash where it changes nothing about the case."""
-    from pybench.plan.cases import applies
+    from pybench.plan.meaning import applies
 
     if not applies(name, case):
         return NOT_APPLICABLE

@@ -13,7 +13,6 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.case.case import options_of
-from pybench.case.factor import Factor
 from pybench.case.factors import BOTH, DIGITS_SIZE, FACTORS, factors_of, is_idle
 from pybench.case.quantising import default_quantiser
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
@@ -21,7 +20,7 @@ from pybench.catalogue.data_sets import DIGITS, SYNTHETIC, TRAINED_ON
 from pybench.catalogue.models import Model
 from pybench.catalogue.precisions import PRECISIONS, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
-from pybench.catalogue.workloads import FactorGroup, Workload
+from pybench.catalogue.workloads import Workload
 from pybench.catalogue.zoo import FORMS, is_named, library_of
 from pybench.document import Node
 from pybench.errors import Problem
@@ -30,19 +29,11 @@ from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.fed_inputs import misfit_of_inputs
 from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.heads import head_problem
+from pybench.plan.meaning import misplaced, where_it_applies
 from pybench.plan.own_models import misfit_of
 from pybench.plan.training import untrainable
-from pybench.plan.values import PSEUDO_FACTORS
 from pybench.plan.weights import weight_problems
 
-# Groups of factors that mean nothing for some models.
-_OF_TOKENS: tuple[FactorGroup, ...] = ("tokens", "text", "feeding")
-_OF_TEXT: tuple[FactorGroup, ...] = ("text", "feeding")
-_OF_IMAGES: tuple[FactorGroup, ...] = ("images", "sizing", "layout", "loading")
-_OF_BLOCKS: tuple[FactorGroup, ...] = ("blocks",)
-_OF_BUILT_IN: tuple[FactorGroup, ...] = ("sizing",)
-_OF_FILES: tuple[FactorGroup, ...] = ("file",)
-_OF_SHAPED: tuple[FactorGroup, ...] = ("shaping",)
 _KINDS = {"language": "a language model", "image": "an image model"}
 
 
@@ -85,7 +76,7 @@ class CaseBuilder:
         """Defaults that no entry took."""
         return [
             self.root.key_place(setting.path).problem(
-                f"`{name}` applies to no entry of the matrix", _where(name, self.catalogue)
+                f"`{name}` applies to no entry of the matrix", where_it_applies(name, self.catalogue)
             )
             for name, setting in self.defaults.items()
             if name not in self.used_defaults
@@ -99,7 +90,7 @@ class CaseBuilder:
             if name not in self.defaults or (name == "batch" and "batch_tokens" in cell):
                 continue
             workload, model = _value(settings, "workload"), _value(settings, "model")
-            if name in cell or _misplaced(name, workload, model, self.catalogue) is None:
+            if name in cell or misplaced(name, workload, model, self.catalogue) is None:
                 self.used_defaults.add(name)
                 settings.setdefault(name, self.defaults[name])
         return self._configured(settings)
@@ -117,16 +108,16 @@ class CaseBuilder:
         workload, model = _value(settings, "workload"), _value(settings, "model")
         place: Path = ("matrix", entry)
         for name in settings:
-            if _misplaced(name, workload, model, self.catalogue) is None:
+            if misplaced(name, workload, model, self.catalogue) is None:
                 self._digest(name, settings)
         if workload is None:
             if not damaged:
                 self._say(place, "`workload` is missing", f"one of {', '.join(self.catalogue.workloads)}")
             return False
         for name, setting in cell.items():
-            wrong = _misplaced(name, workload, model, self.catalogue)
+            wrong = misplaced(name, workload, model, self.catalogue)
             if wrong is not None:
-                self._say(setting.path, wrong, _where(name, self.catalogue), at_key=True)
+                self._say(setting.path, wrong, where_it_applies(name, self.catalogue), at_key=True)
         self._check_model(settings, workload, model)
         if not damaged:
             self._check_arrivals(settings, workload)
@@ -217,7 +208,7 @@ class CaseBuilder:
 
     def _check_loading(self, settings: dict[str, Setting], workload: str, model: str | None) -> None:
         """Whether there is something to read for processes that read."""
-        if "workers" not in settings or _misplaced("workers", workload, model, self.catalogue) is not None:
+        if "workers" not in settings or misplaced("workers", workload, model, self.catalogue) is not None:
             return
         if _value(settings, "workers") is not None and _value(settings, "images") is None:
             what = "`workers` read images, and `images` names none"
@@ -389,13 +380,6 @@ class CaseBuilder:
         self.problems.append(place.problem(what, hint))
 
 
-def applies(name: str, case: Case) -> bool:
-    """Whether a factor changes anything about a case."""
-    if is_idle(name, case):
-        return False
-    return _misplaced(name, case.workload, case.model, case.catalogue) is None
-
-
 def _missing(
     settings: dict[str, Setting], workload: str, model: str | None, catalogue: Catalogue
 ) -> list[tuple[str, str]]:
@@ -423,54 +407,6 @@ def _missing(
     if judges and not trained and _value(settings, "images") is None:
         found.append(("images", f"{SYNTHETIC}, or a folder with one folder of images a class"))
     return found
-
-
-def _settable(catalogue: Catalogue) -> Mapping[str, Factor]:
-    return {**factors_of(catalogue), **PSEUDO_FACTORS}
-
-
-def _misplaced(name: str, workload: str | None, model: str | None, catalogue: Catalogue) -> str | None:
-    """Why a factor means nothing for a workload and a model, or None."""
-    group = _settable(catalogue)[name].group
-    if workload is not None and not catalogue.workloads[workload].uses(group):
-        return f"`{name}` has no meaning for workload {workload}"
-    if model is None:
-        return None
-    row = catalogue.models.get(model)
-    library = library_of(model)
-    if group in _OF_FILES and (row is not None or library is not None):
-        return f"`{name}` has no meaning for {model}: its inputs have fixed sizes"
-    if group in _OF_TOKENS and row is not None and not row.takes_ids:
-        return f"`{name}` has no meaning for {model}, which takes no tokens"
-    if group in (*_OF_TEXT, *_OF_BUILT_IN) and library is not None:
-        return f"`{name}` has no meaning for {model}: {library.name} says what it takes, and its input is synthetic"
-    if group in _OF_TEXT and row is None:
-        return f"`{name}` has no meaning for an ONNX file of your own: its input is synthetic"
-    if group in _OF_TEXT and row is not None and not row.takes_text:
-        return f"`{name}` has no meaning for {model}: its ids are synthetic"
-    if group in _OF_IMAGES and row is not None and not row.takes_images:
-        return f"`{name}` has no meaning for {model}, which takes no images"
-    if group in _OF_BUILT_IN and row is None:
-        return f"`{name}` has no meaning for an ONNX file of your own: its inputs have the sizes of the file"
-    if group in _OF_SHAPED and (row is None or name not in row.shaped_by):
-        return f"`{name}` has no meaning for {model}: it shapes the layers of {_shaped_by(name, catalogue)}"
-    if group in _OF_BLOCKS and row is not None and not row.takes_text:
-        return f"`{name}` has no meaning for {model}: its blocks keep what they compute"
-    return None
-
-
-def _where(name: str, catalogue: Catalogue) -> str:
-    factor = _settable(catalogue)[name]
-    of = " of language models" if factor.group in _OF_TOKENS else ""
-    of = " of language models" if factor.group in _OF_BLOCKS else of
-    of = " of image models" if factor.group in _OF_IMAGES else of
-    of = f" of {_shaped_by(name, catalogue)}" if factor.group in _OF_SHAPED else of
-    return f"it applies to {', '.join(factor.workloads(catalogue))}{of}"
-
-
-def _shaped_by(name: str, catalogue: Catalogue) -> str:
-    """The models whose layers follow a factor."""
-    return ", ".join(model.name for model in catalogue.models.values() if name in model.shaped_by)
 
 
 def _models_of(workload: Workload, catalogue: Catalogue) -> str:

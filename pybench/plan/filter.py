@@ -20,7 +20,7 @@ from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
 from pybench.document import core_scalar
 from pybench.errors import UsageError
-from pybench.plan.cases import applies
+from pybench.plan.meaning import applies
 from pybench.plan.values import ValueProblem, check_value, nearest
 
 _TOKEN = re.compile(r"""\s*(?:(?P<sign>==|!=|<=|>=|=|<|>|,|\|)|(?P<quoted>"[^"]*"|'[^']*')|(?P<word>[^\s=!<>,|"']+))""")
