@@ -2,8 +2,8 @@
 // Reads the files in which the kernel's hwmon drivers tell voltages, currents and powers, at a fixed cadence, without
 // the GIL.
 //
-// Each number is kept as the kernel wrote it, with the time of its read. pybench.measure.energy.rails knows the rail and
-// the unit of each file. Source: Documentation/hwmon/sysfs-interface.rst.
+// Each number is kept as the kernel wrote it, with the time of its read. pybench.measure.energy.rails knows the rail
+// and the unit of each file. Source: Documentation/hwmon/sysfs-interface.rst.
 #pragma once
 
 #include <cstdint>

@@ -60,7 +60,7 @@ def _not_equal(result: Replay) -> PybenchError:
     cause = (
         "other versions made the published report, which is the likely cause: " + "; ".join(result.causes)
         if result.causes
-        else "all versions are equal, so the processor or the build of a package differs, or pybench has a defect"
+        else "all versions are equal, so sources of pybench, the processor or the build of a package differ"
     )
     return PybenchError(
         "\n  ".join([f"{len(result.differences)} of {result.files} files of the report differ", *lines]), hint=cause

@@ -9,6 +9,7 @@ A campaign can be older than the published values of its ready plan. Its runs ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,6 +41,7 @@ _OLDER = """\
 The ready plan changed its comparisons after this campaign ran, for example by naming published values.
 This page compares the runs as the plan does now; the report in the archive compares them as it did then."""
 _BELOW = "where known, in the comments below"
+_FOOTNOTE = re.compile(r"(?m)^(\([a-z]+\): .*?[^.\s])([ \t]*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +250,9 @@ def _without_source(table: Table) -> Table:
 
 
 def _markdown(table: Table) -> str:
-    """With one sentence of its notes a line."""
+    """With one sentence of its notes a line, and a full stop after each footnote."""
     sentences = tuple(part for note in table.notes for part in note.replace(". ", ".\n").splitlines())
-    return to_markdown(replace(table, notes=sentences))
+    return _FOOTNOTE.sub(r"\1.\2", to_markdown(replace(table, notes=sentences)))
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
