@@ -208,6 +208,7 @@ CHANGES: tuple[Change, ...] = (
         for precision in _FLOATING
         for name in ("scheme", "range", "granularity", "placement")
     ),
+    Change(why="qat places no pairs", answer="idle", stored=None, now="placement", where={"quantiser": "qat"}),
     *(
         Change(
             why="only int8 has integer codes", answer="idle", stored=None, now="range", where={"precision": precision}

@@ -47,11 +47,7 @@ def make(request: MakeRequest, path: Path) -> Result:
     calibration, labels = named_code(quantiser.make)(request, source, path, samples)
     made = {
         "quantiser": quantiser.name,
-        **{
-            name: parameters[name]
-            for name in ("scheme", "range", "granularity", "block_size", "placement")
-            if name in parameters
-        },
+        **{name: parameters[name] for name in _CHOSEN if name in parameters},
     }
     labels = {"calibration": calibration, **made, **labels}
     result = Result(labels=labels)

@@ -197,7 +197,7 @@ class Factors:
         "convolution and matrix product (`naive`)",
         "quantising",
         choices=PLACEMENTS,
-        idle=idle.NOT_QUANTISED,
+        idle=idle.NOT_PLACED,
         follows=("precision",),
     )
     workspace_bytes: int | None = runtime_factor(

@@ -111,6 +111,12 @@ NOT_CALIBRATED = Idle(
     "only int8, int4 and fp8 are quantised; qat finds its ranges while it trains, dynamic in each run, and weight-only "
     "has none",
 )
+NOT_PLACED = Idle(
+    lambda case: (
+        _is_not_quantised(case) or (case.quantiser is not None and not QUANTISERS[case.quantiser].places_pairs)
+    ),
+    "qat rounds in front of products alone, and dynamic and weight-only write no pairs",
+)
 NOT_STORED = Idle(
     lambda case: _is_not_quantised(case) or case.quantiser is None or not QUANTISERS[case.quantiser].weights_alone,
     "only the quantiser weight-only has blocks",

@@ -72,6 +72,11 @@ class Quantiser:
         """Whether its files have pairs of Q/DQ."""
         return not (self.at_run or self.weights_alone)
 
+    @property
+    def places_pairs(self) -> bool:
+        """Whether a plan chooses where its pairs stand: training rounds where it trains, in front of products."""
+        return self.writes_pairs and not self.trains
+
     def offers(self, factor: str) -> tuple[str, ...]:
         """The values of `scheme`, `range`, `granularity` or `placement` that it makes."""
         offered: dict[str, tuple[str, ...]] = {
