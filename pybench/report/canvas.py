@@ -30,6 +30,7 @@ MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 _LOG_FROM = 5.0  # values that span more than this factor get a logarithmic axis
 _FEW_TICKS_FROM = 1000.0  # an axis that spans more gets powers of ten only
 WIDTH_INCH = 7.2  # two columns of a usual paper
+_LABEL_CHARACTERS = 60  # of a row, which take half of that width
 
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same layout, hence the same bytes, on every machine
@@ -125,10 +126,13 @@ def pick(position: int) -> tuple[str, str]:
 
 
 def label_rows(axes: Axes, labels: list[str]) -> None:
-    """Rows from the top down, one a label, without ticks or horizontal grid."""
+    """Rows from the top down, one a label, without ticks or horizontal grid. Long labels are written smaller."""
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
+    longest = max(map(len, labels), default=0)
+    if longest > _LABEL_CHARACTERS:
+        axes.tick_params(axis="y", labelsize=_STYLE["font.size"] * _LABEL_CHARACTERS / longest)
     axes.grid(visible=False, axis="y")
 
 
