@@ -12,6 +12,8 @@
 - Mean over all positions: its input gets a pair where a convolution is behind it, which then writes 8 bits too.
 - Clip in FP8: where a pair is behind one that no quantised convolution computes, it stays in FP32 between two Casts
   (`Quantisation.keeps_bounds`).
+- A convolution over three dimensions in INT8: TensorRT has no kernel that writes its output in the floating type. Where
+  no pair is behind it, as in front of a U-Net's skips and at its end, its weight stays as it is.
 - MaxPool in FP8, and over three dimensions: written as slices (`pooling`); where a convolution computes its input for
   it alone, that has its output's pair as well, which changes nothing, for rounding commutes with taking the largest.
 
@@ -30,6 +32,8 @@ from pybench.precision.pooling import is_sliceable
 
 CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 PRODUCTS = frozenset({"Gemm", "MatMul"})
+_JOINED = frozenset({"Relu", "Clip", "Add", "Concat"})  # to the convolution before them
+_VOLUME = 5  # dimensions of [n, channels, depth, height, width]
 # TensorRT has no FP8 convolution for groups, nor for so few channels on either side: modelopt leaves the same out.
 FEWEST_FP8_CHANNELS = 17
 
@@ -119,6 +123,10 @@ def place(network: Network, quantisation: Quantisation) -> Placement:
             kept[node.name] = reason
     placement = Placement(quantised, kept)
     _place_pairs(network, quantisation, placement)
+    if quantisation.kind == "int8":
+        for name in _volumes_without_pair(network, placement):
+            placement.quantised.remove(name)
+            placement.kept[name] = "no_int8_kernel_volume"
     if not quantisation.keeps_bounds:
         placement.in_fp32 = dict.fromkeys(_losing_their_bound(network, placement), "fp8_kernel_loses_bound")
     return placement
@@ -150,6 +158,29 @@ def _place_pairs(network: Network, quantisation: Quantisation, placement: Placem
     placement.ranges_of = _pooled(network, pools, convolutions)
     shared |= set(placement.ranges_of)
     placement.readers = {name: None if name in shared else readers[name] for name in sorted(shared | set(readers))}
+
+
+def _volumes_without_pair(network: Network, placement: Placement) -> list[str]:
+    """Convolutions over three dimensions that are quantised, and whose output reaches its readers without a pair."""
+    chosen = set(placement.quantised)
+    return [
+        node.name
+        for node in network.nodes
+        if node.name in chosen
+        and node.op_type in CONVOLUTIONS
+        and len(network.shape_of(node.output[0]) or ()) == _VOLUME
+        and not _ends_in_pair(network, node.output[0], placement)
+    ]
+
+
+def _ends_in_pair(network: Network, name: str, placement: Placement) -> bool:
+    """Whether a tensor is read in 8 bits alone, by itself or behind operators that a kernel joins to its producer."""
+    while name not in placement.readers or placement.readers[name] is not None:
+        readers = network.consumers(name)
+        if network.is_output(name) or len(readers) != 1 or readers[0].op_type not in _JOINED:
+            return False
+        name = readers[0].output[0]
+    return True
 
 
 def calibrated_tensors(network: Network) -> list[str]:

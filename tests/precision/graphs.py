@@ -203,3 +203,35 @@ def ranges_of(made: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict[str, f
         | feed
     )
     return {name: float(np.abs(values[name]).max()) for name in calibrated_tensors(network)}
+
+
+def skipped(dimensions: int) -> onnx.ModelProto:
+    """One level of a U-Net: x -> down1 -> down2 = s -> pool -> bottom -> up; s beside up -> join -> head."""
+    generator = np.random.default_rng(3)
+    constants: dict[str, np.ndarray] = {}
+
+    def convolution(name: str, source: str, inputs: int, op: str = "Conv", size: int = 3) -> onnx.NodeProto:
+        weight = (
+            generator.standard_normal((CHANNELS, inputs, *[size] * dimensions)) / (inputs * size**dimensions) ** 0.5
+        )
+        constants[f"{name}.weight"] = weight.astype(np.float32)
+        shape = {"strides": [2] * dimensions} if op == "ConvTranspose" else {"pads": [size // 2] * 2 * dimensions}
+        return helper.make_node(op, [source, f"{name}.weight"], [f"{name}_out"], name, **shape)
+
+    def relu(source: str, output: str) -> onnx.NodeProto:
+        return helper.make_node("Relu", [source], [output], f"node_{output}")
+
+    halved = {"kernel_shape": [2] * dimensions, "strides": [2] * dimensions}
+    nodes = [
+        convolution("down1", "x", CHANNELS), relu("down1_out", "d"),
+        convolution("down2", "d", CHANNELS), relu("down2_out", "s"),
+        helper.make_node("MaxPool", ["s"], ["pooled"], "pool", **halved),
+        convolution("bottom", "pooled", CHANNELS), relu("bottom_out", "b"),
+        convolution("up", "b", CHANNELS, "ConvTranspose", 2),
+        helper.make_node("Concat", ["s", "up_out"], ["both"], "beside", axis=1),
+        convolution("join", "both", 2 * CHANNELS), relu("join_out", "j"),
+        helper.make_node("Conv", ["j", "head.weight"], ["y"], "head"),
+    ]  # fmt: skip
+    constants["head.weight"] = generator.standard_normal((3, CHANNELS, *[1] * dimensions)).astype(np.float32)
+    sizes = [4] * dimensions
+    return model(nodes, {"x": ["n", CHANNELS, *sizes]}, {"y": ["n", 3, *sizes]}, constants)

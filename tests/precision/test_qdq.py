@@ -270,6 +270,21 @@ def test_pooling_over_three_dimensions_is_sliced_in_both(kind: str) -> None:
     assert (kinds.count("MaxPool"), kinds.count("Slice")) == (0, 8)
 
 
+@pytest.mark.parametrize(("dimensions", "kept"), [(2, set()), (3, {"down2", "head"})])
+def test_int8_over_three_dimensions_needs_a_pair_behind_a_convolution(
+    dimensions: int, kept: set[str], tmp_path: Path
+) -> None:
+    made, shape = graphs.skipped(dimensions), (2, graphs.CHANNELS, *[4] * dimensions)
+    network, placement = quantised(made, Quantisation("int8", "fp16"), shape)
+    assert placement.kept == dict.fromkeys(kept, "no_int8_kernel_volume")
+    nodes = {node.name: node for node in network.nodes}
+    # What is kept still reads 8 bits: else the convolution before it would write FP16, and be kept, too.
+    assert origin(network, nodes["down2"].input[0]) == "d"
+    assert (origin(network, nodes["down2"].input[1]) is None) == ("down2" in kept)
+    network.save(tmp_path / "q.onnx", {KEPT_KEY: json.dumps(placement.kept)})
+    assert audit_onnx(tmp_path / "q.onnx", "int8+fp16").valid
+
+
 def test_a_tensor_that_is_also_read_unpooled_is_not_rounded_before_its_pooling() -> None:
     read_twice = graphs.pooled(2, 8, outputs=("y", "a"))
     network, placement = quantised(read_twice, Quantisation("fp8"), (2, graphs.CHANNELS, 8, 8))
