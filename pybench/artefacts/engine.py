@@ -35,7 +35,7 @@ BUILD = "build"  # the window
 
 def make(request: MakeRequest, path: Path) -> Result:
     parameters, source = request.parameters, request.needed("onnx", "model")
-    index, device = _device_for(parameters["platform"])
+    index, device = device_for(parameters["platform"])
     cuda.Context(index)  # TensorRT builds for the GPU whose context is current
     cache = timing_cache_file(parameters["platform"], parameters["build"])
     options = BuildOptions(
@@ -60,7 +60,7 @@ def make(request: MakeRequest, path: Path) -> Result:
     return result
 
 
-def _device_for(platform: str) -> tuple[int, dict[str, Any]]:
+def device_for(platform: str) -> tuple[int, dict[str, Any]]:
     """Number and facts of the first GPU of the kind that the engine is for.
 
     Raises UnsupportedError if there is none: TensorRT must not be touched then.

@@ -13,7 +13,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pybench.artefacts.agreement import judge_agreement
 from pybench.artefacts.request import MakeRequest
@@ -30,6 +30,9 @@ from pybench.onnx_file.graph import read_graph
 from pybench.onnx_file.products import DEQUANTISE, QUANTISE
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
+
+if TYPE_CHECKING:
+    from pybench.precision.modelopt import Search
 
 _CHOSEN = ("scheme", "range", "granularity", "block_size", "placement")
 
@@ -158,13 +161,28 @@ def by_modelopt(
 
     parameters = request.parameters
     calibration = samples.record(parameters["calibration"], digest(samples))
+    mode = QUANTISERS[parameters["quantiser"]].search
+    search = None if mode is None else _search(request, source, samples, mode)
     done = modelopt.quantise(
-        source, path, parameters["precision"], parameters["calibration"], samples, parameters["keep_fp32"]
+        source, path, parameters["precision"], parameters["calibration"], samples, parameters["keep_fp32"], search
     )
     from pybench.precision.int8 import stamp
 
     stamp(path, _metadata(calibration))
     return calibration, done
+
+
+def _search(request: MakeRequest, source: Path, samples: CalibrationSamples, mode: str) -> Search:
+    """What a search by measuring needs of this machine. Raises UnsupportedError where there is no such GPU."""
+    from pybench.artefacts.engine import device_for
+    from pybench.precision.modelopt import Search
+    from pybench.runtimes.session import resolved
+    from pybench.runtimes.tensorrt import library
+
+    parameters = request.parameters
+    _, device = device_for(parameters["platform"])
+    shapes = resolved(samples.specs, parameters["batch"], parameters["seq_len"] or 0, str(source))
+    return Search(mode, Path(library.load().__file__).parents[1], device["uuid"], shapes)
 
 
 def by_training(

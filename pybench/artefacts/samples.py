@@ -27,9 +27,9 @@ _PAST = "past_"  # begins the names of inputs for what a decoder has seen (`pybe
 
 
 class CalibrationSamples(Sequence[Arrays]):
-    """The inputs of the calibration runs, read when asked for. `source`: where they come from (`random`: the model
-    has no data); `held_out`: whether none of them judges accuracy; `total`: samples in all; `batch`: of one run, the
-    last of which may be smaller, unless the model has its batch fixed."""
+    """The inputs of the calibration runs, read when asked for. `specs`: of what is fed; `source`: where they come from
+    (`random`: the model has no data); `held_out`: whether none of them judges accuracy; `total`: samples in all;
+    `batch`: of one run, the last of which may be smaller, unless the model has its batch fixed."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class CalibrationSamples(Sequence[Arrays]):
         metadata: Mapping[str, str],
     ) -> None:
         self._past = tuple(spec for spec in specs if spec.name.startswith(_PAST))
-        self._specs = specs = tuple(spec for spec in specs if spec not in self._past)
+        self.specs = specs = tuple(spec for spec in specs if spec not in self._past)
         self._identity = images_identity(parameters["images"], parameters.get("images_sha256"))
         self._model: str = parameters["model"]
         self._models = models
@@ -103,12 +103,12 @@ class CalibrationSamples(Sequence[Arrays]):
         if self._data is None:
             return self._random(index, last - first) | nothing
         inputs = self._data.load(np.arange(first, last))
-        return {self._specs[0].name: inputs.astype(self._specs[0].dtype)} | nothing
+        return {self.specs[0].name: inputs.astype(self.specs[0].dtype)} | nothing
 
     def _random(self, index: int, batch: int) -> Arrays:
-        sizes = [spec.shape[1] for spec in self._specs if len(spec.shape) == 2]
+        sizes = [spec.shape[1] for spec in self.specs if len(spec.shape) == 2]
         tokens = next((size for size in sizes if size is not None), CALIBRATION_TOKENS)
-        return random_arrays(self._specs, self._model, batch, tokens, index, self._models, self._ranges)
+        return random_arrays(self.specs, self._model, batch, tokens, index, self._models, self._ranges)
 
     def _nothing_seen(self, batch: int) -> Arrays:
         """Keys and values [N, heads, 0, width] of a decoder with a cache that reads a prompt."""

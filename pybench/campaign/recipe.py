@@ -146,7 +146,7 @@ def _checkpoint_of(case: Case) -> Recipe | None:
 def _engine_of(case: Case, platform: str | None) -> Recipe:
     """TF32 is a flag of the build; every other precision is in the ONNX file. What it computes is compared with the
     FP32 file, the `origin`."""
-    onnx, origin = _onnx_of(case), _onnx_of(case.with_factors(precision="fp32"))
+    onnx, origin = _onnx_of(case, platform), _onnx_of(case.with_factors(precision="fp32"))
     is_calibrated = quantised_type(case.precision) is not None
     parameters = (
         ("model", case.model),
@@ -154,7 +154,7 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
         *_sized(case),
         ("precision", case.precision),
         ("batch", case.batch),
-        ("seq_len", case.seq_len if case.model_row is None or case.model_row.takes_ids else None),
+        ("seq_len", _tokens(case)),
         *((name, getattr(case, name)) for name in BUILD_FACTORS),
         ("platform", platform),
         ("images", data_of(case) if is_calibrated else usual_data_of(case)),
@@ -166,11 +166,16 @@ def _engine_of(case: Case, platform: str | None) -> Recipe:
     return Recipe("engine", parameters, made, own)
 
 
-def _onnx_of(case: Case) -> Recipe | None:
-    """The ONNX file in the case's precision; None: a user's own, as it is."""
+def _tokens(case: Case) -> int | None:
+    """The length of the sequences that the case's model is fed with, if it is fed with sequences."""
+    return case.seq_len if case.model_row is None or case.model_row.takes_ids else None
+
+
+def _onnx_of(case: Case, platform: str | None = None) -> Recipe | None:
+    """The ONNX file in the case's precision; None: a user's own, as it is. `platform`: of an engine that opens it."""
     exported = _batched(case) if case.names_onnx else _exported(case)
     if quantised_type(case.precision) is not None:
-        return _quantised(case, exported)
+        return _quantised(case, exported, platform)
     if floating_type(case.precision) == "fp32":
         return exported
     parameters = (
@@ -197,7 +202,7 @@ def _shaped(case: Case) -> Recipe | None:
     return Recipe("onnx-shaped", (*_named(case), ("shapes", case.shapes)), (), _own(case, "model"))
 
 
-def _quantised(case: Case, exported: Recipe | None) -> Recipe:
+def _quantised(case: Case, exported: Recipe | None, platform: str | None) -> Recipe:
     """A quantiser may work from ranges that were found before, which int8 and fp8 share, or find them by itself."""
     quantiser = quantiser_of(case)
     if quantiser.trains:
@@ -218,7 +223,7 @@ def _quantised(case: Case, exported: Recipe | None) -> Recipe:
     if quantiser.from_ranges:
         needs += (("calibration", Recipe("calibration", calibration, needs, own)),)
     paired = (("weights", "paired"),) if case.workload_row.parts_pairs and quantiser.drops_weights else ()
-    parameters = (*calibration, *_rounding(case), ("keep_fp32", case.keep_fp32), *paired)
+    parameters = (*calibration, *_rounding(case), ("keep_fp32", case.keep_fp32), *paired, *_searched(case, platform))
     return Recipe("onnx-quantised", parameters, needs, own)
 
 
@@ -240,6 +245,14 @@ def _rounding(case: Case) -> tuple[tuple[str, Any], ...]:
         *((("block_size", case.block_size),) if quantiser_of(case).weights_alone else ()),
         *((name, value) for name in _UNUSUAL if (value := getattr(case, name)) != FACTORS[name].default),
     )
+
+
+def _searched(case: Case, platform: str | None) -> tuple[tuple[str, Any], ...]:
+    """What a placement belongs to that was found by measuring: the board, TensorRT's version and the inputs' shapes."""
+    mode = quantiser_of(case).search
+    if mode is None:
+        return ()
+    return (("search", mode), ("platform", platform), ("batch", case.batch), ("seq_len", _tokens(case)))
 
 
 def _named(case: Case) -> tuple[tuple[str, Any], ...]:

@@ -139,7 +139,8 @@ class Factors:
         "choice",
         None,
         "which quantiser inserts the rounding; `qat`: fine-tune with INT8 rounding; `dynamic`: ranges of activations "
-        "are found in each run; `weight-only`: only weights, in int8 or int4",
+        "are found in each run; `weight-only`: only weights, in int8 or int4; `modelopt-autotune`: places pairs by "
+        "measured latencies of TensorRT",
         idle.NOT_QUANTISED,
         choices=tuple(QUANTISERS),
         absent="`pybench`, but `onnxruntime` for kernels of onnxruntime",

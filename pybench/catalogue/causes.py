@@ -166,6 +166,16 @@ CAUSES = (
         "most weights of the model are not those of matrix products, which `quantiser: weight-only` stores smaller",
         "take another quantiser, or a model of linear layers",
     ),
+    _unsupported(
+        "no_search",
+        "`quantiser: modelopt-autotune` cannot measure with TensorRT in its own process",
+        "install TensorRT 10, or take another quantiser",
+    ),
+    _unsupported(
+        "quantising_not_faster",
+        "`quantiser: modelopt-autotune` measured no gain, and gave back a file without rounding",
+        "take another quantiser, or the floating-point precision",
+    ),
     _unsupported("no_training", "the runtime or the model does not train", "take a runtime and a model that train"),
     _unsupported("no_generation_in_<runtime>", "the runtime has no cache of keys and values", "take another runtime"),
     _unsupported(

@@ -116,6 +116,10 @@ _ROWS = (
             "placement",
             *_RANGES,
             "keep_fp32",
+            "search",
+            "batch",
+            "seq_len",
+            "platform",
         ),
     ),
     ArtefactKind(

@@ -43,6 +43,8 @@ class Quantiser:
     keeps_nodes: whether it takes `keep_fp32`
     weights_alone: it rounds weights and nothing else, so that it finds no ranges of activations
     drops_weights: it writes codes of weights alone, unless it is told to keep the weights in front of a pair
+    search: how thoroughly it measures engines of TensorRT to place its pairs: its file is then for one kind of GPU, one
+        version of TensorRT and one shape of inputs. None: it places them by rules
     """
 
     name: str
@@ -61,6 +63,7 @@ class Quantiser:
     keeps_nodes: bool = True
     weights_alone: bool = False
     drops_weights: bool = False
+    search: str | None = None
 
     @property
     def is_calibrated(self) -> bool:
@@ -120,6 +123,13 @@ _ROWS = (
         needs=("modelopt",),
     ),
     Quantiser(
+        name="modelopt-autotune",
+        make="pybench.artefacts.quantised:by_modelopt",
+        calibrations={"minmax": "max", "entropy": "entropy"},
+        needs=("modelopt", "tensorrt", "cuda_python"),
+        search="default",
+    ),
+    Quantiser(
         name="dynamic",
         make="pybench.artefacts.quantised:at_run",
         calibrations={},
@@ -157,7 +167,7 @@ CALIBRATIONS = tuple(USUAL.calibrations)
 
 
 def quantisers_to(kind: str, scheme: Scheme = "symmetric") -> tuple[str, ...]:
-    """Names of those that any model can be quantised with, to a type, with ranges of this scheme alone; where none of
-    them makes the type, of those that make it."""
-    makers = [row for row in _ROWS if kind in row.types and not row.trains]
+    """Names of those that any model can be quantised with for any runtime, to a type, with ranges of this scheme alone;
+    where none of them makes the type, of those that make it."""
+    makers = [row for row in _ROWS if kind in row.types and not row.trains and row.search is None]
     return tuple(row.name for row in makers if row.schemes == (scheme,)) or tuple(row.name for row in makers)

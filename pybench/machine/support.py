@@ -34,11 +34,15 @@ from pybench.errors import UnsupportedError
 from pybench.machine.facts import Facts
 
 Reason = tuple[str, str]
+SEARCHED_BY = "10"  # major version of TensorRT; modelopt 0.47.0 asks for `EXPLICIT_BATCH`, which 11 does not have
 
 
 def unsupported(case: Case, facts: Facts) -> Reason | None:
     """None when the case can run here, else a short stable code and a sentence with what to do."""
-    for rule in (_plugins, _packages, _runtime, _training, _provider, _device, _precision, _transfer, _settings):
+    rules = (
+        _plugins, _packages, _runtime, _training, _provider, _device, _precision, _search, _transfer, _settings,
+    )  # fmt: skip
+    for rule in rules:
         try:
             reason = rule(case, facts)
         except UnsupportedError as error:
@@ -183,6 +187,19 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
         on_cpu=next((facts[name].get("types") for name in row.needs), None),
         training=case.workload_row.trains,
     )
+    return None
+
+
+def _search(case: Case, facts: Facts) -> Reason | None:
+    """Whether the quantiser of the case can measure engines with the TensorRT that is installed."""
+    if quantised_type(case.precision) is None or quantiser_of(case).search is None:
+        return None
+    version = facts["tensorrt"]["version"]
+    if version.split(".")[0] != SEARCHED_BY:
+        return "no_search", (
+            f"the quantiser {quantiser_of(case).name} measures with TensorRT {SEARCHED_BY}, and here is {version}; "
+            "use quantiser: modelopt or pybench"
+        )
     return None
 
 

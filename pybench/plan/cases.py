@@ -241,6 +241,8 @@ class CaseBuilder:
         if _value(settings, "keep_fp32") is not None and not row.keeps_nodes:
             what = f"the quantiser {row.name} rounds every convolution and linear layer, and takes no `keep_fp32`"
             self._say(settings["keep_fp32"].path, what, f"use quantiser {' or '.join(quantisers_to(claimed))}")
+        if row.search is not None:
+            self._check_search(settings, path, row, self.catalogue.workloads[workload].runtime)
         if row.trains:
             self._check_training(settings, path, row)
         if row.weights_alone:
@@ -248,6 +250,14 @@ class CaseBuilder:
             block_size, precision = _value(settings, "block_size"), _value(settings, "precision")
             for name, what, hint in weight_problems(block_size, precision, model):
                 self._say(path if name not in settings else settings[name].path, what, hint)
+
+    def _check_search(self, settings: dict[str, Setting], path: Path, quantiser: Quantiser, usual: str | None) -> None:
+        """Whether a quantiser that measures engines is for a runtime that opens one. `usual`: the workload's."""
+        runtime = _value(settings, "runtime") or usual
+        row = self.catalogue.runtimes.get(runtime or "")
+        if row is None or row.opens != "engine":
+            what = f"the quantiser {quantiser.name} measures engines of TensorRT, and runtime {runtime} opens none"
+            self._say(path, what, "use runtime: tensorrt, or quantiser: modelopt")
 
     def _check_pairs(self, settings: dict[str, Setting], entry: int, workload: str) -> None:
         """Whether a workload that takes pairs of Q/DQ apart gets a file that has some."""

@@ -13,6 +13,10 @@ holds about 3 GB, most of it linked to uv's own cache. The quantiser runs there 
 | keep_fp32 | nodes_to_exclude | not quantised; their floating type is that of the rest |
 
 Which other nodes it leaves alone is its own decision, so the file declares no keep-list, and the audit's share judges.
+
+With a `Search` it is modelopt's Autotune that places the pairs: it builds engines, measures them, and keeps the fastest
+scheme of each pattern of the graph. Scales are then calibrated, and nodes to keep excluded, as without a search. Last
+it measures the file against the one without rounding, and gives back the latter unless rounding gains 2 %.
 """
 
 from __future__ import annotations
@@ -25,7 +29,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +39,12 @@ import numpy as np
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS
 from pybench.errors import InputError, UnsupportedError
-from pybench.onnx_file.products import MULTIPLYING
+from pybench.onnx_file.graph import read_graph
+from pybench.onnx_file.products import DEQUANTISE, MULTIPLYING
 from pybench.precision.conversion import matching_nodes
 from pybench.precision.execution import Feed
 from pybench.precision.int8 import require_finite_scales, require_unquantised
+from pybench.precision.modelopt_process import CANNOT_SEARCH
 from pybench.precision.network import open_network
 
 VERSION = "0.47.0"
@@ -47,13 +54,36 @@ SCRIPT = Path(__file__).with_name("modelopt_process.py")
 COMPLETE = "complete"  # written last into an environment
 
 
-def quantise(
-    source: Path, destination: Path, precision: str, method: str, feeds: Sequence[Feed], keep_fp32: str | None
-) -> dict[str, Any]:
-    """Writes the quantised graph of `source`; returns labels: versions, seconds, the kept nodes.
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How Autotune searches.
 
-    Raises UnsupportedError for a method that modelopt does not have, or where its environment cannot be made,
-    InputError when it cannot quantise the file.
+    mode: quick, default or extensive: how many schemes it tries of each pattern, and how often it runs each
+    tensorrt: the folder that contains the package tensorrt
+    gpu_uuid: the GPU that it measures on
+    shapes: input -> the shape that it measures with
+    """
+
+    mode: str
+    tensorrt: Path
+    gpu_uuid: str
+    shapes: Mapping[str, Sequence[int]]
+
+
+def quantise(
+    source: Path,
+    destination: Path,
+    precision: str,
+    method: str,
+    feeds: Sequence[Feed],
+    keep_fp32: str | None,
+    search: Search | None = None,
+) -> dict[str, Any]:
+    """Writes the quantised graph of `source`; returns labels: versions, seconds, the kept nodes, and of a search its
+    mode, engines, milliseconds and pairs.
+
+    Raises UnsupportedError for a method that modelopt does not have, where its environment cannot be made, where it
+    cannot measure, or where it measures that rounding gains nothing; InputError when it cannot quantise the file.
     """
     if method not in METHODS:
         raise UnsupportedError(
@@ -67,27 +97,70 @@ def quantise(
     excluded = sorted(matching_nodes(network, keep_fp32))
     with tempfile.TemporaryDirectory(dir=destination.parent, prefix=".modelopt-") as name:
         folder = Path(name)
-        samples, answer, request = folder / "samples.npz", folder / "answer.json", folder / "request.json"
-        arrays: dict[str, Any] = {key: np.concatenate([feed[key] for feed in feeds]) for key in feeds[0]}
-        np.savez(samples, **arrays)
-        options = {
-            "quantize_mode": quantised_type(precision),
-            "high_precision_dtype": floating_type(precision),
-            "calibration_method": METHODS[method],
-            "calibration_shapes": ",".join(f"{key}:{'x'.join(map(str, feeds[0][key].shape))}" for key in feeds[0]),
-            "nodes_to_exclude": [f"^{re.escape(node)}$" for node in excluded],
-        }
+        made, answer, request = folder / "model.onnx", folder / "answer.json", folder / "request.json"
         plain = folder / "plain.onnx"  # whose nodes have the names that are excluded
         network.save(plain, {})
-        content = {"source": plain, "samples": samples, "destination": folder / "model.onnx", "answer": answer}
-        request.write_text(json.dumps({"options": options} | {key: str(path) for key, path in content.items()}))
-        _run([str(python), "-I", str(SCRIPT), str(request)], folder, f"{source} cannot be quantised by modelopt")
-        kept = {node.name for node in network.nodes if node.op_type in MULTIPLYING} & set(excluded)
-        require_unquantised(folder / "model.onnx", kept)
-        require_finite_scales(folder / "model.onnx")
-        shutil.copyfile(folder / "model.onnx", destination)
+        asked = {
+            "options": _options(precision, method, feeds[0], excluded),
+            "samples": _saved(feeds, folder),
+            **{name: str(path) for name, path in (("source", plain), ("destination", made), ("answer", answer))},
+            **({} if search is None else {"search": _searched(search, folder)}),
+        }
+        request.write_text(json.dumps(asked))
+        seen = {} if search is None else {"CUDA_VISIBLE_DEVICES": search.gpu_uuid}
+        _run([str(python), "-I", str(SCRIPT), str(request)], folder, f"{source} cannot be quantised by modelopt", seen)
         said: dict[str, Any] = json.loads(answer.read_text())
+        if search is not None:
+            said["search"]["pairs"] = _rounding_pairs(made, source, said["search"])
+        kept = {node.name for node in network.nodes if node.op_type in MULTIPLYING} & set(excluded)
+        require_unquantised(made, kept)
+        require_finite_scales(made)
+        shutil.copyfile(made, destination)
     return {**said, "kept": dict.fromkeys(excluded, "keep_fp32")}
+
+
+def _options(precision: str, method: str, feed: Feed, excluded: Sequence[str]) -> dict[str, Any]:
+    """modelopt's own. `feed`: the inputs of one calibration run."""
+    return {
+        "quantize_mode": quantised_type(precision),
+        "high_precision_dtype": floating_type(precision),
+        "calibration_method": METHODS[method],
+        "calibration_shapes": ",".join(f"{key}:{'x'.join(map(str, array.shape))}" for key, array in feed.items()),
+        "nodes_to_exclude": [f"^{re.escape(node)}$" for node in excluded],
+    }
+
+
+def _saved(feeds: Sequence[Feed], folder: Path) -> str:
+    """The samples in one file, an array an input."""
+    arrays: dict[str, Any] = {key: np.concatenate([feed[key] for feed in feeds]) for key in feeds[0]}
+    np.savez(folder / "samples.npz", **arrays)
+    return str(folder / "samples.npz")
+
+
+def _searched(search: Search, folder: Path) -> dict[str, Any]:
+    """The search as the process is told of it. Of the folder that contains TensorRT it finds nothing else."""
+    packages, output = folder / "packages", folder / "search"
+    packages.mkdir()
+    output.mkdir()
+    for path in search.tensorrt.glob("tensorrt*"):
+        (packages / path.name).symlink_to(path)
+    shapes = {name: list(shape) for name, shape in search.shapes.items()}
+    return {"mode": search.mode, "packages": str(packages), "folder": str(output), "shapes": shapes}
+
+
+def _rounding_pairs(path: Path, source: Path, found: Mapping[str, Any]) -> int:
+    """The pairs of Q/DQ in a file, counted by their second halves. Raises UnsupportedError where there is none."""
+    pairs = sum(node.op == DEQUANTISE for node in read_graph(path).nodes)
+    if pairs:
+        return pairs
+    floating, quantised = (
+        "no latency" if found[name] is None else f"{found[name]:.4g} ms" for name in ("floating_ms", "quantised_ms")
+    )
+    raise UnsupportedError(
+        f"modelopt's Autotune leaves {source} without rounding: it measured {quantised} with, {floating} without",
+        code="quantising_not_faster",
+        hint="use quantiser: modelopt or pybench, or the floating-point precision",
+    )
 
 
 def environment() -> Path:
@@ -128,9 +201,15 @@ def _make(folder: Path, python: Path) -> None:
     (folder / COMPLETE).touch()
 
 
-def _run(command: list[str], folder: Path, failure: str) -> None:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+def _run(command: list[str], folder: Path, failure: str, added: dict[str, str]) -> None:
+    """`added`: further variables of its environment."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")} | added
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode == CANNOT_SEARCH:
+        raise UnsupportedError(
+            f"modelopt's process cannot measure ({_last_words(done.stderr)})", code="no_search",
+            hint="install TensorRT 10 and a driver for CUDA 13 (docs/user/tensorrt.md), or use quantiser: modelopt",
+        )  # fmt: skip
     if done.returncode != 0:
         raise InputError(f"{failure} ({_last_words(done.stderr)})", hint="use quantiser: pybench")
 

@@ -3,19 +3,37 @@
 
 The request names the graph, the samples (npz, an array an input), where to write, and modelopt's options; what came of
 it is written to the file that it names. Imports nothing of pybench, which that environment does not have.
+
+A request may contain a `search`: modelopt's Autotune then builds engines with the user's TensorRT and measures them.
+Ends with CANNOT_SEARCH, and one line on stderr, where TensorRT cannot measure.
 """
 
+import importlib
 import json
+import math
 import sys
 import time
 from pathlib import Path
+from typing import Any
+
+CANNOT_SEARCH = 3
+_GUARDED = {"calibrated_baseline": "floating_ms", "calibrated_candidate": "quantised_ms"}  # its files, measured last
 
 
 def main(request_path: str) -> None:
+    request = json.loads(Path(request_path).read_text())
+    search = request.get("search")
+    if search is not None:
+        sys.path.append(search["packages"])
+        refusal = why_not()
+        if refusal is not None:
+            print(refusal, file=sys.stderr)
+            sys.exit(CANNOT_SEARCH)
     import numpy as np
     from modelopt.onnx.quantization import quantize
 
-    request = json.loads(Path(request_path).read_text())
+    found: dict[str, Any] = {}
+    options = request["options"] if search is None else request["options"] | _autotune(search, found)
     samples = np.load(request["samples"])
     begin = time.monotonic()
     quantize(
@@ -24,10 +42,76 @@ def main(request_path: str) -> None:
         calibration_eps=["cpu"],
         output_path=request["destination"],
         log_level="ERROR",
-        **request["options"],
+        **options,
     )
-    answer = {"quantise_s": time.monotonic() - begin, "versions": _versions()}
+    answer: dict[str, Any] = {"quantise_s": time.monotonic() - begin, "versions": _versions()}
+    if search is not None:
+        answer["versions"]["tensorrt"] = importlib.import_module("tensorrt").__version__
+        answer["search"] = found
     Path(request["answer"]).write_text(json.dumps(answer))
+
+
+def why_not() -> str | None:
+    """Why Autotune cannot measure in this process; None: it can."""
+    try:
+        tensorrt = importlib.import_module("tensorrt")
+    except (ImportError, OSError) as error:
+        return f"TensorRT cannot be imported there: {error}"
+    if not hasattr(tensorrt.NetworkDefinitionCreationFlag, "EXPLICIT_BATCH"):
+        return f"its Autotune works with TensorRT 10, and this is {tensorrt.__version__}"
+    import torch
+
+    return None if torch.cuda.is_available() else f"torch {torch.__version__} finds no GPU there"
+
+
+def _autotune(search: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """The options of a search in one of Autotune's modes. `found`: filled while it measures."""
+    from modelopt.onnx.quantization.autotune import workflows
+    from modelopt.onnx.quantization.autotune.utils import MODE_PRESETS
+
+    preset = MODE_PRESETS[search["mode"]]
+    found.update(mode=search["mode"], **preset)
+    watch(workflows, search["shapes"], found)
+    return {
+        "autotune": True,
+        "autotune_output_dir": search["folder"],
+        "autotune_num_schemes_per_region": preset["schemes_per_region"],
+        "autotune_warmup_runs": preset["warmup_runs"],
+        "autotune_timing_runs": preset["timing_runs"],
+        # Its usual cache in /tmp is of any GPU and version: it takes one that does not match.
+        "autotune_timing_cache": str(Path(search["folder"]) / "timing.cache"),
+    }
+
+
+def watch(workflows: Any, shapes: dict[str, list[int]], found: dict[str, Any]) -> None:
+    """Makes Autotune measure with these shapes, not with a batch of 1, and notes in `found` what it measured.
+
+    found: `engines_measured`, `engines_failed`, and milliseconds of the last file with rounding and without, which its
+    guard compares; None: that file could not be measured.
+    """
+    start = workflows.init_benchmark_instance
+    found.update(engines_measured=0, engines_failed=0, **dict.fromkeys(_GUARDED.values()))
+
+    def started(*arguments: Any, **options: Any) -> Any:
+        benchmark = start(*arguments, **options)
+        if benchmark is None:  # which quantize() tells of
+            return None
+        for name, shape in shapes.items():
+            benchmark.set_shapes(name, shape, shape, shape)
+        measure = benchmark.run
+
+        def run(model: Any, *arguments: Any, **options: Any) -> float:
+            latency_ms = float(measure(model, *arguments, **options))
+            found["engines_measured" if math.isfinite(latency_ms) else "engines_failed"] += 1
+            guarded = _GUARDED.get(Path(model).stem) if isinstance(model, str) else None
+            if guarded is not None:
+                found[guarded] = latency_ms if math.isfinite(latency_ms) else None
+            return latency_ms
+
+        benchmark.run = run
+        return benchmark
+
+    workflows.init_benchmark_instance = started
 
 
 def _versions() -> dict[str, str]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from pybench.campaign.recipe import in_making_order, packages_of, recipes_of
+from pybench.campaign.recipe import Recipe, in_making_order, packages_of, recipes_of
 from pybench.case import Case
 from pybench.case.data import data_of
 from pybench.case.quantising import quantiser_of
@@ -130,6 +130,26 @@ def test_an_engine_belongs_to_its_platform_batch_and_build() -> None:
         recipes_of(TENSORRT.with_factors(build=2), "TensorRT 10.6.0 on a GPU"),
     ]
     assert len({engine["engine"].digest for engine in engines}) == 4
+
+
+def test_a_placement_that_was_measured_belongs_to_its_platform_and_shapes_and_not_to_its_build() -> None:
+    searched = TENSORRT.with_factors(quantiser="modelopt-autotune")
+    usual = graph_of(searched, "TensorRT 10.6.0 on a GPU")
+    assert set(usual.parameters) >= {("platform", "TensorRT 10.6.0 on a GPU"), ("search", "default"), ("batch", 1)}
+    others = [
+        graph_of(searched, "TensorRT 10.9.0 on a GPU"),
+        graph_of(searched, "TensorRT 10.6.0 on another GPU"),
+        graph_of(searched.with_factors(batch=8), "TensorRT 10.6.0 on a GPU"),
+    ]
+    assert len({usual.digest, *(other.digest for other in others)}) == 4
+    assert graph_of(searched.with_factors(build=2), "TensorRT 10.6.0 on a GPU") == usual
+    by_rules = [graph_of(TENSORRT.with_factors(quantiser="modelopt"), platform) for platform in ("here", "there")]
+    assert by_rules[0] == by_rules[1]
+    assert {"modelopt", "tensorrt"} <= set(packages_of(searched))
+
+
+def graph_of(case: Case, platform: str) -> Recipe:
+    return dict(recipes_of(case, platform)["engine"].needs)["onnx"]
 
 
 def test_an_engine_is_compared_with_the_fp32_graph_on_images_that_only_a_calibration_lets_a_case_choose() -> None:

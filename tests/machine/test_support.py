@@ -71,6 +71,8 @@ NO_NVML = {**SERVER, "gpu": {"available": True, "may_set": True, "devices": []}}
 
 RESNET = Case(workload="infer", model="resnet50", runtime="torch")
 ENGINE = RESNET.with_factors(runtime="tensorrt")
+SEARCHED = ENGINE.with_factors(precision="int8", quantiser="modelopt-autotune")
+SEARCHING = {**SERVER, "modelopt": {"available": True, "how": "its environment lies there"}}
 COMPILED = RESNET.with_factors(runtime="torch-compile")
 TORCH_TRT = RESNET.with_factors(runtime="torch-tensorrt")
 ONNX = RESNET.with_factors(runtime="onnxruntime")
@@ -137,6 +139,11 @@ NATIVE_LAPTOP = {**LAPTOP, "onnxruntime_library": HERE, "go_rust": HERE}
             "no_onnx",
         ),
         (ENGINE.with_factors(precision="int8", quantiser="modelopt"), SERVER, "no_modelopt"),
+        (SEARCHED, SERVER, "no_modelopt"),
+        (SEARCHED, {**SEARCHING, "tensorrt": {"available": False, "why": "No module"}}, "no_tensorrt"),
+        (SEARCHED, {**SEARCHING, "cuda": LAPTOP["cuda"]}, "no_gpu"),
+        (SEARCHED, {**SEARCHING, "tensorrt": {"available": True, "version": "11.4.0.106"}}, "no_search"),
+        (SEARCHED, SEARCHING, None),
         (COMPILED, LAPTOP, None),
         (COMPILED, {**LAPTOP, "compiler": {"available": False, "why": "no compiler g++ on PATH"}}, "no_compiler"),
         (COMPILED.with_factors(precision="bf16"), LAPTOP, None),

@@ -328,6 +328,18 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "4:91: `calibration` changes nothing in this entry (only int8, int4 and fp8 are quantised; qat fi",
         ),
         (
+            "{workload: infer, model: digits-cnn, runtime: onnxruntime, precision: int8, quantiser: modelopt-autotune}",
+            "4:92: the quantiser modelopt-autotune measures engines of TensorRT, and runtime onnxruntime opens none (u",
+        ),
+        (
+            "{workload: sensitivity, model: digits-cnn, precision: int8, quantiser: modelopt-autotune}",
+            "4:76: the quantiser modelopt-autotune measures engines of TensorRT, and runtime onnxruntime opens none",
+        ),
+        (
+            TENSORRT_INT8.replace("}", ", quantiser: modelopt-autotune, calibration: percentile}"),
+            "4:82: the quantiser modelopt-autotune does not support calibration: percentile (supported: minmax",
+        ),
+        (
             TENSORRT_INT8.replace("}", ", quantiser: modelopt, placement: naive}"),
             "4:103: the quantiser modelopt does not support placement: naive (use quantiser: pybench)",
         ),

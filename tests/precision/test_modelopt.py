@@ -5,12 +5,16 @@ import re
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 
 from pybench.case import Case
 from pybench.errors import UnsupportedError
-from pybench.precision import modelopt
+from pybench.precision import modelopt, modelopt_process
 from pybench.precision.audit import audit_onnx
+from pybench.precision.network import open_network
+from pybench.precision.placement import Quantisation
+from pybench.precision.qdq import quantise
 from tests.precision import graphs
 from tests.support.making import artefacts_of
 
@@ -46,21 +50,129 @@ END
 """
 
 
-def test_relative_paths_reach_the_process_which_runs_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In modelopt's place: a program that reads and writes what the request names."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def put_in_place_of_modelopt(program: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     made = modelopt.folder_of_environment()
     python = made / "bin" / "python"
     python.parent.mkdir(parents=True)
-    python.write_text(STANDS_IN.format(python=sys.executable))
+    python.write_text(program)
     python.chmod(0o755)
     (made / modelopt.COMPLETE).touch()
+
+
+def test_relative_paths_reach_the_process_which_runs_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In modelopt's place: a program that reads and writes what the request names."""
+    put_in_place_of_modelopt(STANDS_IN.format(python=sys.executable), monkeypatch, tmp_path)
     monkeypatch.chdir(tmp_path)
     graphs.saved(graphs.residual_block(), Path("fp32.onnx"))
     feeds = [graphs.images((4, 3, 8, 8))]
     labels = modelopt.quantise(Path("fp32.onnx"), Path("q.onnx"), "int8", "minmax", feeds, None)
     assert labels["inputs"] > 4 * 3 * 8 * 8 * 4
     assert (tmp_path / "q.onnx").exists()
+
+
+SEARCHES = """#!/bin/sh
+for request; do :; done
+exec '{python}' - "$request" <<'END'
+import json, os, shutil, sys
+request = json.load(open(sys.argv[1]))
+search = request["search"]
+shutil.copyfile("{quantised}" or request["source"], request["destination"])
+found = {{"mode": search["mode"], "floating_ms": 1.25, "quantised_ms": None}}
+seen = {{name: sorted(os.listdir(search[name])) for name in ("packages", "folder")}}
+seen |= {{"shapes": search["shapes"], "gpu": os.environ["CUDA_VISIBLE_DEVICES"]}}
+json.dump({{"search": found, "seen": seen}}, open(request["answer"], "w"))
+END
+"""
+
+
+@pytest.fixture
+def search(tmp_path: Path) -> modelopt.Search:
+    """With a folder of packages in which TensorRT is one of several."""
+    for name in ("tensorrt", "tensorrt_libs", "onnx"):
+        (tmp_path / "site" / name).mkdir(parents=True)
+    return modelopt.Search("default", tmp_path / "site", "GPU-7", {"x": (4, 3, 8, 8)})
+
+
+def test_a_search_sees_tensorrt_alone_and_tells_what_it_placed(
+    search: modelopt.Search, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source, feeds = graphs.saved(graphs.residual_block(), tmp_path / "fp32.onnx"), [graphs.images((4, 3, 8, 8))]
+    quantised = tmp_path / "by-hand.onnx"
+    network = open_network(source)
+    ranges = graphs.ranges_of(graphs.residual_block(), *feeds)
+    placement, _ = quantise(network, ranges, Quantisation("int8", "fp32", None))
+    network.save(quantised, {})
+    put_in_place_of_modelopt(SEARCHES.format(python=sys.executable, quantised=quantised), monkeypatch, tmp_path)
+    labels = modelopt.quantise(source, tmp_path / "q.onnx", "int8", "minmax", feeds, None, search)
+    assert labels["seen"] == {
+        "packages": ["tensorrt", "tensorrt_libs"], "folder": [], "shapes": {"x": [4, 3, 8, 8]}, "gpu": "GPU-7",
+    }  # fmt: skip
+    assert labels["search"]["mode"] == "default"
+    assert labels["search"]["pairs"] == quantised_pairs(quantised) > len(placement.readers)
+
+
+def quantised_pairs(path: Path) -> int:
+    return sum(node.op_type == "DequantizeLinear" for node in onnx.load(path).graph.node)
+
+
+def test_a_search_that_gives_back_a_file_without_rounding_is_no_int8(
+    search: modelopt.Search, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source, feeds = graphs.saved(graphs.residual_block(), tmp_path / "fp32.onnx"), [graphs.images((4, 3, 8, 8))]
+    put_in_place_of_modelopt(SEARCHES.format(python=sys.executable, quantised=""), monkeypatch, tmp_path)
+    with pytest.raises(UnsupportedError, match=r"measured no latency with, 1\.25 ms without") as refusal:
+        modelopt.quantise(source, tmp_path / "q.onnx", "int8", "minmax", feeds, None, search)
+    assert refusal.value.code == "quantising_not_faster"
+    assert not (tmp_path / "q.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("tensorrt", "why"),
+    [
+        ("raise ImportError('no libnvinfer')", "TensorRT cannot be imported there: no libnvinfer"),
+        ("class NetworkDefinitionCreationFlag: STRONGLY_TYPED = 0", "works with TensorRT 10, and this is 11.4.0"),
+    ],
+)
+def test_the_real_process_refuses_a_tensorrt_that_it_cannot_measure_with(
+    tensorrt: str, why: str, search: modelopt.Search, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "site" / "tensorrt" / "__init__.py").write_text(f"__version__ = '11.4.0'\n{tensorrt}\n")
+    source, feeds = graphs.saved(graphs.residual_block(), tmp_path / "fp32.onnx"), [graphs.images((4, 3, 8, 8))]
+    put_in_place_of_modelopt(f'#!/bin/sh\nexec {sys.executable} "$@"\n', monkeypatch, tmp_path)
+    with pytest.raises(UnsupportedError, match=why) as refusal:
+        modelopt.quantise(source, tmp_path / "q.onnx", "int8", "minmax", feeds, None, search)
+    assert refusal.value.code == "no_search"
+
+
+class Workflows:
+    """In place of Autotune's module: what starts a benchmark, which here takes its latencies from a list."""
+
+    def __init__(self, latencies_ms: list[float]) -> None:
+        self.latencies_ms, self.shapes = latencies_ms, {}  # type: tuple[list[float], dict[str, tuple[list[int], ...]]]
+
+    def init_benchmark_instance(self, **options: int) -> Workflows:
+        self.options = options
+        return self
+
+    def set_shapes(self, name: str, *shapes: list[int]) -> None:
+        self.shapes[name] = shapes
+
+    def run(self, model: str | bytes, log_file: str, flush_timing_cache: bool = False) -> float:
+        return self.latencies_ms.pop(0)
+
+
+def test_a_search_measures_at_the_case_s_shapes_and_what_the_guard_compared_is_told() -> None:
+    found: dict[str, object] = {}
+    workflows = Workflows([3.0, float("inf"), 2.0, 1.5, float("inf")])
+    modelopt_process.watch(workflows, {"x": [8, 3, 8, 8]}, found)
+    benchmark = workflows.init_benchmark_instance(warmup_runs=50)
+    assert workflows.options == {"warmup_runs": 50}
+    assert workflows.shapes == {"x": ([8, 3, 8, 8],) * 3}
+    models = ("/tmp/s/baseline.onnx", b"a scheme", b"a scheme", "/tmp/s/calibrated_baseline.onnx")
+    assert [benchmark.run(model, "log") for model in models] == [3.0, float("inf"), 2.0, 1.5]
+    assert benchmark.run("/tmp/s/calibrated_candidate.onnx", "log", flush_timing_cache=True) == float("inf")
+    assert found == {"engines_measured": 3, "engines_failed": 2, "floating_ms": 1.5, "quantised_ms": None}
 
 
 @pytest.mark.parametrize("method", ["percentile", "moving-average"])
