@@ -138,9 +138,8 @@ class Factors:
     quantiser: str | None = quantising_factor(
         "choice",
         None,
-        "which quantiser inserts the rounding; `qat`: fine-tune with INT8 rounding; `dynamic`: ranges of activations "
-        "are found in each run; `weight-only`: only weights, in int8 or int4; `modelopt-autotune`: places pairs by "
-        "measured latencies of TensorRT",
+        "which quantiser inserts the rounding; `qat` fine-tunes with it; `dynamic` finds ranges in each run; "
+        "`weight-only`: only weights, in int8 or int4; `modelopt-autotune` measures where pairs pay",
         idle.NOT_QUANTISED,
         choices=tuple(QUANTISERS),
         absent="`pybench`, but `onnxruntime` for kernels of onnxruntime",

@@ -3,11 +3,15 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import onnx
 import pytest
 
+from pybench.artefacts import quantised
+from pybench.artefacts.request import MakeRequest
 from pybench.case import Case
 from pybench.errors import UnsupportedError
 from pybench.precision import modelopt, modelopt_process
@@ -98,18 +102,18 @@ def test_a_search_sees_tensorrt_alone_and_tells_what_it_placed(
     search: modelopt.Search, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     source, feeds = graphs.saved(graphs.residual_block(), tmp_path / "fp32.onnx"), [graphs.images((4, 3, 8, 8))]
-    quantised = tmp_path / "by-hand.onnx"
+    by_hand = tmp_path / "by-hand.onnx"
     network = open_network(source)
     ranges = graphs.ranges_of(graphs.residual_block(), *feeds)
     placement, _ = quantise(network, ranges, Quantisation("int8", "fp32", None))
-    network.save(quantised, {})
-    put_in_place_of_modelopt(SEARCHES.format(python=sys.executable, quantised=quantised), monkeypatch, tmp_path)
+    network.save(by_hand, {})
+    put_in_place_of_modelopt(SEARCHES.format(python=sys.executable, quantised=by_hand), monkeypatch, tmp_path)
     labels = modelopt.quantise(source, tmp_path / "q.onnx", "int8", "minmax", feeds, None, search)
     assert labels["seen"] == {
         "packages": ["tensorrt", "tensorrt_libs"], "folder": [], "shapes": {"x": [4, 3, 8, 8]}, "gpu": "GPU-7",
     }  # fmt: skip
     assert labels["search"]["mode"] == "default"
-    assert labels["search"]["pairs"] == quantised_pairs(quantised) > len(placement.readers)
+    assert labels["search"]["pairs"] == quantised_pairs(by_hand) > len(placement.readers)
 
 
 def quantised_pairs(path: Path) -> int:
@@ -125,6 +129,35 @@ def test_a_search_that_gives_back_a_file_without_rounding_is_no_int8(
         modelopt.quantise(source, tmp_path / "q.onnx", "int8", "minmax", feeds, None, search)
     assert refusal.value.code == "quantising_not_faster"
     assert not (tmp_path / "q.onnx").exists()
+
+
+def test_the_maker_hands_over_the_gpu_of_the_platform_the_shapes_of_the_case_and_where_tensorrt_lies(
+    search: modelopt.Search, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the real process, with a TensorRT that says what it was told; up to where modelopt would begin."""
+    told = "import json, sys; search = json.load(open(sys.argv[1]))['search']\n"
+    told += (
+        "raise ImportError(f\"{search['mode']} {search['shapes']} {__import__('os').environ['CUDA_VISIBLE_DEVICES']}\")"
+    )
+    package = tmp_path / "site" / "tensorrt" / "__init__.py"
+    package.write_text(told)
+    monkeypatch.setitem(sys.modules, "tensorrt", SimpleNamespace(__version__="10.6.0", __file__=str(package)))
+    devices = [{"name": "GPU B", "uuid": "GPU-1"}, {"name": "GPU A", "uuid": "GPU-2"}]
+    monkeypatch.setattr("pybench.runtimes.cuda.devices", lambda: devices)
+    put_in_place_of_modelopt(f'#!/bin/sh\nexec {sys.executable} "$@"\n', monkeypatch, tmp_path)
+    source = graphs.saved(graphs.residual_block(), tmp_path / "fp32.onnx")
+    parameters = {
+        "model": "own.onnx", "precision": "int8", "quantiser": "modelopt-autotune", "scheme": "symmetric",
+        "calibration": "minmax", "calibration_images": 4, "images": None, "images_sha256": None, "keep_fp32": None,
+        "search": "default", "platform": "TensorRT 10.6.0 on GPU A", "batch": 4, "seq_len": None,
+    }  # fmt: skip
+    request = MakeRequest("onnx-quantised", parameters, {"onnx": source}, {})
+    with pytest.raises(UnsupportedError, match=r"default \{'x': \[4, 3, 8, 8\]\} GPU-2"):
+        quantised.make(request, tmp_path / "q.onnx")
+    elsewhere = replace(request, parameters={**parameters, "platform": "TensorRT 10.6.0 on GPU C"})
+    with pytest.raises(UnsupportedError, match="no GPU here for TensorRT 10") as refusal:
+        quantised.make(elsewhere, tmp_path / "q.onnx")
+    assert refusal.value.code == "no_gpu"
 
 
 @pytest.mark.parametrize(
