@@ -85,6 +85,7 @@ def test_it_has_every_channel_of_a_gpu_and_invalid_energies(campaign: Path) -> N
     assert "energy: window_too_short, sensor_assumed" in {path.rpartition("/")[2] for path in read(NUMBERS)}
 
 
+@pytest.mark.slow
 def test_it_is_reported_published_and_replayed(campaign: Path, tmp_path: Path) -> None:
     run("publish", campaign, "--archive", tmp_path / "campaign.zip")
     run("fetch", tmp_path / "campaign.zip", "--out", tmp_path / "fetched")

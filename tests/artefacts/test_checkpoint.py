@@ -16,6 +16,7 @@ from pybench.models.training import fluid_states
 from pybench.worker.storing import store
 
 
+@pytest.mark.slow
 def test_scores_of_a_training_that_diverged_are_stored_as_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

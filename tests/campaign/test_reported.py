@@ -20,6 +20,8 @@ from pybench.errors import CorruptError
 from pybench.publication.pack.contents import select
 from tests.support.campaigns import CampaignBuilder, finish_again
 
+pytestmark = pytest.mark.slow  # each test writes a report twice
+
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 
 
@@ -152,12 +154,14 @@ def test_a_changed_byte_is_an_error_whatever_the_record_says(builder: CampaignBu
             report(builder.path)
 
 
+@pytest.mark.process
 def test_another_pybench_makes_it_again(builder: CampaignBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
     program = reported._program()
     monkeypatch.setattr(reported, "_program", lambda: f"{program}\nanother")
     assert _is_made_again(builder)
 
 
+@pytest.mark.process
 def test_files_that_are_as_new_as_the_clock_are_not_trusted(
     builder: CampaignBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +173,7 @@ def test_files_that_are_as_new_as_the_clock_are_not_trusted(
     assert _is_made_again(builder)
 
 
+@pytest.mark.process
 def test_a_report_elsewhere_is_written_each_time(builder: CampaignBuilder, tmp_path: Path) -> None:
     first = (report(builder.path, tmp_path / "r"), (tmp_path / "r" / "index.html").stat())[1]
     report(builder.path, tmp_path / "r")

@@ -29,6 +29,7 @@ def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
     processes.close()
 
 
+@pytest.mark.process
 def test_two_processes_read_what_one_reads(tmp_path: Path, two: Processes) -> None:
     builder = build_typical(tmp_path / "c", repetitions=3)
     alone, shared = load(builder.path), load(builder.path, processes=two)
@@ -39,6 +40,7 @@ def test_two_processes_read_what_one_reads(tmp_path: Path, two: Processes) -> No
         assert getattr(shared, name) == getattr(alone, name), name
 
 
+@pytest.mark.process
 def test_energies_and_what_was_hashed_come_back_from_another_process(tmp_path: Path, two: Processes) -> None:
     cases = [INFER.with_factors(batch=batch) for batch in range(1, 8)]
     builder = CampaignBuilder(tmp_path / "c", cases, repetitions=1)
@@ -51,6 +53,7 @@ def test_energies_and_what_was_hashed_come_back_from_another_process(tmp_path: P
     assert shared.energies == alone.energies
 
 
+@pytest.mark.process
 def test_a_broken_run_is_named_by_whichever_process_read_it(tmp_path: Path, two: Processes) -> None:
     cases = [INFER.with_factors(batch=batch) for batch in range(1, 10)]
     builder = CampaignBuilder(tmp_path / "c", cases, repetitions=1)

@@ -17,6 +17,7 @@ _HERE = {"available": True}
 FACTS = {"machine": _HERE, "torch": {**_HERE, "cuda_devices": []}, "torchvision": _HERE}
 
 
+@pytest.mark.process
 @pytest.mark.skipif(find_spec("torchvision") is None, reason="the extra `zoo` is not installed")
 def test_a_worker_is_asked_for_the_names() -> None:
     with pytest.raises(InputError, match="torchvision has no model 'r3d_81'") as raised:

@@ -26,6 +26,7 @@ def feed_of(folder: Path, workers: int, batch: int = 2, seed: int = 3) -> ImageF
     return ImageFeed(request, SHAPE, "cpu")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("workers", [0, 2])
 def test_batches_are_the_images_that_train_in_an_order_of_the_seed(tmp_path: Path, workers: int) -> None:
     write_images(tmp_path / "train", {"a": 3, "b": 3})
@@ -49,6 +50,7 @@ def test_an_epoch_has_each_image_once_and_batches_may_be_of_two() -> None:
     assert Counter(next(image_feed._shuffled(2, 5, seed=1)).tolist()).total() == 5
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("workers", [0, 1])
 def test_an_unreadable_image_is_one_error_with_its_place_and_hint(tmp_path: Path, workers: int) -> None:
     write_images(tmp_path, {"a": 1, "b": 1})
@@ -59,6 +61,7 @@ def test_an_unreadable_image_is_one_error_with_its_place_and_hint(tmp_path: Path
     assert raised.value.hint == "remove it or store it again"
 
 
+@pytest.mark.process
 def test_processes_read_and_end_with_the_feed(tmp_path: Path) -> None:
     write_images(tmp_path, {"a": 2, "b": 2})
     with feed_of(tmp_path, 2) as feed:

@@ -54,6 +54,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[named(path) for path, _ in COMMANDS])
 def test_a_command_of_a_plans_comments_passes_its_dry_run(
     path: Path, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -188,6 +188,7 @@ def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
         open_network(tmp_path / "mine.onnx")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("floating", ["fp16", "bf16"])
 def test_a_language_model_converts_whole(floating: str) -> None:
     path = artefacts_of(Case(workload="infer", model="tinylm-small", runtime="onnxruntime"))["model"]

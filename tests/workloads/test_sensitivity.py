@@ -103,6 +103,7 @@ def test_it_repeats_exactly_and_whatever_the_seed() -> None:
         assert np.array_equal(column, same.tables["sensitivity"][name]), name
 
 
+@pytest.mark.slow
 def test_a_language_model_is_rated_on_random_ids(tmp_path: Path) -> None:
     case = DIGITS.with_factors(model="tinylm-tiny", seq_len=8, batch=4, calibration_images=4)
     result = run(case)

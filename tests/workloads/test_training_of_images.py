@@ -44,6 +44,7 @@ def test_an_image_model_learns_its_batch(precision: str, image_size: int | None)
     assert "throughput_tokens_per_s" not in result.metrics
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_image_model_learns_images_that_are_read_meanwhile(workers: int) -> None:
     case = DIGITS.with_factors(images="digits", workers=workers, batch=64, iterations=40)

@@ -27,6 +27,8 @@ from pybench.models.zoo.program import example, free_sizes, read_facts, read_pro
 from pybench.runtimes import onnxruntime
 from tests.models.zoo.small import TINY, built, config, fed
 
+pytestmark = pytest.mark.slow  # libraries are imported, and models exported
+
 
 @pytest.mark.parametrize(
     ("model", "inputs", "outputs"),

@@ -18,6 +18,8 @@ from pybench.report import write_report
 from pybench.report.sections.fits import median_epochs
 from tests.report.pages import rows_of, section
 
+pytestmark = pytest.mark.slow  # trains a network first
+
 PLAN = """
 schema_version: 1
 name: fits

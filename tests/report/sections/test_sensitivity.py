@@ -40,6 +40,7 @@ def rows_of(page: Path, table: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_the_fragile_node_leads_the_table_the_figure_and_the_sentences(campaign: Path) -> None:
     dataset = load(campaign)
     page = write_report(dataset)
