@@ -26,6 +26,8 @@ from pybench.precision.notes import read_notes
 from tests.precision import graphs
 from tests.support.making import artefacts_of, codes, run, store, write_classifier
 
+pytestmark = pytest.mark.slow  # makes each precision of a model
+
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", quantiser="pybench")
 
 

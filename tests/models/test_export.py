@@ -22,6 +22,8 @@ from pybench.models.unet3d import Unet3d
 from pybench.models.vgg import Vgg16, Vgg16Cifar10
 from pybench.runtimes import onnxruntime
 
+pytestmark = pytest.mark.slow  # exports models
+
 
 @pytest.mark.slow
 def test_two_exports_are_equal_and_hold_no_path_of_this_machine(tmp_path: Path) -> None:

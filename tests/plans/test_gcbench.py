@@ -76,6 +76,7 @@ def numbers_of(case: Case, block: int) -> dict[str, float | Quantity]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", REPORTED)
 def test_the_report_of_a_suite_has_references_curves_and_the_best_limit_of_replayed_power(
     suite: str, tmp_path: Path

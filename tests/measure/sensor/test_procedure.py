@@ -79,6 +79,7 @@ def test_a_board_with_company_is_refused_unless_forced(
         measure_sensor(UUID, never, nvml_library=str(replay_library), force=True)
 
 
+@pytest.mark.slow
 def test_a_board_that_does_not_follow_the_load_is_not_characterised(replayed_gpu: str) -> None:
     class Idle(GpuLoad):
         def __init__(self, uuid: str) -> None:

@@ -72,6 +72,7 @@ def test_weights_that_nobody_trains_beforehand_have_no_training() -> None:
         assert names <= idle_factors(other)
 
 
+@pytest.mark.slow
 def test_the_maker_is_told_the_precision(tmp_path: Path) -> None:
     weights = {}
     for trained_in in (None, "fp32", "amp-bf16"):

@@ -177,6 +177,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "c"
 
 
+@pytest.mark.slow
 def test_a_replayed_gpu_is_reported_with_the_numbers_of_its_run(replayed: Path) -> None:
     assert sorted(load(replayed).runs["outcome"]) == ["ok", "ok", "unsupported"]
     (file,) = replayed.glob("runs/*/*/*/energy.json")
