@@ -55,7 +55,7 @@ def main() -> None:
         runner.open_for_running(campaign, content, "")
         silent = Silent()
         begin = time.monotonic()
-        runner.run_campaign(campaign, parse_resolved_plan(content), runner.Options(), Machine({}), silent)
+        runner.run_campaign(campaign, parse_resolved_plan(content), runner.Options(), Machine({"machine": {}}), silent)
         wall_s = (time.monotonic() - begin - sum(silent.bare_s)) / RUNS
         records = [run.read_run() for run in campaign.runs()]
     parts = {name: [record["parts_s"][name] for record in records] for name in records[0]["parts_s"]}
