@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 from pybench.errors import PybenchError
 
@@ -44,35 +44,18 @@ class Processes:
 
         Raises what `function` raises, and PybenchError where a process ends before its task does.
         """
+        return self.begin(function, tasks).finish()
+
+    def begin(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Begun[Task, Result]:
+        """`map`, whose tasks the other processes begin while this one has something else to do. To be finished before
+        other tasks begin."""
         try:
             if len(tasks) > 1:
                 self._start(min(self._count, len(tasks)) - 1)
-            return self._share(function, tasks)
+            return Begun(function, tasks, self._children, self.close)
         except BaseException:  # of a user who interrupts, too
-            self.close()  # children may be at tasks that nobody waits for
+            self.close()
             raise
-
-    def _share(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
-        waiting = deque(enumerate(tasks))
-        results: dict[int, Result] = {}
-        failures: list[BaseException] = []
-        hands = [
-            threading.Thread(target=_hand_over, args=(child, function, waiting, results, failures), daemon=True)
-            for child in self._children
-        ]
-        for hand in hands:
-            hand.start()
-        while waiting and not failures:
-            try:
-                number, task = waiting.popleft()
-            except IndexError:  # a child took the last one
-                break
-            results[number] = function(task)
-        for hand in hands:
-            hand.join()
-        if failures:
-            raise failures[0]
-        return [results[number] for number in range(len(tasks))]
 
     def close(self) -> None:
         """Ends the processes, whatever they do."""
@@ -96,6 +79,45 @@ class Processes:
             assert child.stdin is not None
             with _explained(child):
                 _send(child.stdin, sys.path)
+
+
+class Begun(Generic[Task, Result]):
+    """Tasks that other processes are at."""
+
+    def __init__(
+        self,
+        function: Callable[[Task], Result],
+        tasks: Sequence[Task],
+        children: Sequence[subprocess.Popen[bytes]],
+        close: Callable[[], None],
+    ) -> None:
+        self._function = function
+        self._close = close
+        self._waiting = deque(enumerate(tasks))
+        self._results: dict[int, Result] = {}
+        self._failures: list[BaseException] = []
+        state = (function, self._waiting, self._results, self._failures)
+        self._hands = [threading.Thread(target=_hand_over, args=(child, *state), daemon=True) for child in children]
+        for hand in self._hands:
+            hand.start()
+
+    def finish(self) -> list[Result]:
+        """Helps with what is left, and returns all results. Raises as `Processes.map` does."""
+        try:
+            while self._waiting and not self._failures:
+                try:
+                    number, task = self._waiting.popleft()
+                except IndexError:  # a child took the last one
+                    break
+                self._results[number] = self._function(task)
+            for hand in self._hands:
+                hand.join()
+            if self._failures:
+                raise self._failures[0]
+            return [self._results[number] for number in sorted(self._results)]
+        except BaseException:  # of a user who interrupts, too
+            self._close()  # children may be at tasks that nobody waits for
+            raise
 
 
 @contextmanager
