@@ -4,7 +4,7 @@
 `.reported.json` in the campaign's folder contains what the report was made from, and the sha256 of each of its files:
 
 - a digest of what `stat` says of every file of the campaign: names, sizes, times and inodes;
-- a digest of pybench's own modules and of the versions of the packages that compute and draw.
+- the options of the report, pybench's own modules and the versions of the packages that compute and draw.
 
 The report is made again when one of these differs, or when a file of it is missing or was changed.
 The record is never needed: without it, or where it cannot be read or written, the report is made each time.
@@ -37,9 +37,10 @@ _PACKAGES = ("fonttools", "jinja2", "markupsafe", "matplotlib", "numpy", "polars
 class ReportRecord:
     """What a campaign's report is made from, as found when this object is made: before the runs are read."""
 
-    def __init__(self, campaign: CampaignDirectory) -> None:
+    def __init__(self, campaign: CampaignDirectory, *, pdf: bool = False) -> None:
+        """`pdf`: whether the report that is asked for has its figures as PDF, too."""
         self._campaign = campaign
-        self._made_from = _state_of(campaign.path)
+        self._made_from = _state_of(campaign.path, f"pdf {pdf}\n")
 
     def is_current(self) -> bool:
         """Whether the report has been made from just this, and its files are as they were written."""
@@ -64,10 +65,10 @@ def _files(report: Path) -> dict[str, str]:
     return dict(digests.of_folder(report).files)
 
 
-def _state_of(campaign: Path) -> str | None:
-    """A digest of everything that a report depends on. None where it cannot be told: a file changed so recently that it
-    may change again without another time, a folder is a link, or something cannot be read."""
-    digest = hashlib.sha256(_program().encode())
+def _state_of(campaign: Path, options: str) -> str | None:
+    """A digest of everything that a report depends on, `options` included. None where it cannot be told: a file changed
+    so recently that it may change again without another time, a folder is a link, or something cannot be read."""
+    digest = hashlib.sha256((options + _program()).encode())
     try:
         newest_ns = _add_tree(str(campaign), digest, _NO_INPUTS)
     except OSError:

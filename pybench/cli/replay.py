@@ -43,7 +43,8 @@ def replay(
         remade = out or Path(folder) / layout.REPORT
         if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UsageError(f"{out} exists", hint="choose another folder with --out")
-        write_report(load(directory, hash_all=True), remade, run_link=f"../{layout.RUNS}")
+        has_pdf = any(name.startswith(f"{layout.REPORT}/") and name.endswith(".pdf") for name in listed)
+        write_report(load(directory, hash_all=True), remade, run_link=f"../{layout.RUNS}", pdf=has_pdf)
         result = compare(directory, listed, remade)
     if as_json:
         print_json(result.as_json())

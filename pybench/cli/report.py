@@ -25,16 +25,17 @@ def report(
         Optional[Path],
         typer.Option("--scenario", metavar="FILE", help="Add a section with this scenario's projection to a fleet."),
     ] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Also store each figure as PDF, for LaTeX.")] = False,
 ) -> None:
     """Write the report: one HTML page, tables, figures.
 
     The page needs no network. The last line printed is its path. A report in DIR/report stays as it is while no file
-    of the campaign and no part of pybench has changed.
+    of the campaign, no part of pybench and no option has changed.
     """
     from pybench.campaign.reported import ReportRecord
 
     campaign = open_campaign(directory)
-    record = ReportRecord(campaign) if out is None and scenario is None else None
+    record = ReportRecord(campaign, pdf=pdf) if out is None and scenario is None else None
     if record is not None and record.is_current():
         print(campaign.report / "index.html")
         return
@@ -45,7 +46,7 @@ def report(
     with all_cores() as processes:
         dataset = load(directory, processes=processes)
         projection = None if scenario is None else _projection(scenario, dataset)
-        print(write_report(dataset, out, projection=projection, processes=processes))
+        print(write_report(dataset, out, projection=projection, processes=processes, pdf=pdf))
     if record is not None:
         record.store()
 

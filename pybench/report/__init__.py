@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a campaign: one offline HTML page, tables (CSV, Markdown, LaTeX) and figures (SVG, PDF).
+"""The report of a campaign: one offline HTML page, tables (CSV, Markdown, LaTeX) and figures (SVG; PDF on request).
 
     report/index.html        what was found, how sure it is, everything behind it
     report/tables/NAME.csv|md|tex
-    report/figures/NAME.svg|pdf
+    report/figures/NAME.svg  and NAME.pdf where the report is asked for PDFs
 
 It is made from the run directories alone and remade at will; nothing reads it back. Whatever ran badly, there is a
 report: only failures, one repetition, no criteria. Corrupt runs are the exception (`CorruptError`).
@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -22,13 +23,13 @@ from pybench.campaign.layout import RUNS
 from pybench.campaign.storage import storage_error, write_bytes
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import measure
-from pybench.processes import Processes
+from pybench.processes import Begun, Processes
 from pybench.projection import Projection
-from pybench.report.canvas import draw
+from pybench.report.canvas import Drawing, Picture, draw
 from pybench.report.page import render_page
 from pybench.report.sections import build_sections
 from pybench.report.sections.elements import Element, Material
-from pybench.report.tables import to_csv, to_latex, to_markdown
+from pybench.report.tables import Table, to_csv, to_latex, to_markdown
 
 __all__ = ["write_report"]
 
@@ -45,10 +46,11 @@ def write_report(
     run_link: str | None = None,
     projection: Projection | None = None,
     processes: Processes | None = None,
+    pdf: bool = False,
 ) -> Path:
     """Writes everything under `folder` (by default the campaign's own `report/`) and returns the page; the page comes
     last. `run_link`: what leads from there to the runs, where it is not to be the way from `folder`. `projection`: gets
-    a section of its own. `processes`: which draw the figures; None: this one alone.
+    a section of its own. `processes`: which draw the figures, and end then; None: this one alone. `pdf`: figures also as PDF.
 
     Tables and figures that the page of before links, and that this report does not have, are deleted."""
     target = folder or dataset.campaign.report
@@ -56,32 +58,47 @@ def write_report(
     material = Material(dataset, analyse(dataset), measure(dataset), run_link, projection)
     sections = build_sections(material)
     elements = [element for section in sections for element in section.elements]
-    _draw_all(elements, processes or Processes(1))
-    pictures = [shown for element in elements for shown in element.pictures]
-    tables = [table for section in sections for table in section.tables]
-    page = render_page(material, sections)
+    processes = processes or Processes(1)
+    begun = _begin_figures(elements, processes, pdf=pdf)
     before = _linked_files(target / INDEX)
     _make_folders(target)
-    for table in tables:
-        for suffix, form in _FORMS.items():
-            _write(target / TABLES / f"{table.name}.{suffix}", form(table).encode())
-    for shown in pictures:
-        _write(target / FIGURES / f"{shown.name}.svg", shown.svg.encode())
-        _write(target / FIGURES / f"{shown.name}.pdf", shown.pdf)
-    _write(target / INDEX, page.encode())
-    kept = {(TABLES, table.name) for table in tables} | {(FIGURES, shown.name) for shown in pictures}
-    for path in before:
-        if (path.parent.name, path.stem) not in kept:
-            path.unlink(missing_ok=True)
+    written = _write_tables([table for section in sections for table in section.tables], target / TABLES)
+    _take_figures(elements, begun.finish())
+    processes.close()  # their memory is not needed together with that of the page
+    for shown in (shown for element in elements for shown in element.pictures):
+        written += _write_figure(shown, target / FIGURES)
+    _write(target / INDEX, render_page(material, sections).encode())
+    for path in set(before) - set(written):
+        path.unlink(missing_ok=True)
     return target / INDEX
 
 
-def _draw_all(elements: Sequence[Element], processes: Processes) -> None:
+def _begin_figures(elements: Sequence[Element], processes: Processes, *, pdf: bool) -> Begun[Drawing, Picture]:
+    """Backwards: the figures with a row for each case come last and take longest."""
     drawings = [drawing for element in elements for drawing in element.drawings]
-    # Backwards: the figures with a row for each case come last and take longest.
-    drawn = iter(processes.map(draw, drawings[::-1])[::-1])
+    return processes.begin(partial(draw, pdf=pdf), drawings[::-1])
+
+
+def _take_figures(elements: Sequence[Element], backwards: Sequence[Picture]) -> None:
+    drawn = iter(backwards[::-1])
     for element in elements:
         element.take(list(islice(drawn, len(element.drawings))))
+
+
+def _write_tables(tables: Sequence[Table], folder: Path) -> list[Path]:
+    written = {folder / f"{table.name}.{suffix}": (form, table) for table in tables for suffix, form in _FORMS.items()}
+    for path, (form, table) in written.items():
+        _write(path, form(table).encode())
+    return list(written)
+
+
+def _write_figure(shown: Picture, folder: Path) -> list[Path]:
+    forms = {folder / f"{shown.name}.svg": shown.svg.encode()}
+    if shown.pdf is not None:
+        forms[folder / f"{shown.name}.pdf"] = shown.pdf
+    for path, content in forms.items():
+        _write(path, content)
+    return list(forms)
 
 
 def _write(path: Path, content: bytes) -> None:

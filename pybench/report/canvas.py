@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -72,16 +73,25 @@ class Picture:
     title: str
     caption: str
     svg: str
-    pdf: bytes
+    pdf: bytes | None
+    """None: the report was not asked for PDFs."""
 
 
 Drawing = Callable[[], Picture]
 """A figure to be drawn inside `style()`: a `functools.partial` of a module's function, so that any process can."""
 
 
-def draw(drawing: Drawing) -> Picture:
-    with style():
-        return drawing()
+_with_pdf: ContextVar[bool] = ContextVar("with_pdf", default=True)
+
+
+def draw(drawing: Drawing, *, pdf: bool = True) -> Picture:
+    """`pdf`: also as PDF, which takes as long as the SVG."""
+    asked = _with_pdf.set(pdf)
+    try:
+        with style():
+            return drawing()
+    finally:
+        _with_pdf.reset(asked)
 
 
 @contextmanager
@@ -101,16 +111,23 @@ def style() -> Iterator[None]:
 def picture(name: str, title: str, caption: str, figure: Figure) -> Picture:
     """Renders and closes a figure."""
     import matplotlib.pyplot as plt
-    from matplotlib.backends.backend_pdf import FigureCanvasPdf
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    svg, pdf = io.StringIO(), io.BytesIO()
+    svg = io.StringIO()
     with _laid_out(figure, FigureCanvasSVG):
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    pdf = _as_pdf(figure) if _with_pdf.get() else None
+    plt.close(figure)
+    return Picture(name, title, caption, svg.getvalue(), pdf)
+
+
+def _as_pdf(figure: Figure) -> bytes:
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
+
+    pdf = io.BytesIO()
     with _laid_out(figure, FigureCanvasPdf):
         figure.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
-    plt.close(figure)
-    return Picture(name, title, caption, svg.getvalue(), pdf.getvalue())
+    return pdf.getvalue()
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def _hostile_home(folder: Path) -> Path:
 
 def test_a_report_is_the_same_bytes_in_a_hostile_environment(tmp_path: Path) -> None:
     for campaign in _campaigns(tmp_path / "here"):
-        write_report(load(campaign))
+        write_report(load(campaign), pdf=True)
     expected = _reports(tmp_path / "here")
     there = tmp_path / "über there" / "x"
     shutil.copytree(tmp_path / "here", there, ignore=shutil.ignore_patterns("report"))
@@ -103,7 +103,10 @@ def test_a_report_is_the_same_bytes_in_a_hostile_environment(tmp_path: Path) -> 
         "OPENBLAS_CORETYPE": "Nehalem",
         "NPY_DISABLE_CPU_FEATURES": _dispatched(),
     }
-    program = "import os, sys; from pybench.cli import main; os.umask(63); [main(['report', x]) for x in sys.argv[1:]]"
+    program = (
+        "import os, sys; from pybench.cli import main; os.umask(63); "
+        "[main(['report', x, '--pdf']) for x in sys.argv[1:]]"
+    )
     command = [sys.executable, "-c", program, f"{there}/typical", "../über there/x/joules"]
     subprocess.run(command, cwd=tmp_path / "cwd", env=environment, check=True, capture_output=True, timeout=120)
     found = _reports(there)
@@ -143,8 +146,9 @@ def test_two_processes_draw_what_one_draws(tmp_path: Path) -> None:
     try:
         for campaign in _campaigns(tmp_path):
             dataset = load(campaign)
-            alone = write_report(dataset, tmp_path / "alone" / "report", run_link="runs").parent
-            shared = write_report(dataset, tmp_path / "shared" / "report", run_link="runs", processes=processes).parent
+            alone = write_report(dataset, tmp_path / "alone" / "report", run_link="runs", pdf=True).parent
+            page = write_report(dataset, tmp_path / "shared" / "report", run_link="runs", processes=processes, pdf=True)
+            shared = page.parent
             assert list(alone.glob("figures/*.pdf"))
             assert _reports(alone.parent) == _reports(shared.parent)
     finally:

@@ -49,7 +49,7 @@ class _Links(HTMLParser):
 @pytest.fixture(scope="module")
 def typical(tmp_path_factory: pytest.TempPathFactory) -> Path:
     builder = build_typical(tmp_path_factory.mktemp("typical") / "c", protocols=["welch-mann-whitney"])
-    return write_report(load(builder.path))
+    return write_report(load(builder.path), pdf=True)
 
 
 def test_every_table_and_figure_comes_in_every_form(typical: Path) -> None:
@@ -65,10 +65,19 @@ def test_every_table_and_figure_comes_in_every_form(typical: Path) -> None:
         assert (typical.parent / "figures" / f"{stem}.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_without_being_asked_for_pdfs_a_report_has_none_and_is_the_same_elsewhere(tmp_path: Path) -> None:
+    dataset = load(CampaignBuilder(tmp_path / "c", [INFER], repetitions=2).path)
+    with_pdfs = write_report(dataset, tmp_path / "a" / "report", pdf=True).read_text()
+    page = write_report(dataset, tmp_path / "a" / "report")
+    assert list(page.parent.rglob("*.pdf")) == [], "those of before are deleted"
+    assert "pdf</a>" in with_pdfs
+    assert page.read_text() == re.sub(r'<a href="figures/[\w-]+\.pdf">pdf</a>', "", with_pdfs)
+
+
 def test_what_an_earlier_report_had_and_this_one_lacks_is_deleted(tmp_path: Path) -> None:
     """Files that no report wrote stay, wherever they are."""
     target = tmp_path / "report"
-    write_report(load(build_typical(tmp_path / "many").path), target)
+    write_report(load(build_typical(tmp_path / "many").path), target, pdf=True)
     before = {file.relative_to(target) for file in target.rglob("*") if file.is_file()}
     own = [target / "figures" / "mine.svg", target / "tables" / "mine.csv"]
     for file in own:
@@ -77,7 +86,7 @@ def test_what_an_earlier_report_had_and_this_one_lacks_is_deleted(tmp_path: Path
     after = {file.relative_to(target) for file in target.rglob("*") if file.is_file()}
     write_report(load(CampaignBuilder(tmp_path / "few", [INFER], repetitions=2).path), tmp_path / "fresh")
     fresh = {file.relative_to(tmp_path / "fresh") for file in (tmp_path / "fresh").rglob("*") if file.is_file()}
-    assert Path("figures/plane-1.pdf") in before - after
+    assert {Path("figures/plane-1.svg"), Path("figures/plane-1.pdf")} <= before - after
     assert after - {file.relative_to(target) for file in own} == fresh
     assert all(file.read_text() == "mine" for file in own)
 

@@ -101,7 +101,7 @@ def test_the_page_shows_a_readable_number_of_runs_and_the_files_hold_the_rest(tm
     assert len(rows_of(page, "joules")) == 5
     assert 'href="tables/budget-5.csv"' in shown
     assert 'href="figures/power-5.svg"' in shown
-    assert (page.parent / "figures" / "power-5.pdf").read_bytes().startswith(b"%PDF")
+    assert (page.parent / "figures" / "power-5.svg").is_file()
 
 
 def test_of_many_cases_only_the_power_on_the_page_is_drawn_and_the_page_says_so(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_joule_in_a_table_of_cases_carries_the_absolute_interval(tmp_path: Pat
 
 def test_the_same_runs_give_the_same_figures(tmp_path: Path) -> None:
     page = made(tmp_path, [INFER])
-    again = write_report(load(page.parent.parent), tmp_path / "again")
+    page, again = (write_report(load(page.parent.parent), tmp_path / name, pdf=True) for name in ("first", "again"))
     for file in ("figures/power-1.svg", "figures/power-1.pdf", "tables/budget-1.csv"):
         assert (page.parent / file).read_bytes() == (again.parent / file).read_bytes()
 
