@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import unicodedata
 from dataclasses import dataclass, replace
 
@@ -251,7 +250,9 @@ def _mark(marks: dict[str, str], cell: Cell) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(text.split())
 
 
 def _width(text: str) -> int:
@@ -263,8 +264,11 @@ def _pad(text: str, width: int, right: bool) -> str:
     return space + text if right else text + space
 
 
+_MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in r"\`*_{}[]<>|#~$"})
+
+
 def _markdown(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", _one_line(text))
+    return _one_line(text).translate(_MARKDOWN_SIGNS)
 
 
 _LATEX = {
@@ -275,14 +279,12 @@ _LATEX = {
     "≥": r"$\ge$", "≤": r"$\le$", "±": r"$\pm$", "²": r"$^2$", "³": r"$^3$", "⁶": r"$^6$", "⁹": r"$^9$",
     "Δ": r"$\Delta$", "δ": r"$\delta$", "°": r"$^\circ$", "→": r"$\to$",
 }  # fmt: skip
+_LATEX_SIGNS = str.maketrans(_LATEX)
 
 
 def _latex(text: str) -> str:
-    return "".join(_latex_character(character) for character in _one_line(text))
-
-
-def _latex_character(character: str) -> str:
     """ASCII and what `_LATEX` names; any other character by its code point, so that every engine compiles it."""
-    if character in _LATEX:
-        return _LATEX[character]
-    return character if character.isascii() else rf"\texttt{{U+{ord(character):04X}}}"
+    named = _one_line(text).translate(_LATEX_SIGNS)
+    if named.isascii():
+        return named
+    return "".join(sign if sign.isascii() else rf"\texttt{{U+{ord(sign):04X}}}" for sign in named)

@@ -17,10 +17,9 @@ def environment_table(dataset: Dataset) -> Table:
     """Every fact of the environments, flattened; facts that differ between runs come first, with how often each value
     occurs."""
     facts: dict[str, Counter[str]] = {}
+    flattened: dict[tuple[str, int], list[tuple[str, str]]] = {}
     for environment in dataset.environments:
-        for name, value in _flatten(environment.content):
-            if name.endswith("_ns"):  # readings of a clock: another one in each run, and no fact of the environment
-                continue
+        for name, value in _flatten(environment.content, "", flattened):
             facts.setdefault(name, Counter())[value] += environment.runs
     runs = sum(environment.runs for environment in dataset.environments)
     facts.pop("schema_version", None)
@@ -43,11 +42,20 @@ def _counted(counts: Counter[str], runs: int) -> str:
     return ", ".join([*parts, f"unknown ({runs - counts.total()} runs)"] if counts.total() < runs else parts)
 
 
-def _flatten(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def _flatten(
+    content: Mapping[str, Any], prefix: str, flattened: dict[tuple[str, int], list[tuple[str, str]]]
+) -> list[tuple[str, str]]:
+    """`flattened`: (prefix, id) -> facts of innermost objects, which environments share where they are equal."""
     found: list[tuple[str, str]] = []
     for name, value in content.items():
-        if isinstance(value, Mapping):
-            found += _flatten(value, f"{prefix}{name}.")
-        elif value is not None:
+        if isinstance(value, dict):
+            key = (f"{prefix}{name}.", id(value))
+            facts = flattened.get(key)
+            if facts is None:
+                facts = _flatten(value, key[0], flattened)
+                if not any(isinstance(part, dict) for part in value.values()):
+                    flattened[key] = facts
+            found += facts
+        elif value is not None and not name.endswith("_ns"):  # a clock's reading is another in each run, and no fact
             found.append((f"{prefix}{name}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)))
     return found
