@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 from pybench.campaign.layout import VALIDITIES
 from pybench.case import catalogue_of
@@ -74,18 +74,18 @@ class Measurements:
 def collect(dataset: Dataset) -> Measurements:
     """One pass over the frame. A metric without a row is counted and left in the frame: nothing is known of it."""
     reasons = _validity_reasons(dataset)
-    names = ["case_id", "block", "metric", "value", "u_absolute", "lower", "upper", "reason", "window", "method"]
-    valid = [f"valid_{name}" for name in VALIDITIES]
-    rows = dataset.metric_rows("case_id", "block", "outcome", *valid)
+    rows = dataset.metric_rows("case_id", "block", "outcome")
     stored = rows.filter(rows["outcome"] == "ok", rows["metric"].is_not_null())
     cells: dict[tuple[str, str], MetricValues] = {}
     unknown: Counter[str] = Counter()
-    for row in stored.select(*names, *valid).iter_rows(named=True):
-        metric = dataset.cases[row["case_id"]].catalogue.metrics.get(row["metric"])
+    for row in map(_StoredValue._make, stored.select(_StoredValue._fields).iter_rows()):
+        metric = dataset.cases[row.case_id].catalogue.metrics.get(row.metric)
         if metric is None:
-            unknown[row["metric"]] += 1
+            unknown[row.metric] += 1
             continue
-        cell = cells.setdefault((row["case_id"], metric.name), MetricValues())
+        cell = cells.get((row.case_id, row.metric))
+        if cell is None:
+            cell = cells[row.case_id, row.metric] = MetricValues()
         _add(cell, metric, row, reasons)
     for (case_id, name), cell in cells.items():
         if dataset.cases[case_id].catalogue.metrics[name].needs_every_run:
@@ -93,26 +93,40 @@ def collect(dataset: Dataset) -> Measurements:
     return Measurements(cells, _failures(dataset), unknown, catalogue_of(dataset.cases.values()).metrics)
 
 
-def _add(
-    cell: MetricValues, metric: Metric, row: Mapping[str, Any], reasons: Mapping[tuple[str, int, str], str]
-) -> None:
-    block = row["block"]
-    rests_on = ("precision", metric.rests_on)
-    broken = [name for name in rests_on if name is not None and row[f"valid_{name}"] is False]
-    if row["window"]:
-        cell.windows.add(row["window"])
-    if row["method"]:
-        cell.methods.add(row["method"])
-    if broken:
-        cell.excluded[block] = reasons[row["case_id"], block, broken[0]]
-    elif row["value"] is not None:
-        cell.values[block] = row["value"]
-        if row["u_absolute"] is not None:
-            cell.u_absolute[block] = row["u_absolute"]
-    elif row["lower"] is not None and row["upper"] is not None:
-        cell.bounds[block] = (row["lower"], row["upper"])
+class _StoredValue(NamedTuple):
+    """One metric of an `ok` run."""
+
+    case_id: str
+    block: int
+    metric: str
+    value: float | None
+    u_absolute: float | None
+    lower: float | None
+    upper: float | None
+    reason: str | None
+    window: str | None
+    method: str | None
+
+
+def _add(cell: MetricValues, metric: Metric, row: _StoredValue, reasons: Mapping[tuple[str, int, str], str]) -> None:
+    block = row.block
+    broken = reasons.get((row.case_id, block, "precision"))
+    if broken is None and metric.rests_on is not None:
+        broken = reasons.get((row.case_id, block, metric.rests_on))
+    if row.window:
+        cell.windows.add(row.window)
+    if row.method:
+        cell.methods.add(row.method)
+    if broken is not None:
+        cell.excluded[block] = broken
+    elif row.value is not None:
+        cell.values[block] = row.value
+        if row.u_absolute is not None:
+            cell.u_absolute[block] = row.u_absolute
+    elif row.lower is not None and row.upper is not None:
+        cell.bounds[block] = (row.lower, row.upper)
     else:
-        cell.missing[block] = row["reason"] or UNSTATED
+        cell.missing[block] = row.reason or UNSTATED
 
 
 def withhold(cell: MetricValues) -> None:
@@ -138,9 +152,8 @@ def _failures(dataset: Dataset) -> dict[str, str]:
 def _validity_reasons(dataset: Dataset) -> dict[tuple[str, int, str], str]:
     """(case id, block, validity) -> `timing: code, code` of every validity that is false."""
     found = {}
-    for row in dataset.runs.iter_rows(named=True):
-        for name in VALIDITIES:
-            if row[f"valid_{name}"] is False:
-                codes = ", ".join(row[f"reasons_{name}"] or [UNSTATED])
-                found[row["case_id"], row["block"], name] = f"{name}: {codes}"
+    for name in VALIDITIES:
+        invalid = dataset.runs.filter(~dataset.runs[f"valid_{name}"]).select("case_id", "block", f"reasons_{name}")
+        for case_id, block, reasons in invalid.iter_rows():
+            found[case_id, block, name] = f"{name}: {', '.join(reasons or [UNSTATED])}"
     return found

@@ -143,12 +143,14 @@ def smallest_detectable(differences: Sample, alpha: float = ALPHA, power: float 
         return None
     pivot = pivot_of_mean(differences)
     critical, freedom = pivot.critical(alpha), pivot.freedom
+    survival = scipy.special._ufuncs._nct_sf
 
     def lack_of_power(noncentrality: float) -> float:
         # The far tail can underflow to nan for large noncentralities; its contribution is below 1e-9 there.
-        far = float(np.nan_to_num(scipy.special.nctdtr(freedom, noncentrality, -critical)))
-        # `nct.sf` itself takes ten times as long: it first looks at the shapes and bounds of its arguments.
-        return float(scipy.stats.nct._sf(critical, freedom, noncentrality)) + far - power
+        far = float(scipy.special.nctdtr(freedom, noncentrality, -critical))
+        # `nct.sf` takes twenty times as long: it first looks at the shapes and bounds of its arguments.
+        near = min(max(float(survival(critical, freedom, noncentrality)), 0.0), 1.0)
+        return near + (0.0 if math.isnan(far) else far) - power
 
     noncentrality = scipy.optimize.brentq(lack_of_power, 0.0, critical * 4 + 10)
     return float(noncentrality) * pivot.error

@@ -46,7 +46,7 @@ class Case(Factors):
     options: tuple[tuple[str, Any], ...] = ()
     catalogue: Catalogue = field(default=BUILT_IN, compare=False, repr=False)
     _derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """What follows from the factors and was asked for before: the id and the idle factors."""
+    """What follows from the factors and was asked for before: the id, the idle factors, and all of them by name."""
 
     def __post_init__(self) -> None:
         for name, usual in self._usual().items():
@@ -73,8 +73,12 @@ class Case(Factors):
 
     def factors(self) -> dict[str, Any]:
         """Every factor and option with its value, defaults included, in the order of `FACTORS`."""
-        found = {name: getattr(self, name) for name in FACTORS}
-        return found | {name: self.value(name) for name in self.own_factors() if name not in FACTORS}
+        found: dict[str, Any] | None = self._derived.get("factors")
+        if found is None:
+            found = {name: getattr(self, name) for name in FACTORS}
+            found |= {name: self.value(name) for name in self.own_factors() if name not in FACTORS}
+            self._derived["factors"] = found
+        return dict(found)
 
     def chosen(self) -> dict[str, Any]:
         """The factors that differ from their default, in the order of `FACTORS`; `sources` last when there are any."""
