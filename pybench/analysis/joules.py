@@ -90,17 +90,18 @@ def find_joules(dataset: Dataset) -> tuple[JouleFinding, ...]:
     """One finding for each case of the plan that has an `ok` run with a budget, in the plan's order."""
     ran = set(dataset.runs.filter(pl.col("outcome") == "ok").select("case_id", "block").iter_rows())
     absolute = _absolute_uncertainties(dataset)
-    budgets: dict[str, dict[int, RunEnergy]] = {}
-    for (case_id, block), board in dataset.energies.items():
+    blocks: dict[str, list[int]] = {}
+    for case_id, block in dataset.energies:
         if (case_id, block) in ran:
-            budgets.setdefault(case_id, {})[block] = board
+            blocks.setdefault(case_id, []).append(block)
     found = []
     for case in dataset.plan.cases:
-        if case.id in budgets:
-            block = _median_block(budgets[case.id])
-            board = budgets[case.id][block]
+        if case.id in blocks:
+            boards = {block: dataset.energies[case.id, block] for block in blocks[case.id]}
+            block = _median_block(boards)
+            board = boards[block]
             net, tail = (absolute.get((case.id, block, name)) for name in (NET, TAIL))
-            found.append(JouleFinding(case, block, len(budgets[case.id]), board, board.windows[0], net, tail))
+            found.append(JouleFinding(case, block, len(boards), board, board.windows[0], net, tail))
     return tuple(found)
 
 

@@ -284,9 +284,8 @@ class CampaignDirectory:
     def attempts(self, case_id: str, block: int) -> list[RunDirectory]:
         """Every attempt at one run, oldest first, complete or not."""
         folder = self.block(case_id, block)
-        names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-        numbers = sorted(int(match[1]) for name in names if (match := _ATTEMPT.fullmatch(name)))
-        return [self.attempt(case_id, block, number) for number in numbers]
+        numbers = sorted(int(match[1]) for name in _names_in(folder) if (match := _ATTEMPT.fullmatch(name)))
+        return [RunDirectory(folder / f"attempt-{number:02d}", case_id, block, number) for number in numbers]
 
     def latest(self, case_id: str, block: int) -> RunDirectory | None:
         """The attempt that counts: the latest complete one."""
@@ -316,11 +315,19 @@ class CampaignDirectory:
     def started(self) -> Iterator[tuple[str, int]]:
         """(case id, block) of everything that has a folder."""
         folder = self.path / RUNS
-        for case in sorted(folder.iterdir()) if folder.is_dir() else []:
-            for entry in sorted(case.iterdir()) if case.is_dir() else []:
-                match = _BLOCK.fullmatch(entry.name)
+        for case_id in sorted(_names_in(folder)):
+            for name in sorted(_names_in(folder / case_id)):
+                match = _BLOCK.fullmatch(name)
                 if match:
-                    yield case.name, int(match[1])
+                    yield case_id, int(match[1])
+
+
+def _names_in(folder: Path) -> list[str]:
+    """What a folder has; nothing where it is none."""
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def not_a_campaign(campaign: CampaignDirectory) -> UsageError:

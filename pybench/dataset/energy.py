@@ -8,8 +8,9 @@ docs/formats/rundir.md. Nothing is computed here: `pybench.analysis.joules` and 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,34 @@ class RunEnergy:
     windows: tuple[EnergyWindow, ...]
     spans: Mapping[str, tuple[float, float]]
     power_limit_w: float | None = None
+
+
+class BoardEnergies(Mapping[tuple[str, int], RunEnergy]):
+    """(case id, block) -> energy.json of that run, checked when it was read, made of bytes each time it is asked for.
+
+    A report shows one run of each case. The objects of all runs would take a third of the memory of a dataset.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int], tuple[bytes, Mapping[str, Any]]] = {}
+
+    def add(self, key: tuple[str, int], energy: RunEnergy, sensor: Mapping[str, Any]) -> None:
+        """`sensor`: equal to that of `energy`, and shared by runs."""
+        self._kept[key] = pickle.dumps(replace(energy, sensor={}), pickle.HIGHEST_PROTOCOL), sensor
+
+    def extend(self, other: BoardEnergies) -> None:
+        self._kept |= other._kept
+
+    def __getitem__(self, key: tuple[str, int]) -> RunEnergy:
+        content, sensor = self._kept[key]
+        found: RunEnergy = pickle.loads(content)
+        return replace(found, sensor=sensor)
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        return iter(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from pybench.campaign.hashed import CheckedFiles, HashedRuns
 from pybench.campaign.layout import ITERATIONS, LEARNING_CURVE, PREDICTIONS, VALIDITIES
 from pybench.case import Case
 from pybench.catalogue.metrics import METRICS
-from pybench.dataset.energy import RunEnergy, board_energy
+from pybench.dataset.energy import BoardEnergies, RunEnergy, board_energy
 from pybench.dataset.service_levels import evaluate
 from pybench.dataset.software import Software, read_software
 from pybench.errors import CorruptError
@@ -49,7 +49,7 @@ _METRICS_STORED: dict[str, Any] = {
     "run": pl.UInt32,
     **{name: pl.Categorical if kind == pl.String else kind for name, kind in METRIC_SCHEMA.items()},
 }
-_TASK_RUNS = 400  # read at once by one process: their metrics take ten times the space until they are in a frame
+_TASK_RUNS = 200  # read at once by one process: their metrics take ten times the space until they are in a frame
 RUNS_SCHEMA: dict[str, Any] = {
     **RUN_SCHEMA,
     **{f"reasons_{name}": pl.List(pl.String) for name in VALIDITIES},
@@ -139,7 +139,7 @@ class RunTables:
         self.rows: list[list[Any]] = []
         self.cautions: list[list[Any]] = []
         self.labels: dict[tuple[str, int], Mapping[str, Any]] = {}
-        self.energies: dict[tuple[str, int], RunEnergy] = {}
+        self.energies = BoardEnergies()
         self.software: dict[str, dict[int, Software]] = {}
 
     def add(self, run: _LoadedRun, campaign: Path) -> None:
@@ -152,7 +152,7 @@ class RunTables:
         self.cautions += _caution_rows(run)
         self.labels[key] = self._share(run.summary["labels"])
         if run.energy is not None:
-            self.energies[key] = replace(run.energy, sensor=self._share(run.energy.sensor))
+            self.energies.add(key, run.energy, self._share(run.energy.sensor))
         if run.run["outcome"] == "ok":
             self.software.setdefault(key[0], {})[key[1]] = self._share(read_software(run.environment))
         self._count_environment(run.environment)
@@ -171,7 +171,7 @@ class RunTables:
         self.rows += other.rows
         self.cautions += other.cautions
         self.labels |= other.labels
-        self.energies |= other.energies
+        self.energies.extend(other.energies)
         for case_id, found in other.software.items():
             self.software.setdefault(case_id, {}).update(found)
         for key, (content, count) in other._environments.items():
@@ -194,10 +194,11 @@ class RunTables:
         """Environments of runs differ in load and clocks; their large parts are equal and kept once."""
         parts = dict(content)
         for name, part in content.items():
-            if isinstance(part, dict):
-                parts[name] = self._share(self._with_shared_parts(part))
-            elif isinstance(part, list):
-                parts[name] = self._share(part)
+            if isinstance(part, dict | list):
+                text = repr(part)
+                if text not in self._shared:
+                    self._shared[text] = self._with_shared_parts(part) if isinstance(part, dict) else part
+                parts[name] = self._shared[text]
         return parts
 
     def _share(self, value: Any) -> Any:
