@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records one part of a campaign: windows of several kernels on a live GPU, while every channel of its power is read.
 
-    python3 -P -m bench.energy.record FOLDER --part 0 [--parts 3] [--seconds 420] [--seed 1]
+    python3 -P -m bench.energy.record FOLDER --part 0 [--parts 3] [--seconds 420] [--seed 1] [--kernels first]
     python3 -P -m bench.energy.record --part 0 --dry-run           the schedule and how long it takes; needs no GPU
 
 Needs torch and torchvision besides pybench; Zeus and CodeCarbon measure a third of the windows each where they are
@@ -72,7 +72,9 @@ class Recorded:
 
 def main() -> None:
     arguments = parse_arguments()
-    plan = schedule.plan_part(arguments.part, arguments.parts, arguments.seconds, arguments.seed)
+    plan = schedule.plan_part(
+        arguments.part, arguments.parts, arguments.seconds, arguments.seed, schedule.KERNEL_SETS[arguments.kernels]
+    )
     say(schedule.describe(plan))
     if arguments.dry_run:
         return
@@ -91,6 +93,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--parts", type=int, default=3, help="into how many parts the campaign is cut")
     parser.add_argument("--seconds", type=float, default=420.0, help="of recording, preparing the kernels aside")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kernels", choices=schedule.KERNEL_SETS, default="first", help="which set of them")
     parser.add_argument("--dry-run", action="store_true", help="print the schedule and stop")
     return parser.parse_args()
 
@@ -101,7 +104,7 @@ def record(arguments: argparse.Namespace, plan: list[PlannedWindow]) -> None:
 
     nvml, device = find_device()
     arguments.folder.mkdir(parents=True)
-    loads = kernels.prepare()
+    loads = kernels.prepare(arguments.kernels)
     for load in loads.values():
         say(f"{load.name:<20} {load.iteration_s * 1e3:9.4f} ms an iteration: {load.what}")
     others = peers.open_peers(device.index, say)
