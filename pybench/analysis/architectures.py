@@ -25,6 +25,7 @@ from pybench.analysis.measurements import Measurements
 from pybench.analysis.paired import ALPHA, EQUIVALENCE_MARGIN, compare_paired
 from pybench.case import Case
 from pybench.case.factors import followers_of
+from pybench.case.pairing import agree
 from pybench.dataset import Dataset
 
 METRIC = "latency_mean_ms"
@@ -114,7 +115,10 @@ def architecture_of(case: Case) -> str | None:
 
 def _pairs_of(cases: Sequence[Case]) -> list[tuple[tuple[Case, Case], tuple[Case, Case]]]:
     """Each pair of architectures in a compiling runtime, with the same pair in the eager one."""
-    eager = {_key(case, _executing()): case for case in cases if case.runtime_row and case.runtime_row.is_eager}
+    eager: dict[Key, list[Case]] = {}
+    for case in cases:
+        if case.runtime_row is not None and case.runtime_row.is_eager:
+            eager.setdefault(_key(case, _executing()), []).append(case)
     groups: dict[Key, list[Case]] = {}
     for case in cases:
         if case.runtime_row is not None and not case.runtime_row.is_eager:
@@ -122,10 +126,15 @@ def _pairs_of(cases: Sequence[Case]) -> list[tuple[tuple[Case, Case], tuple[Case
     found = []
     for group in groups.values():
         for pair in itertools.combinations(group, 2):
-            sides = [eager.get(_key(case, _executing())) for case in pair]
+            sides = [_eager_of(case, eager.get(_key(case, _executing()), ())) for case in pair]
             if sides[0] is not None and sides[1] is not None:
                 found.append((pair, (sides[0], sides[1])))
     return found
+
+
+def _eager_of(case: Case, candidates: Sequence[Case]) -> Case | None:
+    """The eager case of a compiled one: the two agree in what both have, such as threads."""
+    return next((other for other in candidates if agree(case, other, followers_of("runtime"))), None)
 
 
 def _frictions(cases: Sequence[Case], dataset: Dataset, measurements: Measurements) -> list[BatchFriction]:

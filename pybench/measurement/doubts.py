@@ -17,6 +17,8 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
+from pybench.catalogue.data_sets import DataSet
+from pybench.catalogue.metrics import METRICS
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.cpu_time import own_cpu_s
 from pybench.measurement.result import Validity
@@ -69,6 +71,20 @@ def calibration_cautions(metadata: Mapping[str, str], judged_on: str | None = No
         detail = f"{samples} images of {source}"
         cautions.append(Caution(CautionCode.CALIBRATED_ON_EVALUATION, detail, "top1_percent"))
     return cautions
+
+
+def floor_cautions(data: DataSet | None, metrics: Mapping[str, Quantity]) -> list[Caution]:
+    """A doubt about a score that is no better than what is reached on the same data without a network."""
+    floor = None if data is None else data.floor
+    if data is None or floor is None or floor.metric not in metrics:
+        return []
+    row, value = METRICS[floor.metric], metrics[floor.metric].value
+    is_better = value is not None and (value > floor.value if row.better == "higher" else value < floor.value)
+    if value is None or is_better:
+        return []
+    unit = "" if row.unit == "1" else f" {row.unit}"
+    detail = f"{value:.4g}{unit}, and {floor.value:.4g}{unit} by {floor.method} on {data.name}"
+    return [Caution(CautionCode.NO_BETTER_THAN_WITHOUT_A_NETWORK, detail, floor.metric)]
 
 
 def lost_outputs(labels: Mapping[str, Any]) -> str | None:

@@ -19,7 +19,13 @@ from pybench.case.data import data_of, data_set_of, task_of
 from pybench.catalogue.code import named_code
 from pybench.catalogue.tasks import CLASSIFICATION
 from pybench.errors import InputError
-from pybench.measurement.doubts import allowed_threads, calibration_cautions, images_identity, thread_cautions
+from pybench.measurement.doubts import (
+    allowed_threads,
+    calibration_cautions,
+    floor_cautions,
+    images_identity,
+    thread_cautions,
+)
 from pybench.measurement.inputs import file_ranges
 from pybench.measurement.model import OpenedModel, conclude, open_model
 from pybench.measurement.result import Result, RunRequest, Validity
@@ -47,7 +53,7 @@ def run(request: RunRequest) -> Result:
     result.valid = {"timing": Validity(None), "energy": Validity(None), "accuracy": accuracy}
     identity = images_identity(data_of(case), dict(case.sources).get("images"))
     result.cautions = [*thread_cautions(case), *calibration_cautions(opened.metadata, judged_on=identity)]
-    result.cautions += scored.cautions
+    result.cautions += [*scored.cautions, *floor_cautions(data_set, result.metrics)]
     return conclude(result, opened, case)
 
 

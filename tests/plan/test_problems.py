@@ -596,6 +596,10 @@ def test_a_power_limit_where_no_board_is_set_changes_nothing(problems: Problems)
             "{workload: infer, model: c2p, runtime: solver, precision: int8}",
             "`precision` changes nothing in this entry",
         ),
+        (
+            "{workload: infer, model: c2p, runtime: solver, threads: 2}",
+            "`threads` changes nothing in this entry (a solver runs on one thread)",
+        ),
         ("{workload: infer, model: stack, runtime: torch, image_size: 32}", "stack takes images of 64x64"),
         (
             "{workload: train, model: resnet50, workers: 2}",

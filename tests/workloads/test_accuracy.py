@@ -9,6 +9,7 @@ import pytest
 from pybench import artefacts
 from pybench.campaign.recipe import recipes_of
 from pybench.case import Case
+from pybench.catalogue.cautions import CautionCode
 from pybench.errors import InputError, UnsupportedError
 from tests.support.making import codes, run, write_classifier, write_images
 
@@ -202,3 +203,18 @@ def test_weights_of_another_vocabulary_are_refused_before_they_are_read_beyond_t
     with pytest.raises(InputError, match=r"text-encoder embeds 500 ids, and its data has ids up to 3\d{4}") as found:
         run(case, {"checkpoint": weights})
     assert "leave `checkpoint` out" in (found.value.hint or "")
+
+
+def test_weights_that_are_no_better_than_naive_bayes_have_a_caution(tmp_path: Path) -> None:
+    import torch
+
+    from pybench.models.building import build
+
+    weights = tmp_path / "random.pt"
+    torch.save(build("text-encoder").state_dict(), weights)
+    case = DIGITS.with_factors(
+        model="text-encoder", checkpoint=str(weights), sources=(("checkpoint", "5" * 64),), image_limit=64, device="cpu"
+    )
+    found = [one for one in run(case, {"checkpoint": weights}).cautions if one.metric == "top1_percent"]
+    assert [one.code for one in found] == [CautionCode.NO_BETTER_THAN_WITHOUT_A_NETWORK]
+    assert found[0].detail.endswith("75.6 % by naive Bayes on counts of ids on stdlib-packages")

@@ -7,11 +7,19 @@ import numpy as np
 import pytest
 import torch
 
+from pybench.catalogue.data_sets import DATA_SETS
 from pybench.catalogue.models import MODELS
 from pybench.errors import UnsupportedError
 from pybench.models.building import build
 from pybench.models.text.packages import open_packages
-from pybench.models.training.text import baselines, naive_bayes, predicted, train_on_packages, train_windows
+from pybench.models.training.text import (
+    baselines,
+    naive_bayes,
+    predicted,
+    train_on_packages,
+    train_windows,
+    with_noise,
+)
 
 ROW = replace(MODELS["text-encoder"], training_epochs=12)
 
@@ -25,7 +33,16 @@ def test_naive_bayes_worked_by_hand() -> None:
 def test_what_is_reached_without_a_network() -> None:
     found = baselines(open_packages("train", ROW), open_packages("validation", ROW))
     assert found["majority class"] == pytest.approx(19.4, abs=0.1)
-    assert found["naive Bayes"] == pytest.approx(75.6, abs=0.1)
+    floor = DATA_SETS["stdlib-packages"].floor
+    assert floor is not None
+    assert found["naive Bayes"] == pytest.approx(floor.value, abs=0.1)
+
+
+def test_noise_replaces_a_share_of_the_ids_and_none_without_a_share() -> None:
+    ids = torch.full((64, 128), -1)
+    noisy = with_noise(ids, replace(ROW, training_noise_ratio=0.3), np.random.default_rng(0))
+    assert (noisy >= 0).float().mean().item() == pytest.approx(0.3, abs=0.02)
+    assert with_noise(ids, ROW, np.random.default_rng(0)) is ids
 
 
 def test_a_few_windows_are_learned_by_heart_and_equal_seeds_give_equal_weights() -> None:
