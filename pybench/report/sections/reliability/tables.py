@@ -304,7 +304,7 @@ def builds_table(analysis: Analysis) -> Table:
 
 def _blocks_cell(finding: BuildVariance) -> Cell:
     left_out = finding.blocks_left_out
-    note = f"{left_out} blocks excluded, because a build has no value" if left_out else None
+    note = f"{left_out} blocks excluded, because a build has no value or other software" if left_out else None
     return Cell(str(finding.blocks), number=float(finding.blocks), note=note, csv=(str(finding.blocks), str(left_out)))
 
 
