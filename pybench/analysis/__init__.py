@@ -157,7 +157,7 @@ def analyse(dataset: Dataset) -> Analysis:
         contrasts=compared,
         verdicts=verdicts,
         cell_differences=differences_over_cells(compared),
-        cell_effects=effects_over_cells(compared, measurements, dataset.plan.seed),
+        cell_effects=effects_over_cells(compared, measurements),
         curves=find_curves(cases, compared, dataset.plan.curves, software),
         references=find_references(dataset, cases, compared, measurements),
         token_paths=check_token_paths(dataset),

@@ -8,7 +8,7 @@ logarithm of the factor (over the factor itself, where it is not positive). Line
 The interval of a crossing contains the measured places at which the interval of the mean gap includes zero (Fieller
 1954, J. R. Statist. Soc. B 16:175, with the skew-adjusted t in place of Student's). So a place is outside exactly where
 the two lines are shown to differ. Where they are not up to the last measured value, the interval ends there: one that
-is given only when both sides are clear would contain the truth in as few as 72 % (bench/intervals/crossings.py).
+is given only when both sides are clear would contain the truth in as few as 72 % (docs/decisions/001).
 Error term: the interval does not contain the error of the straight gap.
 
 Only blocks count in which all four cases around a crossing ran on one board with one software.
