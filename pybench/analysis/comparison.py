@@ -218,7 +218,9 @@ def _find(
         return _ComparedMetric(None, Change.NOT_COMPARED, "a value is not positive, so there is no ratio")
     by_unit = _over_units(case, metric, before.units, after.units)
     ratio = by_unit or estimate_difference(Sample.of(first).log(), Sample.of(second).log()).exp()
-    return _ComparedMetric(_exact_or(ratio, metric), _judge_ratio(_exact_or(ratio, metric), metric, tolerances.ratio), None)
+    return _ComparedMetric(
+        _exact_or(ratio, metric), _judge_ratio(_exact_or(ratio, metric), metric, tolerances.ratio), None
+    )
 
 
 def _mean(values: list[float], metric: Metric) -> float | None:
