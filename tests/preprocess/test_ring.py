@@ -214,7 +214,7 @@ def test_batches_out_of_order_or_of_another_size_are_refused(ring: Ring, produce
     producer.ready()
     ring.reader().wait_ready()
     producer.write(0, 1, ids_of(0))
-    with pytest.raises(RingError, match="holds batch 1 of 15 ids, expected batch 0 of 15"):
+    with pytest.raises(RingError, match="contains batch 1 of 15 ids, expected batch 0 of 15"):
         ring.reader().next()
     producer.write(0, 0, ids_of(0), tokens=14)
     with pytest.raises(RingError, match="of 14 ids"):
@@ -251,7 +251,7 @@ def test_a_fault_is_told_after_the_batches_before_it_and_each_time(ring: Ring, p
     np.testing.assert_array_equal(slot.ids.flatten(), ids_of(0))
     reader.give_back(slot.index)
     for _ in range(2):  # nothing comes behind it
-        with pytest.raises(RingError, match="holds batch 2 of 15 ids, expected batch 1 of 15"):
+        with pytest.raises(RingError, match="contains batch 2 of 15 ids, expected batch 1 of 15"):
             reader.next()
 
 
