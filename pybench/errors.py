@@ -138,7 +138,7 @@ class UnknownNameError(PybenchError):
 
         near = difflib.get_close_matches(name, known, 1)
         did_you_mean = f"did you mean {near[0]}?" if near else None
-        super().__init__(f"pybench knows no {kind} {name!r}", hint=did_you_mean or f"one of {', '.join(known)}")
+        super().__init__(f"pybench has no {kind} {name!r}", hint=did_you_mean or f"one of {', '.join(known)}")
         self.kind = kind
         self.name = name
 

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pybench.campaign.layout import VALIDITIES
 from pybench.case import catalogue_of
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.catalogue.reasons import ReasonCode, reason_from_text
+from pybench.catalogue.validities import VALIDITIES
 from pybench.dataset import Dataset
 
 UNSTATED = "unstated"  # a false validity or a missing value whose run gives no reason
@@ -137,7 +137,7 @@ def _failures(dataset: Dataset) -> dict[str, str]:
 
 def _validity_reasons(dataset: Dataset) -> dict[tuple[str, int, str], str]:
     """(case id, block, validity) -> `timing: code, code` of every validity that is false."""
-    found = {}
+    found: dict[tuple[str, int, str], str] = {}
     for row in dataset.runs.iter_rows(named=True):
         for name in VALIDITIES:
             if row[f"valid_{name}"] is False:

@@ -67,8 +67,8 @@ def _refuse(quantiser: Quantiser, kind: str, calibration: str | None) -> None:
         )  # fmt: skip
     if calibration not in quantiser.calibrations and quantiser.is_calibrated:
         raise UnsupportedError(
-            f"the quantiser {quantiser.name} knows no calibration by {calibration}",
-            code="no_calibration", hint=f"it knows {', '.join(quantiser.calibrations)}",
+            f"the quantiser {quantiser.name} does not support calibration by {calibration}",
+            code="no_calibration", hint=f"use calibration: {' or '.join(quantiser.calibrations)}",
         )  # fmt: skip
 
 

@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution
+from pybench.catalogue.validities import ValidityKind
 from pybench.kernels.profile import Profile
 from pybench.measure.quantity import Quantity
 
 if TYPE_CHECKING:
     from pybench.measure import SensorProfile
-
-ValidityKind = Literal["timing", "energy", "precision", "accuracy"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.campaign import layout
+from pybench.catalogue.validities import VALIDITIES
 from pybench.errors import PybenchError, UsageError
 from pybench.runner.process import WorkerEnd
 
@@ -56,7 +57,7 @@ def judge(end: WorkerEnd) -> Outcome:
 def run_record(case_id: str, block: int, attempt: int, outcome: Outcome, end: WorkerEnd | None) -> dict[str, Any]:
     """The content of run.json (docs/formats/rundir.md). Without a worker (`end` None) nothing was measured."""
     report = (end.report or {}) if end else {}
-    unknown: dict[str, Any] = {name: {"value": None, "reasons": []} for name in layout.VALIDITIES}
+    unknown: dict[str, Any] = {name: {"value": None, "reasons": []} for name in VALIDITIES}
     parts = dict(report.get("parts_s", {}))
     if end and parts:
         parts["harness"] = max(0.0, end.wall_s - sum(parts.values()))

@@ -54,7 +54,7 @@ def on_node(size: int, node: int) -> NDArray[np.uint8]:
     memory[:: mmap.PAGESIZE] = 0
     elsewhere = nodes_of(memory) - {node}
     if elsewhere:
-        raise _refused(node, f"pages lie on {', '.join(map(str, sorted(elsewhere)))}")
+        raise _refused(node, f"pages are on {', '.join(map(str, sorted(elsewhere)))}")
     return memory
 
 

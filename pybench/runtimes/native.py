@@ -194,7 +194,7 @@ def find_library() -> Path:
 
     Raises UnsupportedError (`no_onnxruntime_library`).
     """
-    hint = "install onnxruntime from its wheel, whose folder `capi` holds it"
+    hint = "install onnxruntime from its wheel, whose folder `capi` contains it"
     found = importlib.util.find_spec("onnxruntime")
     if found is None or found.origin is None:
         raise UnsupportedError("onnxruntime is not installed", code="no_onnxruntime_library", hint=hint)

@@ -78,7 +78,7 @@ def _modelopt() -> dict[str, Any]:
 
     folder = folder_of_environment()
     if (folder / COMPLETE).exists():
-        return {"how": f"its environment lies in {folder}"}
+        return {"how": f"its environment is in {folder}"}
     uv = shutil.which("uv")
     if uv is None:
         raise UnsupportedError("modelopt needs an environment of its own, and there is no uv to make it", code="no_uv")

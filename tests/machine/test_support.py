@@ -72,7 +72,7 @@ NO_NVML = {**SERVER, "gpu": {"available": True, "may_set": True, "devices": []}}
 RESNET = Case(workload="infer", model="resnet50", runtime="torch")
 ENGINE = RESNET.with_factors(runtime="tensorrt")
 SEARCHED = ENGINE.with_factors(precision="int8", quantiser="modelopt-autotune")
-SEARCHING = {**SERVER, "modelopt": {"available": True, "how": "its environment lies there"}}
+SEARCHING = {**SERVER, "modelopt": {"available": True, "how": "its environment is there"}}
 COMPILED = RESNET.with_factors(runtime="torch-compile")
 TORCH_TRT = RESNET.with_factors(runtime="torch-tensorrt")
 ONNX = RESNET.with_factors(runtime="onnxruntime")

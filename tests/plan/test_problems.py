@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pybench.campaign.layout import SCHEMA_VERSION, VALIDITIES
+from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.catalogue.runtimes import RUNTIMES
-from pybench.plan import shape
 from pybench.plan.comparisons import _who_yields
 
 Problems = Callable[..., list[str]]
@@ -515,10 +514,6 @@ def test_a_problem_in_a_merged_mapping_is_shown_where_it_is_written(problems: Pr
 
 def test_a_case_twice_wrong_in_a_product_is_one_problem(problems: Problems) -> None:
     assert len(problems("  - {workload: h2d, batch: [1, 2, 3], pinned: [true, false]}\n")) == 1
-
-
-def test_a_plan_can_require_every_validity() -> None:
-    assert shape.REQUIRABLE == VALIDITIES
 
 
 def test_the_version_of_plans_has_not_changed() -> None:

@@ -32,7 +32,7 @@ def test_every_page_lies_on_the_node_that_was_asked_for(size: int) -> None:
 def test_memory_whose_pages_lie_elsewhere_is_not_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     given(4096)
     monkeypatch.setattr(host_memory, "nodes_of", lambda memory: {HERE[-1], HERE[-1] + 1})
-    with pytest.raises(UnsupportedError, match=f"pages lie on {HERE[-1] + 1}\n") as caught:
+    with pytest.raises(UnsupportedError, match=f"pages are on {HERE[-1] + 1}\n") as caught:
         on_node(4096, HERE[-1])
     assert caught.value.code == "no_numa_node"
 

@@ -120,7 +120,7 @@ def _refuse_company(sampler: GpuSampler, force: bool) -> list[Reason]:
     listed = ", ".join(str(process) for process in others[:5]) + (", ..." if len(others) > 5 else "")
     if not force:
         raise UnsupportedError(
-            f"{len(others)} other processes hold this GPU (process ids {listed}), and would be measured with it",
+            f"{len(others)} other processes use this GPU (process ids {listed}), and would be measured with it",
             code="gpu_busy",
             hint="end them, or measure all the same with --force",
         )

@@ -71,7 +71,7 @@ def test_a_board_with_company_is_refused_unless_forced(
     def never(uuid: str) -> GpuLoad:
         raise ConnectionError("the load was opened")
 
-    with pytest.raises(UnsupportedError, match=r"2 other processes hold this GPU \(process ids 1, 2\)") as caught:
+    with pytest.raises(UnsupportedError, match=r"2 other processes use this GPU \(process ids 1, 2\)") as caught:
         measure_sensor(UUID, never, nvml_library=str(replay_library))
     assert caught.value.code == "gpu_busy"
     assert "--force" in str(caught.value)
