@@ -26,6 +26,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pybench.catalogue.reason_rows import ReasonRow
+from pybench.catalogue.reasons import Reason
+
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -52,6 +55,10 @@ class PybenchError(Exception):
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\n  hint: {self.hint}"
+
+    def in_one_line(self) -> str:
+        """For tables, and for the outcome of a case that cannot run."""
+        return self.message if self.hint is None else f"{self.message}; {self.hint}"
 
 
 class UsageError(PybenchError):
@@ -144,11 +151,12 @@ class UnknownNameError(PybenchError):
 
 
 class UnsupportedError(PybenchError):
-    """This machine, runtime or build cannot run the case. `code` is a short stable word for tables."""
+    """This machine, runtime or build cannot run the case. `reason`: its code, with `names` for the words in it, and the
+    message."""
 
-    def __init__(self, message: str, *, code: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, code: ReasonRow, names: tuple[str, ...] = (), hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
-        self.code = code
+        self.reason = Reason(code, message, names)
 
 
 class DeviceMemoryError(PybenchError):

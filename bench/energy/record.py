@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from bench.energy import schedule
 from bench.energy.schedule import PlannedWindow
 from pybench import _native
+from pybench.catalogue.causes import Cause
 from pybench.errors import PybenchError, UnsupportedError
 from pybench.measure import NATIVE_BUILD_ID, anchor_clock, monotonic_ns, sleep_until_ns
 
@@ -135,7 +136,7 @@ def find_device() -> tuple[_native.NvmlLibrary, _native.NvmlDevice]:
     nvml = _native.open_nvml()
     if not nvml.available or not torch.cuda.is_available():
         raise UnsupportedError(
-            f"no GPU to record ({nvml.reason or 'torch sees none'})", hint="--dry-run needs none", code="no_gpu"
+            f"no GPU to record ({nvml.reason or 'torch sees none'})", hint="--dry-run needs none", code=Cause.NO_GPU
         )
     uuid = f"GPU-{torch.cuda.get_device_properties(0).uuid}"
     return nvml, next(device for device in nvml.devices() if device.uuid == uuid)

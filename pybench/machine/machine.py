@@ -9,14 +9,14 @@ from typing import Self
 
 from pybench.campaign.recipe import Recipe, recipes_of
 from pybench.case import Case
-from pybench.errors import InputError
+from pybench.errors import InputError, UnsupportedError
 from pybench.launcher import LOCAL, Launcher
 from pybench.machine.estimate import CampaignEstimate, estimate
 from pybench.machine.facts import Facts, ask, needed_facts
 from pybench.machine.opening import ask_before_runs, ask_libraries
 from pybench.machine.profiles import Profile
 from pybench.machine.sensor import Board, boards_of, measure_profile
-from pybench.machine.support import Reason, gpus_of, platform_of, refuse_changed, unsupported
+from pybench.machine.support import gpus_of, platform_of, refuse_changed, unsupported
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Machine:
     """What a worker told about the machine and the packages that the cases need."""
     launcher: Launcher = LOCAL
     """What starts workers."""
-    refused: Mapping[str, Reason] = field(default_factory=dict)
+    refused: Mapping[str, UnsupportedError] = field(default_factory=dict)
     """Case's id -> why its runtime does not take its ONNX file."""
 
     @classmethod
@@ -57,12 +57,12 @@ class Machine:
         ask_libraries(asked, self.launcher)
         refused = ask_before_runs(asked, files, self.launcher)
         if refused and len(refused) == len(runnable):
-            what, _, hint = next(iter(refused.values()))[1].rpartition("; ")
-            raise InputError(what or hint, hint=hint if what else None)
+            first = next(iter(refused.values()))
+            raise InputError(first.message, hint=first.hint)
         return replace(self, refused=refused)
 
-    def unsupported(self, case: Case) -> Reason | None:
-        """None when the case can run here, else a short stable code and a sentence with what to do."""
+    def unsupported(self, case: Case) -> UnsupportedError | None:
+        """None when the case can run here, else why not and what to do."""
         return unsupported(case, self.facts) or self.refused.get(case.id)
 
     def recipes(self, case: Case) -> Mapping[str, Recipe]:

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
+from pybench.catalogue.reasons import Reason
 from pybench.catalogue.runtimes import Runtime
 from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.stored_weights import audit_stored
@@ -47,7 +49,7 @@ def proven(audit: Callable[[], Audit]) -> Audit:
         traceback.print_exc()
         kind = type(error).__name__
         facts = {"error": f"{kind}: {' '.join(str(error).split())[:_LONGEST_ERROR]}"}
-        return Audit(f"not known: the audit failed ({kind})", False, ("audit_failed",), facts)
+        return Audit(f"not known: the audit failed ({kind})", False, (Reason(Cause.AUDIT_FAILED),), facts)
 
 
 def audit_of(row: Runtime) -> Callable[[Any, Case, Any], Audit]:
@@ -61,7 +63,7 @@ def audit_of(row: Runtime) -> Callable[[Any, Case, Any], Audit]:
 
 def not_audited(session: Any, case: Case, given: Any) -> Audit:
     """Of a runtime that nothing audits: its precision is not known, and not said to be right."""
-    return Audit(f"not known: {case.runtime} has no audit", None, ("no_audit",))
+    return Audit(f"not known: {case.runtime} has no audit", None, (Reason(Cause.NO_AUDIT),))
 
 
 def of_onnxruntime(session: Any, case: Case, given: Path) -> Audit:
@@ -150,7 +152,7 @@ def with_tf32(found: Audit, precision: str, options: Mapping[str, Mapping[str, s
         realised += f", TF32 {'on' if told == '1' else 'off'}"
     if told == ("1" if precision == "tf32" else "0"):
         return replace(found, realised=realised, facts=facts)
-    reasons = (*found.reasons, "tf32_switches_differ")
+    reasons = (*found.reasons, Reason(Cause.TF32_SWITCHES_DIFFER))
     return replace(found, realised=realised, valid=False, reasons=reasons, facts=facts)
 
 
@@ -159,7 +161,7 @@ def with_outputs(found: Audit, outputs: Mapping[str, Any]) -> Audit:
     facts = {**found.facts, "outputs": dict(outputs)}
     if outputs["agree"] is not False:
         return replace(found, facts=facts)
-    return replace(found, valid=False, reasons=(*found.reasons, "outputs_differ"), facts=facts)
+    return replace(found, valid=False, reasons=(*found.reasons, Reason(Cause.OUTPUTS_DIFFER)), facts=facts)
 
 
 def _optimised(path: Path, case: Case, provider: str) -> Audit:

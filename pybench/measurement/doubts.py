@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.data_sets import DataSet
 from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.reasons import Reason
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.cpu_time import own_cpu_s
 from pybench.measurement.result import Validity
@@ -139,7 +141,11 @@ def images_identity(name: str | None, sha256: str | None) -> str | None:
 
 def judge_timing(iteration_s: float) -> Validity:
     """Whether iterations of that length, the median's unless it says nothing, are long enough for the clock."""
-    return Validity(True) if iteration_s >= SHORTEST_ITERATION_S else Validity(False, ("below_clock_resolution",))
+    return (
+        Validity(True)
+        if iteration_s >= SHORTEST_ITERATION_S
+        else Validity(False, (Reason(Cause.BELOW_CLOCK_RESOLUTION),))
+    )
 
 
 def judge_energy(quantities: Mapping[str, Quantity], on_gpu: bool) -> Validity:
@@ -149,8 +155,8 @@ def judge_energy(quantities: Mapping[str, Quantity], on_gpu: bool) -> Validity:
     if quantity is not None and quantity.value is None:
         quantity = quantities.get("module_energy_j", quantity)
     if quantity is None:
-        return Validity(None, ("not_asked",))
-    return Validity(quantity.valid, tuple(reason.code.value for reason in quantity.reasons))
+        return Validity(None, (Reason(Cause.NOT_ASKED),))
+    return Validity(quantity.valid, quantity.reasons)
 
 
 def weakest(verdicts: Iterable[Validity]) -> Validity:

@@ -17,6 +17,7 @@ import numpy as np
 from pybench.case import Case
 from pybench.case.data import trained_here
 from pybench.case.yields import is_compared, is_profiled
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.code import named_code
 from pybench.catalogue.models import Model
@@ -72,7 +73,9 @@ def open_model(request: RunRequest, *, vocabulary: int = 0, deterministic: bool 
     if case.model is None:
         raise InputError(f"{case.workload} needs a model", hint=f"built in: {', '.join(case.catalogue.models)}")
     if row is None:
-        raise UnsupportedError("no runtime", code="no_runtime", hint=f"there are {', '.join(case.catalogue.runtimes)}")
+        raise UnsupportedError(
+            "no runtime", code=Cause.NO_RUNTIME, hint=f"there are {', '.join(case.catalogue.runtimes)}"
+        )
     check_sequence(case)
     door = _DOORS[row.opens](request, row, vocabulary)
     threads = allowed_threads(case)

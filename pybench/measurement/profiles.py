@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
-from pybench.catalogue.reasons import reason_from_text
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.runtimes import Runtime
 from pybench.catalogue.workloads import KERNELS
 from pybench.errors import UnsupportedError
@@ -28,8 +28,6 @@ from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.recorder import TIMING
 from pybench.measurement.result import Result
 
-NO_PROFILE = "no_profile"
-NOT_TOLD = "not_told"
 LABEL = "profile"
 NS_PER_MS = 1e6
 
@@ -73,10 +71,11 @@ def add_profile(result: Result, make: Callable[[], Profile]) -> None:
     try:
         profile = make()
     except UnsupportedError as error:
-        _put_reason(result, error.code, error.message)
+        _put_reason(result, replace(error.reason, detail=""), error.message)
     except Exception as error:  # whatever a framework throws
         traceback.print_exc()
-        _put_reason(result, NO_PROFILE, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
+        text = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+        _put_reason(result, Reason(ReasonCode.NO_PROFILE), text)
     else:
         result.profile = profile
         result.labels[LABEL] = profile.method
@@ -107,13 +106,13 @@ def metrics_of_profile(profile: Profile, iteration_ms: float | None = None) -> d
         "gpu_busy_ratio": busy_ratio,
     }
     return {
-        name: Quantity(reasons=(reason_from_text(NOT_TOLD),))
+        name: Quantity(reasons=(Reason(ReasonCode.NOT_TOLD),))
         if value is None
         else Quantity(value=float(value), method=profile.method)
         for name, value in (counts | ratios).items()
     }
 
 
-def _put_reason(result: Result, code: str, text: str) -> None:
+def _put_reason(result: Result, reason: Reason, text: str) -> None:
     result.labels[LABEL] = f"not made: {text}"
-    result.metrics |= {name: Quantity(reasons=(reason_from_text(code),)) for name in KERNELS}
+    result.metrics |= {name: Quantity(reasons=(reason,)) for name in KERNELS}

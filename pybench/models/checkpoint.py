@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.code import named_code
 from pybench.catalogue.models import Model
 from pybench.errors import InputError, UnsupportedError
@@ -88,7 +89,9 @@ def _read_safetensors(path: Path) -> State:
         from safetensors.torch import load_file
     except ImportError as error:
         raise UnsupportedError(
-            f"{path} needs the package safetensors", code="no_safetensors", hint="install pybench-campaign[safetensors]"
+            f"{path} needs the package safetensors",
+            code=Cause.NO_SAFETENSORS,
+            hint="install pybench-campaign[safetensors]",
         ) from error
     try:
         state: State = load_file(path)

@@ -23,6 +23,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.models import Model
 from pybench.errors import UnsupportedError
 
@@ -65,7 +66,7 @@ def export_decoder(model: nn.Module, row: Model, path: Path, metadata: Mapping[s
     """
     if not isinstance(model, ContinuingDecoder):
         raise UnsupportedError(
-            f"{type(model).__name__} gives back no keys and values", code="no_cache",
+            f"{type(model).__name__} gives back no keys and values", code=Cause.NO_CACHE,
             hint="give the model `past_shapes` and `continued`, as pybench/models/tinylm.py has them",
         )  # fmt: skip
     batch, longest = _batch(), row.longest_sequence
@@ -113,7 +114,10 @@ def export_module(model: nn.Module, given: Example, path: Path, metadata: Mappin
         import onnxscript  # noqa: F401  (torch's exporter needs it and would only say so deep inside)
     except ImportError as error:
         raise UnsupportedError(
-            f"exporting to ONNX needs {error.name}", code="no_onnx", hint="install pybench-campaign[onnx]"
+            f"exporting to ONNX needs {error.name}",
+            code=Cause.NO_PACKAGE,
+            names=("onnx",),
+            hint="install pybench-campaign[onnx]",
         ) from error
     with warnings.catch_warnings(), _quiet("torch.onnx", "onnxscript"):
         warnings.simplefilter("ignore")  # deprecations inside torch's own exporter
@@ -122,7 +126,7 @@ def export_module(model: nn.Module, given: Example, path: Path, metadata: Mappin
             input_names=given.inputs, output_names=given.outputs, external_data=False,
         )  # fmt: skip
     if program is None:  # for the type checker: only dynamo=False returns nothing
-        raise UnsupportedError("torch exported nothing", code="export_failed")
+        raise UnsupportedError("torch exported nothing", code=Cause.EXPORT_FAILED)
     proto = program.model_proto
     _name_nodes(proto)
     _remove_traces(proto)

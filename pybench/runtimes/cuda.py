@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from cuda.bindings import driver
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import DeviceMemoryError, PybenchError, UnsupportedError
 
 _ATTRIBUTE = driver.CUdevice_attribute
@@ -51,7 +52,7 @@ def devices() -> list[dict[str, Any]]:
         (code,) = driver.cuInit(0)
     except RuntimeError as error:  # cuda-python's loader
         raise UnsupportedError(
-            f"there is no CUDA driver here: {error}", code="no_cuda_driver", hint="install NVIDIA's driver"
+            f"there is no CUDA driver here: {error}", code=Cause.NO_CUDA_DRIVER, hint="install NVIDIA's driver"
         ) from error
     if code == driver.CUresult.CUDA_ERROR_NO_DEVICE:
         return []

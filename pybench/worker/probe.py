@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.packages import PACKAGES, Package
 from pybench.catalogue.plugins import FACT, sha256_of_package
 from pybench.catalogue.zoo import LIBRARIES
@@ -81,7 +82,9 @@ def _modelopt() -> dict[str, Any]:
         return {"how": f"its environment is in {folder}"}
     uv = shutil.which("uv")
     if uv is None:
-        raise UnsupportedError("modelopt needs an environment of its own, and there is no uv to make it", code="no_uv")
+        raise UnsupportedError(
+            "modelopt needs an environment of its own, and there is no uv to make it", code=Cause.NO_UV
+        )
     return {"how": f"{uv} makes its environment at first use"}
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from pybench.case.data import data_of, data_set_of, task_of
 from pybench.catalogue.code import named_code
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.tasks import CLASSIFICATION
 from pybench.errors import InputError
 from pybench.measurement.doubts import (
@@ -49,7 +50,7 @@ def run(request: RunRequest) -> Result:
     result = Result(labels={"data": str(data_of(case)), "task": task.name, "unit": unit, **scored.labels})
     result.metrics = dict(scored.metrics)
     result.tables["predictions"] = _table(scored, samples, unit)
-    accuracy = Validity(True) if scored.is_finite else Validity(False, ("not_finite",))
+    accuracy = Validity(True) if scored.is_finite else Validity(False, (Reason(ReasonCode.NOT_FINITE),))
     result.valid = {"timing": Validity(None), "energy": Validity(None), "accuracy": accuracy}
     identity = images_identity(data_of(case), dict(case.sources).get("images"))
     result.cautions = [*thread_cautions(case), *calibration_cautions(opened.metadata, judged_on=identity)]

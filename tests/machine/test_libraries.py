@@ -31,4 +31,6 @@ def test_no_library_is_asked_for_cases_that_have_their_runs_or_cannot_run(monkey
     assert Machine(FACTS).open_files([UNKNOWN], set(), {}).refused == {}
     without = {**FACTS, "torchvision": {"available": False, "why": "No package"}}
     machine = Machine(without).open_files([UNKNOWN], {UNKNOWN.id}, {})
-    assert (machine.unsupported(UNKNOWN) or ("",))[0] == "no_torchvision"
+    refusal = machine.unsupported(UNKNOWN)
+    assert refusal is not None
+    assert refusal.reason.stored_code == "no_torchvision"

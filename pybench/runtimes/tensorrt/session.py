@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from pybench import measure
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.refusals import refuse_precision
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError
@@ -183,7 +184,7 @@ def open_session(path: Path, *, launch: str, device: str) -> TensorRtSession:
     narrow(device)
     chosen("cuda" if device == "auto" else device, bool(cuda.devices()), NAME)
     if device == "cpu":
-        raise UnsupportedError("TensorRT runs on GPUs only", code="no_gpu", hint="use runtime: onnxruntime")
+        raise UnsupportedError("TensorRT runs on GPUs only", code=Cause.NO_GPU, hint="use runtime: onnxruntime")
     return TensorRtSession(path, launch)
 
 
@@ -220,7 +221,7 @@ def _tensors(
     unknown = [name for name, shape in shapes.items() if any(size < 0 for size in shape)]
     if unknown:
         raise UnsupportedError(
-            f"{path}: the shape of {', '.join(unknown)} depends on the data", code="data_dependent_shape",
+            f"{path}: the shape of {', '.join(unknown)} depends on the data", code=Cause.DATA_DEPENDENT_SHAPE,
             hint="pybench runs engines whose outputs have fixed shapes: cut the graph before such nodes",
         )  # fmt: skip
     specs = {name: TensorSpec(name, _dtype(engine, name, path), shapes[name]) for name in names}
