@@ -20,6 +20,8 @@ def test_the_sizes_in_the_headers_hold() -> None:
     assert parameter_count(build("tinylm-tiny")) == 4_276_608
     assert parameter_count(build("tinylm-small")) == 20_058_624
     assert parameter_count(build("tinylm-large")) == 58_999_808
+    in_head = 64 * (32_000 - 10)  # ten classes in place of tokens
+    assert parameter_count(build("tinylm-classifier")) == 4_276_608 - in_head
 
 
 def test_resnet50_has_the_names_and_number_of_parameters_of_torchvision() -> None:
