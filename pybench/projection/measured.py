@@ -15,7 +15,6 @@ from pybench.errors import UsageError
 from pybench.projection.distributions import Distribution, lognormal_of
 from pybench.projection.scenario import FleetScenario, Measured
 
-
 PARTS: Mapping[str, str] = {
     "gpu_energy_j": "the GPUs",
     "cpu_energy_j": "the CPU",

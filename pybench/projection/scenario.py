@@ -2,7 +2,7 @@
 """A scenario file: what is assumed of queries, of the servers that answer them, and of the fleet.
 
 `INPUTS` has one row for each quantity with a distribution. docs/user/projections.md explains every key.
-Processors are the GPUs of a node, or the part of it whose joules a campaign has measured (`pybench.projection.measured`).
+Processors are the GPUs of a node, or the part of it whose joules a campaign has measured (`measured`).
 """
 
 from __future__ import annotations
