@@ -33,7 +33,7 @@ class DataSet:
     meaning: what it consists of, in a phrase
     task: the task that its labels belong to
     unit: what has one score, in a word
-    group: what units have in common that are alike, in a word: intervals are then found by resampling it; None: units
+    group: what units have in common that are alike, in a word: intervals are then those of whole groups; None: units
         are independent
     open: `module:callable`, from (split, model's row) to `pybench.models.samples.Samples`; None for images, which
         `pybench.models.images` opens in the size that a model takes

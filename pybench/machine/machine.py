@@ -13,7 +13,7 @@ from pybench.errors import InputError, UnsupportedError
 from pybench.launcher import LOCAL, Launcher
 from pybench.machine.estimate import CampaignEstimate, estimate
 from pybench.machine.facts import Facts, ask, needed_facts
-from pybench.machine.opening import ask_before_runs, ask_libraries
+from pybench.machine.opening import ask_before_runs, ask_libraries, ask_weights
 from pybench.machine.profiles import Profile
 from pybench.machine.sensor import Board, boards_of, measure_profile
 from pybench.machine.support import gpus_of, platform_of, refuse_changed, unsupported
@@ -50,11 +50,12 @@ class Machine:
         """This machine after its runtimes were asked for the users' ONNX files of these cases, and libraries for the
         names of their models, as far as the cases are pending (their ids). `files`: value of a factor -> absolute path.
 
-        Raises InputError for a broken file, for a model that its library does not have, and where every case that could
-        run is refused."""
+        Raises InputError for a broken file, for a model that its library does not have, for weights that do not fit,
+        and where every case that could run is refused."""
         runnable = [case for case in cases if self.unsupported(case) is None]
         asked = [case for case in runnable if case.id in pending]
         ask_libraries(asked, self.launcher)
+        ask_weights(asked, files, self.launcher)
         refused = ask_before_runs(asked, files, self.launcher)
         if refused and len(refused) == len(runnable):
             first = next(iter(refused.values()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each runtime on this machine says of a user's ONNX file, and how much one pass of it computes.
+"""What is asked of a user's files before any run: whether runtimes open an ONNX file, and whether weights fit.
 
 Rules of the catalogue first, which cost nothing; then a runtime that takes ONNX files opens it, in a process of its
 own. An engine is not built for the question: that takes longer than most people wait.
@@ -97,6 +97,31 @@ def ask_libraries(cases: Sequence[Case], launcher: Launcher = LOCAL) -> None:
             raise
         except PybenchError:
             continue
+
+
+def ask_weights(cases: Sequence[Case], files: Mapping[str, str], launcher: Launcher = LOCAL) -> None:
+    """Raises InputError for weights that do not fit their model, by their names and shapes: one question for all.
+
+    `files`: value of a factor -> absolute path. What a worker cannot answer, the making of the model will tell.
+    """
+    wanted = {
+        (case.model, case.checkpoint, case.image_size, *case.shaping().values()): case
+        for case in cases
+        if case.names_file("checkpoint") and not case.names_onnx
+    }
+    if not wanted:
+        return
+    paths = [files[str(case.checkpoint)] for case in wanted.values()]
+    configs = {str(case.model): files[str(case.model)] for case in wanted.values() if case.names_file("model")}
+    cases_json = [case_to_json(case) for case in wanted.values()]
+    question = {"job": "weights", "cases": cases_json, "paths": paths, "configs": configs}
+    folders = {Path(path).parent for path in (*paths, *configs.values())}
+    try:
+        _ask(question, "whether weights fit", launcher, FileAccess(reads=tuple(sorted(folders))))
+    except InputError:
+        raise
+    except PybenchError:
+        return
 
 
 def _opens_at_once(case: Case) -> bool:

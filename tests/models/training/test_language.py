@@ -49,6 +49,7 @@ def test_a_perplexity_above_every_float_is_infinite() -> None:
     assert perplexity(model, few, cpu) == np.inf
 
 
-def test_a_classifier_is_not_trained_as_a_language_model() -> None:
-    with pytest.raises(InputError, match="text-encoder has no scores of every position"):
-        train_on_text(MODELS["text-encoder"], {"trained_on": "stdlib-text", "seed": 0})
+@pytest.mark.parametrize("name", ["text-encoder", "tinylm-classifier"])
+def test_a_classifier_is_not_trained_as_a_language_model(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} has no scores of every position"):
+        train_on_text(MODELS[name], {"trained_on": "stdlib-text", "seed": 0})

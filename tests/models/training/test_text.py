@@ -45,12 +45,14 @@ def test_noise_replaces_a_share_of_the_ids_and_none_without_a_share() -> None:
     assert with_noise(ids, ROW, np.random.default_rng(0)) is ids
 
 
-def test_a_few_windows_are_learned_by_heart_and_equal_seeds_give_equal_weights() -> None:
+@pytest.mark.parametrize("name", ["text-encoder", "tinylm-classifier"])
+def test_a_few_windows_are_learned_by_heart_and_equal_seeds_give_equal_weights(name: str) -> None:
     torch.set_num_threads(1)
-    few, cpu = open_packages("train", ROW).limited(64), torch.device("cpu")
-    models = [build(ROW, seed=3) for _ in range(2)]
+    row = replace(MODELS[name], training_epochs=12)
+    few, cpu = open_packages("train", row).limited(64), torch.device("cpu")
+    models = [build(row, seed=3) for _ in range(2)]
     for model in models:
-        train_windows(model, few, ROW, 3, cpu)
+        train_windows(model, few, row, 3, cpu)
     assert (predicted(models[0], few, cpu) == few.all_truth()).mean() > 0.9
     assert all(torch.equal(one, other) for one, other in zip(*(m.state_dict().values() for m in models), strict=True))
 
