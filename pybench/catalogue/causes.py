@@ -197,6 +197,7 @@ CAUSES = (
     _unsupported("onnx_in_torch", "the runtime runs built-in models, and no ONNX file", "take `runtime: onnxruntime`"),
     _unsupported("no_runtime", "the case has no runtime", "name a runtime in the plan"),
     _unsupported("no_cache", "the module keeps no keys and values", "take a built-in language model for `generate`"),
+    _unsupported("no_parts", "the module cannot be taken apart", "use `dispatch: one-engine`"),
     # --- what is not installed ---
     _unsupported("no_<package>", "a package is missing, or cannot be loaded", "install what `pybench doctor` names"),
     _unsupported("no_plugin", "the package that adds the case's rows is missing", "install it where the case runs"),
