@@ -206,6 +206,7 @@ class Cause(ReasonRow):
     NO_CACHE = _unsupported(
         "no_cache", "the module keeps no keys and values", "take a built-in language model for `generate`"
     )
+    NO_PARTS = _unsupported("no_parts", "the module cannot be taken apart", "use `dispatch: one-engine`")
     # --- what is not installed ---
     NO_PACKAGE = _unsupported(
         "no_<package>", "a package is missing, or cannot be loaded", "install what `pybench doctor` names"

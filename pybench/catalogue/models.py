@@ -39,6 +39,8 @@ class Model:
     architecture: the one of them that tells architectures apart, which reports then compare; None: there is none
     arguments: their values; empty for the row itself (`shaped`)
     work: `module:callable`, from shape, outputs and arguments to `multiply_adds`; None: they do not depend on arguments
+    parts: `module:callable`, from arguments to the parts that a runtime may open one by one (`heads.ModelParts`), or
+        None; its module then has `part(name)` (pybench/models/export.py). None: it is always whole
     vocabulary: ids that may be fed; None for models that take no ids
     longest_sequence: tokens of the longest sequence that it has learned positions for
     embedding: the parameter whose first dimension is the number of ids, where the model can be built for another number
@@ -79,6 +81,7 @@ class Model:
     architecture: str | None = None
     arguments: Mapping[str, str | int] = field(default_factory=dict)
     work: str | None = None
+    parts: str | None = None
     vocabulary: int | None = None
     longest_sequence: int | None = None
     embedding: str | None = None
@@ -414,6 +417,7 @@ _ROWS = (
         multiply_adds=4.7e9,  # of the usual heads and dispatch
         shaped_by=("heads", "dispatch"),
         work="pybench.catalogue.heads:vit_multiply_adds",
+        parts="pybench.catalogue.heads:vit_parts",
     ),
 )
 

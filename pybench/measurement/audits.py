@@ -102,8 +102,26 @@ def of_native(session: Any, case: Case, given: Path) -> Audit:
     return of_onnxruntime(session, case, given)
 
 
-def of_engine(session: Any, case: Case, given: Path) -> Audit:
-    """An engine by its inspector and the time of each layer, with what its making noted of the graph."""
+def of_engine(session: Any, case: Case, given: Path | Mapping[str, Path]) -> Audit:
+    """An engine by its inspector and the time of each layer, with what its making noted of the graph; or the engine of
+    each part of a model, none of which may fail."""
+    if isinstance(given, Path):
+        return _of_one_engine(session, case, given)
+    return joined({name: _of_one_engine(session.session_of(name), case, path) for name, path in given.items()})
+
+
+def joined(parts: Mapping[str, Audit]) -> Audit:
+    """The audits of a model's parts as one: the weakest counts."""
+    verdicts = [found.valid for found in parts.values()]
+    return Audit(
+        realised="; ".join(f"{name}: {found.realised}" for name, found in parts.items()),
+        valid=False if False in verdicts else None if None in verdicts else True,
+        reasons=tuple(dict.fromkeys(code for found in parts.values() for code in found.reasons)),
+        facts={name: found.facts for name, found in parts.items()},
+    )
+
+
+def _of_one_engine(session: Any, case: Case, given: Path) -> Audit:
     graph, precision = graph_of(given), case.precision
     found = audit_engine(
         session.layer_information(),

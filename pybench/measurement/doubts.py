@@ -37,6 +37,8 @@ CALIBRATION_KEY = "pybench.calibration"
 AGREEMENT_KEY = "pybench.agreement"
 # Where a file of lower precision says that its outputs mean nothing (a property of the ONNX file, a sentence).
 LOST_KEY = "pybench.outputs_lost"
+# Where several files are opened as parts of one model: which of them the notes on outputs are of.
+PART_KEY = "pybench.part"
 
 _AGREEMENT = {
     "relative_error_ratio": "relative_error",
@@ -111,12 +113,27 @@ def agreement(metadata: Mapping[str, str]) -> dict[str, Quantity]:
     except ValueError:
         return {}  # another program's property of that name
     values = stored if isinstance(stored, dict) else {}
-    method = "the ONNX file against that in FP32, on a CPU"
+    part = metadata.get(PART_KEY)
+    whose = "" if part is None else f" of the part `{part}`, which is the furthest away,"
+    method = f"the ONNX file{whose} against that in FP32, on a CPU"
     return {
         metric: Quantity(value=float(values[metric]), method=method)
         for metric in _AGREEMENT
         if isinstance(values.get(metric), float | int)
     }
+
+
+def joined_metadata(parts: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """What the files of a model's parts say, by the part, as one file would: of outputs, what the part says that is
+    furthest from FP32."""
+
+    def relative_error(name: str) -> float:
+        found = agreement(parts[name]).get("relative_error_ratio")
+        return 0.0 if found is None or found.value is None else found.value
+
+    furthest = max(parts, key=relative_error)
+    joined = {key: text for texts in parts.values() for key, text in texts.items()}
+    return joined | dict(parts[furthest]) | {PART_KEY: furthest}
 
 
 def output_cautions(metadata: Mapping[str, str]) -> list[Caution]:

@@ -45,6 +45,23 @@ class ContinuingDecoder(Protocol):
     def continued(self, ids: Tensor, past: list[Tensor]) -> tuple[Tensor, list[Tensor]]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ModulePart:
+    """A part of a torch module with one input and one output. `shape`: of the input, without the batch."""
+
+    module: nn.Module
+    input: str
+    shape: tuple[int, ...]
+    output: str
+
+
+@runtime_checkable
+class DivisibleModel(Protocol):
+    """A torch module that hands out its parts by their names, as VitHeads does."""
+
+    def part(self, name: str) -> ModulePart: ...
+
+
 def export_onnx(model: nn.Module, row: Model, path: Path, metadata: Mapping[str, str]) -> None:
     """Writes `model` to `path`. `metadata`: stored in the file as its properties (short texts)."""
     batch = _batch()
@@ -56,6 +73,21 @@ def export_onnx(model: nn.Module, row: Model, path: Path, metadata: Mapping[str,
         dynamic = {0: batch}
     given = Example((example,), (dynamic,), (row.input,), (OUTPUT_NAME,))
     export_module(model, given, path, metadata)
+
+
+def export_part(model: nn.Module, name: str, path: Path, metadata: Mapping[str, str]) -> None:
+    """Writes one part of a model to `path`: what `ModelParts` calls so.
+
+    Raises UnsupportedError for a model that cannot be taken apart. Code: `no_parts`.
+    """
+    if not isinstance(model, DivisibleModel):
+        raise UnsupportedError(
+            f"{type(model).__name__} cannot be taken apart", code=Cause.NO_PARTS,
+            hint="give the model `part`, as pybench/models/vit_heads.py has it",
+        )  # fmt: skip
+    part = model.part(name)
+    given = Example((torch.zeros(2, *part.shape),), ({0: _batch()},), (part.input,), (part.output,))
+    export_module(part.module, given, path, metadata)
 
 
 def export_decoder(model: nn.Module, row: Model, path: Path, metadata: Mapping[str, str]) -> None:

@@ -9,9 +9,9 @@ import pytest
 from pybench.case import Case
 from pybench.case.yields import metrics_of
 from pybench.catalogue.heads import head_metrics
+from pybench.measure.timing.head_log import NOT_RUN
 from pybench.measurement.heads import metrics_of_heads
 from pybench.models import vit_heads
-from pybench.models.head_log import NOT_RUN
 from tests.support.making import run
 
 MS = 1_000_000

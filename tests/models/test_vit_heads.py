@@ -13,8 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from pybench.case import Case
 from pybench.catalogue.heads import DISPATCHES, MOST_HEADS, heads_of
 from pybench.catalogue.models import MODELS
+from pybench.measure.timing.head_log import NOT_RUN, HeadLog
 from pybench.models.export import export_onnx
-from pybench.models.head_log import NOT_RUN, HeadLog
 from pybench.models.vit_heads import VitHeads
 from pybench.runtimes import onnxruntime
 
@@ -64,11 +64,8 @@ def test_networks_one_after_another_end_one_after_another_and_have_own_backbones
 def test_a_head_runs_at_its_rate() -> None:
     log = HeadLog(3)
     log.rates_hz = (30.0, 10.0, 20.0)
-    due = []
-    for _ in range(6):
-        log.begin("cpu")
-        due.append([log.is_due(number) for number in range(3)])
-    assert np.sum(due, axis=0).tolist() == [6, 2, 4]
+    due = [log.begin() for _ in range(6)]
+    assert [sum(number in each for each in due) for number in range(3)] == [6, 2, 4]
     assert (log.take() == NOT_RUN).all()
 
 
