@@ -13,6 +13,7 @@ from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import DeviceMemoryError, InputError
 from pybench.measurement import audits
 from pybench.measurement.result import Validity
+from pybench.precision.audit import Audit
 from tests.support.making import run
 from tests.support.reasons import codes_of, reasons_of
 
@@ -73,3 +74,14 @@ def test_an_interrupted_audit_interrupts_the_run(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(audits, "of_onnxruntime", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run(DIGITS)
+
+
+def test_of_the_audits_of_parts_the_weakest_counts() -> None:
+    right, wrong = Audit("fp16", True, (), {"layers": 2}), Audit("fp32", False, ("not_in_claimed_type",))
+    unknown = Audit("not known", None, ("no_audit",))
+    assert audits.joined({"backbone": right, "depth": right}).valid is True
+    found = audits.joined({"backbone": right, "depth": wrong, "boxes": unknown})
+    assert (found.valid, found.reasons) == (False, ("not_in_claimed_type", "no_audit"))
+    assert found.realised == "backbone: fp16; depth: fp32; boxes: not known"
+    assert found.facts["backbone"] == {"layers": 2}
+    assert audits.joined({"backbone": right, "boxes": unknown}).valid is None
