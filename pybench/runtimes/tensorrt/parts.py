@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from pybench import measure
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.heads import ModelParts
 from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError
 from pybench.measure.timing.head_log import NS_PER_MS, HeadLog
@@ -92,7 +93,7 @@ class PartsSession:
         if transfers:
             raise UnsupportedError(
                 "each head is timed on the device, without the copies to and from it",
-                code=f"no_transfers_in_{NAME}", hint="set transfers: false",
+                code=Cause.NO_TRANSFERS, names=(NAME,), hint="set transfers: false",
             )  # fmt: skip
         self.trunk.write(inputs)
         self._enqueue(range(len(self.branches)))  # capturing asks for a plain execution first
