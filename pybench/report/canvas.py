@@ -20,6 +20,7 @@ from pybench.report.font_subsets import cut_once
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.backend_bases import FigureCanvasBase
     from matplotlib.figure import Figure
 
 BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE, BLACK, GREY = (
@@ -100,12 +101,37 @@ def style() -> Iterator[None]:
 def picture(name: str, title: str, caption: str, figure: Figure) -> Picture:
     """Renders and closes a figure."""
     import matplotlib.pyplot as plt
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     svg, pdf = io.StringIO(), io.BytesIO()
-    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-    figure.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    with _laid_out(figure, FigureCanvasSVG):
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    with _laid_out(figure, FigureCanvasPdf):
+        figure.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
     plt.close(figure)
     return Picture(name, title, caption, svg.getvalue(), pdf.getvalue())
+
+
+@contextmanager
+def _laid_out(figure: Figure, canvas: type[FigureCanvasBase]) -> Iterator[None]:
+    """Inside, a figure has the places that its layout engine finds for files of this canvas, and no engine.
+
+    For any engine matplotlib would draw the figure once more before it draws the file. Kinds of files measure text
+    differently, so each has its own places.
+    """
+    import matplotlib as mpl
+
+    engine = figure.get_layout_engine()
+    if engine is None:
+        yield
+        return
+    canvas(figure)  # the engine measures with it
+    engine.execute(figure)
+    with mpl.rc_context({"figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)
+    yield
+    figure.set_layout_engine(engine)
 
 
 def inline(shown: Picture) -> str:
