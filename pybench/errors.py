@@ -24,10 +24,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pybench.catalogue.reason_rows import ReasonRow
-from pybench.catalogue.reasons import Reason
+if TYPE_CHECKING:
+    from pybench.catalogue.reason_rows import ReasonRow
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -156,7 +156,7 @@ class UnsupportedError(PybenchError):
 
     def __init__(self, message: str, *, code: ReasonRow, names: tuple[str, ...] = (), hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
-        self.reason = Reason(code, message, names)
+        self.reason = code.because(message, names)
 
 
 class DeviceMemoryError(PybenchError):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the codes of reasons have in common: each is a member of a closed list, and its own row.
+"""A reason, and what the codes of reasons have in common: each is a member of a closed list, and its own row.
 
-`causes` and `reasons` have the members.
+`causes` and `reasons` have the members; `reasons` reads what was stored.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -44,3 +45,36 @@ class ReasonRow(StrEnum):
     @property
     def invalidates(self) -> bool:
         return self.kind == "invalid"
+
+    def because(self, detail: str, names: tuple[str, ...] = ()) -> Reason:
+        """A reason with this code, for `errors`, which imports nothing of the catalogue."""
+        return Reason(self, detail, names)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason: a code with the facts behind it.
+
+    A package outside pybench gives a code of its own as `Reason(ReasonCode.OTHER, names=("its_code",))`.
+    Raises ValueError where a code has more or fewer words than there are names.
+    """
+
+    code: ReasonRow
+    detail: str = ""
+    """The facts behind it; empty where the code says it all."""
+    names: tuple[str, ...] = ()
+    """What stands for each `<word>` of the code, in its order."""
+
+    def __post_init__(self) -> None:
+        if len(WORD.findall(self.code)) != len(self.names):
+            raise ValueError(f"{self.code} with the names {self.names}")
+
+    @property
+    def stored_code(self) -> str:
+        """The code with its names: what run.json stores and a table shows."""
+        names = iter(self.names)
+        return WORD.sub(lambda _: next(names), self.code)
+
+    def __str__(self) -> str:
+        """The stored form of a reason of a value, `code: detail`."""
+        return f"{self.stored_code}: {self.detail}" if self.detail else self.stored_code

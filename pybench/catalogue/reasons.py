@@ -9,12 +9,14 @@ Doubts about a whole run are cautions (`cautions`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Iterator
 
 from pybench.catalogue.causes import Cause
-from pybench.catalogue.reason_rows import WORD, ReasonRow
+from pybench.catalogue.packages import PACKAGES
+from pybench.catalogue.precisions import NUMBER_TYPES
+from pybench.catalogue.reason_rows import WORD, Reason, ReasonRow
+
+__all__ = ["Reason", "ReasonCode", "invalidate", "read_reason", "reason_from_text"]
 
 
 class ReasonCode(ReasonRow):
@@ -357,34 +359,6 @@ class ReasonCode(ReasonRow):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One reason. A package outside pybench gives a code of its own as `Reason(ReasonCode.OTHER, names=("its_code",))`.
-
-    Raises ValueError where a code has more or fewer words than there are names.
-    """
-
-    code: ReasonRow
-    detail: str = ""
-    """The facts behind it; empty where the code says it all."""
-    names: tuple[str, ...] = ()
-    """What stands for each `<word>` of the code, in its order."""
-
-    def __post_init__(self) -> None:
-        if len(WORD.findall(self.code)) != len(self.names):
-            raise ValueError(f"{self.code} with the names {self.names}")
-
-    @property
-    def stored_code(self) -> str:
-        """The code with its names: what run.json stores and a table shows."""
-        names = iter(self.names)
-        return WORD.sub(lambda _: next(names), self.code)
-
-    def __str__(self) -> str:
-        """The stored form of a reason of a value, `code: detail`."""
-        return f"{self.stored_code}: {self.detail}" if self.detail else self.stored_code
-
-
 def read_reason(code: str, detail: str = "") -> Reason:
     """The inverse of `Reason.stored_code`. A code that this version does not have is an `OTHER`, as it is.
 
@@ -392,7 +366,7 @@ def read_reason(code: str, detail: str = "") -> Reason:
     """
     if code in _BY_CODE:
         return Reason(_BY_CODE[code], detail)
-    for row, pattern in _patterns():
+    for row, pattern in _PATTERNS:
         if names := pattern.fullmatch(code):
             return Reason(row, detail, names.groups())
     return Reason(ReasonCode.OTHER, detail, (code,))
@@ -409,16 +383,13 @@ def invalidate(reasons: Iterable[Reason]) -> bool:
     return any(reason.code.invalidates for reason in reasons)
 
 
-@cache
-def _patterns() -> tuple[tuple[ReasonRow, re.Pattern[str]], ...]:
+def _patterns() -> Iterator[tuple[ReasonRow, re.Pattern[str]]]:
     """Codes with names, those with the most fixed letters first; each with what its text looks like."""
-    from pybench.catalogue.packages import PACKAGES  # whose module imports `errors`, which imports this one
-    from pybench.catalogue.precisions import NUMBER_TYPES
-
     known = {"<package>": "|".join(PACKAGES), "<type>": "|".join(NUMBER_TYPES)}
     rows = [row for row in Cause if WORD.search(row) and not WORD.fullmatch(row)]
-    rows.sort(key=lambda row: -len(WORD.sub("", row)))
-    return tuple((row, re.compile(WORD.sub(lambda word: f"({known.get(word[0], '.+')})", row))) for row in rows)
+    for row in sorted(rows, key=lambda row: -len(WORD.sub("", row))):
+        yield row, re.compile(WORD.sub(lambda word: f"({known.get(word[0], '.+')})", row))
 
 
 _BY_CODE: dict[str, ReasonRow] = {row.value: row for row in (*ReasonCode, *Cause) if not WORD.search(row)}
+_PATTERNS = tuple(_patterns())

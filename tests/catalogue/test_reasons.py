@@ -61,11 +61,10 @@ def test_each_word_of_a_code_needs_a_name(names: tuple[str, ...]) -> None:
 
 
 def test_a_package_outside_pybench_gives_codes_of_its_own() -> None:
-    listed = UnsupportedError("no licence", code=ReasonCode.OTHER, names=("acme_no_licence",), hint="buy one")
-    plain = UnsupportedError("no licence", code="acme_no_licence", hint="buy one")  # of a package without type checks
-    for error in (listed, plain):
-        assert (error.reason.stored_code, error.reason.detail) == ("acme_no_licence", "no licence")
-        assert error.in_one_line() == "no licence; buy one"
+    error = UnsupportedError("no licence", code=ReasonCode.OTHER, names=("acme_no_licence",), hint="buy one")
+    assert (error.reason.stored_code, error.reason.detail) == ("acme_no_licence", "no licence")
+    assert error.in_one_line() == "no licence; buy one"
+    assert read_reason(error.reason.stored_code, error.reason.detail) == error.reason
 
 
 def test_one_reason_that_ends_the_validity_is_enough() -> None:
