@@ -17,7 +17,7 @@ _MODULES = {"subprocess", "multiprocessing"}  # a file that imports one of these
 _MARKS = {"container", "gpu", "plans", "process", "slow", "timing"}
 _FIXTURES = {"replay_library", "replayed", "simulated_library"}  # these compile a library
 _EVENTS = {"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
-_LIBRARIES_OWN = {"fc-list"}  # matplotlib asks it once on each machine
+_LIBRARIES_OWN = {"fc-list", "ldconfig"}  # matplotlib, and ctypes where it looks for a library, each once
 
 _started: list[str] = []
 
