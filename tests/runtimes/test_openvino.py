@@ -41,7 +41,9 @@ def pixels(batch: int) -> dict[str, np.ndarray]:
     return {"images": read_digits("validation").load_all()[:batch]}
 
 
-@pytest.mark.parametrize("precision", ["fp32", pytest.param("int8", marks=NEEDS_VNNI), pytest.param("bf16", marks=NEEDS_BF16)])
+@pytest.mark.parametrize(
+    "precision", ["fp32", pytest.param("int8", marks=NEEDS_VNNI), pytest.param("bf16", marks=NEEDS_BF16)]
+)
 def test_outputs_are_those_of_onnxruntime(precision: str) -> None:
     """The BF16 file is compared with the FP32 one: onnxruntime has no BF16 kernels on a CPU. It computes INT8 pairs as
     they stand."""
