@@ -24,7 +24,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pybench.catalogue.reason_rows import ReasonRow
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -52,6 +55,10 @@ class PybenchError(Exception):
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\n  hint: {self.hint}"
+
+    def in_one_line(self) -> str:
+        """For tables, and for the outcome of a case that cannot run."""
+        return self.message if self.hint is None else f"{self.message}; {self.hint}"
 
 
 class UsageError(PybenchError):
@@ -138,17 +145,18 @@ class UnknownNameError(PybenchError):
 
         near = difflib.get_close_matches(name, known, 1)
         did_you_mean = f"did you mean {near[0]}?" if near else None
-        super().__init__(f"pybench knows no {kind} {name!r}", hint=did_you_mean or f"one of {', '.join(known)}")
+        super().__init__(f"pybench has no {kind} {name!r}", hint=did_you_mean or f"one of {', '.join(known)}")
         self.kind = kind
         self.name = name
 
 
 class UnsupportedError(PybenchError):
-    """This machine, runtime or build cannot run the case. `code` is a short stable word for tables."""
+    """This machine, runtime or build cannot run the case. `reason`: its code, with `names` for the words in it, and the
+    message."""
 
-    def __init__(self, message: str, *, code: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, code: ReasonRow, names: tuple[str, ...] = (), hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
-        self.code = code
+        self.reason = code.because(message, names)
 
 
 class DeviceMemoryError(PybenchError):

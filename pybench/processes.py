@@ -74,7 +74,7 @@ class Processes:
             try:  # a group of its own: Ctrl-C is for this process, which ends the others
                 child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
             except OSError as error:
-                raise PybenchError(f"cannot start a process beside this one: {error}", hint=_HINT) from error
+                raise PybenchError(f"cannot start a helper process: {error}", hint=_HINT) from error
             self._children.append(child)
             assert child.stdin is not None
             with _explained(child):
@@ -202,7 +202,7 @@ def _explained(child: subprocess.Popen[bytes]) -> Iterator[None]:
         yield
     except (BrokenPipeError, EOFError, pickle.UnpicklingError) as error:  # the last: in the middle of an answer
         child.kill()  # one that lives has broken its protocol
-        raise PybenchError(f"a process beside this one {_end_of(child.wait())}", hint=_HINT) from error
+        raise PybenchError(f"a helper process {_end_of(child.wait())}", hint=_HINT) from error
 
 
 def _end_of(status: int) -> str:

@@ -17,7 +17,7 @@ GENERATED = {"_native", "_native_build"}
 def drawn() -> dict[str, set[str]]:
     """Room -> rooms that it may import, of ARCHITECTURE.md."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    table = text.partition("<!-- rooms: begin -->")[2].partition("<!-- rooms: end -->")[0]
+    table = text.partition("<!-- rooms -->")[2].partition("<!-- end of rooms -->")[0]
     rows = re.findall(r"^\| `(\w+)` \|[^|]+\|([^|]*)\|$", table, re.MULTILINE)
     return {room: set(imports.split()) for room, imports in rows}
 

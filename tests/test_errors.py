@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from pybench import errors
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution, CautionCode, caution_from_json
 from pybench.errors import PlanError, Problem, PybenchError
 
@@ -57,8 +58,8 @@ def test_every_error_passes_from_one_process_to_another_whole() -> None:
 
 _GIVEN: dict[str, Any] = {
     "message": "it broke", "hint": "mend it", "file": "plan.yaml", "problems": [Problem("late", 9, 1)],
-    "distribution": "acme", "what": "adds nothing", "version": "1", "names": frozenset({"a"}), "kind": "metric",
-    "name": "speed", "known": ["spee"], "code": "no_gpu", "evidence": "exit status",
+    "distribution": "acme", "what": "adds nothing", "version": "1", "names": ("a",), "kind": "metric",
+    "name": "speed", "known": ["spee"], "code": Cause.NO_PACKAGE, "evidence": "exit status",
 }  # fmt: skip
 
 

@@ -3,9 +3,11 @@
 
 `memory` moves bytes, `matrix_cap` runs into the power cap, so its clocks move, `resnet50_fp16_b32` is a network,
 `tiny_launches` is bound by launches, and the two bursts alternate between nearly full and nearly idle power, faster and
-slower than the sensor's own averaging. One iteration is one pass through the sequence, `steps`; every iteration does
-the same work on the same data. Data are random, since zeros draw less power, and so are the network's weights: nothing
-is downloaded.
+slower than the sensor's own averaging. A second set, on which nothing was ever tuned, has attention, a Fourier
+transform, gathered rows and a decoding loop.
+
+One iteration is one pass through the sequence, `steps`; every iteration does the same work on the same data. Data are
+random, since zeros draw less power, and so are the network's weights: nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -15,8 +17,11 @@ from dataclasses import dataclass
 
 import torch
 import torchvision
+from torch.nn import functional
 
+from pybench.catalogue.models import TOKENIZER_IDS
 from pybench.measure import monotonic_ns
+from pybench.models.building import build
 
 MARK_S = 0.01  # between two marks of the work done
 BURST_S = 0.005
@@ -135,10 +140,16 @@ def seconds_per_pass(steps: Steps) -> float:
     return mean_s(max(3, round(CALIBRATION_S / mean_s(3))))
 
 
-def prepare() -> dict[str, Load]:
-    """Captures and calibrates every kernel, by name; some 20 s, which also warm the board up."""
+def prepare(kernels: str) -> dict[str, Load]:
+    """Captures and calibrates every kernel of a set of `schedule.KERNEL_SETS`, by name; some 20 s, which also warm the
+    board up."""
     torch.manual_seed(20260101)
     torch.backends.cudnn.benchmark = True
+    loads = {"first": first_set, "second": second_set}[kernels]()
+    return {load.name: load for load in loads}
+
+
+def first_set() -> tuple[Load, ...]:
     device = torch.device("cuda")
     words = torch.randn(64 * 1024 * 1024, device=device)  # [67108864] float32: 256 MiB
     few = torch.randn(1024, device=device)  # [1024] float32: 4 KiB
@@ -163,7 +174,7 @@ def prepare() -> dict[str, Load]:
     spins_per_s = 1e7 / seconds_per_pass((capture(lambda: torch.cuda._sleep(10_000_000)),))
     piece_s = BURST_50_S / BURST_50_PIECES
     busy, idle = capture(multiply, max(1, round(piece_s / product_s))), capture(lambda: spin(piece_s))
-    loads = (
+    return (
         Load("memory", "8 adds, 256 MiB to 256 MiB", (capture(lambda: torch.add(words, 1.0, out=sums), 8),)),
         Load("matrix_cap", "one 8192 x 8192 x 8192 bf16 matrix product", (product_graph,)),
         Load("resnet50_fp16_b32", "torchvision's ResNet-50, fp16, channels last, batch 32", (capture(_network()),)),
@@ -171,7 +182,46 @@ def prepare() -> dict[str, Load]:
         Load("bursts", "5 ms of the matrix product, then 5 ms of one spinning thread", (capture(burst),)),
         Load("bursts_50", "the same with 50 ms", (*[busy] * BURST_50_PIECES, *[idle] * BURST_50_PIECES)),
     )
-    return {load.name: load for load in loads}
+
+
+def second_set() -> tuple[Load, ...]:
+    device = torch.device("cuda")
+    query, key, value = (torch.randn(16, 16, 2048, 64, device=device, dtype=torch.half) for _ in range(3))
+    signal = torch.randn(256, 65536, device=device, dtype=torch.complex64)  # 128 MiB
+    table = torch.randn(1024 * 1024, 64, device=device)  # [rows, 64] float32: 256 MiB, five times the L2
+    rows = torch.randint(len(table), (1024 * 1024,), device=device)
+    gathered = torch.empty(len(rows), table.shape[1], device=device)
+
+    def attend() -> object:
+        return functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+
+    def gather() -> object:
+        return torch.index_select(table, 0, rows, out=gathered)
+
+    return (
+        Load("attention", "causal attention in FP16, 16 x 16 heads, 2,048 tokens, width 64", (capture(attend),)),
+        Load("fft", "256 transforms of 65,536 complex numbers", (capture(lambda: torch.fft.fft(signal)),)),
+        Load("gather", "1,048,576 random rows of 256 bytes", (capture(gather, 4),)),
+        Load("decode", "64 tokens of TinyLM-large in FP16 from a cache, one sequence", (capture(_decoding()),)),
+    )
+
+
+def _decoding() -> Callable[[], object]:
+    """64 steps of a decoding loop after a prompt of 64 tokens, each fed with the likeliest token of the step before."""
+    model = build("tinylm-large").cuda().half().eval()
+    prompt = torch.randint(TOKENIZER_IDS, (1, 64), device="cuda")
+    with torch.no_grad():
+        cache = model.new_cache(1, 128)
+        first = model.extend(prompt, cache, 0).argmax(-1, keepdim=True)
+
+    def decode() -> object:
+        ids = first
+        with torch.no_grad():
+            for past in range(64, 128):
+                ids = model.extend(ids, cache, past).argmax(-1, keepdim=True)
+        return ids
+
+    return decode
 
 
 def _network() -> Callable[[], object]:

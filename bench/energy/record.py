@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records one part of a campaign: windows of several kernels on a live GPU, while every channel of its power is read.
 
-    python3 -P -m bench.energy.record FOLDER --part 0 [--parts 3] [--seconds 420] [--seed 1]
+    python3 -P -m bench.energy.record FOLDER --part 0 [--parts 3] [--seconds 420] [--seed 1] [--kernels first]
     python3 -P -m bench.energy.record --part 0 --dry-run           the schedule and how long it takes; needs no GPU
 
 Needs torch and torchvision besides pybench; Zeus and CodeCarbon measure a third of the windows each where they are
@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from bench.energy import schedule
 from bench.energy.schedule import PlannedWindow
 from pybench import _native
+from pybench.catalogue.causes import Cause
 from pybench.errors import PybenchError, UnsupportedError
 from pybench.measure import NATIVE_BUILD_ID, anchor_clock, monotonic_ns, sleep_until_ns
 
@@ -72,7 +73,9 @@ class Recorded:
 
 def main() -> None:
     arguments = parse_arguments()
-    plan = schedule.plan_part(arguments.part, arguments.parts, arguments.seconds, arguments.seed)
+    plan = schedule.plan_part(
+        arguments.part, arguments.parts, arguments.seconds, arguments.seed, schedule.KERNEL_SETS[arguments.kernels]
+    )
     say(schedule.describe(plan))
     if arguments.dry_run:
         return
@@ -91,6 +94,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--parts", type=int, default=3, help="into how many parts the campaign is cut")
     parser.add_argument("--seconds", type=float, default=420.0, help="of recording, preparing the kernels aside")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kernels", choices=schedule.KERNEL_SETS, default="first", help="which set of them")
     parser.add_argument("--dry-run", action="store_true", help="print the schedule and stop")
     return parser.parse_args()
 
@@ -101,7 +105,7 @@ def record(arguments: argparse.Namespace, plan: list[PlannedWindow]) -> None:
 
     nvml, device = find_device()
     arguments.folder.mkdir(parents=True)
-    loads = kernels.prepare()
+    loads = kernels.prepare(arguments.kernels)
     for load in loads.values():
         say(f"{load.name:<20} {load.iteration_s * 1e3:9.4f} ms an iteration: {load.what}")
     others = peers.open_peers(device.index, say)
@@ -132,7 +136,7 @@ def find_device() -> tuple[_native.NvmlLibrary, _native.NvmlDevice]:
     nvml = _native.open_nvml()
     if not nvml.available or not torch.cuda.is_available():
         raise UnsupportedError(
-            f"no GPU to record ({nvml.reason or 'torch sees none'})", hint="--dry-run needs none", code="no_gpu"
+            f"no GPU to record ({nvml.reason or 'torch sees none'})", hint="--dry-run needs none", code=Cause.NO_GPU
         )
     uuid = f"GPU-{torch.cuda.get_device_properties(0).uuid}"
     return nvml, next(device for device in nvml.devices() if device.uuid == uuid)

@@ -17,6 +17,7 @@
     ├── solver_speedups  SolverSpeedup  networks against the solvers that they replace
     ├── builds       BuildVariance    variance between builds of one engine against that between runs
     ├── protocols    ProtocolFinding  each protocol that the plan asks for beside the house's own
+    ├── excluded     PairComparability  pairs of cases that lost blocks in any finding, because their software differs
     ├── varying      cases whose repetitions predict differently
     └── unknown      stored metrics that this pybench has no row of
 
@@ -34,7 +35,7 @@ from pybench.analysis.build_variance import BuildVariance, split_variances
 from pybench.analysis.cases import CaseFinding, describe_cases
 from pybench.analysis.cell_differences import CellsDifference, differences_over_cells
 from pybench.analysis.cell_effects import CellsEffect, effects_over_cells
-from pybench.analysis.comparability import PairComparability
+from pybench.analysis.comparability import PairComparability, SoftwareComparisons, software_json
 from pybench.analysis.contrasts import ContrastFinding, compare_contrasts
 from pybench.analysis.curves import Curve, find_curves
 from pybench.analysis.estimate import CONFIDENCE
@@ -79,13 +80,19 @@ class Analysis:
     solver_speedups: tuple[SolverSpeedup, ...]
     builds: tuple[BuildVariance, ...]
     protocols: tuple[ProtocolFinding, ...]
+    excluded: Mapping[Pair, PairComparability]
     varying: Mapping[str, int]
     unknown: Mapping[str, int]
 
     @property
     def comparability(self) -> dict[Pair, PairComparability]:
-        """What the two sides of each comparison ran with, each pair once."""
-        return {pair.pair: pair.comparability for contrast in self.contrasts for pair in contrast.pairs}
+        """What the two sides of each declared comparison ran with, and of any other pair that lost blocks."""
+        declared = {pair.pair: pair.comparability for contrast in self.contrasts for pair in contrast.pairs}
+        sides = {frozenset((pair.case, pair.baseline)) for pair in declared}
+        others = {
+            pair: one for pair, one in self.excluded.items() if frozenset((pair.case, pair.baseline)) not in sides
+        }
+        return {**declared, **others}
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -112,6 +119,7 @@ class Analysis:
             "solver_speedups": [one.as_json() for one in self.solver_speedups],
             "builds": [finding.as_json() for finding in self.builds],
             "protocols": [finding.as_json() for finding in self.protocols],
+            "excluded_for_software": software_json(self.excluded),
             "varying_predictions": dict(self.varying),
             "unknown_metrics": dict(self.unknown),
             "cases": [case.as_json() for case in self.cases],
@@ -130,11 +138,12 @@ def declared(dataset: Dataset) -> tuple[Contrast, ...]:
 def analyse(dataset: Dataset) -> Analysis:
     """Everything that the runs of a campaign say about its plan. Raises `CorruptError` for criteria that cannot be
     read."""
-    contrasts = declared(dataset)
+    contrasts, planned = declared(dataset), dataset.plan.cases
+    software = SoftwareComparisons(dataset.software)
     try:
         measurements = collect(dataset)
         units = collect_units(dataset, measurements)
-        compared = compare_contrasts(dataset, measurements, units, contrasts)
+        compared = compare_contrasts(dataset, measurements, units, contrasts, software)
         named = [protocol_named(name) for name in dataset.plan.protocols if name != PAIRED_BLOCKS]
     except (UsageError, KeyError, TypeError) as error:
         what = f"{dataset.campaign.plan_resolved}: criteria or protocols cannot be read"
@@ -148,17 +157,18 @@ def analyse(dataset: Dataset) -> Analysis:
         contrasts=compared,
         verdicts=verdicts,
         cell_differences=differences_over_cells(compared),
-        cell_effects=effects_over_cells(compared, measurements, dataset.plan.seed),
-        curves=find_curves(cases, compared, dataset.plan.curves, dataset.plan.seed),
+        cell_effects=effects_over_cells(compared, measurements),
+        curves=find_curves(cases, compared, dataset.plan.curves, software),
         references=find_references(dataset, cases, compared, measurements),
         token_paths=check_token_paths(dataset),
         path_costs=cost_paths(cases, compared),
         joules=find_joules(dataset),
-        operating_points=find_operating_points(dataset, measurements),
-        architectures=find_architectures(dataset, measurements),
-        solver_speedups=find_solver_speedups(dataset, measurements),
-        builds=split_variances(dataset.plan.cases, measurements),
-        protocols=tuple(carry_out(one, dataset, measurements, units, contrasts, verdicts) for one in named),
+        operating_points=find_operating_points(dataset, measurements, software),
+        architectures=find_architectures(planned, measurements, software),
+        solver_speedups=find_solver_speedups(planned, measurements, software),
+        builds=split_variances(planned, measurements, software),
+        protocols=tuple(carry_out(one, dataset, measurements, units, contrasts, verdicts, software) for one in named),
+        excluded=software.excluded(),  # after all of the above: these are the pairs that they compared
         varying=units.varying,
         unknown=measurements.unknown,
     )

@@ -19,13 +19,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pybench.analysis.comparability import compare_software
+from pybench.analysis.comparability import SoftwareComparisons
 from pybench.analysis.estimate import Estimate
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.paired import ALPHA, EQUIVALENCE_MARGIN, compare_paired
 from pybench.case import Case
 from pybench.case.factors import followers_of
-from pybench.dataset import Dataset
+from pybench.case.pairing import agree
 
 METRIC = "latency_mean_ms"
 
@@ -89,21 +89,23 @@ class ArchitectureFinding:
         }
 
 
-def find_architectures(dataset: Dataset, measurements: Measurements) -> ArchitectureFinding | None:
+def find_architectures(
+    planned: Sequence[Case], measurements: Measurements, software: SoftwareComparisons
+) -> ArchitectureFinding | None:
     """None for a campaign without two architectures of one model that are timed."""
-    cases = [case for case in dataset.plan.cases if architecture_of(case) and _times(case, measurements)]
+    cases = [case for case in planned if architecture_of(case) and _times(case, measurements)]
     if len({_of(case, str(architecture_of(case))) for case in cases}) < 2:
         return None
     pairs = _pairs_of(cases)
     ratios = {pair for compiled, eager in pairs for pair in (compiled, eager)}
     confidence = 1 - ALPHA / max(len(ratios), 1)
-    found = {pair: _ratio(*pair, 1.0, confidence, dataset, measurements) for pair in ratios}
+    found = {pair: _ratio(*pair, 1.0, confidence, measurements, software) for pair in ratios}
     orders = [
         ArchitectureOrder(*compiled, *eager, first, second)
         for compiled, eager in pairs
         if (first := found[eager]) is not None and (second := found[compiled]) is not None
     ]
-    return ArchitectureFinding(tuple(orders), tuple(_frictions(cases, dataset, measurements)), confidence)
+    return ArchitectureFinding(tuple(orders), tuple(_frictions(cases, measurements, software)), confidence)
 
 
 def architecture_of(case: Case) -> str | None:
@@ -114,7 +116,10 @@ def architecture_of(case: Case) -> str | None:
 
 def _pairs_of(cases: Sequence[Case]) -> list[tuple[tuple[Case, Case], tuple[Case, Case]]]:
     """Each pair of architectures in a compiling runtime, with the same pair in the eager one."""
-    eager = {_key(case, _executing()): case for case in cases if case.runtime_row and case.runtime_row.is_eager}
+    eager: dict[Key, list[Case]] = {}
+    for case in cases:
+        if case.runtime_row is not None and case.runtime_row.is_eager:
+            eager.setdefault(_key(case, _executing()), []).append(case)
     groups: dict[Key, list[Case]] = {}
     for case in cases:
         if case.runtime_row is not None and not case.runtime_row.is_eager:
@@ -122,30 +127,40 @@ def _pairs_of(cases: Sequence[Case]) -> list[tuple[tuple[Case, Case], tuple[Case
     found = []
     for group in groups.values():
         for pair in itertools.combinations(group, 2):
-            sides = [eager.get(_key(case, _executing())) for case in pair]
+            sides = [_eager_of(case, eager.get(_key(case, _executing()), ())) for case in pair]
             if sides[0] is not None and sides[1] is not None:
                 found.append((pair, (sides[0], sides[1])))
     return found
 
 
-def _frictions(cases: Sequence[Case], dataset: Dataset, measurements: Measurements) -> list[BatchFriction]:
+def _eager_of(case: Case, candidates: Sequence[Case]) -> Case | None:
+    """The eager case of a compiled one: the two agree in what both have, such as threads."""
+    return next((other for other in candidates if agree(case, other, followers_of("runtime"))), None)
+
+
+def _frictions(cases: Sequence[Case], measurements: Measurements, software: SoftwareComparisons) -> list[BatchFriction]:
     single = {_key(case, {"batch"}): case for case in cases if case.batch == 1}
     found = []
     for case in cases:
         one = single.get(_key(case, {"batch"}))
         if case.batch == 1 or one is None:
             continue
-        ratio = _ratio(case, one, 1 / case.batch, 1 - ALPHA, dataset, measurements)
+        ratio = _ratio(case, one, 1 / case.batch, 1 - ALPHA, measurements, software)
         if ratio is not None:
             found.append(BatchFriction(case, ratio))
     return found
 
 
 def _ratio(
-    case: Case, other: Case, factor: float, confidence: float, dataset: Dataset, measurements: Measurements
+    case: Case,
+    other: Case,
+    factor: float,
+    confidence: float,
+    measurements: Measurements,
+    software: SoftwareComparisons,
 ) -> Estimate | None:
     """`factor` times the time of a case over that of another, without blocks whose software differs."""
-    comparable = compare_software(dataset, case.id, other.id)
+    comparable = software.between(case, other)
     effect = compare_paired(
         comparable.kept(_times(case, measurements)), _times(other, measurements), "ratio", EQUIVALENCE_MARGIN,
         confidence=confidence,

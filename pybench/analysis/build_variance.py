@@ -4,8 +4,8 @@
 Cases that differ in nothing but `build` ran in the same blocks, so the model is that of the design: build + block, both
 random, one run a cell (Searle, Casella and McCulloch 1992, Variance Components, ch. 4). Drift that a whole block shares
 is then no part of the residual. The share of the builds is the intraclass correlation ICC(C,1), and its interval from
-the F distribution is exact (McGraw and Wong 1996, Psychol. Methods 1:30). A block that lacks a build is left out, and
-counted.
+the F distribution is exact (McGraw and Wong 1996, Psychol. Methods 1:30). A block that lacks a build, or in which two
+builds ran on another board or with other software, is left out, and counted.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy  # loads its parts on first use: commands that compute nothing stay quick
 
+from pybench.analysis.comparability import SoftwareComparisons
 from pybench.analysis.elementary import log
 from pybench.analysis.estimate import CONFIDENCE, Estimate
 from pybench.analysis.measurements import Measurements
@@ -32,7 +33,7 @@ SPLIT = ("latency_mean_ms", "latency_p99_ms", "throughput_samples_per_s", "gpu_e
 class BuildVariance:
     """One metric of the builds of one engine. `share`: of the variance of a run within a block that lies between
     builds, 0 to 1, with its interval; `between` and `residual`: standard deviations (of logarithms where
-    `is_relative`). `blocks` hold a run of every build; `blocks_left_out` hold some."""
+    `is_relative`). `blocks` have a comparable run of every build; `blocks_left_out` have other runs."""
 
     cases: tuple[Case, ...]
     metric: Metric
@@ -58,7 +59,9 @@ class BuildVariance:
         }
 
 
-def split_variances(cases: Sequence[Case], measurements: Measurements) -> tuple[BuildVariance, ...]:
+def split_variances(
+    cases: Sequence[Case], measurements: Measurements, software: SoftwareComparisons
+) -> tuple[BuildVariance, ...]:
     """Every engine of which two builds or more share at least two blocks, metric by metric. A build with fewer than two
     runs is no part of it."""
     engines: dict[Case, list[Case]] = {}
@@ -70,14 +73,14 @@ def split_variances(cases: Sequence[Case], measurements: Measurements) -> tuple[
             values = {case: measurements.cell(case.id, metric.name).values for case in builds}
             known = {case: runs for case, runs in values.items() if len(runs) > 1}
             if len(known) > 1:
-                found.append(_split(known, metric))
+                found.append(_split(known, metric, software.differing_blocks(list(known))))
     return tuple(one for one in found if one is not None)
 
 
-def _split(runs: Mapping[Case, Mapping[int, float]], metric: Metric) -> BuildVariance | None:
-    """None with fewer than two complete blocks, or where nothing but build and block makes runs differ: there is
-    nothing to set the builds against."""
-    complete = sorted(set.intersection(*(set(values) for values in runs.values())))
+def _split(runs: Mapping[Case, Mapping[int, float]], metric: Metric, differing: frozenset[int]) -> BuildVariance | None:
+    """None with fewer than two complete blocks that do not differ, or where nothing but build and block makes runs
+    differ: there is nothing to set the builds against."""
+    complete = sorted(set.intersection(*(set(values) for values in runs.values())) - differing)
     if len(complete) < 2:
         return None
     table = np.array([[values[block] for block in complete] for values in runs.values()])

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The effect of a comparison over all of its cells: the geometric mean of the paired ratios, and how cells differ.
 
-Every block ran all cells, so the block is what is resampled: its value is the mean logarithm of all cells' ratios.
-The interval is a BCa bootstrap of these values (Efron 1987, JASA 82:171). The skew-adjusted t of single effects is
-given, too, because a bootstrap of few blocks is too narrow. All cells weigh the same.
+Every block ran all cells, so the block is the unit: its value is the mean logarithm of all cells' ratios. The interval
+of these values is that of single effects (`pybench.analysis.intervals`). All cells weigh the same.
 
 Heterogeneity: a two-way layout of cells and blocks without replication (Searle, Casella and McCulloch 1992, Variance
 Components, ch. 4). Its F test asks whether all cells have one effect; drift of a block is no part of the residual.
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from pybench.analysis.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.elementary import exp, log
 from pybench.analysis.estimate import Estimate, Sample
-from pybench.analysis.intervals import bootstrap_mean, estimate_mean
+from pybench.analysis.intervals import estimate_mean
 from pybench.analysis.measurements import Measurements
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair
@@ -61,7 +60,7 @@ class CellsEffect:
     pairs: the cells, each a case with its baseline; they differ from the baseline in the same way
     left_out: cells without a ratio
     blocks: those in which every cell has a ratio
-    bootstrap, skew_t: the mean ratio with its interval by each method; None where `why_none` says why
+    mean: the mean ratio; None where `why_none` says why
     """
 
     contrast: Contrast
@@ -69,8 +68,7 @@ class CellsEffect:
     pairs: tuple[Pair, ...]
     left_out: tuple[Pair, ...]
     blocks: tuple[int, ...]
-    bootstrap: Estimate | None
-    skew_t: Estimate | None
+    mean: Estimate | None
     heterogeneity: Heterogeneity | None
     why_none: str | None
 
@@ -83,8 +81,7 @@ class CellsEffect:
             "titles": [pair.case.title() for pair in self.pairs],
             "left_out": [pair.case.id for pair in self.left_out],
             "blocks": list(self.blocks),
-            "bootstrap": None if self.bootstrap is None else self.bootstrap.as_json(),
-            "skew_t": None if self.skew_t is None else self.skew_t.as_json(),
+            "mean_ratio": None if self.mean is None else self.mean.as_json(),
             "lowest": None if found is None else found.lowest,
             "highest": None if found is None else found.highest,
             "spread_between_cells": None if found is None else found.spread,
@@ -93,9 +90,7 @@ class CellsEffect:
         }
 
 
-def effects_over_cells(
-    contrasts: Sequence[ContrastFinding], measurements: Measurements, seed: int
-) -> tuple[CellsEffect, ...]:
+def effects_over_cells(contrasts: Sequence[ContrastFinding], measurements: Measurements) -> tuple[CellsEffect, ...]:
     """Every comparison with at least two cells, for the metrics that it judges or names published means of."""
     return tuple(
         effect
@@ -103,12 +98,12 @@ def effects_over_cells(
         for members in _groups(finding)
         if len(members) > 1
         for metric in _metrics(finding.contrast, members)
-        if (effect := mean_over(metric, finding.contrast, members, measurements, seed)) is not None
+        if (effect := mean_over(metric, finding.contrast, members, measurements)) is not None
     )
 
 
 def mean_over(
-    metric: Metric, contrast: Contrast, members: Sequence[PairFinding], measurements: Measurements, seed: int
+    metric: Metric, contrast: Contrast, members: Sequence[PairFinding], measurements: Measurements
 ) -> CellsEffect | None:
     """The mean ratio of some cells; None where fewer than two of them have a ratio."""
     ratios = {member.pair: _log_ratios(metric, member, measurements) for member in members}
@@ -118,7 +113,7 @@ def mean_over(
     left_out = tuple(pair for pair in ratios if pair not in known)
     blocks = tuple(sorted(set.intersection(*(set(values) for values in known.values()))))
     if not blocks:
-        return CellsEffect(contrast, metric, tuple(known), left_out, (), None, None, None, NO_COMMON_BLOCK)
+        return CellsEffect(contrast, metric, tuple(known), left_out, (), None, None, NO_COMMON_BLOCK)
     table = np.array([[values[block] for block in blocks] for values in known.values()])
     by_block = Sample.of(table.mean(axis=0))
     return CellsEffect(
@@ -127,8 +122,7 @@ def mean_over(
         pairs=tuple(known),
         left_out=left_out,
         blocks=blocks,
-        bootstrap=bootstrap_mean(by_block, seed).exp(),
-        skew_t=estimate_mean(by_block).exp(),
+        mean=estimate_mean(by_block).exp(),
         heterogeneity=_heterogeneity(table),
         why_none=None,
     )

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which pairs of runs may be compared: same board, same software (docs/method/statistics.md).
 
-A pair is one block of a case and its baseline. It is compared when the board, driver, image, pybench, Python, and the
-version of every package that both sides loaded are equal. A package that one side loaded follows from the declared
+A pair is one block of two cases. It is compared when the board, driver, image, pybench, Python, and the version of
+every package that both sides loaded are equal. A package that one side loaded follows from the declared
 factor, so it is listed and does not count. A fact that a side does not state is unknown: it is named and does not
 count, because runs of an older pybench would otherwise compare with nothing.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pybench.case import Case
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair, pairs
 from pybench.dataset import Dataset
@@ -91,9 +93,43 @@ class PairComparability:
         }
 
 
-def compare_software(dataset: Dataset, candidate_id: str, baseline_id: str) -> PairComparability:
-    """Looks at every block in which runs of both cases are `ok`."""
-    first, second = (dataset.software.get(case_id, {}) for case_id in (candidate_id, baseline_id))
+class SoftwareComparisons:
+    """Compares what cases of one campaign ran with, and remembers it, so that a report names all that was left out.
+
+    `software`: case id -> block -> what its `ok` run ran with."""
+
+    def __init__(self, software: Mapping[str, Mapping[int, Software]]) -> None:
+        self._software = software
+        self._found: dict[Pair, PairComparability] = {}
+
+    def between(self, case: Case, baseline: Case) -> PairComparability:
+        """Every block in which runs of both cases are `ok`."""
+        pair = Pair(case, baseline)
+        if pair not in self._found:
+            self._found[pair] = _compare(self._software.get(case.id, {}), self._software.get(baseline.id, {}))
+        return self._found[pair]
+
+    def declared(self, cases: Sequence[Case], contrasts: Sequence[Contrast]) -> dict[Pair, PairComparability]:
+        """Every pair of cases that the plan compares."""
+        return {
+            pair: self.between(pair.case, pair.baseline) for contrast in contrasts for pair in pairs(cases, contrast)
+        }
+
+    def differing_blocks(self, cases: Sequence[Case]) -> frozenset[int]:
+        """Blocks in which any two of several cases may not be compared."""
+        found = (self.between(case, earlier) for earlier, case in itertools.combinations(cases, 2))
+        return frozenset(block for one in found for block in one.excluded)
+
+    def excluded(self) -> dict[Pair, PairComparability]:
+        """The pairs compared so far that lost blocks, each once, whichever side was named first."""
+        found: dict[frozenset[Case], tuple[Pair, PairComparability]] = {}
+        for pair, one in self._found.items():
+            if one.excluded:
+                found.setdefault(frozenset((pair.case, pair.baseline)), (pair, one))
+        return dict(found.values())
+
+
+def _compare(first: Mapping[int, Software], second: Mapping[int, Software]) -> PairComparability:
     both = sorted(first.keys() & second.keys())
     excluded = {block: found for block in both if (found := _differences(first[block], second[block]))}
     sides = [{name for block in both for name in side[block].packages} for side in (first, second)]
@@ -105,15 +141,6 @@ def compare_software(dataset: Dataset, candidate_id: str, baseline_id: str) -> P
         tuple(sorted(sides[1] - sides[0])),
         tuple(sorted(unstated)),
     )
-
-
-def compare_all(dataset: Dataset, contrasts: Sequence[Contrast]) -> dict[Pair, PairComparability]:
-    """Every pair of cases that the plan compares."""
-    return {
-        pair: compare_software(dataset, pair.case.id, pair.baseline.id)
-        for contrast in contrasts
-        for pair in pairs(dataset.plan.cases, contrast)
-    }
 
 
 def software_json(found: Mapping[Pair, PairComparability]) -> list[dict[str, Any]]:
@@ -148,7 +175,19 @@ def describe_unstated(found: Iterable[PairComparability]) -> str | None:
 def differences_between(before: Dataset, after: Dataset) -> tuple[SoftwareDifference, ...]:
     """What the `ok` runs of two campaigns have different values of; `before` is the baseline. Packages that one
     campaign did not load are not here."""
-    first, second = _values(before), _values(after)
+    first, second = (
+        _of_runs(run for runs in side.software.values() for run in runs.values()) for side in (before, after)
+    )
+    return _differing(first, second)
+
+
+def differences_of_cases(dataset: Dataset, case: Case, baseline: Case) -> tuple[SoftwareDifference, ...]:
+    """What the `ok` runs of two cases have different values of, whatever their blocks."""
+    first, second = (_of_runs(dataset.software.get(one.id, {}).values()) for one in (baseline, case))
+    return _differing(first, second)
+
+
+def _differing(first: Mapping[str, set[str]], second: Mapping[str, set[str]]) -> tuple[SoftwareDifference, ...]:
     return tuple(
         SoftwareDifference(name, ", ".join(sorted(first[name])), ", ".join(sorted(second[name])))
         for name in first
@@ -162,13 +201,13 @@ def board_models(dataset: Dataset, case_id: str) -> frozenset[str]:
     return frozenset(run.board_model for run in runs if run.board_model is not None)
 
 
-def _values(dataset: Dataset) -> dict[str, set[str]]:
+def _of_runs(runs: Iterable[Software]) -> dict[str, set[str]]:
+    """Fact or package -> its values."""
     found: dict[str, set[str]] = {}
-    for runs in dataset.software.values():
-        for run in runs.values():
-            model = {"GPU model": run.board_model} if run.board_model else {}
-            for name, value in {**model, **run.facts, **run.packages}.items():
-                found.setdefault(name, set()).add(value)
+    for run in runs:
+        model = {"GPU model": run.board_model} if run.board_model else {}
+        for name, value in {**model, **run.facts, **run.packages}.items():
+            found.setdefault(name, set()).add(value)
     return found
 
 

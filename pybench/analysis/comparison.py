@@ -103,7 +103,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class _Limits:
+class _Tolerances:
     """What may be worse: a ratio by this share, an accuracy by so many percentage points."""
 
     ratio: float
@@ -158,8 +158,8 @@ def compare(
                 why = other_boards[case.id]
                 changes.append(MetricChange(case, metric, None, None, None, Change.NOT_COMPARABLE, why))
             else:
-                limits = _Limits(tolerance, tolerance_pp)
-                changes.append(_compare_metric(case, metric, sides[0], sides[1], limits))
+                tolerances = _Tolerances(tolerance, tolerance_pp)
+                changes.append(_compare_metric(case, metric, sides[0], sides[1], tolerances))
     return Comparison(
         software=differences_between(before, after),
         changes=tuple(changes),
@@ -186,10 +186,10 @@ def _side(dataset: Dataset) -> _Side:
     return _Side(measurements, collect_units(dataset, measurements))
 
 
-def _compare_metric(case: Case, metric: Metric, before: _Side, after: _Side, limits: _Limits) -> MetricChange:
+def _compare_metric(case: Case, metric: Metric, before: _Side, after: _Side, tolerances: _Tolerances) -> MetricChange:
     cells = [side.measurements.cell(case.id, metric.name) for side in (before, after)]
     first, second = (list(cell.values.values()) for cell in cells)
-    found = _find(case, metric, before, after, (first, second), limits)
+    found = _find(case, metric, before, after, (first, second), tolerances)
     means = [_mean(values, metric) for values in (first, second)]
     return MetricChange(case, metric, means[0], means[1], found.estimate, found.change, found.why)
 
@@ -200,7 +200,7 @@ def _find(
     before: _Side,
     after: _Side,
     values: tuple[list[float], list[float]],
-    limits: _Limits,
+    tolerances: _Tolerances,
 ) -> _ComparedMetric:
     first, second = values
     for side, side_values, name in ((before, first, "before"), (after, second, "after")):
@@ -210,7 +210,7 @@ def _find(
             )
     if metric.is_over_units and metric.unit == "%":
         estimate, why = _accuracy_difference(case, metric, before.units, after.units, values)
-        return _ComparedMetric(estimate, _judge_difference(estimate, metric, limits.percentage_points), why)
+        return _ComparedMetric(estimate, _judge_difference(estimate, metric, tolerances.percentage_points), why)
     if metric.scale == "difference":
         estimate = estimate_difference(Sample.of(first), Sample.of(second))
         return _ComparedMetric(estimate, Change.NOT_COMPARED, "not judged, because this metric has no tolerance")
@@ -218,7 +218,9 @@ def _find(
         return _ComparedMetric(None, Change.NOT_COMPARED, "a value is not positive, so there is no ratio")
     by_unit = _over_units(case, metric, before.units, after.units)
     ratio = by_unit or estimate_difference(Sample.of(first).log(), Sample.of(second).log()).exp()
-    return _ComparedMetric(_exact_or(ratio, metric), _judge_ratio(_exact_or(ratio, metric), metric, limits.ratio), None)
+    return _ComparedMetric(
+        _exact_or(ratio, metric), _judge_ratio(_exact_or(ratio, metric), metric, tolerances.ratio), None
+    )
 
 
 def _mean(values: list[float], metric: Metric) -> float | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pybench.analysis.comparability import Comparability, PairComparability, compare_all
+from pybench.analysis.comparability import Comparability, PairComparability, SoftwareComparisons
 from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.paired import EQUIVALENCE_MARGIN, Effect, Pairing, compare_paired, holm
@@ -100,10 +100,14 @@ class ContrastFinding:
 
 
 def compare_contrasts(
-    dataset: Dataset, measurements: Measurements, units: UnitScores, contrasts: Sequence[Contrast]
+    dataset: Dataset,
+    measurements: Measurements,
+    units: UnitScores,
+    contrasts: Sequence[Contrast],
+    software: SoftwareComparisons,
 ) -> tuple[ContrastFinding, ...]:
     """Every pair of every contrast, with p values adjusted over all that was declared."""
-    comparability = compare_all(dataset, contrasts)
+    comparability = software.declared(dataset.plan.cases, contrasts)
     told = _devices(dataset), _latencies(dataset)
     found = [
         ContrastFinding(

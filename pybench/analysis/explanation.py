@@ -9,10 +9,11 @@ product it is, and the kernels explain the time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
+from pybench.analysis.comparability import SoftwareDifference, differences_of_cases
 from pybench.analysis.kernel_rows import KernelRow, KernelRows, rows_of
 from pybench.analysis.measurements import Measurements, collect
 from pybench.case import Case
@@ -66,11 +67,13 @@ class WorkShare:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`sides`: the slower case first, by latency, else by profile; without times in the order that was asked for."""
+    """`sides`: the slower case first, by latency, else by profile; without times in the order that was asked for.
+    `software`: what the runs of the two have different values of; the second side is the baseline."""
 
     sides: tuple[ExplainedCase, ExplainedCase]
     rows: KernelRows
     shares: tuple[WorkShare, ...]
+    software: tuple[SoftwareDifference, ...] = ()
 
     @property
     def has_times(self) -> bool:
@@ -99,6 +102,7 @@ class Explanation:
             "slower": self.sides[0].case.id if self.has_times else None,
             "has_times": self.has_times,
             "cases": [_case_json(side) for side in self.sides],
+            "software": [one.as_json() for one in self.software],
             "profiled_loss_ms": self.loss_ms if self.has_times else None,
             "rows": [_row_json(row, self.has_times) for row in self.rows.rows],
             "not_assigned": [
@@ -135,7 +139,9 @@ def explain(dataset: Dataset, cases: tuple[Case, Case]) -> Explanation:
     measurements = collect(dataset)
     names = names_of(cases)
     first, second = (_side(dataset, case, name, measurements) for case, name in zip(cases, names, strict=True))
-    return explained(first, second)
+    found = explained(first, second)
+    slow, fast = (side.case for side in found.sides)
+    return replace(found, software=differences_of_cases(dataset, slow, fast))
 
 
 def explained(first: ExplainedCase, second: ExplainedCase) -> Explanation:

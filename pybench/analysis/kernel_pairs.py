@@ -10,9 +10,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pybench.analysis.comparability import SoftwareDifference, differences_of_cases
 from pybench.analysis.kernel_times import KernelTimes
 from pybench.case import Case
 from pybench.catalogue.runtimes import RUNTIME_FACTORS
+from pybench.dataset import Dataset
 from pybench.kernels.profile import WORKS, Profile, Work, total_ms, work_of
 
 _OF_RUNTIMES = frozenset({"runtime", *RUNTIME_FACTORS})
@@ -34,14 +36,16 @@ class KernelPair:
     cases: tuple[Case, Case]
     profiles: tuple[Profile, Profile]
     works: tuple[WorkPair, ...]
+    software: tuple[SoftwareDifference, ...]
+    """What the runs of the two have different values of; the first case is the baseline."""
 
 
-def find_kernel_pairs(found: Sequence[KernelTimes]) -> tuple[KernelPair, ...]:
+def find_kernel_pairs(dataset: Dataset, found: Sequence[KernelTimes]) -> tuple[KernelPair, ...]:
     """Every pair of a group's first case with another of the group."""
     groups: dict[tuple[tuple[str, str], ...], list[KernelTimes]] = defaultdict(list)
     for times in found:
         groups[shared_factors(times.case)].append(times)
-    return tuple(_pair(group[0], other) for group in groups.values() for other in group[1:])
+    return tuple(_pair(dataset, group[0], other) for group in groups.values() for other in group[1:])
 
 
 def shared_factors(case: Case) -> tuple[tuple[str, str], ...]:
@@ -50,14 +54,15 @@ def shared_factors(case: Case) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(chosen))
 
 
-def _pair(first: KernelTimes, second: KernelTimes) -> KernelPair:
-    profiles = (first.profile, second.profile)
+def _pair(dataset: Dataset, first: KernelTimes, other: KernelTimes) -> KernelPair:
+    profiles = (first.profile, other.profile)
     works = []
     for work in WORKS:
         counts = (len(work_of(profiles[0], work)), len(work_of(profiles[1], work)))
         if work != "nothing" and any(counts):
             works.append(WorkPair(work, counts, (_time_ms(profiles[0], work), _time_ms(profiles[1], work))))
-    return KernelPair((first.case, second.case), profiles, tuple(works))
+    software = differences_of_cases(dataset, other.case, first.case)
+    return KernelPair((first.case, other.case), profiles, tuple(works), software)
 
 
 def _time_ms(profile: Profile, work: Work) -> float | None:

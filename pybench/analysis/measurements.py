@@ -14,25 +14,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pybench.campaign.layout import VALIDITIES
 from pybench.case import catalogue_of
 from pybench.catalogue.metrics import METRICS, Metric
-from pybench.catalogue.reasons import ReasonCode, reason_from_text
+from pybench.catalogue.reasons import Reason, ReasonCode, read_reason, reason_from_text
+from pybench.catalogue.validities import VALIDITIES
 from pybench.dataset import Dataset
 
-UNSTATED = "unstated"  # a false validity or a missing value whose run gives no reason
+UNSTATED = read_reason("unstated")  # of a false validity or a missing value whose run gives no reason
+
+
+@dataclass(frozen=True, slots=True)
+class Invalidity:
+    """Which validity of a run is false, so that a value does not count, and why."""
+
+    validity: str
+    reasons: tuple[Reason, ...]
+
+    def __str__(self) -> str:
+        return f"{self.validity}: {', '.join(reason.stored_code for reason in self.reasons)}"
 
 
 @dataclass(slots=True)
 class MetricValues:
-    """One metric of one case. `values`: block -> value that counts; `excluded`: block -> reason of an invalid value;
-    `missing`: block -> reason why there is none; `bounds`: block -> (lower, upper) of an estimate without a value;
-    `u_absolute`: block -> absolute standard uncertainty of a value that counts, where it has one."""
+    """One metric of one case. `values`: block -> value that counts; `excluded`: block -> why its value is invalid;
+    `missing`: block -> reason why there is none, further ones in its detail; `bounds`: block -> (lower, upper) of an
+    estimate without a value; `u_absolute`: block -> absolute standard uncertainty of a value that counts, where it has
+    one."""
 
     values: dict[int, float] = field(default_factory=dict)
     u_absolute: dict[int, float] = field(default_factory=dict)
-    excluded: dict[int, str] = field(default_factory=dict)
-    missing: dict[int, str] = field(default_factory=dict)
+    excluded: dict[int, Invalidity] = field(default_factory=dict)
+    missing: dict[int, Reason] = field(default_factory=dict)
     bounds: dict[int, tuple[float, float]] = field(default_factory=dict)
     windows: set[str] = field(default_factory=set)
     methods: set[str] = field(default_factory=set)
@@ -40,7 +52,7 @@ class MetricValues:
     def why_empty(self) -> str:
         """The commonest reason for having no value, or the empty text when no run of the case is `ok` or has the
         metric."""
-        reasons = Counter([*self.excluded.values(), *self.missing.values()])
+        reasons = Counter(map(str, [*self.excluded.values(), *self.missing.values()]))
         return reasons.most_common(1)[0][0] if reasons else ""
 
 
@@ -108,7 +120,9 @@ class _StoredValue(NamedTuple):
     method: str | None
 
 
-def _add(cell: MetricValues, metric: Metric, row: _StoredValue, reasons: Mapping[tuple[str, int, str], str]) -> None:
+def _add(
+    cell: MetricValues, metric: Metric, row: _StoredValue, reasons: Mapping[tuple[str, int, str], Invalidity]
+) -> None:
     block = row.block
     broken = reasons.get((row.case_id, block, "precision"))
     if broken is None and metric.rests_on is not None:
@@ -126,16 +140,15 @@ def _add(cell: MetricValues, metric: Metric, row: _StoredValue, reasons: Mapping
     elif row.lower is not None and row.upper is not None:
         cell.bounds[block] = (row.lower, row.upper)
     else:
-        cell.missing[block] = row.reason or UNSTATED
+        cell.missing[block] = reason_from_text(row.reason) if row.reason else UNSTATED
 
 
 def withhold(cell: MetricValues) -> None:
     """Leaves no value where a run ended before it had one: its value is larger, so the others have too small a mean."""
-    code = ReasonCode.NOT_REACHED.value
-    early = [block for block, reason in cell.missing.items() if reason_from_text(reason).code is ReasonCode.NOT_REACHED]
+    early = [block for block, reason in cell.missing.items() if reason.code is ReasonCode.NOT_REACHED]
     if early:
-        why = f"{code}: {len(early)} of {len(cell.values) + len(cell.missing)} runs did not reach the target"
-        cell.missing |= dict.fromkeys([*cell.values, *early], why)
+        said = f"{len(early)} of {len(cell.values) + len(cell.missing)} runs did not reach the target"
+        cell.missing |= dict.fromkeys([*cell.values, *early], Reason(ReasonCode.NOT_REACHED, said))
         cell.values.clear()
         cell.u_absolute.clear()
 
@@ -149,11 +162,12 @@ def _failures(dataset: Dataset) -> dict[str, str]:
     return {case_id: counts.most_common(1)[0][0] for case_id, counts in reasons.items()}
 
 
-def _validity_reasons(dataset: Dataset) -> dict[tuple[str, int, str], str]:
-    """(case id, block, validity) -> `timing: code, code` of every validity that is false."""
-    found = {}
+def _validity_reasons(dataset: Dataset) -> dict[tuple[str, int, str], Invalidity]:
+    """(case id, block, validity) -> why, for every validity that is false."""
+    found: dict[tuple[str, int, str], Invalidity] = {}
     for name in VALIDITIES:
         invalid = dataset.runs.filter(~dataset.runs[f"valid_{name}"]).select("case_id", "block", f"reasons_{name}")
-        for case_id, block, reasons in invalid.iter_rows():
-            found[case_id, block, name] = f"{name}: {', '.join(reasons or [UNSTATED])}"
+        for case_id, block, stored in invalid.iter_rows():
+            reasons = tuple(map(read_reason, stored or ())) or (UNSTATED,)
+            found[case_id, block, name] = Invalidity(name, reasons)
     return found

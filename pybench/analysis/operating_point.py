@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.analysis.comparability import compare_software
+from pybench.analysis.comparability import SoftwareComparisons
 from pybench.analysis.elementary import log
 from pybench.analysis.estimate import Estimate, Sample
 from pybench.analysis.intervals import RESAMPLES, estimate_geometric_mean
@@ -137,7 +137,9 @@ class OperatingPoint:
         }
 
 
-def find_operating_points(dataset: Dataset, measurements: Measurements) -> tuple[OperatingPoint, ...]:
+def find_operating_points(
+    dataset: Dataset, measurements: Measurements, software: SoftwareComparisons
+) -> tuple[OperatingPoint, ...]:
     """One finding for each setting that has several power limits, in the plan's order."""
     settings: dict[tuple[Any, ...], list[Case]] = {}
     for case in dataset.plan.cases:
@@ -146,7 +148,7 @@ def find_operating_points(dataset: Dataset, measurements: Measurements) -> tuple
     for cases in settings.values():
         amount = next((one for one in SPEEDS if _energy_of(one).name in metrics_of(cases[0])), None)
         if len(cases) > 1 and amount is not None:
-            found.append(_find(sorted(cases, key=_height), amount, dataset, measurements))
+            found.append(_find(sorted(cases, key=_height), amount, dataset, measurements, software))
     return tuple(found)
 
 
@@ -173,14 +175,16 @@ class _Limit:
     speed: Blocks
 
 
-def _find(cases: Sequence[Case], amount: Amount, dataset: Dataset, measurements: Measurements) -> OperatingPoint:
+def _find(
+    cases: Sequence[Case], amount: Amount, dataset: Dataset, measurements: Measurements, software: SoftwareComparisons
+) -> OperatingPoint:
     energy, speed = _energy_of(amount), METRICS[SPEEDS[amount]]
     usable: list[_Limit] = []
     left_out: dict[Case, str] = {}
     for case in reversed(cases):  # the reference first: the others have to be comparable with it
         limit, why = _read(case, (energy.name, speed.name), measurements)
         if limit is not None and usable:
-            limit, why = _comparable(limit, usable[0].case, dataset)
+            limit, why = _comparable(limit, usable[0].case, software)
         if limit is None:
             left_out[case] = why
         else:
@@ -210,9 +214,9 @@ def _read(case: Case, names: tuple[str, str], measurements: Measurements) -> tup
     return None, measurements.why_empty(case.id, names[1] if energy else names[0])
 
 
-def _comparable(limit: _Limit, reference: Case, dataset: Dataset) -> tuple[_Limit | None, str]:
+def _comparable(limit: _Limit, reference: Case, software: SoftwareComparisons) -> tuple[_Limit | None, str]:
     """Without the blocks in which board or software differ from the reference's."""
-    found = compare_software(dataset, limit.case.id, reference.id)
+    found = software.between(limit.case, reference)
     kept = _Limit(limit.case, found.kept(limit.energy), found.kept(limit.speed))
     return (kept, "") if kept.energy else (None, found.why())
 

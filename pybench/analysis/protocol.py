@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pybench.analysis.comparability import Comparability, PairComparability, compare_all, compare_software
+from pybench.analysis.comparability import Comparability, PairComparability, SoftwareComparisons
 from pybench.analysis.estimate import Estimate, Sample
 from pybench.analysis.intervals import bootstrap_mean, student_mean
 from pybench.analysis.measurements import Measurements
@@ -177,26 +177,26 @@ def carry_out(
     units: UnitScores,
     contrasts: Sequence[Contrast],
     verdicts: Sequence[Sequence[CaseVerdict]],
+    software: SoftwareComparisons,
 ) -> ProtocolFinding:
     """One protocol on a campaign. Without contrasts of the plan's it compares with its own baseline; `verdicts` are the
     house's, one sequence a contrast."""
     own = () if contrasts or protocol.baseline is None else (Contrast(baseline=protocol.baseline),)
     compared = (*contrasts, *own)
+    cases, seed = dataset.plan.cases, dataset.plan.seed
     settings = [
-        ProtocolSetting(contrast, members, tuple(_scenarios(protocol, members, measurements, dataset)))
+        ProtocolSetting(contrast, members, tuple(_scenarios(protocol, members, measurements, software, seed)))
         for contrast in compared
-        for members in _members(dataset.plan.cases, contrast)
+        for members in _members(cases, contrast)
     ]
     judged = (*verdicts, *(() for _ in own))
-    software = compare_all(dataset, compared)
+    comparability = software.declared(cases, compared)
     return ProtocolFinding(
         protocol,
         compared,
         _adjusted([setting for setting in settings if setting.scenarios]),
         tuple(
-            weigh(protocol, dataset.plan.cases, measurements, units, contrast, found, software)
-            if protocol.accept
-            else ()
+            weigh(protocol, cases, measurements, units, contrast, found, comparability) if protocol.accept else ()
             for contrast, found in zip(compared, judged, strict=True)
         ),
     )
@@ -210,16 +210,19 @@ def _members(cases: Sequence[Case], contrast: Contrast) -> list[tuple[Case, ...]
 
 
 def _scenarios(
-    protocol: Protocol, members: Sequence[Case], measurements: Measurements, dataset: Dataset
+    protocol: Protocol,
+    members: Sequence[Case],
+    measurements: Measurements,
+    software: SoftwareComparisons,
+    seed: int,
 ) -> Iterator[Scenario]:
     """One a metric that at least two cases have values of. Cases whose runs differ in software are no groups of one
     analysis of variance."""
-    software = {
-        (later, earlier): compare_software(dataset, members[later].id, members[earlier].id)
+    comparabilities = {
+        (later, earlier): software.between(members[later], members[earlier])
         for earlier, later in itertools.combinations(range(len(members)), 2)
     }
-    are_alike = not any(found.excluded for found in software.values())
-    seed = dataset.plan.seed
+    are_alike = not any(found.excluded for found in comparabilities.values())
     for metric in [METRICS[name] for name in protocol.metrics]:
         values = {case: dict(measurements.cell(case.id, metric.name).values) for case in members}
         if sum(bool(found) for found in values.values()) < 2:
@@ -239,7 +242,7 @@ def _scenarios(
                 _tukey(variances, later, earlier),
                 comparability,
             )
-            for (later, earlier), comparability in software.items()
+            for (later, earlier), comparability in comparabilities.items()
         )
         yield Scenario(metric, samples, tested_pairs, variances)
 

@@ -89,7 +89,7 @@ def find_references(
                 meant = [case for case in dict.fromkeys(both) if reference.selects(case)]
                 found += [_absolute(reference, contrast.contrast, by_id[case.id], dataset) for case in meant]
             elif reference.over_cells:
-                found.append(_over_cells(reference, contrast.contrast, members, measurements, dataset.plan.seed))
+                found.append(_over_cells(reference, contrast.contrast, members, measurements))
             else:
                 found += [_relative(reference, contrast.contrast, member) for member in members]
     return tuple(found)
@@ -119,17 +119,16 @@ def _relative(reference: Reference, contrast: Contrast, member: PairFinding) -> 
 
 
 def _over_cells(
-    reference: Reference, contrast: Contrast, members: Sequence[PairFinding], measurements: Measurements, seed: int
+    reference: Reference, contrast: Contrast, members: Sequence[PairFinding], measurements: Measurements
 ) -> ReferenceFinding:
     cases = tuple(member.pair.case for member in members)
-    mean = mean_over(metric_named(reference.metric), contrast, members, measurements, seed)
-    if mean is None or mean.skew_t is None:
-        why = TOO_FEW_CELLS if mean is None else mean.why_none
+    effect = mean_over(metric_named(reference.metric), contrast, members, measurements)
+    if effect is None or effect.mean is None:
+        why = TOO_FEW_CELLS if effect is None else effect.why_none
         return ReferenceFinding(contrast, reference, cases, None, None, Relation.NOT_COMPARABLE, why)
-    best = mean.bootstrap if mean.bootstrap is not None and mean.bootstrap.has_interval else mean.skew_t
-    ours = best.inverse() if reference.inverse else best
+    ours = effect.mean.inverse() if reference.inverse else effect.mean
     return ReferenceFinding(
-        contrast, reference, tuple(pair.case for pair in mean.pairs), None, ours, *relate(reference, ours)
+        contrast, reference, tuple(pair.case for pair in effect.pairs), None, ours, *relate(reference, ours)
     )
 
 

@@ -18,14 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pybench.analysis.comparability import compare_software
+from pybench.analysis.comparability import SoftwareComparisons
 from pybench.analysis.estimate import Estimate
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.paired import compare_paired
 from pybench.case import Case
 from pybench.case.factors import QUANTISING_FACTORS, followers_of
 from pybench.catalogue.runtimes import SOLVERS
-from pybench.dataset import Dataset
 
 TIME, L1, LINF = "latency_mean_ms", "l1_error", "linf_error"
 _OF_WEIGHTS = ("checkpoint", *followers_of("checkpoint"))
@@ -76,9 +75,11 @@ class SolverSpeedup:
         }
 
 
-def find_solver_speedups(dataset: Dataset, measurements: Measurements) -> tuple[SolverSpeedup, ...]:
+def find_solver_speedups(
+    cases: Sequence[Case], measurements: Measurements, software: SoftwareComparisons
+) -> tuple[SolverSpeedup, ...]:
     """One finding for each timed network that a timed solver equals elsewhere, in the plan's order."""
-    timed = [case for case in dataset.plan.cases if measurements.cell(case.id, TIME).values]
+    timed = [case for case in cases if measurements.cell(case.id, TIME).values]
     solving: dict[Key, dict[str, Case]] = {}
     for case in timed:
         if _solves(case):
@@ -86,10 +87,10 @@ def find_solver_speedups(dataset: Dataset, measurements: Measurements) -> tuple[
     found = []
     for case in timed:
         solvers = {} if _solves(case) else solving.get(_key(case), {})
-        ratios = {name: _speedup(solvers[name], case, dataset, measurements) for name in SOLVERS if name in solvers}
+        ratios = {name: _speedup(solvers[name], case, measurements, software) for name in SOLVERS if name in solvers}
         speedups = {name: one for name, one in ratios.items() if one is not None}
         if speedups:
-            errors = (_error(case, name, dataset.plan.cases, measurements) for name in (L1, LINF))
+            errors = (_error(case, name, cases, measurements) for name in (L1, LINF))
             found.append(SolverSpeedup(case, speedups, *errors))
     return tuple(found)
 
@@ -99,10 +100,10 @@ def _solves(case: Case) -> bool:
     return row is not None and row.opens == "equations"
 
 
-def _speedup(solver: Case, network: Case, dataset: Dataset, measurements: Measurements) -> Estimate | None:
+def _speedup(solver: Case, network: Case, measurements: Measurements, software: SoftwareComparisons) -> Estimate | None:
     """Without blocks in which board or common packages differ."""
     times = measurements.cell(solver.id, TIME).values
-    kept = compare_software(dataset, solver.id, network.id).kept(times)
+    kept = software.between(solver, network).kept(times)
     effect = compare_paired(kept, measurements.cell(network.id, TIME).values, "ratio")
     return None if effect is None else effect.estimate
 

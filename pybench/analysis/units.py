@@ -3,7 +3,7 @@
 
 Uses the scores of the first run of a case whose accuracy counts. When repetitions of a case score differently
 (`varying`), the intervals over units miss that part of the variation, and the report says so. Units of one group (a
-file of text) are alike: their intervals come from resampled groups (`pybench.analysis.grouped`).
+file of text) are alike: their intervals follow from the variance of whole groups (`pybench.analysis.grouped`).
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -80,9 +81,28 @@ class PairTest:
         }
 
 
+class AnovaAssumption(StrEnum):
+    """What an analysis of variance assumes; the value is what a text calls it that does not hold."""
+
+    ENOUGH_SAMPLES = f"fewer than {ANOVA_LEAST} samples"
+    NORMAL_RESIDUALS = "residuals"
+    EQUAL_VARIANCES = "variances"
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """An assumption that does not hold, or could not be tested. `why`: what says so; empty where that is plain."""
+
+    assumption: AnovaAssumption
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.assumption}: {self.why}" if self.why else str(self.assumption)
+
+
 @dataclass(frozen=True, slots=True)
 class Variances:
-    """One-way analysis of variance over all samples of a scenario. `why_omitted` None: its assumptions hold, and
+    """One-way analysis of variance over all samples of a scenario. Without `objections` its assumptions hold, and
     `tukey[i][j]` is Tukey's adjusted p of samples i and j. The assumptions' own p values are there either way."""
 
     residuals: Normality
@@ -90,7 +110,12 @@ class Variances:
     f_statistic: float | None
     p_value: float | None
     tukey: tuple[tuple[float, ...], ...] | None
-    why_omitted: str | None
+    objections: tuple[Objection, ...] = ()
+
+    @property
+    def why_omitted(self) -> str | None:
+        """The objections as a text; None: there is none."""
+        return "; ".join(map(str, self.objections)) or None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -186,12 +211,12 @@ def analyse_variance(samples: Sequence[Sample]) -> Variances:
     equal = brown_forsythe(samples)
     against = _against_anova(samples, residuals, equal)
     if against:
-        return Variances(residuals, equal, None, None, None, "; ".join(against))
+        return Variances(residuals, equal, None, None, None, against)
     values = [sample.values for sample in samples]
     found = scipy.stats.f_oneway(*values)
     tukey = scipy.stats.tukey_hsd(*values).pvalue
     table = tuple(tuple(float(value) for value in row) for row in tukey)
-    return Variances(residuals, equal, float(found.statistic), float(found.pvalue), table, None)
+    return Variances(residuals, equal, float(found.statistic), float(found.pvalue), table)
 
 
 def _residuals(sample: Sample) -> NDArray[np.float64]:
@@ -199,17 +224,17 @@ def _residuals(sample: Sample) -> NDArray[np.float64]:
     return np.zeros(sample.n) if sample.is_constant else sample.values - sample.values.mean()
 
 
-def _against_anova(samples: Sequence[Sample], residuals: Normality, equal: float | None) -> list[str]:
+def _against_anova(samples: Sequence[Sample], residuals: Normality, equal: float | None) -> tuple[Objection, ...]:
     against = []
     if len(samples) < ANOVA_LEAST:
-        against.append(f"fewer than {ANOVA_LEAST} samples")
+        against.append(Objection(AnovaAssumption.ENOUGH_SAMPLES))
     if not residuals.is_plausible:
-        against.append(f"residuals: {residuals.why_not}")
+        against.append(Objection(AnovaAssumption.NORMAL_RESIDUALS, residuals.why_not))
     if equal is None:
-        against.append(f"variances: {NO_SPREAD}")
+        against.append(Objection(AnovaAssumption.EQUAL_VARIANCES, NO_SPREAD))
     elif equal < ALPHA:
-        against.append(f"variances: Brown-Forsythe p {_p_text(equal)}")
-    return against
+        against.append(Objection(AnovaAssumption.EQUAL_VARIANCES, f"Brown-Forsythe p {_p_text(equal)}"))
+    return tuple(against)
 
 
 def _p_text(p_value: float | None) -> str:

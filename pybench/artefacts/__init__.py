@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.artefacts.request import MakeRequest
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.kinds import KINDS
 from pybench.catalogue.models import MODELS, Model
 from pybench.errors import UnsupportedError
@@ -39,7 +40,7 @@ def make(
     """
     kind, path = recipe["kind"], folder / recipe["file"]
     if kind not in KINDS:
-        raise UnsupportedError(f"no artefact of the kind {kind}", code="no_such_artefact")
+        raise UnsupportedError(f"no artefact of the kind {kind}", code=Cause.NO_SUCH_ARTEFACT)
     with memory_errors():
         maker = importlib.import_module(KINDS[kind].module)
         result: Result = maker.make(MakeRequest(kind, recipe["parameters"], inputs, files, models), path)

@@ -52,7 +52,7 @@ def make(request: MakeRequest, path: Path) -> Result:
     _free(model.graph, fixed)
     _rewrite_reshapes(model.graph, plan.reshapes)
     save(model, path)
-    compared = _comparison(source, path, fixed)
+    compared = _split_inputs(source, path, fixed)
     if plan.obstacle is not None:
         raise compared.prevented(f"{plan.obstacle.node} {plan.obstacle.why}")
     differences = _check(compared, path)
@@ -85,7 +85,7 @@ def _rewrite_reshapes(graph: Any, reshapes: Mapping[str, tuple[int, ...]]) -> No
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparison:
+class _SplitInputs:
     """Inputs at the old batch, twice, and both together. `allowed`: relative difference of outputs."""
 
     source: Path
@@ -101,7 +101,7 @@ class _Comparison:
         )
 
 
-def _comparison(source: Path, path: Path, fixed: int) -> _Comparison:
+def _split_inputs(source: Path, path: Path, fixed: int) -> _SplitInputs:
     old, new = _inputs(source), {spec.name: spec for spec in _inputs(path)}
     led = {spec.name for spec in old if spec.shape and spec.shape[0] == fixed and new[spec.name].shape[0] is None}
     shapes, ranges = resolved(old, fixed, _tokens(old), source.name), file_ranges(source)
@@ -110,7 +110,7 @@ def _comparison(source: Path, path: Path, fixed: int) -> _Comparison:
     whole = {name: np.concatenate([first[name], second[name]]) if name in led else first[name] for name in first}
     graph = read_graph(source)
     is_exact = not is_quantised(graph) and floating_types(graph) <= {"fp32", "fp64"}
-    return _Comparison(source, fixed, (first, second), whole, ALLOWED if is_exact else ALLOWED_ROUNDED)
+    return _SplitInputs(source, fixed, (first, second), whole, ALLOWED if is_exact else ALLOWED_ROUNDED)
 
 
 def _tokens(specs: Sequence[TensorSpec]) -> int:
@@ -123,7 +123,7 @@ def _inputs(path: Path) -> tuple[TensorSpec, ...]:
     return onnxruntime.open_session(path, precision="fp32", threads=1, device="cpu").inputs
 
 
-def _check(compared: _Comparison, path: Path) -> dict[str, float]:
+def _check(compared: _SplitInputs, path: Path) -> dict[str, float]:
     """Runs both files without graph passes, so that messages name the file's own nodes. Returns the largest relative
     differences; raises InputError where they are too large."""
     old, new = open_model(compared.source, passes=False), open_model(path, passes=False)
@@ -166,7 +166,7 @@ def _failing(error: InputError, batch: int) -> str:
     return f"the node {named[2]} ({named[1]}) does not run at batch {batch}" if named else error.message
 
 
-def _mixing(compared: _Comparison, path: Path, differences: Sequence[float]) -> str:
+def _mixing(compared: _SplitInputs, path: Path, differences: Sequence[float]) -> str:
     """The first node whose samples depend on each other, among tensors that have the batch as their leading dimension;
     where there is none, the node that writes the first output that differs."""
     graph = read_graph(path)
@@ -178,7 +178,7 @@ def _mixing(compared: _Comparison, path: Path, differences: Sequence[float]) -> 
     return f"{called(writer)} writes the output {output}, which is another one for another batch"
 
 
-def _between(compared: _Comparison, path: Path, graph: OnnxGraph) -> Iterator[tuple[OnnxNode, Values, Values]]:
+def _between(compared: _SplitInputs, path: Path, graph: OnnxGraph) -> Iterator[tuple[OnnxNode, Values, Values]]:
     """Every node with its first output: of the old file for both halves, and of the new one. None of a file that is too
     large for one message of protobuf."""
     old, new = onnx.load(compared.source), onnx.load(path)

@@ -12,6 +12,7 @@ from pybench.catalogue.code import named_code
 from pybench.catalogue.data_sets import DATA_SETS
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.measure.quantity import Quantity
+from pybench.measurement.doubts import floor_cautions
 from pybench.measurement.result import Result
 
 
@@ -29,6 +30,7 @@ def make(request: MakeRequest, path: Path) -> Result:
     result = Result(labels={"trained_on": f"{data.name}, the {data.unit}s that do not judge", **trained.labels})
     for name, value in trained.scores.items():
         result.metrics[name] = _score(value, trained.judged, data.unit)
+    result.cautions = floor_cautions(data, result.metrics)
     return result
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from pybench import measure
 from pybench.artefacts.engine_outputs import judge_outputs
 from pybench.artefacts.request import MakeRequest
+from pybench.catalogue.causes import Cause
 from pybench.errors import InputError, UnsupportedError
 from pybench.kernels.engine import LAYERS_FILE
 from pybench.kernels.executed import QDQ
@@ -68,7 +69,9 @@ def device_for(platform: str) -> tuple[int, dict[str, Any]]:
     for index, device in enumerate(cuda.devices()):
         if platform.endswith(f" on {device['name']}"):
             return index, device
-    raise UnsupportedError(f"there is no GPU here for {platform}", code="no_gpu", hint="build where the runs will be")
+    raise UnsupportedError(
+        f"there is no GPU here for {platform}", code=Cause.NO_GPU, hint="build where the runs will be"
+    )
 
 
 def _described(built: BuiltEngine, device: dict[str, Any], cache: Path) -> Result:

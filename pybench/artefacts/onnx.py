@@ -26,13 +26,17 @@ def make(request: MakeRequest, path: Path) -> Result:
 def _export(request: MakeRequest, path: Path) -> str:
     """Writes a built-in model; returns where its weights come from."""
     from pybench.models.building import build
-    from pybench.models.export import export_decoder, export_onnx
+    from pybench.models.export import export_decoder, export_onnx, export_part
 
     parameters, checkpoint = request.parameters, request.source("checkpoint")
     model = build(request.model, seed=parameters["seed"], checkpoint=checkpoint)
     weights = "checkpoint" if checkpoint is not None else f"random, seed {parameters['seed']}"
-    export = export_decoder if parameters.get("cached") else export_onnx
-    export(model, request.model, path, {WEIGHTS: weights})
+    part, facts = parameters.get("part"), {WEIGHTS: weights}
+    if part is not None:
+        export_part(model, part, path, facts)
+    else:
+        export = export_decoder if parameters.get("cached") else export_onnx
+        export(model, request.model, path, facts)
     return weights
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pybench.artefacts.agreement import judge_agreement
 from pybench.artefacts.request import MakeRequest
 from pybench.artefacts.samples import COMPARED_SAMPLES, CalibrationSamples
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution
 from pybench.catalogue.code import named_code
 from pybench.catalogue.precisions import floating_type, quantised_type
@@ -63,12 +64,12 @@ def _refuse(quantiser: Quantiser, kind: str, calibration: str | None) -> None:
     if kind not in quantiser.types:
         raise UnsupportedError(
             f"the quantiser {quantiser.name} does not round to {kind}: {quantiser.why_not}",
-            code="no_quantiser", hint=f"use quantiser: {' or '.join(quantisers_to(kind))}",
+            code=Cause.NO_QUANTISER, hint=f"use quantiser: {' or '.join(quantisers_to(kind))}",
         )  # fmt: skip
     if calibration not in quantiser.calibrations and quantiser.is_calibrated:
         raise UnsupportedError(
-            f"the quantiser {quantiser.name} knows no calibration by {calibration}",
-            code="no_calibration", hint=f"it knows {', '.join(quantiser.calibrations)}",
+            f"the quantiser {quantiser.name} does not support calibration by {calibration}",
+            code=Cause.NO_CALIBRATION, hint=f"use calibration: {' or '.join(quantiser.calibrations)}",
         )  # fmt: skip
 
 

@@ -41,9 +41,9 @@ from pybench.campaign.layout import (
     SCHEMA_VERSION,
     SENSORS,
     SUMMARY,
-    VALIDITIES,
 )
 from pybench.case import Case, case_from_json
+from pybench.catalogue.validities import VALIDITIES
 from pybench.errors import CorruptError, UsageError
 
 _BLOCK = re.compile(r"block-(\d{3,})")

@@ -51,4 +51,3 @@ MAKING = 0  # the block of an artefact's making, which has none
 OUTCOMES = ("ok", "oom", "timeout", "unsupported", "build_failed", "crashed", "killed", "interrupted")
 COVERING = frozenset({"ok", "oom", "unsupported"})
 GUARDED = "guarded"  # in run.json: `complete` has the digests of the run's files
-VALIDITIES = ("timing", "energy", "precision", "accuracy")

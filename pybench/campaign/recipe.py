@@ -19,6 +19,7 @@ from pybench.case.data import data_of, trained_here, usual_data_of
 from pybench.case.factors import FACTORS
 from pybench.case.quantising import quantiser_of, scheme_of
 from pybench.catalogue.data_sets import SYNTHETIC
+from pybench.catalogue.heads import role_of
 from pybench.catalogue.kinds import KINDS
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import floating_type, quantised_type
@@ -89,7 +90,7 @@ class Recipe:
 
 def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
     """Role -> recipe of what the worker of this case opens: `model` (an ONNX file), `engine`, `program` or
-    `checkpoint`.
+    `checkpoint`; or an engine for each part of the model, in its role (`heads.role_of`).
 
     `platform`: TensorRT's version and the GPU, which an engine is bound to. Empty for a case that needs nothing made:
     no model, a user's own ONNX file in fp32 on onnxruntime, seeded random weights.
@@ -97,6 +98,11 @@ def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
     if case.model is None or case.workload_row.model == "none":
         return {}
     opens = None if case.runtime_row is None else case.runtime_row.opens
+    parts = case.parts
+    if parts is not None:
+        # A file of weights is of so many heads; other weights are equal whatever heads come after.
+        cut = case if case.checkpoint is not None else case.with_factors(**parts.arguments)
+        return {role_of(name): _engine_of(cut, platform, name) for name in parts.names}
     if opens == "engine":
         return {"engine": _engine_of(case, platform)}
     if opens == "onnx":
@@ -143,15 +149,16 @@ def _checkpoint_of(case: Case) -> Recipe | None:
     return Recipe("checkpoint", parameters)
 
 
-def _engine_of(case: Case, platform: str | None) -> Recipe:
+def _engine_of(case: Case, platform: str | None, part: str | None = None) -> Recipe:
     """TF32 is a flag of the build; every other precision is in the ONNX file. What it computes is compared with the
-    FP32 file, the `origin`."""
-    onnx, origin = _onnx_of(case, platform), _onnx_of(case.with_factors(precision="fp32"))
+    FP32 file, the `origin`. `part`: of the model, which is then an engine by itself."""
+    onnx, origin = _onnx_of(case, platform, part), _onnx_of(case.with_factors(precision="fp32"), part=part)
     is_calibrated = quantised_type(case.precision) is not None
     parameters = (
         ("model", case.model),
         ("model_sha256", dict(case.sources).get("model")),
         *_sized(case),
+        *_cut(part),
         ("precision", case.precision),
         ("batch", case.batch),
         ("seq_len", _tokens(case)),
@@ -171,15 +178,16 @@ def _tokens(case: Case) -> int | None:
     return case.seq_len if case.model_row is None or case.model_row.takes_ids else None
 
 
-def _onnx_of(case: Case, platform: str | None = None) -> Recipe | None:
+def _onnx_of(case: Case, platform: str | None = None, part: str | None = None) -> Recipe | None:
     """The ONNX file in the case's precision; None: a user's own, as it is. `platform`: of an engine that opens it."""
-    exported = _batched(case) if case.names_onnx else _exported(case)
+    exported = _batched(case) if case.names_onnx else _exported(case, part)
     if quantised_type(case.precision) is not None:
         return _quantised(case, exported, platform)
     if floating_type(case.precision) == "fp32":
         return exported
     parameters = (
         *_named(case),
+        *_part_of(exported),
         ("precision", case.precision),
         ("keep_fp32", case.keep_fp32),
         ("images", usual_data_of(case)),
@@ -209,10 +217,11 @@ def _quantised(case: Case, exported: Recipe | None, platform: str | None) -> Rec
         return _trained_on(case, exported)
     if not quantiser.is_calibrated:
         compared = (("images", usual_data_of(case)), ("images_sha256", None))
-        parameters = (*_named(case), *compared, *_rounding(case), ("keep_fp32", case.keep_fp32))
+        parameters = (*_named(case), *_part_of(exported), *compared, *_rounding(case), ("keep_fp32", case.keep_fp32))
         return Recipe("onnx-quantised", parameters, _on(exported), _own(case, "model"))
     calibration = (
         *_named(case),
+        *_part_of(exported),
         ("calibration", case.calibration),
         ("calibration_images", case.calibration_images),
         ("images", data_of(case)),
@@ -265,6 +274,16 @@ def _sized(case: Case) -> tuple[tuple[str, Any], ...]:
     return (*size, *case.shaping().items())
 
 
+def _cut(part: str | None) -> tuple[tuple[str, Any], ...]:
+    """Which part of the model, where it is not whole."""
+    return () if part is None else (("part", part),)
+
+
+def _part_of(exported: Recipe | None) -> tuple[tuple[str, Any], ...]:
+    """The same of what is derived from an exported file."""
+    return () if exported is None else _cut(dict(exported.parameters).get("part"))
+
+
 def _cached(case: Case) -> tuple[tuple[str, Any], ...]:
     """Whether the file takes what was seen before, and gives it back longer."""
     return (("cached", True),) if case.workload_row.generates else ()
@@ -299,11 +318,11 @@ def _of_library(case: Case) -> tuple[tuple[str, Any], ...]:
     return (("model", case.model), *digests, ("seed", 0))
 
 
-def _exported(case: Case) -> Recipe:
+def _exported(case: Case, part: str | None = None) -> Recipe:
     if case.library is not None:
         return Recipe("onnx", _of_library(case), (), _own(case, "model", "checkpoint"))
     checkpoint = _checkpoint_of(case)
     parameters = (("model", case.model), ("checkpoint_sha256", dict(case.sources).get("checkpoint")),
-                  *_sized(case), ("seed", 0), *_cached(case), *_code(case))  # fmt: skip
+                  *_sized(case), *_cut(part), ("seed", 0), *_cached(case), *_code(case))  # fmt: skip
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
     return Recipe("onnx", parameters, needs, _own(case, "checkpoint"))

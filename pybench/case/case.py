@@ -21,6 +21,8 @@ from pybench.case.data import task_of
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS, USUAL, Factors, factor_named, factors_of, idle_factors
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row
+from pybench.catalogue.code import named_code
+from pybench.catalogue.heads import ModelParts
 from pybench.catalogue.models import Model
 from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.runtimes import Runtime
@@ -151,6 +153,15 @@ class Case(Factors):
         """The factors that the layers of its model follow; empty for models that have none."""
         row = self.catalogue.models.get(self.model or "")
         return {} if row is None else {name: getattr(self, name) for name in row.shaped_by}
+
+    @property
+    def parts(self) -> ModelParts | None:
+        """What its runtime opens of its model one by one and dispatches; None: the model is opened whole."""
+        model, runtime = self.model_row, self.runtime_row
+        if model is None or model.parts is None or runtime is None or runtime.parts is None:
+            return None
+        parts: ModelParts | None = named_code(model.parts)(model.arguments)
+        return parts
 
     @property
     def runtime_row(self) -> Runtime | None:

@@ -523,6 +523,8 @@ class Factors:
         "CPU threads inside an operator",
         minimum=1,
         absent="as many as the CPUs that the run may use",
+        idle=idle.NOT_THREADED,
+        follows=("runtime",),
     )
     affinity: str | None = factor("text", None, "CPUs that the run may use, such as `0-3,8`", form="cpus", absent="all")
     device: str = factor(

@@ -103,6 +103,9 @@ NOT_EXECUTED = Idle(_has_no_model, "without a model nothing is executed")
 NOT_COMPUTED = Idle(
     _has_no_weights, "without a model nothing is computed; a solver has no weights and computes in float64"
 )
+NOT_THREADED = Idle(
+    lambda case: case.runtime_row is not None and case.runtime_row.opens == "equations", "a solver runs on one thread"
+)
 BATCH_AS_IT_IS = Idle(lambda case: case.fixed_batch in (None, case.batch), "the file takes the batch as it is")
 NOT_QUANTISED = Idle(_is_not_quantised, "only int8, int4 and fp8 are quantised")
 NOT_INT8 = Idle(lambda case: quantised_type(case.precision) != "int8", "only int8 has integer codes")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,11 @@ def pairs(cases: Sequence[Case], contrast: Contrast) -> tuple[Pair, ...]:
     return tuple(found)
 
 
+def agree(case: Case, other: Case, names: Iterable[str]) -> bool:
+    """Whether two cases have equal values of these factors, without those that are idle in one of the two."""
+    return all(case.value(name) == other.value(name) for name in set(names) - case.idle - other.idle)
+
+
 def joined(found: Sequence[Pair]) -> tuple[SpeedWithAccuracy, ...]:
     """The pairs of one contrast: those of a workload joined with those of the workload that judges its outputs, on
     (model, runtime, precision) of case and baseline.
@@ -104,8 +109,8 @@ def _match_key(case: Case, contrast: Contrast) -> tuple[Any, ...]:
 
 
 def _followers_fit(case: Case, other: Case, contrast: Contrast) -> bool:
-    idle = case.idle | other.idle | ({"checkpoint"} if "model" in contrast.baseline else set())
-    return all(case.value(name) == other.value(name) for name in _followers(contrast) - idle)
+    free = {"checkpoint"} if "model" in contrast.baseline else set()
+    return agree(case, other, _followers(contrast) - free)
 
 
 def _ambiguous(case: Case, candidates: Sequence[Case]) -> UsageError:

@@ -34,7 +34,7 @@ def metrics_of(case: Case) -> frozenset[str]:
     graphs = runtime is not None and (runtime.graph == "always" or (runtime.graph, case.launch) == ("asked", "graph"))
     is_opened = row.opens or (row.trains and runtime is not None and bool(runtime.trains))
     compiles = runtime is not None and runtime.compile_is is not None
-    is_replayed = row.replays and graphs and not is_fed and not case.transfers
+    is_replayed = row.replays and graphs and not is_fed and not case.transfers and case.parts is None
     found = {
         *row.yields,
         *(() if task is None else task.yields),

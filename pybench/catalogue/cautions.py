@@ -120,6 +120,11 @@ class CautionCode(Enum):
         "the model has random weights: its speed is real, but its outputs have no meaning",
         "give a `checkpoint` if you measure accuracy",
     )
+    NO_BETTER_THAN_WITHOUT_A_NETWORK = (
+        "no_better_than_without_a_network",
+        "the accuracy is no better than what is reached on these data without a network",
+        "read the FP32 case first: with this caution, its training failed, and no difference is due to a precision",
+    )
     OUTPUTS_LOST = (
         "outputs_lost",
         "in this precision the outputs are useless: NaN, infinite, or as far from the FP32 outputs as zeros",

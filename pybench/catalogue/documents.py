@@ -12,9 +12,10 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from pybench.catalogue.causes import CAUSES, Cause
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import CautionCode
 from pybench.catalogue.metrics import METRICS, Metric
+from pybench.catalogue.reason_rows import ReasonRow
 from pybench.catalogue.reasons import ReasonCode
 
 _MADE = "<!-- Made of rows by `python -m pybench.catalogue.documents docs`. Change the rows, not this file. -->"
@@ -88,7 +89,7 @@ def cautions_page() -> str:
 
 def reasons_page() -> str:
     """docs/reasons.md."""
-    rows: list[ReasonCode | Cause] = [*ReasonCode, *CAUSES]
+    rows: list[ReasonRow] = [*ReasonCode, *Cause]
     parts = ["# Reasons", _MADE, _REASONS]
     for kind, (title, text) in _SECTIONS.items():
         listed = "\n".join(_reason(row) for row in rows if row.kind == kind)
@@ -103,7 +104,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 }
 
 
-def _reason(row: ReasonCode | Cause) -> str:
+def _reason(row: ReasonRow) -> str:
     return f"- **`{row.code}`**: {row.meaning}.\n  {_sentence(row.advice)}"
 
 

@@ -14,6 +14,7 @@ from pybench.catalogue.rows import Rows
 PATCH, WIDTH, LAYERS = 16, 384, 12
 CLASSES = 1000
 BOX = 5  # four coordinates and a score
+TRUNK = "backbone"
 MOST_HEADS = 6  # two of each kind; each number of a head has its own metrics
 
 DISPATCHES = {
@@ -58,6 +59,42 @@ def heads_of(count: int) -> tuple[HeadKind, ...]:
     """The kinds of the first heads: depth, boxes, classes, depth, ..."""
     kinds = tuple(HEADS.values())
     return tuple(kinds[number % len(kinds)] for number in range(count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelParts:
+    """What a model falls into where its heads run apart from each other.
+
+    trunk: the part that takes the model's input and whose one output the branches take
+    branches: the part behind the trunk for each head, in their order; heads of one kind are one part
+    arguments: of the model that the parts are cut from, so that they are the same for any number of heads
+    """
+
+    trunk: str
+    branches: tuple[str, ...]
+    arguments: Mapping[str, str | int]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every part once, the trunk first."""
+        return (self.trunk, *dict.fromkeys(self.branches))
+
+
+def role_of(part: str) -> str:
+    """The role of the artefact that a part of a model is opened from."""
+    return f"engine-{part}"
+
+
+def vit_parts(arguments: Mapping[str, str | int]) -> ModelParts | None:
+    """The backbone and the heads of a `vit-heads` in `dispatch: streams`; None: all of it is one graph."""
+    if arguments["dispatch"] != "streams":
+        return None
+    heads = heads_of(int(arguments["heads"]))
+    return ModelParts(
+        trunk=TRUNK,
+        branches=tuple(head.name for head in heads),
+        arguments={"heads": len(HEADS), "dispatch": "streams"},
+    )
 
 
 def vit_multiply_adds(shape: Sequence[int], outputs: int, arguments: Mapping[str, str | int]) -> float:

@@ -37,7 +37,7 @@ class ArtefactKind:
 _ONNX_FILE = "model.onnx"
 _RANGES = ("calibration", "calibration_images", "images")
 
-_SHAPE = ("image_size", "block_type", "depth", "width", "heads", "dispatch")  # of a built-in model
+_SHAPE = ("image_size", "block_type", "depth", "width", "heads", "dispatch", "part")  # of a built-in model
 
 _ROWS = (
     ArtefactKind(

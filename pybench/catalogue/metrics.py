@@ -13,9 +13,9 @@ from typing import Literal
 from pybench.catalogue.heads import MOST_HEADS
 from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.rows import Rows
+from pybench.catalogue.validities import ValidityKind
 
 Better = Literal["lower", "higher", "none"]
-RestsOn = Literal["timing", "energy", "accuracy"]
 Group = Literal[
     "time", "heads", "kernels", "memory and size", "energy of the GPU", "energy of the CPU", "energy of both",
     "energy of the module", "accuracy", "training",
@@ -63,7 +63,7 @@ class Metric:
     better: Better
     label: str
     meaning: str
-    rests_on: RestsOn | None
+    rests_on: ValidityKind | None
     scale: Literal["ratio", "difference"] = "ratio"
     of: str | None = None
     per: Amount | None = None

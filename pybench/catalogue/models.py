@@ -39,6 +39,8 @@ class Model:
     architecture: the one of them that tells architectures apart, which reports then compare; None: there is none
     arguments: their values; empty for the row itself (`shaped`)
     work: `module:callable`, from shape, outputs and arguments to `multiply_adds`; None: they do not depend on arguments
+    parts: `module:callable`, from arguments to the parts that a runtime may open one by one (`heads.ModelParts`), or
+        None; its module then has `part(name)` (pybench/models/export.py). None: it is always whole
     vocabulary: ids that may be fed; None for models that take no ids
     longest_sequence: tokens of the longest sequence that it has learned positions for
     embedding: the parameter whose first dimension is the number of ids, where the model can be built for another number
@@ -51,6 +53,8 @@ class Model:
     training_batch: samples of one training step
     training_rate: highest learning rate in training: with AdamW as it is, with SGD for 256 images a step
     training_epochs: how often it sees each sample of `judged_on` in training
+    training_noise_ratio: share of the ids of a text that training replaces with random ones: a large model would learn
+        few texts by heart
     is_convolutional: whether most of its weights are those of convolutions
     trains_on_cpu: whether training without a GPU takes minutes; the others would take days
     drawn_by: `module:callable`, from batch and seed to inputs float64 [batch, *shape], where random numbers would mean
@@ -77,6 +81,7 @@ class Model:
     architecture: str | None = None
     arguments: Mapping[str, str | int] = field(default_factory=dict)
     work: str | None = None
+    parts: str | None = None
     vocabulary: int | None = None
     longest_sequence: int | None = None
     embedding: str | None = None
@@ -87,6 +92,7 @@ class Model:
     training_batch: int = 256
     training_rate: float = 0.4
     training_epochs: int = 1
+    training_noise_ratio: float = 0.0
     is_convolutional: bool = False
     trains_on_cpu: bool = False
     drawn_by: str | None = None
@@ -293,6 +299,23 @@ _ROWS = (
         training_epochs=4,
         trains_on_cpu=True,
     ),
+    Model(  # tinylm-tiny with a head of classes
+        name="tinylm-classifier",
+        kind="encoder",
+        build="pybench.models.tinylm:classifier",
+        input="ids",
+        outputs=10,
+        head="head.weight",
+        multiply_adds=0.05e6,
+        vocabulary=TOKENIZER_IDS,
+        longest_sequence=TINYLM_POSITIONS,
+        embedding="embed.weight",
+        judged_on="stdlib-packages",
+        training_batch=32,
+        training_rate=1e-2,
+        training_epochs=6,
+        trains_on_cpu=True,
+    ),
     Model(
         name="distilbert",
         kind="encoder",
@@ -308,7 +331,8 @@ _ROWS = (
         judged_on="stdlib-packages",
         training_batch=32,
         training_rate=1e-4,
-        training_epochs=12,
+        training_epochs=30,
+        training_noise_ratio=0.3,
     ),
     Model(
         name="unet3d",
@@ -322,7 +346,7 @@ _ROWS = (
         multiply_adds=244e9,
         judged_on="nested-volumes",
         training_batch=4,
-        training_rate=3e-3,
+        training_rate=1e-3,
         training_epochs=20,
     ),
     Model(  # small enough to be trained on a CPU
@@ -393,6 +417,7 @@ _ROWS = (
         multiply_adds=4.7e9,  # of the usual heads and dispatch
         shaped_by=("heads", "dispatch"),
         work="pybench.catalogue.heads:vit_multiply_adds",
+        parts="pybench.catalogue.heads:vit_parts",
     ),
 )
 

@@ -50,4 +50,11 @@ PAPERS = (
         "Quantisation of VGG16 to FP8 and INT8 (known here by an abstract without a title)",
         "Unnamed authors",
     ),
+    Paper(
+        "Works on inference",
+        "works-on-inference.md",
+        "Eight abstracts and a review on inference with TensorRT and others (a collection without a title)",
+        "Oviedo et al.; Łucki et al.; Furutanpey et al.; Qu et al.; a reviewer of Nimble; Kacmaz et al.; "
+        "Swaminathan et al.; Hu et al.; Alizadeh and Castor",
+    ),
 )

@@ -1,46 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a number is missing, or must not be used, or what else is to be known of it: a closed list of typed reasons.
+"""Why a number is missing or must not be used, why a part of a run is not valid, or why a run has no result.
 
-A reason is stored as `code: detail`. Whether it ends a validity follows from its code, never from its words.
-Doubts about a whole run are cautions (`cautions`); why a run has no numbers at all is a cause (`causes`).
+A reason is a code of a closed list with the facts behind it. Whether it ends a validity follows from its code, never
+from its words. `ReasonCode` has the codes that are said of one value, `causes` those of a run or a part of it.
+Doubts about a whole run are cautions (`cautions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Literal
+import re
+from collections.abc import Iterable, Iterator
 
-Kind = Literal["invalid", "remark", "missing", "sensor"]
+from pybench.catalogue.causes import Cause
+from pybench.catalogue.packages import PACKAGES
+from pybench.catalogue.precisions import NUMBER_TYPES
+from pybench.catalogue.reason_rows import WORD, Reason, ReasonRow
+
+__all__ = ["Reason", "ReasonCode", "invalidate", "read_reason", "reason_from_text"]
 
 
-class ReasonCode(StrEnum):
-    """`CODE = (code, kind, meaning, advice)`; the code is what is stored.
-
-    kind: `invalid` ends the validity of what the reason is said of; `remark` leaves it valid; `missing` says why
-        nothing was measured; `sensor` says what the profile of a sensor lacks
-    """
-
-    kind: Kind
-    meaning: str
-    advice: str
-
-    def __new__(cls, code: str, kind: Kind, meaning: str, advice: str) -> ReasonCode:
-        member = str.__new__(cls, code)
-        member._value_ = code
-        member.kind = kind
-        member.meaning = meaning
-        member.advice = advice
-        return member
-
-    @property
-    def code(self) -> str:
-        return self.value
-
-    @property
-    def invalidates(self) -> bool:
-        return self.kind == "invalid"
+class ReasonCode(ReasonRow):
+    """What is said of one value."""
 
     NOT_COVERED = (
         "not_covered",
@@ -201,6 +181,18 @@ class ReasonCode(StrEnum):
         "what a forward pass saves for the gradients cannot be counted",
         "use `runtime: torch` without `gradient_checkpointing`",
     )
+    NO_PROFILE = (
+        "no_profile",
+        "missing",
+        "the profile of the kernels could not be made",
+        "read the label `profile` in summary.json, and the log of the run",
+    )
+    NOT_TOLD = (
+        "not_told",
+        "missing",
+        "the profile of this runtime does not tell it",
+        "compare with a runtime whose profile does",
+    )
     NO_ROOM_FOR_STEP = (
         "no_room_for_step",
         "missing",
@@ -312,7 +304,7 @@ class ReasonCode(StrEnum):
     NOT_FINITE = (
         "not_finite",
         "missing",
-        "a number is NaN or infinite",
+        "a number or an output is NaN or infinite",
         "use another precision, or keep overflowing operators in FP32 (`keep_fp32`)",
     )
     NOT_REACHED = (
@@ -360,30 +352,30 @@ class ReasonCode(StrEnum):
     )
 
     OTHER = (
-        "other",
+        "<words>",
         "remark",
-        "words of a plug-in or of another version of pybench",
-        "read the words; this code itself is never stored",
+        "words of a plug-in, of a framework, or of another version of pybench",
+        "read the words",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One reason. `detail`: the facts behind it."""
+def read_reason(code: str, detail: str = "") -> Reason:
+    """The inverse of `Reason.stored_code`. A code that this version does not have is an `OTHER`, as it is.
 
-    code: ReasonCode
-    detail: str
-
-    def __str__(self) -> str:
-        """The stored form."""
-        return self.detail if self.code is ReasonCode.OTHER else f"{self.code.value}: {self.detail}"
+    So is one that is nothing but a name (`<exception>`): whose name it is, the outcome says.
+    """
+    if code in _BY_CODE:
+        return Reason(_BY_CODE[code], detail)
+    for row, pattern in _PATTERNS:
+        if names := pattern.fullmatch(code):
+            return Reason(row, detail, names.groups())
+    return Reason(ReasonCode.OTHER, detail, (code,))
 
 
 def reason_from_text(text: str) -> Reason:
-    """The inverse of `str`. A text with a code that this version does not know is an `OTHER`, as it is."""
+    """The inverse of `str`."""
     code, _, detail = text.partition(": ")
-    known = _BY_CODE.get(code)
-    return Reason(ReasonCode.OTHER, text) if known is None else Reason(known, detail)
+    return read_reason(code, detail) if detail else read_reason(text)
 
 
 def invalidate(reasons: Iterable[Reason]) -> bool:
@@ -391,4 +383,13 @@ def invalidate(reasons: Iterable[Reason]) -> bool:
     return any(reason.code.invalidates for reason in reasons)
 
 
-_BY_CODE = {member.value: member for member in ReasonCode if member is not ReasonCode.OTHER}
+def _patterns() -> Iterator[tuple[ReasonRow, re.Pattern[str]]]:
+    """Codes with names, those with the most fixed letters first; each with what its text looks like."""
+    known = {"<package>": "|".join(PACKAGES), "<type>": "|".join(NUMBER_TYPES)}
+    rows = [row for row in Cause if WORD.search(row) and not WORD.fullmatch(row)]
+    for row in sorted(rows, key=lambda row: -len(WORD.sub("", row))):
+        yield row, re.compile(WORD.sub(lambda word: f"({known.get(word[0], '.+')})", row))
+
+
+_BY_CODE: dict[str, ReasonRow] = {row.value: row for row in (*ReasonCode, *Cause) if not WORD.search(row)}
+_PATTERNS = tuple(_patterns())

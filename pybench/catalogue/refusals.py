@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.precisions import NUMBER_TYPES, PRECISIONS, missing_type
 from pybench.catalogue.runtimes import RUNTIMES, Backend, Executes, Runtime, executors_of, opening
 from pybench.errors import UnsupportedError
@@ -38,7 +39,7 @@ def refuse_precision(
         without = [name for name, where in executes.items() if where == "anywhere"]
         raise UnsupportedError(
             f"{precision} in {_called(runtime, backend)} needs a GPU, and this case has none",
-            code="no_gpu",
+            code=Cause.NO_GPU,
             hint=f"without a GPU it runs {', '.join(without)}" if without else "use another runtime, or a GPU",
         )
     if executes[precision] == "on_some_cpus" and on_cpu is not None:
@@ -47,7 +48,8 @@ def refuse_precision(
     if lacking is not None:
         raise UnsupportedError(
             f"{lacking.name.upper()} needs a GPU of compute capability {lacking.capability} or later",
-            code=f"no_{lacking.name}",
+            code=Cause.NO_TYPE,
+            names=(lacking.name,),
             hint=f"this GPU has {capability}: use another precision",
         )
 
@@ -58,7 +60,7 @@ def refuse_mode(runtime: Runtime, mode: str, *, has_gpu: bool) -> None:
         without = [each for each in runtime.modes if each not in runtime.graph_modes]
         raise UnsupportedError(
             f"compile_mode {mode} records CUDA graphs, and this case runs on the CPU",
-            code="no_gpu",
+            code=Cause.NO_GPU,
             hint=f"use compile_mode: {' or '.join(without)}, or a GPU",
         )
 
@@ -68,13 +70,14 @@ def refuse_transfers(runtime: Runtime, *, has_gpu: bool) -> None:
     if not runtime.transfers:
         raise UnsupportedError(
             f"{runtime.name} captures the forward pass without its copies",
-            code=f"no_transfers_in_{runtime.name}",
+            code=Cause.NO_TRANSFERS,
+            names=(runtime.name,),
             hint="set transfers: false, or use runtime: torch",
         )
     if not has_gpu:
         raise UnsupportedError(
             "`transfers: true` includes the copies to and from a GPU, and this case runs on the CPU",
-            code="no_gpu",
+            code=Cause.NO_GPU,
             hint="set transfers: false",
         )
 
@@ -84,7 +87,7 @@ def refuse_training(runtime: Runtime) -> None:
     if not runtime.trains:
         trainers = [row.name for row in RUNTIMES.values() if row.trains]
         raise UnsupportedError(
-            f"{runtime.name} does not train", code="no_training", hint=f"use runtime: {' or '.join(trainers)}"
+            f"{runtime.name} does not train", code=Cause.NO_TRAINING, hint=f"use runtime: {' or '.join(trainers)}"
         )
 
 
@@ -97,7 +100,8 @@ def refuse_generation(runtime: Runtime, backend: Backend | None, precision: str)
         others = [row.name for row in RUNTIMES.values() if row.generates is not None]
         raise UnsupportedError(
             f"{runtime.name} keeps no cache of keys and values here, so it does not generate",
-            code=f"no_generation_in_{runtime.name}",
+            code=Cause.NO_GENERATION_IN_RUNTIME,
+            names=(runtime.name,),
             hint=f"use runtime: {' or '.join(others)}",
         )
     if backend is None or precision in backend.generates_in:
@@ -107,14 +111,16 @@ def refuse_generation(runtime: Runtime, backend: Backend | None, precision: str)
         able = [each.name for each in runtime.backends if each.generates_in]
         raise UnsupportedError(
             f"{called} would build an engine for each length of the cache, so it does not generate",
-            code=f"no_generation_on_{backend.name}",
+            code=Cause.NO_GENERATION_ON_PROVIDER,
+            names=(backend.name,),
             hint=f"use provider: {' or '.join(able)}",
         )
     if precision in backend.precisions:
         able = [row.name for row in RUNTIMES.values() if row.generates is not None and precision in row.precisions]
         raise UnsupportedError(
             f"{called} has no cache of keys and values in {precision} here: files are converted around FP32 inputs",
-            code=f"no_{precision}_cache_on_{backend.name}",
+            code=Cause.NO_CACHE_ON_PROVIDER,
+            names=(precision, backend.name),
             hint=f"it generates in {', '.join(backend.generates_in)}"
             + (f"; for {precision}, use runtime: {' or '.join(able)}" if able else ""),
         )
@@ -125,7 +131,7 @@ def refuse_file(runtime: Runtime) -> None:
     if runtime.opens == "module":
         raise UnsupportedError(
             f"{runtime.name} runs built-in models, and no ONNX file",
-            code="onnx_in_torch",
+            code=Cause.ONNX_IN_TORCH,
             hint=f"use runtime: {' or '.join(opening('onnx'))}",
         )
 
@@ -137,13 +143,15 @@ def refuse_path(runtime: Runtime, path: str, *, takes_text: bool) -> None:
     if not takes_text:
         raise UnsupportedError(
             f"{runtime.name} runs built-in language models on text",
-            code=f"no_text_for_{runtime.name}",
+            code=Cause.NO_TEXT,
+            names=(runtime.name,),
             hint="use such a model, or runtime: onnxruntime",
         )
     if path != runtime.own_path:
         raise UnsupportedError(
             f"{runtime.name} reads text in its own process, and has no path {path}",
-            code=f"no_path_{path}_in_{runtime.name}",
+            code=Cause.NO_PATH,
+            names=(path, runtime.name),
             hint=f"set path: {runtime.own_path}, or use runtime: onnxruntime",
         )
 
@@ -156,17 +164,20 @@ def refuse_provider(runtime: Runtime, provider: str, device: str, providers: tup
     backend = runtime.backend(provider, has_gpu=True)
     if backend is None:
         known = ", ".join(each.name for each in runtime.backends)
-        raise UnsupportedError(f"{runtime.name} has no provider {provider}", code=f"no_{provider}_provider", hint=known)
+        raise UnsupportedError(
+            f"{runtime.name} has no provider {provider}", code=Cause.NO_PROVIDER, names=(provider,), hint=known
+        )
     if device != "auto" and backend.needs_gpu == (device == "cpu"):
         raise UnsupportedError(
             f"{runtime.name}'s provider {provider} does not run on device {device}",
-            code="provider_and_device",
+            code=Cause.PROVIDER_AND_DEVICE,
             hint="leave one of them out",
         )
     if backend.called not in providers:
         raise UnsupportedError(
             f"the installed {runtime.needs[0]} has no {backend.called}",
-            code=f"no_{provider}_provider",
+            code=Cause.NO_PROVIDER,
+            names=(provider,),
             hint=f"install {backend.install or runtime.needs[0]}, or leave `provider` out",
         )
 
@@ -176,7 +187,8 @@ def _refuse_on_cpu(runtime: Runtime, precision: str, on_cpu: Collection[str]) ->
     if lacking is not None:
         raise UnsupportedError(
             f"{runtime.name} has no kernels for {lacking.name.upper()} on this CPU",
-            code=f"no_{lacking.name}",
+            code=Cause.NO_TYPE,
+            names=(lacking.name,),
             hint=f"here it has them for {', '.join(sorted(on_cpu))}: use another precision",
         )
 
@@ -196,8 +208,10 @@ def _does_not(
 ) -> UnsupportedError:
     verb, others = ("train", ()) if training else ("infer", executors_of(precision))
     why = "" if backend is None else f": {backend.why_not}"
+    code = Cause.NO_PRECISION_IN_RUNTIME if backend is None else Cause.NO_PRECISION_ON_PROVIDER
     return UnsupportedError(
         f"{_called(runtime, backend)} does not {verb} in {precision}{why}",
-        code=f"no_{precision}_in_{runtime.name}" if backend is None else f"no_{precision}_on_{backend.name}",
+        code=code,
+        names=(precision, (backend or runtime).name),
         hint=f"it takes {', '.join(executes)}" + (f"; {precision} runs in {', '.join(others)}" if others else ""),
     )

@@ -92,6 +92,7 @@ class Runtime:
     (pybench/runtimes/generation.py).
     `takes_tensors`: whether it is fed with tensors that lie on its device already.
     `calls_module`: whether each iteration calls the module's own Python, which can then dispatch its parts.
+    `parts`: `module:name` of what opens a model's parts one by one and dispatches them, None: a model is opened whole.
     `own_path`: the one path by which it reads text, in a process of its own: it is given no inputs by the worker, and
     runs built-in language models alone. None: it takes whatever the worker gives it.
     `quantiser`: what makes the int8 of its kernels, unless a case says otherwise. `ranges`: of what that one makes.
@@ -121,6 +122,7 @@ class Runtime:
     generates: str | None = None
     takes_tensors: bool = False
     calls_module: bool = False
+    parts: str | None = None
     own_path: str | None = None
     quantiser: str = "pybench"
     ranges: Literal["symmetric", "asymmetric"] = "symmetric"
@@ -210,6 +212,7 @@ _ROWS = (
         factors=(LAUNCH,),
         build_factors=("workspace_bytes", "optimisation_level", "aux_streams", "build"),
         graph="asked",
+        parts="pybench.runtimes.tensorrt.parts:open_parts",
         size_is="size of the engine",
     ),
     Runtime(

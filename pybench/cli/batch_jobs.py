@@ -21,7 +21,7 @@ def close_ended_quietly(campaign: CampaignDirectory, plan: ResolvedPlan) -> None
 
     try:
         for closed in close_ended(campaign, plan):
-            say(f"closed {name_of(closed.attempt.path, campaign)}: {closed.outcome.detail}")
+            say(f"closed {name_of(closed.attempt.path, campaign)}: {closed.outcome.why}")
     except ClusterError as error:
         say(f"runs of earlier jobs stay open: {error.message}")
 

@@ -15,7 +15,12 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     Exit code 0: they do. 3: runs are missing. 4: stored files are corrupt.
     """
     from pybench.analysis import declared
-    from pybench.analysis.comparability import compare_all, describe_exclusions, describe_unstated, software_json
+    from pybench.analysis.comparability import (
+        SoftwareComparisons,
+        describe_exclusions,
+        describe_unstated,
+        software_json,
+    )
     from pybench.dataset import load
     from pybench.dataset.coverage import measure
     from pybench.processes import all_cores
@@ -23,7 +28,8 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
 
     with all_cores() as processes:
         dataset = load(directory, hash_all=True, processes=processes)
-    coverage, software = measure(dataset), compare_all(dataset, declared(dataset))
+    coverage = measure(dataset)
+    software = SoftwareComparisons(dataset.software).declared(dataset.plan.cases, declared(dataset))
     if as_json:
         print_json({**coverage.as_json(), "software": software_json(software)})
     else:

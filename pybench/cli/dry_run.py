@@ -15,16 +15,17 @@ from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case
 from pybench.cli.show import counted, duration_text
+from pybench.errors import UnsupportedError
 from pybench.machine import CampaignEstimate, Machine
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """`unsupported`: case id -> (reason code, sentence), None for a case that this machine can run."""
+    """`unsupported`: case id -> why this machine cannot run it, or None."""
 
     directory: str
     cases: Sequence[Case]
-    unsupported: Mapping[str, tuple[str, str] | None]
+    unsupported: Mapping[str, UnsupportedError | None]
     missing: Sequence[Recipe]
     blocks: int
     runs: int
@@ -35,7 +36,7 @@ class Preview:
         return {
             "directory": self.directory,
             "cases": [
-                {"case_id": case.id, "title": case.title(), "unsupported": self.unsupported[case.id]}
+                {"case_id": case.id, "title": case.title(), "unsupported": _refusal(self.unsupported[case.id])}
                 for case in self.cases
             ],
             "artefacts": [{"digest": recipe.digest, "title": recipe.title()} for recipe in self.missing],
@@ -44,6 +45,11 @@ class Preview:
             "estimate_s": self.guess.seconds,
             "estimate_bytes": self.guess.bytes,
         }
+
+
+def _refusal(error: UnsupportedError | None) -> list[str] | None:
+    """Code and sentence."""
+    return None if error is None else [error.reason.stored_code, error.in_one_line()]
 
 
 def preview(
@@ -77,11 +83,11 @@ def _known(campaign: CampaignDirectory, cases: Sequence[Case]) -> dict[str, floa
 
 def print_preview(found: Preview) -> None:
     for case in found.cases:
-        reason = found.unsupported[case.id]
-        print(f"{case.id[:12]}  {case.title()}" + (f"  [unsupported: {reason[1]}]" if reason else ""))
+        error = found.unsupported[case.id]
+        print(f"{case.id[:12]}  {case.title()}" + (f"  [unsupported: {error.in_one_line()}]" if error else ""))
     for recipe in found.missing:
         print(f"to make  {recipe.title()}")
-    codes = Counter(reason[0] for reason in found.unsupported.values() if reason)
+    codes = Counter(error.reason.stored_code for error in found.unsupported.values() if error)
     runnable = counted(len(found.cases) - codes.total(), "case")
     basis = f"{found.guess.measured} of {runnable} known from their runs, the others assumed within a factor of three"
     print(

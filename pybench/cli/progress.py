@@ -51,7 +51,7 @@ class Progress:
         self._spent_s += wall_s
         text = f"{self._state()}  {outcome.name} {wall_s:.1f} s  {planned.case.title()}, block {planned.block}"
         if self._is_news(planned, outcome):
-            self._line(f"{text}: {outcome.detail or outcome.reason or ''}")
+            self._line(f"{text}: {outcome.why}")
         elif not self._is_terminal:
             self._line(text)
 

@@ -142,7 +142,7 @@ class Answer:
                 "stopped_by": self.rounds.stopped_by,
                 "rankings": {str(batch): ranking.as_json() for batch, ranking in self.rounds.rankings.items()},
                 "cases": [row.as_json() for row in self.rows],
-                "left_out": [{"case": name, "why": why} for name, why in self.candidates.left_out],
+                "left_out": [{"case": one.called, "why": one.why} for one in self.candidates.left_out],
                 "sizes": dict(self.target.sizes),
                 "guessed": list(self.target.guessed),
                 "report": str(self.page),
@@ -174,7 +174,7 @@ class _Lines(Progress):
         name = f"block {planned.block}  {called(case)}, batch {case.batch}"
         latest = self._campaign.latest(case.id, planned.block)
         value = latest_value(latest.read_summary()["metrics"]) if latest is not None else None
-        found = f"{value:.4g} ms" if value is not None else f"{outcome.name}: {outcome.detail or outcome.reason or ''}"
+        found = f"{value:.4g} ms" if value is not None else f"{outcome.name}: {outcome.why}"
         self.note(f"{name}: {found}")
 
 
@@ -194,8 +194,8 @@ def _tell_candidates(found: Candidates) -> None:
     if found.first_look is not None:
         say(f"first look: one pass of {found.first_look.of} takes about {1000 * found.first_look.seconds:.3g} ms here")
     reasons: dict[str, list[str]] = {}
-    for name, why in found.left_out:
-        reasons.setdefault(why.partition("; ")[0], []).append(name)
+    for one in found.left_out:
+        reasons.setdefault(one.what, []).append(one.called)
     for why, names in reasons.items():
         say(f"not here: {', '.join(names)}: {why}")
     say(counted(sum(len(entry.precisions) for entry in found.entries), "case"))

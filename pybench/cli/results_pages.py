@@ -151,7 +151,7 @@ def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
         *verdicts,
         "### What differs by construction",
         _table(("What", "Published", "This campaign"), _differences(campaign, shown)),
-        f"What the plan knows of the paper, from [{campaign.ready_path.name}](../../{campaign.ready_path.as_posix()}):",
+        f"What the plan says of the paper, from [{campaign.ready_path.name}](../../{campaign.ready_path.as_posix()}):",
         f"```yaml\n{_comments(campaign.ready.path.read_text())}\n```",
     ]
 

@@ -145,7 +145,7 @@ def _make_artefacts(
     else:
         for digest, outcome in outcomes.items():
             if outcome.name != "ok":
-                print(f"{digest[:12]}  {outcome.name}: {outcome.detail or outcome.reason or ''}")
+                print(f"{digest[:12]}  {outcome.name}: {outcome.why}")
         made = f"{counts_text(counts)} of {counted(len(outcomes), 'artefact')}" if outcomes else "no artefact to make"
         print(f"{made} in {campaign.path}")
         selected = [case for case in plan.cases if options.selected is None or case.id in options.selected]

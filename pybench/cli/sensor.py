@@ -159,7 +159,7 @@ def integrate(
 
 def _line(number: int, window: dict[str, Any]) -> str:
     begin_s, length_s = window["start_us"] * 1e-6, (window["end_us"] - window["start_us"]) * 1e-6
-    codes = ", ".join(reason_from_text(reason).code.value for reason in window["reasons"])
+    codes = ", ".join(reason_from_text(reason).stored_code for reason in window["reasons"])
     numbers = [window["energy_j"]]
     numbers += [None if window[name] is None else 2 * window[name] for name in ("u_within_j", "u_absolute_j")]
     energy, within, absolute = ("-" if value is None else f"{value:.5g}" for value in numbers)

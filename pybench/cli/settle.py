@@ -23,11 +23,16 @@ def settle(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     left = len(open_attempts(campaign, plan))
     if as_json:
         rows = [
-            {"run": str(one.attempt.path), "job": one.job, "outcome": one.outcome.name, "reason": one.outcome.reason}
+            {
+                "run": str(one.attempt.path),
+                "job": one.job,
+                "outcome": one.outcome.name,
+                "reason": one.outcome.reason and one.outcome.reason.stored_code,
+            }
             for one in closed
         ]
         print_json({"closed": rows, "open": left})
         return
     for one in closed:
-        print(f"{name_of(one.attempt.path, campaign)}  {one.outcome.name}: {one.outcome.detail}")
+        print(f"{name_of(one.attempt.path, campaign)}  {one.outcome.name}: {one.outcome.why}")
     print(f"{counted(len(closed), 'run')} closed, {left} open")

@@ -18,6 +18,8 @@ from pybench.campaign.claims import STALE_S, heartbeat_age_s, read_claimant
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import case_to_json
+from pybench.catalogue.causes import Cause
+from pybench.catalogue.reasons import Reason
 from pybench.cluster.slurm import JobState, cluster_name, history, queue
 from pybench.runner.outcome import Outcome, run_record
 from pybench.runner.schedule import run_seed
@@ -31,8 +33,7 @@ OUTCOMES = {  # by Slurm's word; what is not here is `killed`
     "REVOKED": "interrupted",
     "NODE_FAIL": "killed",
 }
-RESTARTED = "REQUEUED"  # the state that sacct gives a start that was followed by another, whatever ended it
-FORGOTTEN = "job_forgotten"
+RESTARTED = Cause.REQUEUED.value  # the state that sacct gives a start that was followed by another, whatever ended it
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +85,20 @@ def outcome_of(job: BatchJob, now: JobState | None, past: Sequence[JobState], ag
         return _outcome(job, account)
     if was_restarted or (account is not None and account.state == RESTARTED):
         detail = f"Slurm started job {job.id} again" + (f"; it had been on {job.node}" if job.node else "")
-        return Outcome("killed", RESTARTED, f"{detail}; why, it does not say")
+        return Outcome("killed", Reason(Cause.REQUEUED, f"{detail}; why, it does not say"))
     if now is not None:
         return _outcome(job, now)
     if account is not None or age_s is None or age_s < STALE_S:
         return None
-    return Outcome("killed", FORGOTTEN, f"job {job.id} has ended, and Slurm no longer knows how")
+    said = f"job {job.id} has ended, and Slurm no longer knows how"
+    return Outcome("killed", Reason(Cause.JOB_FORGOTTEN, said))
 
 
 def _outcome(job: BatchJob, state: JobState) -> Outcome:
     where = f" on {state.node or job.node}" if state.node or job.node else ""
     why = f" ({state.why})" if state.why else ""
-    return Outcome(
-        OUTCOMES.get(state.state, "killed"), state.state, f"Slurm says {state.state} of job {job.id}{where}{why}"
-    )
+    said = f"Slurm says {state.state} of job {job.id}{where}{why}"
+    return Outcome(OUTCOMES.get(state.state, "killed"), Reason(Cause.STATE, said, (state.state,)))
 
 
 def _close(attempt: RunDirectory, outcome: Outcome, plan: ResolvedPlan) -> None:

@@ -16,9 +16,10 @@ import polars as pl
 
 from pybench.campaign.directory import KnownCase, RunDirectory
 from pybench.campaign.hashed import CheckedFiles, HashedRuns
-from pybench.campaign.layout import ITERATIONS, LEARNING_CURVE, PREDICTIONS, VALIDITIES
+from pybench.campaign.layout import ITERATIONS, LEARNING_CURVE, PREDICTIONS
 from pybench.case import Case
 from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.validities import VALIDITIES
 from pybench.dataset.energy import BoardEnergies, RunEnergy, board_energy
 from pybench.dataset.service_levels import evaluate
 from pybench.dataset.software import Software, read_software

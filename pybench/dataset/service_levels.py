@@ -20,6 +20,7 @@ from pybench.campaign.layout import ITERATIONS
 from pybench.case import Case
 from pybench.case.service_levels import rows_of
 from pybench.catalogue.metrics import Metric
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.errors import CorruptError
 
 THROUGHPUT = "throughput_samples_per_s"
@@ -69,5 +70,5 @@ def _at_bound(row: Metric, latency_ns: NDArray[np.int64], throughput: float | No
         "window": "timing",
         "samples": len(latency_ns),
         "method": method,
-        "reason": f"nothing_counted: the run has no {THROUGHPUT}" if missing else None,
+        "reason": str(Reason(ReasonCode.NOTHING_COUNTED, f"the run has no {THROUGHPUT}")) if missing else None,
     }

@@ -229,7 +229,7 @@ def _syntax_hint(what: str, text: str, index: int, override: str | None) -> str 
     if index >= len(text.rstrip()) and override is None:
         return "the file ends too early: check that it is complete"
     if "mapping values are not allowed" in what:
-        return "quote text that holds `: `, and check the indentation"
+        return "quote text that contains `: `, and check the indentation"
     return None
 
 

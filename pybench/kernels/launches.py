@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError
 from pybench.kernels.engine_layers import launched_layer
 from pybench.kernels.profile import Kernel, Profile, Work
@@ -52,7 +53,7 @@ def profile_of_launches(launched: KernelLaunches) -> Profile:
     """Raises UnsupportedError where there is no kernel."""
     if not launched.kernels:
         raise UnsupportedError(
-            "no kernel was recorded", code="no_kernels_recorded", hint="a torch with CUDA records them: install one"
+            "no kernel was recorded", code=Cause.NO_KERNELS_RECORDED, hint="a torch with CUDA records them: install one"
         )
     return Profile(
         source="recorded",
@@ -67,7 +68,7 @@ def profile_of_operators(called: Sequence[OperatorCall]) -> Profile:
     """`called`: in the order of the calls. Raises UnsupportedError where there is none."""
     if not called:
         raise UnsupportedError(
-            "no operator was recorded: compiled code names none", code="no_kernels_recorded",
+            "no operator was recorded: compiled code names none", code=Cause.NO_KERNELS_RECORDED,
             hint="`runtime: torch` tells its operators on a CPU",
         )  # fmt: skip
     kernels = tuple(

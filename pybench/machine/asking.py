@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any
 
+from pybench.catalogue.reasons import read_reason
 from pybench.errors import InputError, PybenchError, UnsupportedError
 from pybench.launcher import FileAccess, Launcher
 
@@ -57,7 +58,8 @@ def _checked(report: dict[str, Any], what: str) -> dict[str, Any]:
         return report
     if outcome == "usage_error":
         raise InputError(report["message"], hint=report.get("hint"))
-    detail = report.get("detail") or report.get("reason") or outcome
     if outcome == "unsupported":
-        raise UnsupportedError(str(detail), code=str(report.get("reason")))
+        reason = read_reason(report["reason"])
+        raise UnsupportedError(report["message"], code=reason.code, names=reason.names, hint=report["hint"])
+    detail = report.get("detail") or report.get("reason") or outcome
     raise PybenchError(f"the worker could not answer for {what}: {detail}", hint="run `pybench doctor`")

@@ -9,14 +9,14 @@ from typing import Self
 
 from pybench.campaign.recipe import Recipe, recipes_of
 from pybench.case import Case
-from pybench.errors import InputError
+from pybench.errors import InputError, UnsupportedError
 from pybench.launcher import LOCAL, Launcher
 from pybench.machine.estimate import CampaignEstimate, estimate
 from pybench.machine.facts import Facts, ask, needed_facts
-from pybench.machine.opening import ask_before_runs, ask_libraries
+from pybench.machine.opening import ask_before_runs, ask_libraries, ask_weights
 from pybench.machine.profiles import Profile
 from pybench.machine.sensor import Board, boards_of, measure_profile
-from pybench.machine.support import Reason, gpus_of, platform_of, refuse_changed, unsupported
+from pybench.machine.support import gpus_of, platform_of, refuse_changed, unsupported
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Machine:
     """What a worker told about the machine and the packages that the cases need."""
     launcher: Launcher = LOCAL
     """What starts workers."""
-    refused: Mapping[str, Reason] = field(default_factory=dict)
+    refused: Mapping[str, UnsupportedError] = field(default_factory=dict)
     """Case's id -> why its runtime does not take its ONNX file."""
 
     @classmethod
@@ -50,19 +50,20 @@ class Machine:
         """This machine after its runtimes were asked for the users' ONNX files of these cases, and libraries for the
         names of their models, as far as the cases are pending (their ids). `files`: value of a factor -> absolute path.
 
-        Raises InputError for a broken file, for a model that its library does not have, and where every case that could
-        run is refused."""
+        Raises InputError for a broken file, for a model that its library does not have, for weights that do not fit,
+        and where every case that could run is refused."""
         runnable = [case for case in cases if self.unsupported(case) is None]
         asked = [case for case in runnable if case.id in pending]
         ask_libraries(asked, self.launcher)
+        ask_weights(asked, files, self.launcher)
         refused = ask_before_runs(asked, files, self.launcher)
         if refused and len(refused) == len(runnable):
-            what, _, hint = next(iter(refused.values()))[1].rpartition("; ")
-            raise InputError(what or hint, hint=hint if what else None)
+            first = next(iter(refused.values()))
+            raise InputError(first.message, hint=first.hint)
         return replace(self, refused=refused)
 
-    def unsupported(self, case: Case) -> Reason | None:
-        """None when the case can run here, else a short stable code and a sentence with what to do."""
+    def unsupported(self, case: Case) -> UnsupportedError | None:
+        """None when the case can run here, else why not and what to do."""
         return unsupported(case, self.facts) or self.refused.get(case.id)
 
     def recipes(self, case: Case) -> Mapping[str, Recipe]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each runtime on this machine says of a user's ONNX file, and how much one pass of it computes.
+"""What is asked of a user's files before any run: whether runtimes open an ONNX file, and whether weights fit.
 
 Rules of the catalogue first, which cost nothing; then a runtime that takes ONNX files opens it, in a process of its
 own. An engine is not built for the question: that takes longer than most people wait.
@@ -20,7 +20,7 @@ from pybench.errors import InputError, PybenchError, UnsupportedError
 from pybench.launcher import LOCAL, FileAccess, Launcher
 from pybench.machine.asking import NOTHING, ask_worker
 from pybench.machine.facts import ask, needed_facts
-from pybench.machine.support import Reason, unsupported
+from pybench.machine.support import unsupported
 
 OPENING_TIMEOUT_S = 300.0  # a file of gigabytes from a slow disk
 SHA_OF_NOTHING = "0" * 64  # of a file that only has to be told from a built-in model
@@ -51,10 +51,9 @@ def ask_runtimes(path: Path) -> list[Opening]:
     facts = ask(needed_facts(cases))
     found = []
     for case in cases:
-        reason = unsupported(case, facts)
-        if reason is not None:
-            what, _, hint = reason[1].rpartition("; ")
-            found.append(_said(case, "no", what or hint, hint if what else None))
+        refusal = unsupported(case, facts)
+        if refusal is not None:
+            found.append(_said(case, "no", refusal.message, refusal.hint))
         elif case.runtime_row is not None and case.runtime_row.opens == "onnx":
             found.append(_opened(case, path))
         else:
@@ -62,22 +61,24 @@ def ask_runtimes(path: Path) -> list[Opening]:
     return found
 
 
-def ask_before_runs(cases: Sequence[Case], files: Mapping[str, str], launcher: Launcher = LOCAL) -> dict[str, Reason]:
+def ask_before_runs(
+    cases: Sequence[Case], files: Mapping[str, str], launcher: Launcher = LOCAL
+) -> dict[str, UnsupportedError]:
     """Case's id -> why its runtime does not take its ONNX file here: one question for each file, runtime and provider.
 
     `files`: value of a factor -> absolute path. Raises InputError for a broken file. What a worker cannot answer, the
     runs will tell.
     """
-    refused: dict[str, Reason] = {}
-    asked: dict[tuple[str | None, ...], Reason | None] = {}
+    refused: dict[str, UnsupportedError] = {}
+    asked: dict[tuple[str | None, ...], UnsupportedError | None] = {}
     for case in cases:
         if not _opens_at_once(case):
             continue
         question = (case.model, case.runtime, case.provider, case.device)
         if question not in asked:
             asked[question] = _refusal(case, Path(files[str(case.model)]), launcher)
-        if (reason := asked[question]) is not None:
-            refused[case.id] = reason
+        if (refusal := asked[question]) is not None:
+            refused[case.id] = refusal
     return refused
 
 
@@ -98,6 +99,31 @@ def ask_libraries(cases: Sequence[Case], launcher: Launcher = LOCAL) -> None:
             continue
 
 
+def ask_weights(cases: Sequence[Case], files: Mapping[str, str], launcher: Launcher = LOCAL) -> None:
+    """Raises InputError for weights that do not fit their model, by their names and shapes: one question for all.
+
+    `files`: value of a factor -> absolute path. What a worker cannot answer, the making of the model will tell.
+    """
+    wanted = {
+        (case.model, case.checkpoint, case.image_size, *case.shaping().values()): case
+        for case in cases
+        if case.names_file("checkpoint") and not case.names_onnx
+    }
+    if not wanted:
+        return
+    paths = [files[str(case.checkpoint)] for case in wanted.values()]
+    configs = {str(case.model): files[str(case.model)] for case in wanted.values() if case.names_file("model")}
+    cases_json = [case_to_json(case) for case in wanted.values()]
+    question = {"job": "weights", "cases": cases_json, "paths": paths, "configs": configs}
+    folders = {Path(path).parent for path in (*paths, *configs.values())}
+    try:
+        _ask(question, "whether weights fit", launcher, FileAccess(reads=tuple(sorted(folders))))
+    except InputError:
+        raise
+    except PybenchError:
+        return
+
+
 def _opens_at_once(case: Case) -> bool:
     """Whether the case's runtime opens the user's file itself, without building anything."""
     row = case.runtime_row
@@ -105,15 +131,14 @@ def _opens_at_once(case: Case) -> bool:
     return row is not None and row.opens == "onnx" and case.names_onnx and not (backend and backend.builds)
 
 
-def _refusal(case: Case, path: Path, launcher: Launcher) -> Reason | None:
+def _refusal(case: Case, path: Path, launcher: Launcher) -> UnsupportedError | None:
     question = {"job": "open", "path": str(path), "case": case_to_json(replace(case, precision=AS_IT_IS))}
     try:
         _ask(question, f"{case.runtime}'s opinion of {case.model}", launcher, FileAccess(reads=(path.parent,)))
     except InputError:
         raise
     except UnsupportedError as error:
-        what, _, hint = error.message.partition("\n  hint: ")
-        return error.code, "; ".join(filter(None, (what, error.hint or hint)))
+        return error
     except PybenchError:
         return None
     return None
@@ -157,8 +182,7 @@ def _opened(case: Case, path: Path) -> Opening:
     try:
         labels = _ask(question, f"{case.runtime}'s opinion of the file")["labels"]
     except PybenchError as error:
-        what, _, hint = error.message.partition("\n  hint: ")
-        return _said(case, "no", what.replace(str(path.absolute()), path.name), error.hint or hint or None)
+        return _said(case, "no", error.message.replace(str(path.absolute()), path.name), error.hint)
     said = f"{case.runtime} {labels.get('runtime_version', '')} opens it".replace("  ", " ")
     backend = None if case.runtime_row is None else case.runtime_row.backend(case.provider, has_gpu=True)
     if backend is None or not backend.needs_gpu:  # the CPU's takes whatever is left

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError, UsageError
 from pybench.launcher import LOCAL, FileAccess, Launcher
 from pybench.machine.asking import ask_worker
@@ -39,7 +40,7 @@ def boards(launcher: Launcher = LOCAL) -> list[Board]:
         why = fact.get("why") or fact.get("reason") or "NVML finds no GPU"
         raise UnsupportedError(
             f"there is no GPU whose sensor could be measured: {why}",
-            code="no_gpu",
+            code=Cause.NO_GPU,
             hint="it needs an NVIDIA GPU and its driver (libnvidia-ml.so.1); a container must be given them",
         )
     return [

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a case can run on this machine, known before anything is started: if not, its cells are `unsupported`.
 
-Rules state what the runtimes of this version of pybench do; facts say what is installed. Order: the most general
-obstacle first, so that the reason is the one to remove first.
+Rules state what the runtimes of this version of pybench do; facts say what is installed. Each rule raises
+UnsupportedError where it is broken. Order: the most general obstacle first, so that the reason is the one to remove
+first.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pybench.case import Case
 from pybench.case.data import trained_here
 from pybench.case.factors import BOARD_SETTINGS
 from pybench.case.quantising import opened_in, quantiser_of, scheme_of, stores_weights
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.packages import PACKAGES
 from pybench.catalogue.plugins import refuse_other
 from pybench.catalogue.precisions import quantised_type
@@ -33,22 +35,19 @@ from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.machine.facts import Facts
 
-Reason = tuple[str, str]
 SEARCHED_BY = "10"  # major version of TensorRT; modelopt 0.47.0 asks for `EXPLICIT_BATCH`, which 11 does not have
 
 
-def unsupported(case: Case, facts: Facts) -> Reason | None:
-    """None when the case can run here, else a short stable code and a sentence with what to do."""
+def unsupported(case: Case, facts: Facts) -> UnsupportedError | None:
+    """None when the case can run here, else why not and what to do."""
     rules = (
         _plugins, _packages, _runtime, _training, _provider, _device, _precision, _search, _transfer, _settings,
     )  # fmt: skip
     for rule in rules:
         try:
-            reason = rule(case, facts)
+            rule(case, facts)
         except UnsupportedError as error:
-            reason = error.code, f"{error.message}; {error.hint}"
-        if reason is not None:
-            return reason
+            return error
     return None
 
 
@@ -78,28 +77,32 @@ def refuse_changed(cases: Iterable[Case], facts: Facts) -> None:
             refuse_other(plugin, fact["version"], fact["sha256"])
 
 
-def _plugins(case: Case, facts: Facts) -> Reason | None:
+def _plugins(case: Case, facts: Facts) -> None:
     """Whether the packages are installed that add rows of the case."""
     for plugin in case.plugins():
         fact = facts[plugin.fact]
         if not fact["available"]:
             called = f"{plugin.distribution} {plugin.version}"
-            return (
-                "no_plugin",
-                f"{called}, which adds what the case names, cannot be used here ({fact['why']}); install it",
+            raise UnsupportedError(
+                f"{called}, which adds what the case names, cannot be used here ({fact['why']})",
+                code=Cause.NO_PLUGIN,
+                hint="install it",
             )
-    return None
 
 
-def _packages(case: Case, facts: Facts) -> Reason | None:
+def _packages(case: Case, facts: Facts) -> None:
     """Whether everything is installed that runs the case and makes what it opens."""
     missing = next((name for name in packages_of(case) if not facts[name]["available"]), None)
-    if missing is None:
-        return None
-    return f"no_{missing}", f"{missing} cannot be used here ({facts[missing]['why']}); {PACKAGES[missing].install}"
+    if missing is not None:
+        raise UnsupportedError(
+            f"{missing} cannot be used here ({facts[missing]['why']})",
+            code=Cause.NO_PACKAGE,
+            names=(missing,),
+            hint=PACKAGES[missing].install,
+        )
 
 
-def _runtime(case: Case, facts: Facts) -> Reason | None:
+def _runtime(case: Case, facts: Facts) -> None:
     row = case.runtime_row
     if row is not None and case.workload_row.trains:
         refuse_training(row)
@@ -109,14 +112,13 @@ def _runtime(case: Case, facts: Facts) -> Reason | None:
         refuse_file(row)
     if row is not None and case.model is not None:
         refuse_path(row, case.path, takes_text=case.model_row is not None and case.model_row.takes_text)
-    return None
 
 
-def _provider(case: Case, facts: Facts) -> Reason | None:
+def _provider(case: Case, facts: Facts) -> None:
     """What the factors say of each other, and whether the installed onnxruntime has the provider."""
     row = case.runtime_row
     if row is None:
-        return None
+        return
     refuse_mode(row, case.compile_mode, has_gpu=bool(_gpus_allowed(case, facts)))
     used = row.backend(case.provider, has_gpu=bool(_gpus_allowed(case, facts)))
     if (
@@ -124,58 +126,67 @@ def _provider(case: Case, facts: Facts) -> Reason | None:
         and quantiser_of(case).at_run
         and (used is None or not used.finds_ranges)
     ):
-        return "no_ranges_at_run", (
-            f"{row.name if used is None else used.called} has no kernels that find ranges in each run; "
-            "use runtime: onnxruntime with device: cpu, or another quantiser"
+        raise UnsupportedError(
+            f"{row.name if used is None else used.called} has no kernels that find ranges in each run",
+            code=Cause.NO_RANGES_AT_RUN,
+            hint="use runtime: onnxruntime with device: cpu, or another quantiser",
         )
     if stores_weights(case) and (used is None or quantised_type(case.precision) not in used.stores):
-        return "no_stored_weights", (
-            f"{row.name if used is None else used.called} does not multiply with {quantised_type(case.precision)} "
-            "weights as they are stored; use runtime: onnxruntime with provider: cpu or cuda"
+        called = row.name if used is None else used.called
+        raise UnsupportedError(
+            f"{called} does not multiply with {quantised_type(case.precision)} weights as they are stored",
+            code=Cause.NO_STORED_WEIGHTS,
+            hint="use runtime: onnxruntime with provider: cpu or cuda",
         )
     if case.provider is None:
-        return None
+        return
     refuse_provider(row, case.provider, case.device, facts[row.needs[0]].get("providers", []))
     backend = row.backend(case.provider, has_gpu=True)
     kind = quantised_type(case.precision)
     if backend is not None and backend.symmetric_ranges and kind is not None and scheme_of(case) != "symmetric":
-        return "ranges_not_symmetric", (
-            f"{backend.called} accepts only symmetric ranges, but {quantiser_of(case).name} makes others; "
-            f"use scheme: symmetric, or quantiser: {' or '.join(quantisers_to(kind))}"
+        raise UnsupportedError(
+            f"{backend.called} accepts only symmetric ranges, but {quantiser_of(case).name} makes others",
+            code=Cause.RANGES_NOT_SYMMETRIC,
+            hint=f"use scheme: symmetric, or quantiser: {' or '.join(quantisers_to(kind))}",
         )
-    return None
 
 
-def _training(case: Case, facts: Facts) -> Reason | None:
+def _training(case: Case, facts: Facts) -> None:
     """Whether the weights that the case asks for can be made here, with whatever GPU there is."""
     row, trained_on = case.model_row, trained_here(case)
     if row is None or trained_on is None:
-        return None
+        return
     gpus = facts["torch"].get("cuda_devices") or []
     if not row.trains_on_cpu and not gpus:
-        return "no_gpu", f"training {case.model} on {trained_on} needs a GPU; or give `checkpoint` a file of weights"
+        raise UnsupportedError(
+            f"training {case.model} on {trained_on} needs a GPU",
+            code=Cause.NO_GPU,
+            hint="give `checkpoint` a file of weights",
+        )
     if case.trained_in is not None:
         trainer = next(each for each in RUNTIMES.values() if each.trains)
         capability = float(gpus[0]["capability"]) if gpus else None
         refuse_precision(trainer, None, case.trained_in, has_gpu=bool(gpus), capability=capability, training=True)
-    return None
 
 
-def _device(case: Case, facts: Facts) -> Reason | None:
+def _device(case: Case, facts: Facts) -> None:
     if case.device in ("auto", "cpu") or not _uses_devices(case):
-        return None
+        return
     uuids = [device["uuid"] for device in _gpus(case, facts)]
     if not uuids:
-        return "no_gpu", f"device {case.device} is asked for, and {_engine(case)} sees no GPU on this machine"
+        raise UnsupportedError(
+            f"device {case.device} is asked for, and {_engine(case)} sees no GPU on this machine", code=Cause.NO_GPU
+        )
     if case.device != "cuda" and case.device not in uuids:
-        return "no_such_gpu", f"no GPU {case.device} here; there are {', '.join(uuids)}"
-    return None
+        raise UnsupportedError(
+            f"no GPU {case.device} here", code=Cause.NO_SUCH_GPU, hint=f"there are {', '.join(uuids)}"
+        )
 
 
-def _precision(case: Case, facts: Facts) -> Reason | None:
+def _precision(case: Case, facts: Facts) -> None:
     row = case.runtime_row
     if row is None or case.model is None or row.computes_in is not None:
-        return None
+        return
     gpus, used = _gpus_allowed(case, facts), gpus_of(case, facts)
     capability = next((float(gpu["capability"]) for gpu in gpus if gpu["uuid"] in used), None)
     refuse_precision(
@@ -187,63 +198,72 @@ def _precision(case: Case, facts: Facts) -> Reason | None:
         on_cpu=next((facts[name].get("types") for name in row.needs), None),
         training=case.workload_row.trains,
     )
-    return None
 
 
-def _search(case: Case, facts: Facts) -> Reason | None:
+def _search(case: Case, facts: Facts) -> None:
     """Whether the quantiser of the case can measure engines with the TensorRT that is installed."""
     if quantised_type(case.precision) is None or quantiser_of(case).search is None:
-        return None
+        return
     version = facts["tensorrt"]["version"]
     if version.split(".")[0] != SEARCHED_BY:
-        return "no_search", (
-            f"the quantiser {quantiser_of(case).name} measures with TensorRT {SEARCHED_BY}, and here is {version}; "
-            "use quantiser: modelopt or pybench"
+        raise UnsupportedError(
+            f"the quantiser {quantiser_of(case).name} measures with TensorRT {SEARCHED_BY}, and here is {version}",
+            code=Cause.NO_SEARCH,
+            hint="use quantiser: modelopt or pybench",
         )
-    return None
 
 
-def _transfer(case: Case, facts: Facts) -> Reason | None:
+def _transfer(case: Case, facts: Facts) -> None:
     row = case.workload_row
     if row.needs_gpu is not None and not _gpus(case, facts):
-        return "no_gpu", f"{row.name} needs a GPU, and there is none: {row.needs_gpu}"
+        raise UnsupportedError(f"{row.name} needs a GPU, and there is none: {row.needs_gpu}", code=Cause.NO_GPU)
     nodes = facts["machine"].get("numa_nodes", [])
     if case.numa_node is not None and case.numa_node not in nodes:
         there = ", ".join(map(str, nodes)) or "none that can be chosen"
-        return "no_numa_node", f"there is no NUMA node {case.numa_node} here (there are: {there}); leave numa_node out"
+        raise UnsupportedError(
+            f"there is no NUMA node {case.numa_node} here (there are: {there})",
+            code=Cause.NO_NUMA_NODE,
+            hint="leave numa_node out",
+        )
     if case.transfers and case.runtime_row is not None:
         refuse_transfers(case.runtime_row, has_gpu=bool(_gpus_allowed(case, facts)))
-    return None
 
 
-def _settings(case: Case, facts: Facts) -> Reason | None:
+def _settings(case: Case, facts: Facts) -> None:
     """Whether the board takes the power limit and clocks of the case, and takes them from this user."""
     wanted = {name: value for name in BOARD_SETTINGS if (value := getattr(case, name)) is not None}
     uuid = _board_uuid(case, facts)
-    if uuid is None:
-        return ("no_gpu", f"{', '.join(wanted)} sets a GPU's board, and this runs on the CPU here") if wanted else None
-    if not wanted and not case.workload_row.names_board:
-        return None
+    if uuid is None and wanted:
+        raise UnsupportedError(
+            f"{', '.join(wanted)} sets a GPU's board, and this runs on the CPU here", code=Cause.NO_GPU
+        )
+    if uuid is None or (not wanted and not case.workload_row.names_board):
+        return
     fact = facts["gpu"]
     board: dict[str, Any] | None = next((each for each in fact.get("devices", []) if each["uuid"] == uuid), None)
     if board is None:
         known = ", ".join(each["uuid"] for each in fact.get("devices", [])) or fact.get("why") or "none"
-        return "no_such_board", f"NVML finds no board {uuid} here (it finds: {known})"
+        raise UnsupportedError(f"NVML finds no board {uuid} here (it finds: {known})", code=Cause.NO_SUCH_BOARD)
     if wanted and not fact["may_set"]:
-        return "no_permission", (
-            f"setting {', '.join(wanted)} needs root (CAP_SYS_ADMIN), which this process has not: run pybench as root, "
-            "in a container with --cap-add SYS_ADMIN, or leave the factor out"
+        raise UnsupportedError(
+            f"setting {', '.join(wanted)} needs root (CAP_SYS_ADMIN), which this process has not",
+            code=Cause.NO_PERMISSION,
+            hint="run pybench as root, in a container with --cap-add SYS_ADMIN, or leave the factor out",
         )
     for name, value in wanted.items():
         takes = board["ranges"].get(name)
         if takes is None and name == "power_limit_w":
-            return "setting_unsupported", f"the power limit of {board['name']} {uuid} cannot be set: it has no range"
+            raise UnsupportedError(
+                f"the power limit of {board['name']} {uuid} cannot be set: it has no range",
+                code=Cause.SETTING_UNSUPPORTED,
+            )
         if takes is None:
             continue  # a board may lock clocks without listing them: the run will tell
         limits, clocks = takes.get("range", (value, value)), takes.get("clocks", [value])
         if not limits[0] <= value <= limits[1] or value not in clocks:
-            return "setting_out_of_range", f"{name} {value}: {board['name']} {uuid} takes {takes['takes']}"
-    return None
+            raise UnsupportedError(
+                f"{name} {value}: {board['name']} {uuid} takes {takes['takes']}", code=Cause.SETTING_OUT_OF_RANGE
+            )
 
 
 def _board_uuid(case: Case, facts: Facts) -> str | None:

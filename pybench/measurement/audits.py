@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
+from pybench.catalogue.reasons import Reason
 from pybench.catalogue.runtimes import Runtime
 from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.stored_weights import audit_stored
@@ -47,7 +49,7 @@ def proven(audit: Callable[[], Audit]) -> Audit:
         traceback.print_exc()
         kind = type(error).__name__
         facts = {"error": f"{kind}: {' '.join(str(error).split())[:_LONGEST_ERROR]}"}
-        return Audit(f"not known: the audit failed ({kind})", False, ("audit_failed",), facts)
+        return Audit(f"not known: the audit failed ({kind})", False, (Reason(Cause.AUDIT_FAILED),), facts)
 
 
 def audit_of(row: Runtime) -> Callable[[Any, Case, Any], Audit]:
@@ -61,7 +63,7 @@ def audit_of(row: Runtime) -> Callable[[Any, Case, Any], Audit]:
 
 def not_audited(session: Any, case: Case, given: Any) -> Audit:
     """Of a runtime that nothing audits: its precision is not known, and not said to be right."""
-    return Audit(f"not known: {case.runtime} has no audit", None, ("no_audit",))
+    return Audit(f"not known: {case.runtime} has no audit", None, (Reason(Cause.NO_AUDIT),))
 
 
 def of_onnxruntime(session: Any, case: Case, given: Path) -> Audit:
@@ -100,8 +102,26 @@ def of_native(session: Any, case: Case, given: Path) -> Audit:
     return of_onnxruntime(session, case, given)
 
 
-def of_engine(session: Any, case: Case, given: Path) -> Audit:
-    """An engine by its inspector and the time of each layer, with what its making noted of the graph."""
+def of_engine(session: Any, case: Case, given: Path | Mapping[str, Path]) -> Audit:
+    """An engine by its inspector and the time of each layer, with what its making noted of the graph; or the engine of
+    each part of a model, none of which may fail."""
+    if isinstance(given, Path):
+        return _of_one_engine(session, case, given)
+    return joined({name: _of_one_engine(session.session_of(name), case, path) for name, path in given.items()})
+
+
+def joined(parts: Mapping[str, Audit]) -> Audit:
+    """The audits of a model's parts as one: the weakest counts."""
+    verdicts = [found.valid for found in parts.values()]
+    return Audit(
+        realised="; ".join(f"{name}: {found.realised}" for name, found in parts.items()),
+        valid=False if False in verdicts else None if None in verdicts else True,
+        reasons=tuple(dict.fromkeys(code for found in parts.values() for code in found.reasons)),
+        facts={name: found.facts for name, found in parts.items()},
+    )
+
+
+def _of_one_engine(session: Any, case: Case, given: Path) -> Audit:
     graph, precision = graph_of(given), case.precision
     found = audit_engine(
         session.layer_information(),
@@ -150,7 +170,7 @@ def with_tf32(found: Audit, precision: str, options: Mapping[str, Mapping[str, s
         realised += f", TF32 {'on' if told == '1' else 'off'}"
     if told == ("1" if precision == "tf32" else "0"):
         return replace(found, realised=realised, facts=facts)
-    reasons = (*found.reasons, "tf32_switches_differ")
+    reasons = (*found.reasons, Reason(Cause.TF32_SWITCHES_DIFFER))
     return replace(found, realised=realised, valid=False, reasons=reasons, facts=facts)
 
 
@@ -159,7 +179,7 @@ def with_outputs(found: Audit, outputs: Mapping[str, Any]) -> Audit:
     facts = {**found.facts, "outputs": dict(outputs)}
     if outputs["agree"] is not False:
         return replace(found, facts=facts)
-    return replace(found, valid=False, reasons=(*found.reasons, "outputs_differ"), facts=facts)
+    return replace(found, valid=False, reasons=(*found.reasons, Reason(Cause.OUTPUTS_DIFFER)), facts=facts)
 
 
 def _optimised(path: Path, case: Case, provider: str) -> Audit:

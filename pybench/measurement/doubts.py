@@ -16,7 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution, CautionCode
+from pybench.catalogue.data_sets import DataSet
+from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.reasons import Reason
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.cpu_time import own_cpu_s
 from pybench.measurement.result import Validity
@@ -33,6 +37,8 @@ CALIBRATION_KEY = "pybench.calibration"
 AGREEMENT_KEY = "pybench.agreement"
 # Where a file of lower precision says that its outputs mean nothing (a property of the ONNX file, a sentence).
 LOST_KEY = "pybench.outputs_lost"
+# Where several files are opened as parts of one model: which of them the notes on outputs are of.
+PART_KEY = "pybench.part"
 
 _AGREEMENT = {
     "relative_error_ratio": "relative_error",
@@ -71,6 +77,20 @@ def calibration_cautions(metadata: Mapping[str, str], judged_on: str | None = No
     return cautions
 
 
+def floor_cautions(data: DataSet | None, metrics: Mapping[str, Quantity]) -> list[Caution]:
+    """A doubt about a score that is no better than what is reached on the same data without a network."""
+    floor = None if data is None else data.floor
+    if data is None or floor is None or floor.metric not in metrics:
+        return []
+    row, value = METRICS[floor.metric], metrics[floor.metric].value
+    is_better = value is not None and (value > floor.value if row.better == "higher" else value < floor.value)
+    if value is None or is_better:
+        return []
+    unit = "" if row.unit == "1" else f" {row.unit}"
+    detail = f"{value:.4g}{unit}, and {floor.value:.4g}{unit} by {floor.method} on {data.name}"
+    return [Caution(CautionCode.NO_BETTER_THAN_WITHOUT_A_NETWORK, detail, floor.metric)]
+
+
 def lost_outputs(labels: Mapping[str, Any]) -> str | None:
     """Why a file's outputs mean nothing, by its labels `against_fp32_*`; None: they do, or were not to be computed."""
     error: float | None = labels["against_fp32_relative_error"]
@@ -93,12 +113,27 @@ def agreement(metadata: Mapping[str, str]) -> dict[str, Quantity]:
     except ValueError:
         return {}  # another program's property of that name
     values = stored if isinstance(stored, dict) else {}
-    method = "the ONNX file against that in FP32, on a CPU"
+    part = metadata.get(PART_KEY)
+    whose = "" if part is None else f" of the part `{part}`, which is the furthest away,"
+    method = f"the ONNX file{whose} against that in FP32, on a CPU"
     return {
         metric: Quantity(value=float(values[metric]), method=method)
         for metric in _AGREEMENT
         if isinstance(values.get(metric), float | int)
     }
+
+
+def joined_metadata(parts: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """What the files of a model's parts say, by the part, as one file would: of outputs, what the part says that is
+    furthest from FP32."""
+
+    def relative_error(name: str) -> float:
+        found = agreement(parts[name]).get("relative_error_ratio")
+        return 0.0 if found is None or found.value is None else found.value
+
+    furthest = max(parts, key=relative_error)
+    joined = {key: text for texts in parts.values() for key, text in texts.items()}
+    return joined | dict(parts[furthest]) | {PART_KEY: furthest}
 
 
 def output_cautions(metadata: Mapping[str, str]) -> list[Caution]:
@@ -123,7 +158,11 @@ def images_identity(name: str | None, sha256: str | None) -> str | None:
 
 def judge_timing(iteration_s: float) -> Validity:
     """Whether iterations of that length, the median's unless it says nothing, are long enough for the clock."""
-    return Validity(True) if iteration_s >= SHORTEST_ITERATION_S else Validity(False, ("below_clock_resolution",))
+    return (
+        Validity(True)
+        if iteration_s >= SHORTEST_ITERATION_S
+        else Validity(False, (Reason(Cause.BELOW_CLOCK_RESOLUTION),))
+    )
 
 
 def judge_energy(quantities: Mapping[str, Quantity], on_gpu: bool) -> Validity:
@@ -133,8 +172,8 @@ def judge_energy(quantities: Mapping[str, Quantity], on_gpu: bool) -> Validity:
     if quantity is not None and quantity.value is None:
         quantity = quantities.get("module_energy_j", quantity)
     if quantity is None:
-        return Validity(None, ("not_asked",))
-    return Validity(quantity.valid, tuple(reason.code.value for reason in quantity.reasons))
+        return Validity(None, (Reason(Cause.NOT_ASKED),))
+    return Validity(quantity.valid, quantity.reasons)
 
 
 def weakest(verdicts: Iterable[Validity]) -> Validity:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measuring a network with heads: the windows of any inference, and of each head its rate, latency and misses.
 
-Where Python calls the module, it notes when each head ends (pybench.models.head_log). Elsewhere one graph hands over
-all outputs together, so each head ends with its iteration.
+Where heads are dispatched, by the module that Python calls or by a session of the model's parts, each one's end is
+noted (pybench.measure.timing.head_log). Elsewhere one graph hands over all outputs together, so each head ends with its
+iteration.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ from pybench import measure
 from pybench.case import Case
 from pybench.catalogue.heads import heads_of, rates_of
 from pybench.measure.quantity import Quantity
+from pybench.measure.timing.head_log import NOT_RUN, HeadLog
 from pybench.measurement.recorder import TIMING, Amounts, Recorder
 from pybench.measurement.result import Result, RunRequest
-from pybench.models.head_log import NOT_RUN
+from pybench.runtimes.session import Arrays
 
 
-def record_heads(request: RunRequest, session: Any, work: measure.Replayer, amounts: Amounts) -> Result:
-    """As `record`, with the metrics of each head."""
+def record_heads(request: RunRequest, session: Any, arrays: Arrays, amounts: Amounts) -> Result:
+    """As `record`, with the metrics of each head. `arrays`: the inputs."""
     case = request.case
     rates_hz = None if case.head_rates_hz is None else rates_of(case.head_rates_hz)
-    log = session.module.log if case.runtime_row is not None and case.runtime_row.calls_module else None
+    log = _log_of(session, case)
     if log is not None:
         log.rates_hz = rates_hz
+    work = session.bind_replay(arrays, transfers=case.transfers)
     with Recorder(case, session.device_uuid, sensors=request.sensors, seed=request.seed) as recorder:
         recorder.warm_up(work)
         if log is not None:
@@ -41,6 +44,17 @@ def record_heads(request: RunRequest, session: Any, work: measure.Replayer, amou
     result.metrics |= metrics_of_heads(case, recorder.times.latency_ns[:, 0], ends_ns, recorder.timed_s, rates_hz)
     result.labels["heads"] = ", ".join(kind.name for kind in heads_of(case.heads))
     return result
+
+
+def _log_of(session: Any, case: Case) -> HeadLog | None:
+    """Where the ends of heads are noted; None: they end together."""
+    if case.parts is not None:
+        log: HeadLog = session.log
+    elif case.runtime_row is not None and case.runtime_row.calls_module:
+        log = session.module.log
+    else:
+        return None
+    return log
 
 
 def metrics_of_heads(

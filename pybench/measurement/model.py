@@ -17,8 +17,10 @@ import numpy as np
 from pybench.case import Case
 from pybench.case.data import trained_here
 from pybench.case.yields import is_compared, is_profiled
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.code import named_code
+from pybench.catalogue.heads import role_of
 from pybench.catalogue.models import Model
 from pybench.catalogue.refusals import refuse_file
 from pybench.catalogue.runtimes import Runtime
@@ -26,7 +28,13 @@ from pybench.errors import InputError, UnsupportedError
 from pybench.kernels.profile import Profile
 from pybench.measure.quantity import Quantity
 from pybench.measurement import audits, profiles
-from pybench.measurement.doubts import agreement, allowed_threads, calibration_cautions, output_cautions
+from pybench.measurement.doubts import (
+    agreement,
+    allowed_threads,
+    calibration_cautions,
+    joined_metadata,
+    output_cautions,
+)
 from pybench.measurement.profiles import add_profile
 from pybench.measurement.result import Result, RunRequest, Validity
 from pybench.models.zoo.feeds import KEY, feeds_from_text
@@ -72,12 +80,12 @@ def open_model(request: RunRequest, *, vocabulary: int = 0, deterministic: bool 
     if case.model is None:
         raise InputError(f"{case.workload} needs a model", hint=f"built in: {', '.join(case.catalogue.models)}")
     if row is None:
-        raise UnsupportedError("no runtime", code="no_runtime", hint=f"there are {', '.join(case.catalogue.runtimes)}")
+        raise UnsupportedError(
+            "no runtime", code=Cause.NO_RUNTIME, hint=f"there are {', '.join(case.catalogue.runtimes)}"
+        )
     check_sequence(case)
-    door = _DOORS[row.opens](request, row, vocabulary)
-    threads = allowed_threads(case)
-    open_case = importlib.import_module(row.module).open_case
-    session: Session = open_case(door.given, door.spec, case, threads, deterministic=deterministic)
+    door = (_DOORS[row.opens] if case.parts is None else _through_parts)(request, row, vocabulary)
+    session = _opened(door, case, row, deterministic)
     if not session.inputs:
         raise InputError(f"{door.name} has no input")
     language = session.inputs[0].dtype.kind == "i"
@@ -91,6 +99,15 @@ def open_model(request: RunRequest, *, vocabulary: int = 0, deterministic: bool 
     metadata = {**session.metadata, **door.metadata}
     _check_longest(case, metadata)
     return OpenedModel(session, door.name, case.model_row, language, audit, profile, metadata)
+
+
+def _opened(door: ModelSource, case: Case, row: Runtime, deterministic: bool) -> Session:
+    if case.parts is not None and row.parts is not None:
+        in_parts: Session = named_code(row.parts)(door.given, case.parts, case)
+        return in_parts
+    open_case = importlib.import_module(row.module).open_case
+    session: Session = open_case(door.given, door.spec, case, allowed_threads(case), deterministic=deterministic)
+    return session
 
 
 def conclude(result: Result, opened: OpenedModel, case: Case) -> Result:
@@ -181,6 +198,14 @@ def _through_engine(request: RunRequest, row: Runtime, vocabulary: int) -> Model
     _check_vocabulary(case, vocabulary)
     graph = audits.graph_of(path)
     return ModelSource(path, None, str(case.model), graph["metadata"])
+
+
+def _through_parts(request: RunRequest, row: Runtime, vocabulary: int) -> ModelSource:
+    """An engine for each part of the model, by the part's name."""
+    parts = request.case.parts
+    paths = {name: request.artefacts[role_of(name)] for name in (() if parts is None else parts.names)}
+    metadata = joined_metadata({name: audits.graph_of(path)["metadata"] for name, path in paths.items()})
+    return ModelSource(paths, None, str(request.case.model), metadata)
 
 
 def _through_module(request: RunRequest, row: Runtime, vocabulary: int) -> ModelSource:

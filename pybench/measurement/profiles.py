@@ -9,27 +9,25 @@ from __future__ import annotations
 
 import importlib
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
-from pybench.catalogue.reasons import reason_from_text
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.runtimes import Runtime
 from pybench.catalogue.workloads import KERNELS
 from pybench.errors import UnsupportedError
 from pybench.kernels.engine import profile_of_engine
 from pybench.kernels.launches import profile_of_launches
-from pybench.kernels.profile import Profile, time_ratio, work_of
+from pybench.kernels.profile import Kernel, Profile, time_ratio, work_of
 from pybench.measure.quantity import Quantity
 from pybench.measurement.audits import graph_of
 from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.recorder import TIMING
 from pybench.measurement.result import Result
 
-NO_PROFILE = "no_profile"
-NOT_TOLD = "not_told"
 LABEL = "profile"
 NS_PER_MS = 1e6
 
@@ -47,8 +45,28 @@ def of_onnxruntime(session: Any, case: Case, given: Path) -> Profile:
     return found
 
 
-def of_engine(session: Any, case: Case, given: Path) -> Profile:
-    """An engine's layers with their times."""
+def of_engine(session: Any, case: Case, given: Path | Mapping[str, Path]) -> Profile:
+    """An engine's layers with their times; or those of every engine that a frame runs, one after the other."""
+    if isinstance(given, Path):
+        return _of_one_engine(session, given)
+    return joined({label: _of_one_engine(one, given[part]) for label, part, one in session.engines()})
+
+
+def joined(parts: Mapping[str, Profile]) -> Profile:
+    """The profiles of a model's parts as one, with the part in front of each kernel and each tensor. What parts run at
+    the same time is no matter of it."""
+    first = next(iter(parts.values()))
+    kernels = tuple(_in_part(kernel, label) for label, profile in parts.items() for kernel in profile.kernels)
+    nodes = [profile.qdq_nodes for profile in parts.values() if profile.qdq_nodes is not None]
+    return replace(first, kernels=kernels, qdq_nodes=sum(nodes) if nodes else None)
+
+
+def _in_part(kernel: Kernel, label: str) -> Kernel:
+    reads, writes = (tuple(f"{label}/{name}" for name in names) for names in (kernel.reads, kernel.writes))
+    return replace(kernel, name=f"{label}/{kernel.name}", reads=reads, writes=writes)
+
+
+def _of_one_engine(session: Any, given: Path) -> Profile:
     from pybench.runtimes.tensorrt.inspection import PROFILED_EXECUTIONS
 
     times_ms = session.layer_times_ms()
@@ -73,10 +91,11 @@ def add_profile(result: Result, make: Callable[[], Profile]) -> None:
     try:
         profile = make()
     except UnsupportedError as error:
-        _put_reason(result, error.code, error.message)
+        _put_reason(result, replace(error.reason, detail=""), error.message)
     except Exception as error:  # whatever a framework throws
         traceback.print_exc()
-        _put_reason(result, NO_PROFILE, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
+        text = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+        _put_reason(result, Reason(ReasonCode.NO_PROFILE), text)
     else:
         result.profile = profile
         result.labels[LABEL] = profile.method
@@ -107,13 +126,13 @@ def metrics_of_profile(profile: Profile, iteration_ms: float | None = None) -> d
         "gpu_busy_ratio": busy_ratio,
     }
     return {
-        name: Quantity(reasons=(reason_from_text(NOT_TOLD),))
+        name: Quantity(reasons=(Reason(ReasonCode.NOT_TOLD),))
         if value is None
         else Quantity(value=float(value), method=profile.method)
         for name, value in (counts | ratios).items()
     }
 
 
-def _put_reason(result: Result, code: str, text: str) -> None:
+def _put_reason(result: Result, reason: Reason, text: str) -> None:
     result.labels[LABEL] = f"not made: {text}"
-    result.metrics |= {name: Quantity(reasons=(reason_from_text(code),)) for name in KERNELS}
+    result.metrics |= {name: Quantity(reasons=(reason,)) for name in KERNELS}

@@ -10,30 +10,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution
+from pybench.catalogue.reasons import Reason
+from pybench.catalogue.validities import ValidityKind
 from pybench.kernels.profile import Profile
 from pybench.measure.quantity import Quantity
 
 if TYPE_CHECKING:
     from pybench.measure import SensorProfile
 
-ValidityKind = Literal["timing", "energy", "precision", "accuracy"]
-
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """One of a run's validities: True, False (with reason codes) or None (not asked, not applicable)."""
+    """One of a run's validities: True, False (with reasons) or None (not asked, not applicable)."""
 
     value: bool | None
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        return {"value": self.value, "reasons": list(self.reasons)}
+        """The stored form: each code once. Its details are with the value that it is said of, or in the labels."""
+        return {"value": self.value, "reasons": list(dict.fromkeys(reason.stored_code for reason in self.reasons))}
 
 
 @dataclass(slots=True)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from pybench.catalogue.causes import Cause
+from pybench.catalogue.reasons import Reason
 from pybench.onnx_file.graph import OnnxGraph, read_graph
 from pybench.onnx_file.products import (
     INTEGER_PRODUCTS,
@@ -56,7 +58,7 @@ def judge_stored(declared: Audit, written: OnnxGraph, executed: OnnxGraph, types
     facts = {**declared.facts, "executed_stored_products": stored, "stored_products_compute_in": list(types)}
     realised = f"{declared.realised}, multiplied in {' and '.join(types)}"
     if not stored or _other_products(executed) > _other_products(written):
-        return Audit(realised, False, ("kernels_in_another_type",), facts)
+        return Audit(realised, False, (Reason(Cause.KERNELS_IN_ANOTHER_TYPE),), facts)
     return replace(declared, realised=realised, facts=facts)
 
 

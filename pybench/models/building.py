@@ -31,6 +31,22 @@ def build(
     """
     row = _built_in(model) if isinstance(model, str) else model
     state = None if checkpoint is None else read_state(checkpoint, row)
+    return _with_state(row, state, checkpoint, seed, outputs, vocabulary)
+
+
+def check_weights(row: Model, checkpoint: Path) -> None:
+    """Raises InputError for a checkpoint that is not one or does not fit, by names and shapes: no value is computed.
+
+    As many ids as a language model's weights embed are taken for right: its tokenizer decides them.
+    """
+    state = read_state(checkpoint, row, shapes_alone=True)
+    with torch.device("meta"):
+        _with_state(row, state, checkpoint, 0, _rows_of(state, row.head) if row.takes_text else None, None)
+
+
+def _with_state(
+    row: Model, state: State | None, checkpoint: Path | None, seed: int, outputs: int | None, vocabulary: int | None
+) -> nn.Module:
     if state is not None and not row.takes_text:
         outputs = _rows_of(state, row.head)
         vocabulary = None if row.embedding is None else _rows_of(state, row.embedding)

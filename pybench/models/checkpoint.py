@@ -9,6 +9,8 @@ that little is left to translate: wrappings of a trainer, and the parts that a m
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.code import named_code
 from pybench.catalogue.models import Model
 from pybench.errors import InputError, UnsupportedError
@@ -27,9 +30,12 @@ _PREFIXES = ("module.", "_orig_mod.", "model.")  # of DataParallel, of torch.com
 _LISTED = 5  # names in a message
 
 
-def read_state(path: Path, model: Model) -> State:
-    """The tensors of a file under this model's names. Raises InputError for a file that holds no tensors."""
-    state = unwrapped(read_tensors(path))
+def read_state(path: Path, model: Model, *, shapes_alone: bool = False) -> State:
+    """The tensors of a file under this model's names. Raises InputError for a file that holds no tensors.
+
+    `shapes_alone`: without their values, on the device `meta`; of a .safetensors only the header is read then.
+    """
+    state = unwrapped(read_shapes(path) if shapes_alone else read_tensors(path))
     if model.translate is not None:
         state = named_code(model.translate)(state)
     return state
@@ -38,6 +44,11 @@ def read_state(path: Path, model: Model) -> State:
 def read_tensors(path: Path) -> State:
     """The tensors of a file under the names that they have there."""
     return _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
+
+
+def read_shapes(path: Path) -> State:
+    """The same tensors without values."""
+    return _read_safetensors_header(path) if path.suffix == ".safetensors" else _read_torch(path, "meta")
 
 
 def unwrapped(state: State) -> State:
@@ -65,9 +76,9 @@ def _listed(names: list[str], word: str) -> str:
     return f"{len(names)} {word} ({', '.join(names[:_LISTED])}{rest})"
 
 
-def _read_torch(path: Path) -> State:
+def _read_torch(path: Path, device: str = "cpu") -> State:
     try:
-        state: Any = torch.load(path, map_location="cpu", weights_only=True)
+        state: Any = torch.load(path, map_location=device, weights_only=True)
     except (OSError, RuntimeError, EOFError, ValueError, UnpicklingError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{path} is not a readable torch checkpoint ({_first_line(error)})",
@@ -83,17 +94,40 @@ def _read_torch(path: Path) -> State:
 
 
 def _read_safetensors(path: Path) -> State:
+    with _reading_safetensors(path):
+        from safetensors.torch import load_file
+
+        state: State = load_file(path)
+    return _not_empty(state, path)
+
+
+def _read_safetensors_header(path: Path) -> State:
+    with _reading_safetensors(path):
+        from safetensors import safe_open
+
+        with safe_open(path, "pt") as file:
+            shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118, it is no mapping
+    return _not_empty({name: torch.empty(shape, device="meta") for name, shape in shapes.items()}, path)
+
+
+@contextmanager
+def _reading_safetensors(path: Path) -> Iterator[None]:
+    """Says what is wrong with the file, or that the package is missing."""
     try:
         from safetensors import SafetensorError
-        from safetensors.torch import load_file
     except ImportError as error:
         raise UnsupportedError(
-            f"{path} needs the package safetensors", code="no_safetensors", hint="install pybench-campaign[safetensors]"
+            f"{path} needs the package safetensors",
+            code=Cause.NO_SAFETENSORS,
+            hint="install pybench-campaign[safetensors]",
         ) from error
     try:
-        state: State = load_file(path)
+        yield
     except (OSError, SafetensorError) as error:
         raise InputError(f"{path} is not a readable safetensors file ({_first_line(error)})") from error
+
+
+def _not_empty(state: State, path: Path) -> State:
     if not state:
         raise InputError(f"{path} contains no tensors", hint="save the weights again with safetensors")
     return state

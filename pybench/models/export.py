@@ -23,6 +23,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.models import Model
 from pybench.errors import UnsupportedError
 
@@ -44,6 +45,23 @@ class ContinuingDecoder(Protocol):
     def continued(self, ids: Tensor, past: list[Tensor]) -> tuple[Tensor, list[Tensor]]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ModulePart:
+    """A part of a torch module with one input and one output. `shape`: of the input, without the batch."""
+
+    module: nn.Module
+    input: str
+    shape: tuple[int, ...]
+    output: str
+
+
+@runtime_checkable
+class DivisibleModel(Protocol):
+    """A torch module that hands out its parts by their names, as VitHeads does."""
+
+    def part(self, name: str) -> ModulePart: ...
+
+
 def export_onnx(model: nn.Module, row: Model, path: Path, metadata: Mapping[str, str]) -> None:
     """Writes `model` to `path`. `metadata`: stored in the file as its properties (short texts)."""
     batch = _batch()
@@ -57,6 +75,21 @@ def export_onnx(model: nn.Module, row: Model, path: Path, metadata: Mapping[str,
     export_module(model, given, path, metadata)
 
 
+def export_part(model: nn.Module, name: str, path: Path, metadata: Mapping[str, str]) -> None:
+    """Writes one part of a model to `path`: what `ModelParts` calls so.
+
+    Raises UnsupportedError for a model that cannot be taken apart. Code: `no_parts`.
+    """
+    if not isinstance(model, DivisibleModel):
+        raise UnsupportedError(
+            f"{type(model).__name__} cannot be taken apart", code=Cause.NO_PARTS,
+            hint="give the model `part`, as pybench/models/vit_heads.py has it",
+        )  # fmt: skip
+    part = model.part(name)
+    given = Example((torch.zeros(2, *part.shape),), ({0: _batch()},), (part.input,), (part.output,))
+    export_module(part.module, given, path, metadata)
+
+
 def export_decoder(model: nn.Module, row: Model, path: Path, metadata: Mapping[str, str]) -> None:
     """Writes a decoder with its cache: ids [N, T] and a past -> logits [N, V], the likeliest ids [N, 1], and the past
     with these tokens. Each tensor of a past is [N, heads, P, width]; P may be 0.
@@ -65,7 +98,7 @@ def export_decoder(model: nn.Module, row: Model, path: Path, metadata: Mapping[s
     """
     if not isinstance(model, ContinuingDecoder):
         raise UnsupportedError(
-            f"{type(model).__name__} gives back no keys and values", code="no_cache",
+            f"{type(model).__name__} gives back no keys and values", code=Cause.NO_CACHE,
             hint="give the model `past_shapes` and `continued`, as pybench/models/tinylm.py has them",
         )  # fmt: skip
     batch, longest = _batch(), row.longest_sequence
@@ -113,7 +146,10 @@ def export_module(model: nn.Module, given: Example, path: Path, metadata: Mappin
         import onnxscript  # noqa: F401  (torch's exporter needs it and would only say so deep inside)
     except ImportError as error:
         raise UnsupportedError(
-            f"exporting to ONNX needs {error.name}", code="no_onnx", hint="install pybench-campaign[onnx]"
+            f"exporting to ONNX needs {error.name}",
+            code=Cause.NO_PACKAGE,
+            names=("onnx",),
+            hint="install pybench-campaign[onnx]",
         ) from error
     with warnings.catch_warnings(), _quiet("torch.onnx", "onnxscript"):
         warnings.simplefilter("ignore")  # deprecations inside torch's own exporter
@@ -122,7 +158,7 @@ def export_module(model: nn.Module, given: Example, path: Path, metadata: Mappin
             input_names=given.inputs, output_names=given.outputs, external_data=False,
         )  # fmt: skip
     if program is None:  # for the type checker: only dynamo=False returns nothing
-        raise UnsupportedError("torch exported nothing", code="export_failed")
+        raise UnsupportedError("torch exported nothing", code=Cause.EXPORT_FAILED)
     proto = program.model_proto
     _name_nodes(proto)
     _remove_traces(proto)

@@ -147,9 +147,18 @@ class Block(nn.Module):
 
 
 class TinyLm(nn.Module):
-    """ids [N, T] (int64) -> logits of the token after each sequence [N, V]; `every_position` gives [N, T, V]."""
+    """ids [N, T] (int64) -> logits of the token after each sequence [N, V]; `every_position` gives [N, T, V].
 
-    def __init__(self, size: Size, vocabulary: int = TOKENIZER_IDS, positions: int = TINYLM_POSITIONS) -> None:
+    `classes`: what the head tells apart in place of tokens, by the last position, as in GPT-2's classifier.
+    """
+
+    def __init__(
+        self,
+        size: Size,
+        vocabulary: int = TOKENIZER_IDS,
+        positions: int = TINYLM_POSITIONS,
+        classes: int | None = None,
+    ) -> None:
         super().__init__()
         self.size = size
         self.checkpoints = False  # in training: keep only the inputs of blocks, and compute the rest again
@@ -157,7 +166,7 @@ class TinyLm(nn.Module):
         self.position = nn.Embedding(positions, size.width)
         self.blocks = nn.ModuleList(Block(size) for _ in range(size.layers))
         self.norm = nn.LayerNorm(size.width)
-        self.head = nn.Linear(size.width, vocabulary, bias=False)
+        self.head = nn.Linear(size.width, classes or vocabulary, bias=False)
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
                 # As in GPT-2: what enters the residual stream is scaled down by the number of its 2 x layers summands.
@@ -251,3 +260,8 @@ def small(vocabulary: int) -> TinyLm:
 def large(vocabulary: int) -> TinyLm:
     """tinylm-large, which embeds so many ids."""
     return TinyLm(LARGE, vocabulary)
+
+
+def classifier(classes: int, vocabulary: int) -> TinyLm:
+    """The tiny one with a head of classes: tinylm-classifier."""
+    return TinyLm(TINY, vocabulary, classes=classes)

@@ -11,7 +11,7 @@ compiler or an exporter sees one plain graph without notes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from typing import Any
@@ -21,10 +21,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pybench.catalogue.code import named_code
-from pybench.catalogue.heads import BOX, CLASSES, LAYERS, PATCH, WIDTH, heads_of
-from pybench.models.head_log import HeadLog
+from pybench.catalogue.heads import BOX, CLASSES, LAYERS, PATCH, TRUNK, WIDTH, heads_of
+from pybench.measure.timing.head_log import HeadLog
+from pybench.models.export import ModulePart
+
+Mark = Callable[[int], None]  # notes the end of a head by its number
 
 SIDE = 224  # pixels
+FEATURES = "features"  # between the backbone and a head
 CHANNELS_A_HEAD = 64  # of attention
 
 
@@ -109,40 +113,51 @@ class VitHeads(nn.Module):
         own = heads if dispatch == "sequential" else 1
         self.backbones = nn.ModuleList(Backbone(width, layers) for _ in range(own))
         self.heads = nn.ModuleList(named_code(kind.build)(width) for kind in heads_of(heads))
-        self.dispatch = dispatch
+        self.dispatch, self.width = dispatch, width
         self.log = HeadLog(heads)
 
     def forward(self, images: Tensor) -> Tensor:
         if torch.compiler.is_compiling():
             return _joined(self._one_after_another(images))
-        mark = self.log.begin(images.device.type)
-        dispatched = self._at_once if self.dispatch == "streams" else self._one_after_another
-        return _joined(dispatched(images, mark))
+        event = _event if images.is_cuda else None
+        due = self.log.begin(None if event is None else event())
 
-    def _one_after_another(self, images: Tensor, mark: Callable[[int], None] | None = None) -> list[Tensor]:
-        """`mark`: notes the end of a head by its number, where there is one."""
+        def mark(number: int) -> None:
+            self.log.end(number, None if event is None else event())
+
+        dispatched = self._at_once if self.dispatch == "streams" else self._one_after_another
+        return _joined(dispatched(images, due, mark))
+
+    def part(self, name: str) -> ModulePart:
+        """The backbone, or the first head of a kind, to be exported by itself."""
+        backbone = self.backbones[0]
+        if name == TRUNK:
+            return ModulePart(backbone, "images", (3, SIDE, SIDE), FEATURES)
+        kinds = [kind.name for kind in heads_of(len(self.heads))]
+        return ModulePart(self.heads[kinds.index(name)], FEATURES, ((SIDE // PATCH) ** 2, self.width), name)
+
+    def _one_after_another(
+        self, images: Tensor, due: Sequence[int] | None = None, mark: Mark | None = None
+    ) -> list[Tensor]:
+        """`due`: the heads that run, None: all; `mark`: notes the end of a head, where that is asked for."""
+        due = range(len(self.heads)) if due is None else due
         shared = None if self.dispatch == "sequential" else self.backbones[0](images)
         found = []
-        for number, head in enumerate(self.heads):
-            if mark is not None and not self.log.is_due(number):
-                continue
+        for number in due:
             features = self.backbones[number](images) if shared is None else shared
-            found.append(head(features))
+            found.append(self.heads[number](features))
             if mark is not None and self.dispatch == "sequential":
                 mark(number)
         if mark is not None and self.dispatch != "sequential":  # one graph hands over all outputs together
-            for number in range(len(self.heads)):
-                if self.log.is_due(number):
-                    mark(number)
+            for number in due:
+                mark(number)
         return found
 
-    def _at_once(self, images: Tensor, mark: Callable[[int], None]) -> list[Tensor]:
-        features = self.backbones[0](images)
-        due = [number for number in range(len(self.heads)) if self.log.is_due(number)]
+    def _at_once(self, images: Tensor, due: Sequence[int], mark: Mark) -> list[Tensor]:
         run = self._on_stream if images.is_cuda else self._in_thread
-        return run(features, due, mark)
+        return run(self.backbones[0](images), due, mark)
 
-    def _in_thread(self, features: Tensor, due: list[int], mark: Callable[[int], None]) -> list[Tensor]:
+    def _in_thread(self, features: Tensor, due: Sequence[int], mark: Mark) -> list[Tensor]:
         """Each head in its thread; the threads share the CPUs of the backbone."""
         inference = torch.is_inference_mode_enabled()
 
@@ -154,7 +169,7 @@ class VitHeads(nn.Module):
 
         return list(self._threads.map(run, due))
 
-    def _on_stream(self, features: Tensor, due: list[int], mark: Callable[[int], None]) -> list[Tensor]:
+    def _on_stream(self, features: Tensor, due: Sequence[int], mark: Mark) -> list[Tensor]:
         """Each head on its stream, behind the event that ends the backbone."""
         main, found = torch.cuda.current_stream(), []
         ended = main.record_event()
@@ -178,6 +193,13 @@ class VitHeads(nn.Module):
     @cached_property
     def _streams(self) -> list[Any]:
         return [torch.cuda.Stream() for _ in self.heads]  # type: ignore[no-untyped-call]
+
+
+def _event() -> Any:
+    """An event that is recorded now, on the current stream."""
+    made = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    made.record()
+    return made
 
 
 def _joined(outputs: list[Tensor]) -> Tensor:

@@ -15,15 +15,30 @@ def head_problem(case: Case) -> tuple[str, str, str] | None:
     runtime = case.runtime_row
     if "heads" not in case.shaping() or runtime is None:
         return None
+    parts = case.parts
+    is_timed = runtime.calls_module or parts is not None
     asked = next((name for name in ("dispatch", "head_rates_hz") if _is_dispatched(case, name)), None)
-    if asked is not None and not runtime.calls_module:
-        callers = ", ".join(f"`runtime: {name}`" for name, row in RUNTIMES.items() if row.calls_module)
+    if asked is not None and not is_timed:
         what = f"{case.runtime} runs all heads as one graph, so `{asked}: {getattr(case, asked)}` is not possible"
-        return asked, what, f"use {callers}"
-    if case.transfers and runtime.calls_module:
+        return asked, what, f"use {' or '.join(_ways_out(case))}"
+    if case.transfers and is_timed:
         what = f"{case.runtime} times each head on the device, without the copies to and from it"
         return "transfers", what, "set `transfers: false`"
+    if parts is not None and case.checkpoint is not None and len(set(parts.branches)) < len(parts.branches):
+        what = f"heads of one kind have one engine, and a checkpoint has weights for each of {case.heads} heads"
+        return "checkpoint", what, f"leave it out, or use at most {len(set(parts.branches))} heads"
     return None if case.head_rates_hz is None else _rate_problem(case, rates_of(case.head_rates_hz))
+
+
+def _ways_out(case: Case) -> list[str]:
+    """What runs heads apart from each other instead, as plans say it."""
+    own = ["`dispatch: streams`"] if case.with_factors(dispatch="streams").parts is not None else []
+    others = [
+        f"`runtime: {name}`"
+        for name, row in RUNTIMES.items()
+        if row.calls_module or case.with_factors(runtime=name).parts is not None
+    ]
+    return own + others
 
 
 def _is_dispatched(case: Case, name: str) -> bool:

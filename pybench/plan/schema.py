@@ -19,6 +19,7 @@ from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.criteria import CRITERIA
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PROTOCOLS
+from pybench.catalogue.validities import VALIDITIES
 from pybench.plan import keys, shape
 from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, describe, may_be_null
 
@@ -92,7 +93,7 @@ def _plan() -> dict[str, Schema]:
         "matrix": {"type": "array", "items": _reference("Entry"), "minItems": 1},
         "criteria": _blocks("Contrast"),
         "curves": _blocks("Curve"),
-        "require": {"type": "array", "items": {"enum": list(shape.REQUIRABLE)}},
+        "require": {"type": "array", "items": {"enum": list(VALIDITIES)}},
         "protocol": _one_or_many({"enum": list(PROTOCOLS)}),
     }
     return _described(types, keys.PLAN_KEYS)

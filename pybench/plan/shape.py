@@ -25,6 +25,7 @@ from pybench.case.repetitions import MOST_REPETITIONS
 from pybench.catalogue.criteria import CRITERIA, threshold_problem
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
+from pybench.catalogue.validities import VALIDITIES
 from pybench.document import Node
 from pybench.errors import Problem
 from pybench.plan.keys import (
@@ -41,7 +42,6 @@ from pybench.plan.keys import (
 from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, bounds_ms, check_value, describe, nearest
 
 SCHEMA_VERSION = 1  # of plans; a case and a run directory have versions of their own
-REQUIRABLE = ("timing", "energy", "precision", "accuracy")  # a run's validities (a test compares)
 LARGEST_SEED = 2**32 - 1
 DATA = ("images", "corpus", "tokenizer")  # factors that `data` is another way to write
 NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?"
@@ -131,7 +131,7 @@ class _Reader:
         defaults = self._singles(keys.get("defaults"), "`defaults`", self.factors)
         matrix = self._matrix(keys.get("matrix"))
         criteria = tuple(self._criteria(node) for node in self._blocks(keys.get("criteria")))
-        require = self._names(keys.get("require"), "require", REQUIRABLE, many=True)
+        require = self._names(keys.get("require"), "require", VALIDITIES, many=True)
         protocol = self._protocol(keys.get("protocol"))
         curves = tuple(self._curve(node) for node in self._blocks(keys.get("curves")))
         if not matrix:

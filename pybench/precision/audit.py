@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.precisions import PRECISIONS, floating_type, quantised_type
+from pybench.catalogue.reasons import Reason
 from pybench.errors import InputError
 from pybench.onnx_file.graph import OnnxGraph, read_graph
 from pybench.onnx_file.products import (
@@ -70,11 +72,11 @@ _LOW_PRECISION = frozenset({"float16", "bfloat16", "float8e4m3fn", "float8e5m2",
 @dataclass(frozen=True, slots=True)
 class Audit:
     """`realised`: the precision found, in words. `valid`: whether that is the one claimed, None: it was not asked;
-    `reasons`: codes, when it is not true. `facts`: counts behind it."""
+    `reasons`: why, when it is not true. `facts`: counts behind it."""
 
     realised: str
     valid: bool | None
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -130,7 +132,7 @@ def audit_kernels(path: Path) -> Audit:
     integer = sum(node.op in INTEGER_KERNELS for node in nodes)
     floating = sum(node.op in MULTIPLYING for node in nodes)
     facts = {"integer_kernels": integer, "floating_kernels": floating}
-    return _judge_share(integer, integer + floating, "int8 kernels", "no_integer_kernels", facts)
+    return _judge_share(integer, integer + floating, "int8 kernels", Cause.NO_INTEGER_KERNELS, facts)
 
 
 def audit_executed(path: Path, optimised: Path, precision: str) -> Audit:
@@ -143,12 +145,14 @@ def audit_executed(path: Path, optimised: Path, precision: str) -> Audit:
     executed = Counter(kind for kind, _ in multiplied(read_graph(optimised), MULTIPLYING | FUSED).values())
     facts = {**declared.facts, "executed_types": dict(sorted(executed.items()))}
     if declared.valid and declared.facts["multiplying_nodes"] and not executed:
-        return Audit("not known: nothing multiplies in the executed graph", False, ("no_multiplying_nodes",), facts)
+        return Audit(
+            "not known: nothing multiplies in the executed graph", False, (Reason(Cause.NO_MULTIPLYING_NODES),), facts
+        )
     others = executed.total() - executed[claimed]
     if not declared.valid or others <= left_higher(declared, precision):
         return replace(declared, facts=facts)
     realised = f"{claimed} in the graph, in kernels {', '.join(f'{kind}: {n}' for kind, n in executed.most_common())}"
-    return Audit(realised, False, ("kernels_in_another_type",), facts)
+    return Audit(realised, False, (Reason(Cause.KERNELS_IN_ANOTHER_TYPE),), facts)
 
 
 def audit_compiled(path: Path, precision: str, kernels: Iterable[tuple[str, str, tuple[str, ...]]]) -> Audit:
@@ -170,16 +174,18 @@ def audit_compiled(path: Path, precision: str, kernels: Iterable[tuple[str, str,
     facts = {**declared.facts, "executed_types": dict(sorted(executed.items()))}
     total, claimed, around = executed.total(), quantised_type(precision), floating_type(precision)
     if products and not total:
-        return Audit("not known: nothing multiplies in the compiled graph", False, ("no_multiplying_nodes",), facts)
+        return Audit(
+            "not known: nothing multiplies in the compiled graph", False, (Reason(Cause.NO_MULTIPLYING_NODES),), facts
+        )
     foreign = total - executed[around] - (executed[claimed] if claimed else 0)
     if claimed is not None:
-        found = _judge_share(executed[claimed], total, f"{claimed} kernels", "no_integer_kernels", facts)
+        found = _judge_share(executed[claimed], total, f"{claimed} kernels", Cause.NO_INTEGER_KERNELS, facts)
     else:
         found = replace(declared, facts=facts)
     if not foreign or (claimed is None and foreign <= left_higher(declared, precision)):
         return found
     realised = f"{precision} in the graph, in kernels {', '.join(f'{kind}: {n}' for kind, n in executed.most_common())}"
-    return Audit(realised, False, (*found.reasons, "kernels_in_another_type"), facts)
+    return Audit(realised, False, (*found.reasons, Reason(Cause.KERNELS_IN_ANOTHER_TYPE)), facts)
 
 
 def left_higher(declared: Audit, precision: str) -> int:
@@ -195,22 +201,22 @@ def audit_parameters(dtypes: Iterable[str], precision: str, flags: Mapping[str, 
     found = sorted(set(dtypes))
     word = "tf32" if precision == "tf32" else "ieee"
     switches = {name: flags[name] for name in ("matmul_fp32_precision", "conv_fp32_precision")}
-    reasons = [] if found == [expected] else ["parameters_differ"]
+    codes = [] if found == [expected] else [Cause.PARAMETERS_DIFFER]
     if expected == "float32" and any(value != word for value in switches.values()):
-        reasons.append("tf32_switches_differ")
+        codes.append(Cause.TF32_SWITCHES_DIFFER)
     realised = f"parameters {', '.join(found)}"
     if contract.autocast:
         realised += f", autocast to {contract.floating}"
     elif expected == "float32":
         realised += f", TF32 {'on' if word == 'tf32' else 'off'}"
-    return Audit(realised, not reasons, tuple(reasons), {"parameter_types": found, **switches})
+    return Audit(realised, not codes, tuple(map(Reason, codes)), {"parameter_types": found, **switches})
 
 
-def _judge_share(done: int, total: int, words: str, code: str, facts: dict[str, Any]) -> Audit:
+def _judge_share(done: int, total: int, words: str, code: Cause, facts: dict[str, Any]) -> Audit:
     share = done / total if total else 0.0
     realised = f"{words}: {done} of {total} convolutions and matrix products"
     valid = share >= SHARE_FOR_INT8
-    return Audit(realised, valid, () if valid else (code,), {**facts, "int8_share_ratio": share})
+    return Audit(realised, valid, () if valid else (Reason(code),), {**facts, "int8_share_ratio": share})
 
 
 def _judge_quantised(
@@ -220,13 +226,13 @@ def _judge_quantised(
     done = [name for name, (kind, _) in found.items() if kind == claimed]
     share = len(done) / len(found) if found else 0.0
     outside = [name for name in found if name not in done and name not in (kept or {})]
-    reasons = []
+    codes: list[Cause] = []
     if not done or (kept is None and share < SHARE_FOR_INT8):
-        reasons.append("not_quantised")
+        codes.append(Cause.NOT_QUANTISED)
     if kept is not None and outside:
-        reasons.append("outside_keep_list")
+        codes.append(Cause.OUTSIDE_KEEP_LIST)
     if any(found[name][1] != around for name in done):
-        reasons.append("floating_type_differs")
+        codes.append(Cause.FLOATING_TYPE_DIFFERS)
     realised = f"{claimed} in the graph: {len(done)} of {len(found)} convolutions and matrix products"
     if around != "fp32":
         realised += f", {around} around"
@@ -235,7 +241,7 @@ def _judge_quantised(
         "outside_keep_list": outside if kept is not None else None,
         "left_undeclared": outside if kept is None else [],
     }
-    return Audit(realised, not reasons, tuple(reasons), {**facts, **more})
+    return Audit(realised, not codes, tuple(map(Reason, codes)), {**facts, **more})
 
 
 def stored_share(graph: OnnxGraph) -> float:
@@ -258,17 +264,17 @@ def _judge_stored(
     done = [product.name for product in products if f"int{product.bits}" == claimed]
     share, sizes = facts.get("stored_share_ratio", 0.0), sorted({product.block_size for product in products})
     outside = [name for name in found if name not in done and name not in (kept or {})]
-    reasons = []
+    codes: list[Cause] = []
     if not done or (kept is None and share < SHARE_FOR_INT8):
-        reasons.append("not_quantised")
+        codes.append(Cause.NOT_QUANTISED)
     if kept is not None and outside:
-        reasons.append("outside_keep_list")
+        codes.append(Cause.OUTSIDE_KEEP_LIST)
     realised = f"weights alone in {claimed}: {len(done)} of {len(found)} products, {share:.0%} of their weights"
     if done:
         realised += f", blocks of {' and '.join(map(str, sizes))}"
     more = {"block_sizes": sizes, "accuracy_levels": sorted({product.accuracy_level for product in products})}
     outside_fact = outside if kept is not None else None
-    return Audit(realised, not reasons, tuple(reasons), {**facts, **more, "outside_keep_list": outside_fact})
+    return Audit(realised, not codes, tuple(map(Reason, codes)), {**facts, **more, "outside_keep_list": outside_fact})
 
 
 def _judge_floating(
@@ -276,20 +282,21 @@ def _judge_floating(
 ) -> Audit:
     outside = [name for name, (kind, _) in found.items() if kind != claimed and name not in kept]
     done = sum(kind == claimed for kind, _ in found.values())
-    reasons = (["outside_keep_list"] if outside else []) + (["floating_type_differs"] if found and not done else [])
+    codes = [Cause.OUTSIDE_KEEP_LIST] if outside else []
+    codes += [Cause.FLOATING_TYPE_DIFFERS] if found and not done else []
     realised = f"{claimed}: {done} of {len(found)} convolutions and matrix products"
-    return Audit(realised, not reasons, tuple(reasons), {**facts, "outside_keep_list": outside})
+    return Audit(realised, not codes, tuple(map(Reason, codes)), {**facts, "outside_keep_list": outside})
 
 
 def _judge_fp32(graph: OnnxGraph, counts: Mapping[str, int], facts: dict[str, Any]) -> Audit:
-    reasons = []
+    codes: list[Cause] = []
     if facts["quantize_linear_nodes"] or any(
         node.op in INTEGER_KERNELS | {DEQUANTISE, STORED_PRODUCT} for node in graph.nodes
     ):
-        reasons.append("quantised_nodes")
+        codes.append(Cause.QUANTISED_NODES)
     if facts["low_precision_weights"]:
-        reasons.append("low_precision_weights")
+        codes.append(Cause.LOW_PRECISION_WEIGHTS)
     if set(counts) & {"fp16", "bf16"}:
-        reasons.append("floating_type_differs")
-    realised = "fp32" if not reasons else f"not fp32: {', '.join(reasons)}"
-    return Audit(realised, not reasons, tuple(reasons), facts)
+        codes.append(Cause.FLOATING_TYPE_DIFFERS)
+    realised = "fp32" if not codes else f"not fp32: {', '.join(codes)}"
+    return Audit(realised, not codes, tuple(map(Reason, codes)), facts)

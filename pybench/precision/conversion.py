@@ -52,7 +52,7 @@ def convert(
     Raises InputError when it matches no node, for then a plan would claim what is not so.
     """
     network.raise_opset(OPSETS[floating])
-    rewriting = _Rewriting(network, TYPES[floating])
+    rewriting = _GraphConversion(network, TYPES[floating])
     rewriting.done.kept = _kept(network, TYPES[floating], keep_fp32) | dict(in_fp32 or {})
     network.replace_nodes(rewriting.nodes())
     network.infer()
@@ -85,7 +85,7 @@ def _kept(network: Network, target: int, keep_fp32: str | None) -> dict[str, str
     return kept
 
 
-class _Rewriting:
+class _GraphConversion:
     """One pass over the nodes in running order; a tensor that is needed in both types gets one Cast."""
 
     def __init__(self, network: Network, target: int) -> None:

@@ -16,7 +16,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.precisions import PRECISIONS, floating_type
+from pybench.catalogue.reasons import Reason
 from pybench.kernels.engine_layers import FLOAT_TYPES, FLOATING, EngineLayer, launched_layer, read_layers
 from pybench.precision.audit import Audit
 
@@ -59,7 +61,7 @@ def audit_engine(
     except ValueError:
         layers = []
     if not layers:
-        return Audit("not known: the engine tells no layers", False, ("no_layer_information",))
+        return Audit("not known: the engine tells no layers", False, (Reason(Cause.NO_LAYER_INFORMATION),))
     products = _products(layers, node_flops, keep)
     return _judge(layers, products, precision, layer_times_ms, node_flops)
 
@@ -76,7 +78,7 @@ def audit_launched(
     Codes: `no_kernels_recorded`, `products_not_seen`, and those of `audit_engine` but `nodes_without_layer`.
     """
     if not kernels:
-        return Audit("not known: no kernels were recorded", False, ("no_kernels_recorded",))
+        return Audit("not known: no kernels were recorded", False, (Reason(Cause.NO_KERNELS_RECORDED),))
     layers = [launched_layer(f"{place} {name}", name) for place, (name, _) in enumerate(kernels)]
     times = {layer.name: time_ms for layer, (_, time_ms) in zip(layers, kernels, strict=True)}
     products = _products(layers, None, ())
@@ -97,8 +99,7 @@ def _with_unseen(found: Audit, seen: int, written: int | None) -> Audit:
     realised = f"{found.realised}; not seen to multiply: {unseen} of the graph's {written} products"
     if seen >= SHARE_SEEN * written:
         return replace(found, realised=realised, facts=facts)
-    reasons = (*found.reasons, "products_not_seen")
-    return Audit(realised, False, reasons, facts)
+    return Audit(realised, False, (*found.reasons, Reason(Cause.PRODUCTS_NOT_SEEN)), facts)
 
 
 def _judge(
@@ -109,7 +110,7 @@ def _judge(
     node_flops: Mapping[str, int] | None,
 ) -> Audit:
     if not products:
-        return Audit("nothing multiplies", False, ("no_multiplying_layers",), {"layers": len(layers)})
+        return Audit("nothing multiplies", False, (Reason(Cause.NO_MULTIPLYING_LAYERS),), {"layers": len(layers)})
     refused = [each for each in products if not each.kept and each.type not in _claimed(precision)]
     missing = sorted(set(node_flops or ()) - {node for each in products for node in each.nodes})
     facts = {
@@ -166,17 +167,17 @@ def _product(layer: EngineLayer, known: frozenset[str] | None, keep: Collection[
 
 def _reasons(
     precision: str, products: Sequence[MultiplyingLayer], refused: Sequence[MultiplyingLayer], missing: Sequence[str]
-) -> tuple[str, ...]:
+) -> tuple[Reason, ...]:
     types = {each.type for each in products}
     told = [each for each in refused if each.type is not None and not (precision == "fp32" and each.type == FLOATING)]
     found = {
-        "not_in_claimed_type": bool(told),
-        "type_not_told": len(told) < len(refused),
-        "tf32_kernels": precision != "tf32" and "tf32" in types,
-        "no_tf32_kernels": precision == "tf32" and "tf32" not in types,
-        "nodes_without_layer": bool(missing),
+        Cause.NOT_IN_CLAIMED_TYPE: bool(told),
+        Cause.TYPE_NOT_TOLD: len(told) < len(refused),
+        Cause.TF32_KERNELS: precision != "tf32" and "tf32" in types,
+        Cause.NO_TF32_KERNELS: precision == "tf32" and "tf32" not in types,
+        Cause.NODES_WITHOUT_LAYER: bool(missing),
     }
-    return tuple(code for code, holds in found.items() if holds)
+    return tuple(Reason(code) for code, holds in found.items() if holds)
 
 
 def _counts(layers: Sequence[EngineLayer], products: Sequence[MultiplyingLayer]) -> dict[str, Any]:

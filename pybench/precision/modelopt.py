@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS
 from pybench.errors import InputError, UnsupportedError
@@ -88,7 +89,7 @@ def quantise(
     if method not in METHODS:
         raise UnsupportedError(
             f"modelopt does not support calibration: {method}",
-            code="no_calibration",
+            code=Cause.NO_CALIBRATION,
             hint=f"supported: {', '.join(METHODS)}",
         )
     source, destination = source.resolve(), destination.resolve()  # the process runs in a folder of its own
@@ -158,7 +159,7 @@ def _rounding_pairs(path: Path, source: Path, found: Mapping[str, Any]) -> int:
     )
     raise UnsupportedError(
         f"modelopt's Autotune leaves {source} without rounding: it measured {quantised} with, {floating} without",
-        code="quantising_not_faster",
+        code=Cause.QUANTISING_NOT_FASTER,
         hint="use quantiser: modelopt or pybench, or the floating-point precision",
     )
 
@@ -184,7 +185,7 @@ def _make(folder: Path, python: Path) -> None:
     uv = shutil.which("uv")
     if uv is None:
         raise UnsupportedError(
-            "modelopt needs an environment of its own, and uv to make it", code="no_modelopt",
+            "modelopt needs an environment of its own, and uv to make it", code=Cause.NO_PACKAGE, names=("modelopt",),
             hint="install uv (pip install uv), or use quantiser: pybench",
         )  # fmt: skip
     steps = (
@@ -195,7 +196,8 @@ def _make(folder: Path, python: Path) -> None:
         done = subprocess.run(step, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise UnsupportedError(
-                f"modelopt's environment cannot be made ({_last_words(done.stderr)})", code="no_modelopt",
+                f"modelopt's environment cannot be made ({_last_words(done.stderr)})",
+                code=Cause.NO_PACKAGE, names=("modelopt",),
                 hint=f"making it requires network access once; its folder is {folder}",
             )  # fmt: skip
     (folder / COMPLETE).touch()
@@ -207,7 +209,7 @@ def _run(command: list[str], folder: Path, failure: str, added: dict[str, str]) 
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode == CANNOT_SEARCH:
         raise UnsupportedError(
-            f"modelopt's process cannot measure ({_last_words(done.stderr)})", code="no_search",
+            f"modelopt's process cannot measure ({_last_words(done.stderr)})", code=Cause.NO_SEARCH,
             hint="install TensorRT 10 and a driver for CUDA 13 (docs/user/tensorrt.md), or use quantiser: modelopt",
         )  # fmt: skip
     if done.returncode != 0:

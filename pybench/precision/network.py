@@ -21,6 +21,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import TensorProto, helper, inliner, numpy_helper, shape_inference, version_converter
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import InputError, UnsupportedError
 
 FIRST_IR_WITH_CONSTANTS = 4  # ONNX's IR.md: until 3, every initialiser is an input, too
@@ -153,7 +154,7 @@ class Network:
         except (RuntimeError, version_converter.ConvertError) as error:
             raise UnsupportedError(
                 f"the graph cannot be brought from opset {self.opset} to {version} ({_short(error)})",
-                code="no_opset", hint="export the model again",
+                code=Cause.NO_OPSET, hint="export the model again",
             ) from error  # fmt: skip
         _initialise_constants(converted.graph)  # what was an attribute may be a Constant node now
         if len(names) == len(converted.graph.node):  # the converter forgets properties, and some names
@@ -203,7 +204,7 @@ def as_network(model: onnx.ModelProto) -> Network:
     copy.CopyFrom(inliner.inline_local_functions(model) if model.functions else model)
     bodies = [node.op_type for node in copy.graph.node if _has_body(node)]
     if bodies:
-        raise UnsupportedError(f"the graph has bodies inside nodes ({bodies[0]})", code="graph_with_bodies")
+        raise UnsupportedError(f"the graph has bodies inside nodes ({bodies[0]})", code=Cause.GRAPH_WITH_BODIES)
     _name_nodes(copy.graph)
     _initialise_constants(copy.graph)
     network = Network(copy)

@@ -121,12 +121,12 @@ class QuantisedGraph:
         source = str(pair.input[0])
         return self._origins.get(source, source)
 
-    def _codes_of(self, pair: onnx.NodeProto) -> _Codes:
+    def _codes_of(self, pair: onnx.NodeProto) -> _PairScales:
         scale = self._network.constant(pair.input[1]).astype(np.float64)
         has_zero = len(pair.input) > 2 and pair.input[2]
         zero = self._network.constant(pair.input[2]) if has_zero else np.zeros((), np.uint8)
         axis = next((int(entry.i) for entry in pair.attribute if entry.name == "axis"), 1)
-        return _Codes(scale, zero, axis if scale.ndim and scale.size > 1 else None)
+        return _PairScales(scale, zero, axis if scale.ndim and scale.size > 1 else None)
 
     def _units(self) -> Iterator[QuantisedUnit]:
         others = {_OUTPUTS for output in self._network.graph.output if output.name in self._origins}
@@ -152,7 +152,7 @@ class QuantisedGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class _Codes:
+class _PairScales:
     """Of a pair. float64 `scale`: a scalar, or one for each index of `axis`; `zero`: as many, in the codes' type."""
 
     scale: npt.NDArray[np.float64]
@@ -171,7 +171,7 @@ class _Codes:
 class _Sums:
     """Squares of a tensor's values and errors, added up over batches."""
 
-    def __init__(self, codes: _Codes) -> None:
+    def __init__(self, codes: _PairScales) -> None:
         self._codes = codes
         self._count = self._clipped = 0
         self._squares = self._rounding = self._clipping = 0.0

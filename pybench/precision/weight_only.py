@@ -16,6 +16,7 @@ from pathlib import Path
 
 import onnx
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import InputError, UnsupportedError
 from pybench.onnx_file.graph import read_graph
 from pybench.onnx_file.products import multiplied, stored_products
@@ -57,7 +58,7 @@ def store_weights(
     if not excluded and stored_share(graph) < SHARE_FOR_INT8:
         raise UnsupportedError(
             f"{source.name}: {stored_share(graph):.0%} of the weights that are multiplied are those of matrix products",
-            code="nothing_to_store",
+            code=Cause.NOTHING_TO_STORE,
             hint="use another quantiser, or a model of linear layers",
         )
     if not stored_products(graph):

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import InputError, PybenchError, UnsupportedError, UsageError
 
 NAME = "pybench-orchestrator"
@@ -45,7 +46,7 @@ def find_orchestrator(environment: Mapping[str, str] = os.environ) -> Path:
         return Path(found)
     raise UnsupportedError(
         f"{NAME} is neither installed nor next to {sys.executable} nor on PATH",
-        code="orchestrator_missing",
+        code=Cause.ORCHESTRATOR_MISSING,
         hint=f"`make setup` or `pip install ./orchestrator-go` installs it; or set ${VARIABLE}",
     )
 

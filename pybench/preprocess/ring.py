@@ -300,11 +300,11 @@ class RingReader:
         if slot is None:
             if message == END:
                 return None
-            raise RingError(f"the producer announced slot {message} of {self.layout.slots}, which it did not hold")
+            raise RingError(f"the producer announced slot {message} of {self.layout.slots}, which is not its own")
         sequence, tokens, slot.text_bytes, slot.documents, rows = _read_header(self._memory, self._header_at[message])
         if sequence != self._sequence or (tokens != self._tokens and (tokens > self._tokens or not self._ragged)):
             raise RingError(
-                f"slot {message} holds batch {sequence} of {tokens} ids, "
+                f"slot {message} contains batch {sequence} of {tokens} ids, "
                 f"expected batch {self._sequence} of {self._tokens}"
             )
         if self._ragged:
@@ -316,7 +316,7 @@ class RingReader:
 
     def _offsets(self, index: int, rows: int) -> NDArray[np.uint64]:
         if rows > self.layout.batch:
-            raise RingError(f"slot {index} holds {rows} rows, at most {self.layout.batch} expected")
+            raise RingError(f"slot {index} contains {rows} rows, at most {self.layout.batch} expected")
         return np.frombuffer(self._memory, np.uint64, rows + 1, self.layout.slot_at(index) + SLOT_HEADER.size)
 
     def give_back(self, index: int) -> None:

@@ -2,6 +2,7 @@
 """A scenario file: what is assumed of queries, of the servers that answer them, and of the fleet.
 
 `INPUTS` has one row for each quantity with a distribution. docs/user/projections.md explains every key.
+Processors are the GPUs of a node, or the part of it whose joules a campaign has measured (`measured`).
 """
 
 from __future__ import annotations
@@ -90,14 +91,18 @@ INPUTS: Mapping[str, ScenarioInput] = {
         ScenarioInput("query.input_tokens", "tokens", "tokens of a prompt", True, 0.0),
         ScenarioInput("query.output_tokens", "tokens", "tokens of an answer", True, 0.0),
         ScenarioInput(
-            "energy.input_token_j", "J", "energy of the GPUs for one token of a prompt", False, 0.0, None, True
+            "energy.input_token_j", "J", "energy of the processors for one token of a prompt", False, 0.0, None, True
         ),
         ScenarioInput(
-            "energy.output_token_j", "J", "energy of the GPUs for one token of an answer", False, 0.0, None, True
+            "energy.output_token_j", "J", "energy of the processors for one token of an answer", False, 0.0, None, True
         ),
-        ScenarioInput("node.utilisation", "", "share of the time in which the GPUs serve", False, 0.01, 1.0),
-        ScenarioInput("node.idle_power_ratio", "", "power of idle GPUs over that of serving ones", False, 0.0, 1.0),
-        ScenarioInput("node.other_power_ratio", "", "power of the rest of the node over that of its GPUs", False, 0.0),
+        ScenarioInput("node.utilisation", "", "share of the time in which the processors serve", False, 0.01, 1.0),
+        ScenarioInput(
+            "node.idle_power_ratio", "", "power of idle processors over that of serving ones", False, 0.0, 1.0
+        ),
+        ScenarioInput(
+            "node.other_power_ratio", "", "power of the rest of the node over that of its processors", False, 0.0
+        ),
         ScenarioInput("site.pue", "", "power of the data centre over that of its computers", False, 1.0),
         ScenarioInput(
             "site.carbon_g_per_kwh",

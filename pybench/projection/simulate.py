@@ -3,9 +3,9 @@
 
     E_query = (n_in e_in + n_out e_out) (1 + idle (1 - u) / u) (1 + other) PUE
 
-n: tokens. e: energy of the GPUs for a token while they serve. u: utilisation, the share of the time in which they
+n: tokens. e: energy of the processors for a token while they serve. u: utilisation, the share of the time in which they
 serve; in the rest they take `idle` times the power, which the served queries have to carry. `other`: power of the rest
-of the node over that of its GPUs.
+of the node over that of its processors.
 
 Tokens vary from query to query, which averages out over a fleet. Everything else is one unknown value for all queries
 of a fleet, which does not. So the quartiles of a query have both, and the interval of a fleet only the latter.
@@ -147,7 +147,7 @@ def _energy_wh(draws: Draws) -> Floats:
 
 
 def _overhead(draws: Draws) -> Floats:
-    """What one joule of serving GPUs becomes at the meter of the site."""
+    """What one joule of serving processors becomes at the meter of the site."""
     used = draws["node.utilisation"]
     idle = 1 + draws["node.idle_power_ratio"] * (1 - used) / used
     return np.asarray(idle * (1 + draws["node.other_power_ratio"]) * draws["site.pue"])

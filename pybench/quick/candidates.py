@@ -48,13 +48,27 @@ class CandidateEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What is not measured. `called`: runtime and precision, or the runtime alone; `what`: why not; `hint`: what to do
+    about that."""
+
+    called: str
+    what: str
+    hint: str | None = None
+
+    @property
+    def why(self) -> str:
+        return self.what if self.hint is None else f"{self.what}; {self.hint}"
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
-    """`machine`: with the facts that the candidates need; `entries`: what is measured; `left_out`: what is not, with
-    the reason; `first_look`: one pass, before any run."""
+    """`machine`: with the facts that the candidates need; `entries`: what is measured; `left_out`: what is not;
+    `first_look`: one pass, before any run."""
 
     machine: Machine
     entries: tuple[CandidateEntry, ...]
-    left_out: tuple[tuple[str, str], ...]
+    left_out: tuple[LeftOut, ...]
     first_look: FirstLook | None = None
 
 
@@ -83,16 +97,17 @@ def find_candidates(target: Target, only: Restriction) -> Candidates:
     _check_batches(target, only)
     asked = list(_cases(target, only))
     here = Machine.ask(asked)
-    left_out: list[tuple[str, str]] = []
+    left_out: list[LeftOut] = []
     found: list[Case] = []
     for case in asked:
-        reason = here.unsupported(case)
+        refusal = here.unsupported(case)
         misfit = None if target.content is None else misfit_of(target.content, case, of_images=False)
-        if reason is not None:
+        if refusal is not None:
             # What a machine without a GPU lacks comes first: it is the shortest way to a number.
-            left_out.insert(len(left_out) if _needs_gpu(case) else 0, (_called(case), reason[1]))
+            place = len(left_out) if _needs_gpu(case) else 0
+            left_out.insert(place, LeftOut(_called(case), refusal.message, refusal.hint))
         elif misfit is not None:
-            left_out.insert(0, (_called(case), f"{misfit.what}; {misfit.hint}"))
+            left_out.insert(0, LeftOut(_called(case), misfit.what, misfit.hint))
         else:
             found.append(case)
     if not found:
@@ -195,11 +210,11 @@ def _precisions(row: Runtime, backend: Backend | None, target: Target, only: Res
     return tuple(name for name in usual if quantised_type(name) is not None)
 
 
-def _nothing(target: Target, left_out: Sequence[tuple[str, str]]) -> InputError:
-    reasons = list(dict.fromkeys(reason for _, reason in left_out))
-    what, _, hint = (reasons[0] if reasons else "nothing was asked for").rpartition("; ")
+def _nothing(target: Target, left_out: Sequence[LeftOut]) -> InputError:
+    reasons = list(dict.fromkeys((one.what, one.hint) for one in left_out))
+    what, hint = reasons[0] if reasons else ("nothing was asked for", None)
     others = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-    return InputError(f"{target.model} cannot be measured here: {what or hint}{others}", hint=hint if what else None)
+    return InputError(f"{target.model} cannot be measured here: {what}{others}", hint=hint)
 
 
 def _look_at_module(target: Target, here: Machine) -> FirstLook | None:
@@ -216,7 +231,7 @@ def _look_at_module(target: Target, here: Machine) -> FirstLook | None:
 
 
 def _look_at_file(
-    path: Path, target: Target, cases: list[Case], left_out: list[tuple[str, str]]
+    path: Path, target: Target, cases: list[Case], left_out: list[LeftOut]
 ) -> tuple[FirstLook | None, list[Case]]:
     """One pass of the file as it is, and the cases that are left; None where no runtime opens it as it is.
 
@@ -229,10 +244,10 @@ def _look_at_file(
             seconds = machines.time_pass(path, opening_it[0], target.fed(target.first_batch))
             return FirstLook(seconds, "the file"), cases
         except PybenchError as error:
-            what, _, hint = error.message.partition("\n  hint: ")
+            what = error.message
             said = what if str(path.absolute()) in what or target.model in what else f"{target.model}: {what}"
-            first = first or InputError(said, hint=error.hint or hint or "`pybench inspect` shows the file")
-            left_out += [(_called(case), what) for case in cases if case.runtime == opening_it[0].runtime]
+            first = first or InputError(said, hint=error.hint or "`pybench inspect` shows the file")
+            left_out += [LeftOut(_called(case), what) for case in cases if case.runtime == opening_it[0].runtime]
             cases = [case for case in cases if case.runtime != opening_it[0].runtime]
     if first is not None and not cases:
         raise first
@@ -245,9 +260,10 @@ def _batches(target: Target, only: Restriction, found: Sequence[Case], here: Mac
     here."""
     rewritten = _rewritten(target, only, found)
     for batch in only.batches:
-        reasons = [here.unsupported(case) for case in rewritten if case.batch == batch]
-        if reasons and reasons[0] is not None and all(reasons):
-            raise UsageError(f"--batch {batch}: {reasons[0][1]}", hint=f"give --batch {target.only_batch}")
+        refusals = [here.unsupported(case) for case in rewritten if case.batch == batch]
+        if refusals and refusals[0] is not None and all(refusals):
+            why = refusals[0].in_one_line()
+            raise UsageError(f"--batch {batch}: {why}", hint=f"give --batch {target.only_batch}")
     if only.batches:
         return tuple(dict.fromkeys(only.batches))
     if target.given is not None:
@@ -313,9 +329,9 @@ def _engine(case: Case) -> str:
     return f"{case.runtime}{f' ({case.provider})' if case.provider else ''}"
 
 
-def _shortened(left_out: Sequence[tuple[str, str]], found: Sequence[Case]) -> Iterator[tuple[str, str]]:
+def _shortened(left_out: Sequence[LeftOut], found: Sequence[Case]) -> Iterator[LeftOut]:
     """A runtime that has nothing here is named once."""
     here = {_engine(case) for case in found}
-    for name, why in left_out:
-        engine = name.rpartition(" ")[0]
-        yield (name if engine in here else engine, why)
+    for one in left_out:
+        engine = one.called.rpartition(" ")[0]
+        yield one if engine in here else replace(one, called=engine)

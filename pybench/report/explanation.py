@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from pybench.analysis.comparability import SoftwareDifference
 from pybench.analysis.explanation import ENERGIES, ENOUGH_RATIO, ExplainedCase, Explanation, WorkShare
 from pybench.catalogue.metrics import METRICS
 from pybench.kernels.profile import total_ms, work_of
@@ -26,10 +27,11 @@ _COSTLIEST = 3  # rows named in one sentence
 
 
 def sentences(explanation: Explanation) -> list[str]:
-    """The explanation in the order of reading: how much, then by what, then how much of it is known."""
+    """In the order of reading: what else differs, how much is lost, by what, and how much of it is known."""
     if not explanation.has_times:
-        return [*_without_times(explanation), *_structure(explanation)]
+        return [*_software(explanation), *_without_times(explanation), *_structure(explanation)]
     return [
+        *_software(explanation),
         *_totals(explanation),
         *_losses(explanation),
         *_types(explanation),
@@ -49,6 +51,18 @@ def milliseconds(value: float) -> str:
 def percent(ratio: float) -> str:
     """`98.7 %`."""
     return f"{format_plain(round(100 * ratio, 1))} %"
+
+
+def _software(explanation: Explanation) -> Iterator[str]:
+    slow, fast = explanation.sides
+    if explanation.software:
+        yield software_text(slow.name, fast.name, explanation.software)
+
+
+def software_text(first: str, second: str, differences: Sequence[SoftwareDifference]) -> str:
+    """What speaks against comparing two cases. `differences`: `second` is the baseline."""
+    told = "; ".join(f"{one.name} {one.candidate} against {one.baseline}" for one in differences)
+    return f"{first} and {second} ran with different software, which may explain a difference: {told}."
 
 
 # --- how much --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +22,10 @@ from pybench.campaign.directory import CampaignDirectory, RunDirectory, not_a_ca
 from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan, read_resolved_plan
 from pybench.case import Case, case_to_json, catalogue_of
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.plugins import Plugin, refuse_change
+from pybench.catalogue.reasons import Reason
+from pybench.errors import UnsupportedError
 from pybench.launcher import FileAccess
 from pybench.machine import Machine
 from pybench.runner.interruption import Interruption
@@ -211,7 +214,7 @@ class _Runner:
     machine: Machine
     claimant: Claimant
     interruption: Interruption
-    unsupported: Mapping[str, tuple[str, str] | None]
+    unsupported: Mapping[str, UnsupportedError | None]
     made: Mapping[str, Outcome]
     listener: Listener
     again: frozenset[tuple[str, int]]
@@ -276,9 +279,8 @@ class _Runner:
                 raise error
             outcome = judge(end)
             if self._is_for_batch_system_to_say(outcome):
-                return Outcome(
-                    "interrupted", "job_ending", "the batch system ended this job; the reason is added after the job"
-                ), end.wall_s
+                said = "the batch system ended this job; the reason is added after the job"
+                return Outcome("interrupted", Reason(Cause.JOB_ENDING, said)), end.wall_s
         attempt.complete(run_record(planned.case.id, planned.block, attempt.attempt, outcome, end))
         return outcome, end.wall_s if end else 0.0
 
@@ -290,7 +292,8 @@ class _Runner:
         """
         if outcome.name not in AGAIN or self.claimant.job is None or self.claimant.job.scheduler != SLURM:
             return False
-        return self.interruption.job_is_ending or (outcome.name, outcome.reason) == ("killed", "SIGTERM")
+        killed = Outcome("killed", Reason(Cause.SIGNAL, names=("SIGTERM",)))
+        return self.interruption.job_is_ending or outcome == killed
 
     def _access(self, case: Case, attempt: RunDirectory) -> FileAccess:
         """A worker writes nothing of the campaign but its own run's folder."""
@@ -307,13 +310,14 @@ class _Runner:
 
     def _known_beforehand(self, case: Case) -> Outcome | None:
         """What needs no worker to be known: the machine cannot do it, or an artefact could not be made."""
-        reason = self.unsupported[case.id]
-        if reason is not None:
-            return Outcome("unsupported", *reason)
+        refusal = self.unsupported[case.id]
+        if refusal is not None:
+            return Outcome("unsupported", replace(refusal.reason, detail=refusal.in_one_line()))
         for role, recipe in self.machine.recipes(case).items():
             made = self.made[recipe.digest]
             if made.name != "ok":
-                return Outcome(made.name, made.reason, f"{role}: {recipe.title()}: {made.detail or made.name}")
+                said = f"{role}: {recipe.title()}: {(made.reason and made.reason.detail) or made.name}"
+                return replace(made, reason=made.reason and replace(made.reason, detail=said))
         return None
 
     def _request(self, planned: PlannedRun, attempt: RunDirectory) -> dict[str, Any]:

@@ -8,10 +8,14 @@ exit status.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pybench.campaign import layout
+from pybench.catalogue.causes import Cause
+from pybench.catalogue.reasons import Reason, read_reason
+from pybench.catalogue.validities import VALIDITIES
 from pybench.errors import PybenchError, UsageError
 from pybench.runner.process import WorkerEnd
 
@@ -20,44 +24,54 @@ KILLED_STATUS = 137  # 128 + SIGKILL: how a shell or a container reports it
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`name`: one of `layout.OUTCOMES`; `reason`: a short stable code; `detail`: a sentence, or None."""
+    """`name`: one of `layout.OUTCOMES`; `reason`: why a run has no result, None for `ok`."""
 
     name: str
-    reason: str | None = None
-    detail: str | None = None
+    reason: Reason | None = None
+
+    @property
+    def why(self) -> str:
+        """The reason in words, else its code; empty where there is none."""
+        return "" if self.reason is None else self.reason.detail or self.reason.stored_code
 
 
 def judge(end: WorkerEnd) -> Outcome:
     """The outcome of a worker that has ended."""
     if end.stopped == "timeout":
-        return Outcome("timeout", "timeout", f"stopped after {end.wall_s:.1f} s")
+        return Outcome("timeout", Reason(Cause.TIMEOUT, f"stopped after {end.wall_s:.1f} s"))
     if end.stopped == "interrupted":
-        return Outcome("interrupted", "asked_to_stop")
+        return Outcome("interrupted", Reason(Cause.ASKED_TO_STOP))
     report = end.report or {}
     if report.get("outcome") in ("oom", "unsupported", "crashed", "build_failed"):
-        return Outcome(report["outcome"], report.get("reason"), report.get("detail"))
+        return outcome_from_json(report)
     if end.signal == "SIGKILL" or end.exit_status == KILLED_STATUS:
         if end.oom_evidence:
-            return Outcome("oom", "killed_for_memory", f"SIGKILL while {end.oom_evidence} rose")
-        return Outcome("killed", "SIGKILL", "somebody or something outside pybench killed the worker")
+            return Outcome("oom", Reason(Cause.KILLED_FOR_MEMORY, f"SIGKILL while {end.oom_evidence} rose"))
+        return Outcome("killed", Reason(Cause.SIGKILL, "somebody or something outside pybench killed the worker"))
     if end.signal in ("SIGTERM", "SIGINT", "SIGHUP"):
-        return Outcome("killed", end.signal)
+        return Outcome("killed", Reason(Cause.SIGNAL, names=(end.signal,)))
     if end.signal is not None:
-        return Outcome("crashed", end.signal, f"{end.signal}: see {layout.STDERR}")
+        return Outcome("crashed", Reason(Cause.SIGNAL, f"{end.signal}: see {layout.STDERR}", (end.signal,)))
     if report.get("outcome") == "ok":
         if end.exit_status == 0:
             return Outcome("ok")
-        return Outcome(
-            "crashed", "exit_status", f"exit status {end.exit_status} after the work was done: see {layout.STDERR}"
-        )
-    return Outcome("crashed", "no_report", f"exit status {end.exit_status} without a report: see {layout.STDERR}")
+        said = f"exit status {end.exit_status} after the work was done: see {layout.STDERR}"
+        return Outcome("crashed", Reason(Cause.EXIT_STATUS, said))
+    said = f"exit status {end.exit_status} without a report: see {layout.STDERR}"
+    return Outcome("crashed", Reason(Cause.NO_REPORT, said))
+
+
+def outcome_from_json(stored: Mapping[str, Any]) -> Outcome:
+    """What a worker's report or a run.json says of its outcome."""
+    code, detail = stored.get("reason"), stored.get("detail")
+    return Outcome(stored["outcome"], None if code is None else read_reason(code, detail or ""))
 
 
 def run_record(case_id: str, block: int, attempt: int, outcome: Outcome, end: WorkerEnd | None) -> dict[str, Any]:
     """The content of run.json (docs/formats/rundir.md). Without a worker (`end` None) nothing was measured."""
     report = (end.report or {}) if end else {}
-    unknown: dict[str, Any] = {name: {"value": None, "reasons": []} for name in layout.VALIDITIES}
-    parts = dict(report.get("parts_s", {}))
+    unknown: dict[str, Any] = {name: {"value": None, "reasons": []} for name in VALIDITIES}
+    parts, reason = dict(report.get("parts_s", {})), outcome.reason
     if end and parts:
         parts["harness"] = max(0.0, end.wall_s - sum(parts.values()))
     return {
@@ -65,8 +79,8 @@ def run_record(case_id: str, block: int, attempt: int, outcome: Outcome, end: Wo
         "block": block,
         "attempt": attempt,
         "outcome": outcome.name,
-        "reason": outcome.reason,
-        "detail": outcome.detail,
+        "reason": None if reason is None else reason.stored_code,
+        "detail": None if reason is None else reason.detail or None,
         "exit_status": end.exit_status if end else None,
         "signal": end.signal if end else None,
         "valid": {**unknown, **(report.get("valid", {}) if outcome.name == "ok" else {})},

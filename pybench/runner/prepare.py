@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pybench.campaign import layout, storage
@@ -20,12 +20,14 @@ from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.campaign.recipe import Recipe
 from pybench.case.case import ROWS
 from pybench.catalogue.catalogue import Row
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.models import Model
+from pybench.catalogue.reasons import Reason
 from pybench.catalogue.stored import row_to_json
 from pybench.errors import CorruptError
 from pybench.launcher import LOCAL, FileAccess, Launcher
 from pybench.runner.interruption import Interruption
-from pybench.runner.outcome import Outcome, judge, no_result, run_record
+from pybench.runner.outcome import Outcome, judge, no_result, outcome_from_json, run_record
 from pybench.runner.process import run_worker
 
 WAIT_S = 0.5  # between two looks at an artefact that another runner is making
@@ -74,7 +76,7 @@ def _made(recipe: Recipe, maker: Maker) -> Outcome:
             number += 1
         else:
             time.sleep(WAIT_S)
-    return Outcome("interrupted", "asked_to_stop")
+    return Outcome("interrupted", Reason(Cause.ASKED_TO_STOP))
 
 
 def _make_claimed(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
@@ -116,9 +118,10 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
     if outcome.name in ("interrupted", "killed"):
         return outcome
     if outcome.name in ("crashed", "timeout", "oom"):
-        outcome = Outcome("build_failed", outcome.reason or outcome.name, outcome.detail)
+        outcome = replace(outcome, name="build_failed")
     if outcome.name == "ok" and not attempt.file(recipe.file).is_file():
-        outcome = Outcome("build_failed", "no_file", f"the maker reported success but left no {recipe.file}")
+        why = Reason(Cause.NO_FILE, f"the maker reported success but left no {recipe.file}")
+        outcome = Outcome("build_failed", why)
     made = _digests(attempt.path) if outcome.name == "ok" else {}
     attempt.complete({**run_record(recipe.digest, 0, attempt.attempt, outcome, end), "made": made})
     return _publish(attempt, maker.campaign.artefact(recipe.digest), outcome)
@@ -187,7 +190,7 @@ def _stored_outcome(folder: Path) -> Outcome:
         if not path.is_file() or storage.sha256_of(path) != digest:
             what = "has changed since it was made" if path.is_file() else "is missing"
             raise CorruptError(f"{path} {what}", hint=f"restore it, or remove the folder {folder} and run again")
-    return Outcome(run["outcome"], run.get("reason"), run.get("detail"))
+    return outcome_from_json(run)
 
 
 def _digests(folder: Path) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError
 
 NAME = "bfloat16"
@@ -26,7 +27,7 @@ def bfloat16_type(what: str) -> np.dtype[Any]:
         import ml_dtypes
     except ImportError as error:
         raise UnsupportedError(
-            f"{what} is bfloat16, and ml_dtypes is not installed", code="no_bf16_tensors",
+            f"{what} is bfloat16, and ml_dtypes is not installed", code=Cause.NO_BF16_TENSORS,
             hint="install pybench-campaign[onnx]",
         ) from error  # fmt: skip
     found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from cuda.bindings import driver
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import DeviceMemoryError, PybenchError, UnsupportedError
 
 _ATTRIBUTE = driver.CUdevice_attribute
@@ -51,7 +52,7 @@ def devices() -> list[dict[str, Any]]:
         (code,) = driver.cuInit(0)
     except RuntimeError as error:  # cuda-python's loader
         raise UnsupportedError(
-            f"there is no CUDA driver here: {error}", code="no_cuda_driver", hint="install NVIDIA's driver"
+            f"there is no CUDA driver here: {error}", code=Cause.NO_CUDA_DRIVER, hint="install NVIDIA's driver"
         ) from error
     if code == driver.CUresult.CUDA_ERROR_NO_DEVICE:
         return []
@@ -95,9 +96,38 @@ class Stream:
     def synchronize(self) -> None:
         check(driver.cuStreamSynchronize(self.raw))
 
+    def wait(self, event: StreamEvent) -> None:
+        """What comes later on this stream begins after what the event was recorded behind; the host does not wait."""
+        check(driver.cuStreamWaitEvent(self.raw, event.raw, 0))
+
     def __del__(self) -> None:
         if self.raw is not None:
             driver.cuStreamDestroy(self.raw)
+
+
+class StreamEvent:
+    """A mark on a stream. `timed`: whether it can say when it happened, which costs a little."""
+
+    def __init__(self, *, timed: bool = False) -> None:
+        self.raw: Any = None
+        flags = driver.CUevent_flags
+        self.raw = check(driver.cuEventCreate(flags.CU_EVENT_DEFAULT if timed else flags.CU_EVENT_DISABLE_TIMING))
+
+    def record(self, stream: Stream) -> None:
+        check(driver.cuEventRecord(self.raw, stream.raw))
+
+    def record_in_replays(self, stream: Stream) -> None:
+        """In a capture: each replay of the graph records it. As `record` would, it only orders what is captured."""
+        flag = driver.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
+        check(driver.cuEventRecordWithFlags(self.raw, stream.raw, flag))
+
+    def elapsed_time(self, end: StreamEvent, /) -> float:
+        """Milliseconds from this event to another one; both are timed and have happened."""
+        return float(check(driver.cuEventElapsedTime(self.raw, end.raw)))
+
+    def __del__(self) -> None:
+        if self.raw is not None:
+            driver.cuEventDestroy(self.raw)
 
 
 class Buffer:

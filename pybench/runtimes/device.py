@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -26,7 +27,7 @@ def chosen(device: str, gpu_present: bool, runtime: str) -> str:
     if not gpu_present:
         raise UnsupportedError(
             f"{runtime} sees no GPU, the case asks for {device}",
-            code="no_gpu",
+            code=Cause.NO_GPU,
             hint="use device: auto, or install a build of the runtime with CUDA and the driver",
         )
     return "cuda"

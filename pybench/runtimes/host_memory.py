@@ -15,6 +15,7 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ def on_node(size: int, node: int) -> NDArray[np.uint8]:
     elsewhere.
     """
     if node not in numa_nodes():
-        raise UnsupportedError(f"there is no NUMA node {node} here", code="no_numa_node", hint="leave numa_node out")
+        raise UnsupportedError(
+            f"there is no NUMA node {node} here", code=Cause.NO_NUMA_NODE, hint="leave numa_node out"
+        )
     import numpy as np  # a probe of this machine only asks for the nodes
 
     memory = np.frombuffer(mmap.mmap(-1, size), np.uint8)
@@ -54,7 +57,7 @@ def on_node(size: int, node: int) -> NDArray[np.uint8]:
     memory[:: mmap.PAGESIZE] = 0
     elsewhere = nodes_of(memory) - {node}
     if elsewhere:
-        raise _refused(node, f"pages lie on {', '.join(map(str, sorted(elsewhere)))}")
+        raise _refused(node, f"pages are on {', '.join(map(str, sorted(elsewhere)))}")
     return memory
 
 
@@ -89,4 +92,6 @@ def _call(which: int, *arguments: object) -> None:
 
 def _refused(node: int, why: str) -> UnsupportedError:
     what = f"memory of NUMA node {node} is not given to this process: {why}"
-    return UnsupportedError(what, code="no_numa_node", hint="leave numa_node out, or allow the node (numactl, cpuset)")
+    return UnsupportedError(
+        what, code=Cause.NO_NUMA_NODE, hint="leave numa_node out, or allow the node (numactl, cpuset)"
+    )

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from pybench import measure
 from pybench.case import Case
 from pybench.case.quantising import opened_in
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.refusals import refuse_path, refuse_precision
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError, UsageError
@@ -194,14 +195,18 @@ def find_library() -> Path:
 
     Raises UnsupportedError (`no_onnxruntime_library`).
     """
-    hint = "install onnxruntime from its wheel, whose folder `capi` holds it"
+    hint = "install onnxruntime from its wheel, whose folder `capi` contains it"
     found = importlib.util.find_spec("onnxruntime")
     if found is None or found.origin is None:
-        raise UnsupportedError("onnxruntime is not installed", code="no_onnxruntime_library", hint=hint)
+        raise UnsupportedError(
+            "onnxruntime is not installed", code=Cause.NO_PACKAGE, names=("onnxruntime_library",), hint=hint
+        )
     folder = Path(found.origin).parent / "capi"
     libraries = sorted(folder.glob(f"{LIBRARY}*"))
     if not libraries:
-        raise UnsupportedError(f"there is no {LIBRARY} in {folder}", code="no_onnxruntime_library", hint=hint)
+        raise UnsupportedError(
+            f"there is no {LIBRARY} in {folder}", code=Cause.NO_PACKAGE, names=("onnxruntime_library",), hint=hint
+        )
     return libraries[-1]
 
 
@@ -254,6 +259,7 @@ def _port(name: str, array: npt.NDArray[Any]) -> dict[str, Any]:
 def _refuse_inputs() -> NoReturn:
     raise UnsupportedError(
         f"{NAME} reads text in its own process, and is given no inputs",
-        code=f"no_path_none_in_{NAME}",
+        code=Cause.NO_PATH,
+        names=("none", NAME),
         hint="set path: go_rust, or use runtime: onnxruntime",
     )

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError
 from pybench.preprocess.program import Program
 from pybench.runtimes.memory import HINT, memory_evidence
@@ -90,7 +91,7 @@ class NativeProcess(Program):
         if "status" in answer:
             return self._of_status(answer["status"], message)
         if kind == "unsupported":
-            return UnsupportedError(message, code="no_onnxruntime_library", hint=hint)
+            return UnsupportedError(message, code=Cause.NO_PACKAGE, names=("onnxruntime_library",), hint=hint)
         if kind == "input":
             return InputError(message, hint=hint)
         if kind == "output":

@@ -26,6 +26,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as errors
 from pybench import measure
 from pybench.case import Case
 from pybench.case.quantising import opened_in
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.refusals import refuse_precision, refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError
@@ -345,7 +346,7 @@ def _runner(session: onnxruntime.InferenceSession, kind: str, path: Path) -> Run
     if kind != "cpu":
         raise UnsupportedError(
             f"{path.name} takes or gives bfloat16, which onnxruntime's Python interface does not pass to a GPU",
-            code="no_bf16_tensors",
+            code=Cause.NO_BF16_TENSORS,
             hint="export the model with FP32 inputs and outputs: a Cast after each input, and one before each output",
         )
     return lambda names, inputs, plain: bfloat16.run_raw(session, names, inputs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, PybenchError, UnsupportedError
 
@@ -17,11 +18,11 @@ _OF_GPUS = {backend.name for backend in RUNTIMES["onnxruntime"].backends if back
 _GPU_FAILED = re.compile(r"\bCU[A-Z_]* failure \d|TensorRT (EP|input|output)")
 # What it says of a file that another version, or another runtime, may take: its words, a code, what to do about it.
 _NOT_TAKEN = (
-    (re.compile(r"Unsupported model IR version: \d+, max supported IR version: \d+"), "format_too_new",
+    (re.compile(r"Unsupported model IR version: \d+, max supported IR version: \d+"), Cause.FORMAT_TOO_NEW,
      "install a newer onnxruntime, or save the model with an older ir_version"),
-    (re.compile(r"Opset \d+ is under development|official support for domain \S+ is till opset \d+"), "opset_too_new",
-     "install a newer onnxruntime, or export the model with an older opset"),
-    (re.compile(r"\S+ is not a registered function/op|No Op registered for \S+"), "unknown_operator",
+    (re.compile(r"Opset \d+ is under development|official support for domain \S+ is till opset \d+"),
+     Cause.OPSET_TOO_NEW, "install a newer onnxruntime, or export the model with an older opset"),
+    (re.compile(r"\S+ is not a registered function/op|No Op registered for \S+"), Cause.UNKNOWN_OPERATOR,
      "export the model with ONNX's own operators: no library of custom ones is loaded"),
 )  # fmt: skip
 # What stands before the message: in Python the status, then the file, and a place in onnxruntime's own sources.
@@ -37,7 +38,7 @@ def refusal_of(path: Path, provider: str, status: str, message: str) -> PybenchE
     if status == "NOT_IMPLEMENTED":
         return UnsupportedError(
             f"{path}: onnxruntime has no kernel for an operator ({short(message)})",
-            code="no_kernel",
+            code=Cause.NO_KERNEL,
             hint="export the model in FP32, or use another runtime",
         )
     if status == "RUNTIME_EXCEPTION" and provider in _OF_GPUS:
@@ -45,7 +46,7 @@ def refusal_of(path: Path, provider: str, status: str, message: str) -> PybenchE
     if unplaced := _UNPLACED.search(message):
         return UnsupportedError(
             f"onnxruntime's provider {provider} has no kernel for {unplaced[2]} ({unplaced[1]}) in its type",
-            code="no_kernel",
+            code=Cause.NO_KERNEL,
             hint="keep that node in FP32 with keep_fp32",
         )
     if _GPU_FAILED.search(message):
@@ -61,7 +62,8 @@ def not_started(provider: str) -> UnsupportedError:
     """The error for a provider that the build has, and that does not start."""
     return UnsupportedError(
         f"onnxruntime could not start its provider {provider}",
-        code=f"no_{provider}_provider",
+        code=Cause.NO_PROVIDER,
+        names=(provider,),
         hint="its log says which library is missing",
     )
 

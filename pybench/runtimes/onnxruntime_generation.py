@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError
 from pybench.runtimes.generation import GenerationTask, Ids
 from pybench.runtimes.onnxruntime import OnnxRuntimeSession
@@ -33,7 +34,7 @@ class OnnxRuntimeGeneration:
         self._ids_input, *self._past_inputs = session.inputs
         if not self._past_inputs:
             raise UnsupportedError(
-                f"{session.path.name} takes no keys and values", code="no_cache", hint="export it with its cache"
+                f"{session.path.name} takes no keys and values", code=Cause.NO_CACHE, hint="export it with its cache"
             )
         self._session, self._kind, self._task = session.inference, session.kind, task
         self._samples, self._prompt_tokens = task.prompt.shape
@@ -110,7 +111,7 @@ class OnnxRuntimeGeneration:
         """Of a tensor of the past: [N, heads, tokens, width]."""
         _, heads, _, width = spec.shape
         if heads is None or width is None:  # for the type checker: the exporter fixes both
-            raise UnsupportedError(f"{spec.name} has no fixed heads and width", code="no_cache")
+            raise UnsupportedError(f"{spec.name} has no fixed heads and width", code=Cause.NO_CACHE)
         return self._samples, heads, tokens, width
 
     def _buffer(self, shape: Sequence[int], kind: type[Any]) -> onnxruntime.OrtValue:

@@ -16,6 +16,7 @@ from typing import Any
 import onnxruntime
 
 from pybench import measure
+from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError
 from pybench.kernels.operators import profile_of_runs
 from pybench.kernels.profile import Profile
@@ -60,7 +61,7 @@ def _refuse_large(path: Path) -> None:
     if free_bytes is not None and file_bytes > SPARE_RATIO * free_bytes:
         raise UnsupportedError(
             f"{path.name} has {file_bytes} bytes, and {free_bytes} bytes of memory are free: too few to open it twice",
-            code="no_room_for_profile",
+            code=Cause.NO_ROOM_FOR_PROFILE,
         )
 
 

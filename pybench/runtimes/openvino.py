@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from pybench import measure
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.precisions import floating_type
 from pybench.catalogue.refusals import refuse_precision, refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
@@ -133,7 +134,7 @@ def open_session(path: Path, *, precision: str, threads: int, device: str) -> Op
     GPU and for a graph that OpenVINO does not compile, InputError for a file that is no runnable ONNX model."""
     if device not in ("auto", "cpu"):
         raise UnsupportedError(
-            f"{NAME} runs on the CPU here, and device {device} is asked for", code="no_gpu", hint="set device: cpu"
+            f"{NAME} runs on the CPU here, and device {device} is asked for", code=Cause.NO_GPU, hint="set device: cpu"
         )
     refuse_precision(RUNTIMES[NAME], None, precision, has_gpu=False, on_cpu=cpu_types())
     read_graph(path)  # a file that is no ONNX has a clear error here; OpenVINO tries all its other readers on it
@@ -160,7 +161,7 @@ def _spec(value: Any, path: Path) -> TensorSpec:
     if called == "bf16":
         raise UnsupportedError(
             f"{path.name} takes bfloat16, which OpenVINO's Python interface does not pass",
-            code="no_bf16_tensors",
+            code=Cause.NO_BF16_TENSORS,
             hint="export the model with inputs and outputs in FP32, and a Cast behind and before them",
         )
     return TensorSpec(_name(value), np.dtype(value.element_type.to_dtype()), shape)
@@ -190,7 +191,7 @@ def _open_errors(path: Path) -> Iterator[None]:
     except RuntimeError as error:
         raise UnsupportedError(
             f"{path}: OpenVINO does not compile this graph ({_last_words(error)})",
-            code="not_compiled",
+            code=Cause.NOT_COMPILED,
             hint="use runtime: onnxruntime",
         ) from error
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from pybench import measure
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.refusals import refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError
@@ -99,6 +100,6 @@ def open_case(
     """`given`: the solvers of the case's model. Raises UnsupportedError for a GPU."""
     if case.device not in ("auto", "cpu"):
         raise UnsupportedError(
-            f"{NAME} runs on the CPU, and device {case.device} is asked for", code="no_gpu", hint="set device: cpu"
+            f"{NAME} runs on the CPU, and device {case.device} is asked for", code=Cause.NO_GPU, hint="set device: cpu"
         )
     return SolverSession(given, case.solver, spec)

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from pybench import measure
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.refusals import refuse_mode
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
@@ -224,7 +225,7 @@ def _compile_errors() -> Iterator[None]:
         yield
     except (Unsupported, UserError) as error:
         raise UnsupportedError(
-            f"torch.compile cannot take the model as one graph ({_first_line(error)})", code="no_full_graph",
+            f"torch.compile cannot take the model as one graph ({_first_line(error)})", code=Cause.NO_FULL_GRAPH,
             hint="use runtime: torch",
         ) from error  # fmt: skip
     except RuntimeError as error:
@@ -233,7 +234,9 @@ def _compile_errors() -> Iterator[None]:
         if missing is None or memory_evidence(error) is not None:
             raise
         hint = "install g++ (or name a compiler in CXX), and for a GPU triton"
-        raise UnsupportedError(f"torch.compile has {_MISSING[missing]} here", code="no_compiler", hint=hint) from error
+        raise UnsupportedError(
+            f"torch.compile has {_MISSING[missing]} here", code=Cause.NO_PACKAGE, names=("compiler",), hint=hint
+        ) from error
 
 
 def _first_line(error: BaseException) -> str:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError
 from pybench.runtimes.generation import Decoder, GenerationTask, Ids
 from pybench.runtimes.torch import TorchSession
@@ -29,7 +30,7 @@ class TorchGeneration:
         module = session.module
         if not isinstance(module, Decoder):
             raise UnsupportedError(
-                f"{type(module).__name__} keeps no keys and values", code="no_cache",
+                f"{type(module).__name__} keeps no keys and values", code=Cause.NO_CACHE,
                 hint="give the model `new_cache` and `extend`, as pybench/models/tinylm.py has them",
             )  # fmt: skip
         self._module, self._kind, self._task = module, session.kind, task

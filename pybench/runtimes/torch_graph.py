@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from pybench import measure
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.refusals import refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
@@ -237,7 +238,7 @@ def open_session(
     """
     if not hasattr(torch.cuda.CUDAGraph, "raw_cuda_graph_exec"):
         raise UnsupportedError(
-            f"torch {torch.__version__} does not give its graphs' handles away", code="torch_too_old",
+            f"torch {torch.__version__} does not give its graphs' handles away", code=Cause.TORCH_TOO_OLD,
             hint="install torch 2.10 or later",
         )  # fmt: skip
     return TorchGraphSession(prepare(module, spec, precision, kind, deterministic), spec, precision, kind)

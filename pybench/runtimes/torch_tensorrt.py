@@ -25,6 +25,7 @@ from torch import nn
 
 from pybench import measure
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.kernels.launches import KernelLaunches
@@ -120,7 +121,8 @@ def open_session(
         import torch_tensorrt as library
     except Exception as error:  # it takes names from TensorRT's libraries: with another version's, anything
         raise UnsupportedError(
-            f"torch-tensorrt cannot be imported here ({type(error).__name__}: {error})", code="no_torch_tensorrt",
+            f"torch-tensorrt cannot be imported here ({type(error).__name__}: {error})",
+            code=Cause.NO_PACKAGE, names=("torch_tensorrt",),
             hint=f"install the torch-tensorrt of torch {torch.__version__}, with the TensorRT that it pins",
         ) from error  # fmt: skip
     prepared = prepare(module, spec, precision, kind, deterministic).to(memory_format=torch.contiguous_format)

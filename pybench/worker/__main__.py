@@ -19,10 +19,13 @@ import fcntl  # noqa: E402  the clock is read before the first import that costs
 import json  # noqa: E402
 import signal  # noqa: E402
 import traceback  # noqa: E402
+from dataclasses import replace  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
 from pybench import __version__  # noqa: E402
+from pybench.catalogue.causes import Cause  # noqa: E402
+from pybench.catalogue.reasons import Reason  # noqa: E402
 from pybench.errors import DeviceMemoryError, InputError, UnsupportedError, UsageError  # noqa: E402
 
 F_SETSIG = 10  # Linux's <fcntl.h>; Python's fcntl has no name for it
@@ -37,14 +40,15 @@ def main(arguments: list[str]) -> int:
     except UsageError as error:  # a disk that is full, or a file that only this question needs: no result of a case
         report = {"outcome": "usage_error", "message": error.message, "hint": error.hint}
     except UnsupportedError as error:
-        report = {"outcome": "unsupported", "reason": error.code, "detail": str(error)}
+        said = {"message": error.message, "hint": error.hint}  # for who asked, beside what a run stores
+        report = said | _ended("unsupported", replace(error.reason, detail=str(error)))
     except DeviceMemoryError as error:
-        report = {"outcome": "oom", "reason": error.evidence, "detail": error.message}
+        report = _ended("oom", Reason(Cause.EVIDENCE, error.message, (error.evidence,)))
     except MemoryError as error:
-        report = {"outcome": "oom", "reason": "MemoryError", "detail": str(error) or "Python could not allocate memory"}
+        report = _ended("oom", Reason(Cause.MEMORY_ERROR, str(error) or "Python could not allocate memory"))
     except Exception as error:  # whatever a framework throws: the outcome is `crashed`, the traceback is in the log
         traceback.print_exc()
-        report = {"outcome": "crashed", "reason": type(error).__name__, "detail": _one_line(error)}
+        report = _ended("crashed", Reason(Cause.EXCEPTION, _one_line(error), (type(error).__name__,)))
     sys.stdout.flush()
     sys.stderr.flush()
     _send(descriptor, report)
@@ -73,7 +77,11 @@ def _work(given: dict[str, str]) -> dict[str, Any]:
     try:
         return job.do(folder, campaign, spawned_ns=int(given["--spawned-ns"]), started_ns=STARTED_NS)
     except InputError as error:
-        return {"outcome": "build_failed", "reason": "input_refused", "detail": str(error)}
+        return _ended("build_failed", Reason(Cause.INPUT_REFUSED, str(error)))
+
+
+def _ended(outcome: str, reason: Reason) -> dict[str, Any]:
+    return {"outcome": outcome, "reason": reason.stored_code, "detail": reason.detail}
 
 
 def _probe(names: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pybench.campaign.directory import CampaignDirectory, read_json
 from pybench.case import Case, case_from_json
 from pybench.case.case import ROWS, catalogue_of_rows
 from pybench.catalogue.catalogue import Catalogue
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.plugins import Plugin, refuse_other, sha256_of_package
 from pybench.errors import UnsupportedError
 from pybench.worker import affinity
@@ -101,7 +102,7 @@ def _set_up(case: Case) -> None:
         if not wanted <= allowed:  # the kernel would quietly take what is left of the list
             raise UnsupportedError(
                 f"affinity {case.affinity}: this process may use the CPUs {affinity.render(allowed)}",
-                code="no_such_cpu",
+                code=Cause.NO_SUCH_CPU,
                 hint="name CPUs that exist and that the batch system or container allows",
             )
         os.sched_setaffinity(0, wanted)

@@ -5,6 +5,7 @@
 `time`: {path, case, fed} -> {seconds}: the best of a few passes, to plan how long a run has to be. Without a path it is
 of a built-in model.
 `names`: {library, names} -> {}; a name that the library does not have is an error of the user's.
+`weights`: {cases, paths, configs} -> {}; weights that do not fit the model of their case are an error of the user's.
 `flops`: {path, fed} -> {flops}, at the sizes of each input. Each question is a process of its own, so that one file
 that a runtime dies of ends no other answer, and no more than one of them holds the file.
 """
@@ -85,9 +86,24 @@ def _names(question: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def _weights(question: dict[str, Any]) -> dict[str, Any]:
+    from pybench.models import building
+    from pybench.models.zoo.build import build
+
+    for stored, path in zip(question["cases"], question["paths"], strict=True):
+        case = case_from_json(stored)
+        if case.model_row is not None:
+            building.check_weights(case.model_row, Path(path))
+        elif case.library is not None:
+            config = question["configs"].get(str(case.model))
+            build(str(case.model), config=None if config is None else Path(config), weights=Path(path))
+    return {}
+
+
 _JOBS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "open": _open,
     "time": _time,
     "flops": _flops,
     "names": _names,
+    "weights": _weights,
 }

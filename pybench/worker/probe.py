@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.packages import PACKAGES, Package
 from pybench.catalogue.plugins import FACT, sha256_of_package
 from pybench.catalogue.zoo import LIBRARIES
@@ -78,10 +79,12 @@ def _modelopt() -> dict[str, Any]:
 
     folder = folder_of_environment()
     if (folder / COMPLETE).exists():
-        return {"how": f"its environment lies in {folder}"}
+        return {"how": f"its environment is in {folder}"}
     uv = shutil.which("uv")
     if uv is None:
-        raise UnsupportedError("modelopt needs an environment of its own, and there is no uv to make it", code="no_uv")
+        raise UnsupportedError(
+            "modelopt needs an environment of its own, and there is no uv to make it", code=Cause.NO_UV
+        )
     return {"how": f"{uv} makes its environment at first use"}
 
 

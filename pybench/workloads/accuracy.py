@@ -17,9 +17,16 @@ import numpy.typing as npt
 
 from pybench.case.data import data_of, data_set_of, task_of
 from pybench.catalogue.code import named_code
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.tasks import CLASSIFICATION
 from pybench.errors import InputError
-from pybench.measurement.doubts import allowed_threads, calibration_cautions, images_identity, thread_cautions
+from pybench.measurement.doubts import (
+    allowed_threads,
+    calibration_cautions,
+    floor_cautions,
+    images_identity,
+    thread_cautions,
+)
 from pybench.measurement.inputs import file_ranges
 from pybench.measurement.model import OpenedModel, conclude, open_model
 from pybench.measurement.result import Result, RunRequest, Validity
@@ -43,11 +50,11 @@ def run(request: RunRequest) -> Result:
     result = Result(labels={"data": str(data_of(case)), "task": task.name, "unit": unit, **scored.labels})
     result.metrics = dict(scored.metrics)
     result.tables["predictions"] = _table(scored, samples, unit)
-    accuracy = Validity(True) if scored.is_finite else Validity(False, ("not_finite",))
+    accuracy = Validity(True) if scored.is_finite else Validity(False, (Reason(ReasonCode.NOT_FINITE),))
     result.valid = {"timing": Validity(None), "energy": Validity(None), "accuracy": accuracy}
     identity = images_identity(data_of(case), dict(case.sources).get("images"))
     result.cautions = [*thread_cautions(case), *calibration_cautions(opened.metadata, judged_on=identity)]
-    result.cautions += scored.cautions
+    result.cautions += [*scored.cautions, *floor_cautions(data_set, result.metrics)]
     return conclude(result, opened, case)
 
 

@@ -128,7 +128,7 @@ def _judge(result: Result, request: RunRequest, task: GenerationTask, generation
     bad = _step_without_number(generation)
     ids = generation.ids()
     result.labels["output_ids_sha256"] = hashlib.sha256(ids.astype("<u4").tobytes()).hexdigest()
-    result.valid["accuracy"] = Validity(True) if bad is None else Validity(False, ("not_finite",))
+    result.valid["accuracy"] = Validity(True) if bad is None else Validity(False, (Reason(ReasonCode.NOT_FINITE),))
     if bad is not None:
         result.cautions.append(Caution(CautionCode.OUTPUTS_LOST, f"logits of new token {bad} are NaN or infinite"))
     if not is_compared(request.case):

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from pybench.case import Case
 from pybench.case.factors import BOTH, FROM_GPU, TO_GPU
+from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError
 from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.recorder import Amounts, record
@@ -43,7 +44,7 @@ def run(request: RunRequest) -> Result:
     if case.device == "cpu" or runtime.set_up("fp32", allowed_threads(case), case.device) != "cuda":
         raise UnsupportedError(
             f"{case.workload} needs a GPU, and there is none: {case.workload_row.needs_gpu}",
-            code="no_gpu",
+            code=Cause.NO_GPU,
             hint="run the case on a machine with a GPU",
         )
     generator = torch.Generator().manual_seed(request.seed)

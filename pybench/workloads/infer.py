@@ -24,11 +24,11 @@ def run(request: RunRequest) -> Result:
     ids = text_ids(request) if takes_text_ids(case) else None
     opened = open_model(request, vocabulary=0 if ids is None else ids.vocabulary)
     fed = supply(request, opened, ids)
-    work = opened.session.bind_replay(fed.arrays, transfers=case.transfers)
     done = amounts(opened, case.batch, case.seq_len)
     if "heads" in case.shaping():
-        result = record_heads(request, opened.session, work, done)
+        result = record_heads(request, opened.session, fed.arrays, done)
     else:
+        work = opened.session.bind_replay(fed.arrays, transfers=case.transfers)
         result = record(case, work, done, opened.session.device_uuid, seed=request.seed, sensors=request.sensors)
     result.labels["inputs"] = fed.described
     result.labels["transfers"] = "copies to and from the device in each iteration" if case.transfers else "none"

@@ -11,6 +11,8 @@ from __future__ import annotations
 import time
 
 from pybench import measure
+from pybench.catalogue.causes import Cause
+from pybench.catalogue.reasons import Reason
 from pybench.errors import UnsupportedError
 from pybench.measurement.recorder import Amounts, record
 from pybench.measurement.result import Result, RunRequest, Validity
@@ -23,7 +25,7 @@ def run(request: RunRequest) -> Result:
     board = _named_board(request.case.device)
     result = record(request.case, iterate, Amounts(), board)
     result.labels["device"] = board or "cpu"
-    result.valid["timing"] = Validity(None, ("nothing_is_timed",))
+    result.valid["timing"] = Validity(None, (Reason(Cause.NOTHING_IS_TIMED),))
     return result
 
 
@@ -34,9 +36,9 @@ def _named_board(device: str) -> str | None:
     found = measure.gpus()
     uuids = [gpu.uuid for gpu in found.gpus]
     if not uuids:
-        raise UnsupportedError(f"the case asks for {device}, and NVML gives no GPU ({found.reason})", code="no_gpu")
+        raise UnsupportedError(f"the case asks for {device}, and NVML gives no GPU ({found.reason})", code=Cause.NO_GPU)
     if device != "cuda" and device not in uuids:
-        raise UnsupportedError(f"no GPU {device} here; there are {', '.join(uuids)}", code="no_such_gpu")
+        raise UnsupportedError(f"no GPU {device} here; there are {', '.join(uuids)}", code=Cause.NO_SUCH_GPU)
     return uuids[0] if device == "cuda" else device
 
 

@@ -30,6 +30,7 @@ from pybench.case import Case
 from pybench.case.data import data_of
 from pybench.case.factors import CHANNELS_LAST, CONTIGUOUS
 from pybench.case.yields import is_scaled
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.models import ModelKind
 from pybench.catalogue.precisions import PRECISIONS
@@ -81,7 +82,7 @@ def open_device(request: RunRequest) -> str:
     row = case.model_row
     if row is None or not case.workload_row.accepts(row):
         known = " or ".join(case.catalogue.models_of(case.workload_row))
-        raise UnsupportedError(f"{case.model} is not trained", code="no_training", hint=f"train {known}")
+        raise UnsupportedError(f"{case.model} is not trained", code=Cause.NO_TRAINING, hint=f"train {known}")
     kind = runtime.set_up(case.precision, allowed_threads(case), case.device, runtime=executor, training=True)
     torch.backends.cudnn.benchmark = kind == "cuda" and row.takes_images
     return kind

@@ -10,8 +10,9 @@ import pytest
 
 from pybench.analysis import analyse
 from pybench.analysis.architectures import ArchitectureFinding
+from pybench.case import Case
 from pybench.dataset import load
-from tests.support.architectures import BATCH, TIMES_MS, build_stacks
+from tests.support.architectures import BATCH, STACK, TIMES_MS, build_stacks
 from tests.support.campaigns import CampaignBuilder, build_typical
 
 
@@ -29,6 +30,20 @@ def test_a_reversed_order_is_told_from_one_that_is_kept(tmp_path: Path) -> None:
     assert reversed_one.eager.value == pytest.approx(1.5, rel=0.02)
     assert reversed_one.compiled.value == pytest.approx(0.5 / 0.8, rel=0.02)
     assert (reversed_one.eager_first.runtime, reversed_one.first.runtime) == ("torch", "torch-compile")
+
+
+def test_a_compiled_case_is_compared_with_the_eager_one_of_as_many_threads(tmp_path: Path) -> None:
+    def case(runtime: str, block: str, threads: int) -> Case:
+        return STACK.with_factors(runtime=runtime, block_type=block, threads=threads)
+
+    kinds = [(r, b, t) for r in ("torch", "torch-compile") for b in ("conv", "mlp") for t in (1, 2)]
+    builder = CampaignBuilder(tmp_path / "c", [case(*kind) for kind in kinds], repetitions=3)
+    for block in (1, 2, 3):
+        for kind in kinds:
+            builder.run(case(*kind), block, {"latency_mean_ms": 1.0 + (kind[1] == "conv") * kind[2]})
+    orders = found_in(builder).orders
+    assert {(one.first.threads, one.eager_first.threads) for one in orders} == {(1, 1), (2, 2)}
+    assert sorted(one.eager.value for one in orders) == pytest.approx([2, 3])
 
 
 def test_the_intervals_share_their_error(tmp_path: Path) -> None:

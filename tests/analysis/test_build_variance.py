@@ -15,11 +15,15 @@ from statsmodels.regression.mixed_linear_model import MixedLM
 
 from pybench.analysis import analyse
 from pybench.analysis.build_variance import BuildVariance, split_variances
+from pybench.analysis.comparability import Comparability, SoftwareComparisons
 from pybench.analysis.measurements import Measurements, MetricValues
 from pybench.dataset import load
 from pybench.report import write_report
 from tests.support.campaigns import CampaignBuilder
+from tests.support.environments import environment
 from tests.support.precision_campaign import INFER
+
+NO_SOFTWARE = SoftwareComparisons({})
 
 
 def split(values: NDArray[np.float64], metric: str = "latency_mean_ms") -> BuildVariance:
@@ -29,7 +33,7 @@ def split(values: NDArray[np.float64], metric: str = "latency_mean_ms") -> Build
         (case.id, metric): MetricValues(values=dict(enumerate(map(float, row))))
         for case, row in zip(cases, values, strict=True)
     }
-    (found,) = split_variances(cases, Measurements(cells, {}, {}))
+    (found,) = split_variances(cases, Measurements(cells, {}, {}), NO_SOFTWARE)
     return found
 
 
@@ -107,7 +111,7 @@ def test_a_block_that_lacks_a_build_is_left_out_and_counted() -> None:
     values[0][4] = 1e6  # whatever stands there does not count
     runs = [*values, {1: 1.0}]  # one run makes no build
     cells = {(case.id, "latency_mean_ms"): MetricValues(values=own) for case, own in zip(cases, runs, strict=True)}
-    (found,) = split_variances(cases, Measurements(cells, {}, {}))
+    (found,) = split_variances(cases, Measurements(cells, {}, {}), NO_SOFTWARE)
     assert (found.blocks, found.blocks_left_out, len(found.cases)) == (3, 1, 2)
     assert found.share == whole.share
 
@@ -116,7 +120,7 @@ def test_builds_that_share_fewer_than_two_blocks_are_not_split() -> None:
     cases = [INFER.with_factors(build=index) for index in (1, 2)]
     runs = ({1: 1.0, 2: 1.1, 3: 1.2}, {3: 1.1, 4: 1.0, 5: 1.3})
     cells = {(case.id, "latency_mean_ms"): MetricValues(values=own) for case, own in zip(cases, runs, strict=True)}
-    assert split_variances(cases, Measurements(cells, {}, {})) == ()
+    assert split_variances(cases, Measurements(cells, {}, {}), NO_SOFTWARE) == ()
 
 
 def test_runs_without_any_spread_in_a_block_have_nothing_to_be_set_against() -> None:
@@ -124,7 +128,7 @@ def test_runs_without_any_spread_in_a_block_have_nothing_to_be_set_against() -> 
     cells = {
         (case.id, "latency_mean_ms"): MetricValues(values={1: 1.0 * case.build, 2: 1.1 * case.build}) for case in cases
     }
-    assert split_variances(cases, Measurements(cells, {}, {})) == ()
+    assert split_variances(cases, Measurements(cells, {}, {}), NO_SOFTWARE) == ()
 
 
 def test_builds_of_different_engines_are_not_mixed(tmp_path: Path) -> None:
@@ -138,3 +142,32 @@ def test_builds_of_different_engines_are_not_mixed(tmp_path: Path) -> None:
     page = write_report(load(builder.path))
     assert "Variance between builds" in page.read_text()
     assert (page.parent / "tables" / "builds.tex").exists()
+
+
+def test_a_block_whose_builds_ran_with_two_drivers_is_left_out_counted_and_named(tmp_path: Path) -> None:
+    cases = [INFER.with_factors(build=index) for index in (1, 2)]
+    builder = CampaignBuilder(tmp_path / "c", cases, repetitions=4)
+    for block in (1, 2, 3, 4):
+        for case in cases:
+            given = environment(gpu={"driver_version": "590.2"}) if (block, case.build) == (2, 2) else environment()
+            latency_ms = (1 + 0.1 * case.build) * (1 + 0.01 * (block * case.build % 3))
+            builder.run(case, block, {"latency_mean_ms": latency_ms}, environment=given)
+    analysis = analyse(load(builder.path))
+    (found,) = analysis.builds
+    assert (found.blocks, found.blocks_left_out) == (3, 1)
+    (pair,) = analysis.excluded
+    assert [one.text() for one in analysis.excluded[pair].differences] == ["driver 580.1 against 590.2"]
+    page = write_report(load(builder.path)).read_text()
+    assert "1 pairs of runs in 1 comparisons are excluded, because their two runs differ in driver" in page
+
+
+def test_builds_that_never_ran_with_one_driver_are_not_split(tmp_path: Path) -> None:
+    cases = [INFER.with_factors(build=index) for index in (1, 2)]
+    builder = CampaignBuilder(tmp_path / "c", cases, repetitions=3)
+    for block in (1, 2, 3):
+        for case, driver in zip(cases, ("580.1", "590.2"), strict=True):
+            given = environment(gpu={"driver_version": driver})
+            builder.run(case, block, {"latency_mean_ms": 1.0 + 0.1 * block * case.build}, environment=given)
+    analysis = analyse(load(builder.path))
+    assert analysis.builds == ()
+    assert [one.status for one in analysis.excluded.values()] == [Comparability.NOT_COMPARABLE]

@@ -13,6 +13,8 @@ import scipy.stats
 
 from pybench.analysis import analyse
 from pybench.analysis.cell_effects import CellsEffect
+from pybench.analysis.estimate import SKEW_T, Sample
+from pybench.analysis.intervals import estimate_mean
 from pybench.case import Case
 from pybench.dataset import load
 from tests.support.campaigns import CampaignBuilder
@@ -43,12 +45,12 @@ def noisy(batch: int, block: int) -> float:
 def test_the_mean_is_geometric_over_cells_and_blocks(tmp_path: Path) -> None:
     (effect,) = effects(tmp_path, noisy)
     values = [math.log(noisy(batch, block)) for batch in BATCHES for block in range(1, 9)]
-    for estimate in (effect.bootstrap, effect.skew_t):
-        assert estimate is not None
-        assert estimate.value == pytest.approx(math.exp(sum(values) / len(values)))
-        assert estimate.lower is not None
-        assert estimate.upper is not None
-        assert estimate.lower < estimate.value < estimate.upper
+    assert effect.mean is not None
+    assert effect.mean.value == pytest.approx(math.exp(sum(values) / len(values)))
+    by_block = [sum(math.log(noisy(batch, block)) for batch in BATCHES) / len(BATCHES) for block in range(1, 9)]
+    assert effect.mean.method == SKEW_T
+    assert effect.mean.lower == pytest.approx(estimate_mean(Sample.of(by_block)).exp().lower)
+    assert effect.mean.upper == pytest.approx(estimate_mean(Sample.of(by_block)).exp().upper)
     assert [pair.case.batch for pair in effect.pairs] == list(BATCHES)
     assert effect.blocks == tuple(range(1, 9))
 
@@ -98,15 +100,7 @@ def test_only_blocks_of_all_cells_count(tmp_path: Path) -> None:
     (effect,) = effects(tmp_path, lambda batch, block: None if batch == 2 and block < 3 else noisy(batch, block))
     assert effect.blocks == tuple(range(3, 9))
     (effect,) = effects(tmp_path / "b", lambda batch, block: noisy(batch, block) if block % 3 == batch % 3 else None)
-    assert (effect.blocks, effect.bootstrap, effect.why_none) == ((), None, "no block has values of all cells")
-
-
-def test_few_blocks_have_a_t_interval_alone(tmp_path: Path) -> None:
-    (effect,) = effects(tmp_path, noisy, blocks=4)
-    assert effect.bootstrap is not None
-    assert not effect.bootstrap.has_interval
-    assert effect.skew_t is not None
-    assert effect.skew_t.has_interval
+    assert (effect.blocks, effect.mean, effect.why_none) == ((), None, "no block has values of all cells")
 
 
 def test_one_cell_has_no_mean_over_cells(tmp_path: Path) -> None:

@@ -18,26 +18,11 @@ from pybench.dataset import load
 from pybench.dataset.software import read_software
 from pybench.errors import EXIT_OK, EXIT_USAGE
 from tests.support.campaigns import CampaignBuilder, predictions_csv
+from tests.support.environments import PACKAGES, environment
 
 BASELINE = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 CANDIDATE = BASELINE.with_factors(runtime="torch")
-PACKAGES = {"numpy": "2.4.6", "onnxruntime": "1.31.1"}
 DECLARED = {"baseline": {"runtime": "onnxruntime"}, "accept": {"speedup_min": 1.1}}
-
-
-def environment(**changes: Any) -> dict[str, Any]:
-    """As a run on a GPU in an image stores it."""
-    gpu = {"uuid": "GPU-1", "name": "NVIDIA H200", "driver_version": "580.1", **changes.pop("gpu", {})}
-    stored = {
-        "schema_version": 1,
-        "python": "3.11.2",
-        "pybench": "0.1.0",
-        "native_build_id": "b1",
-        "packages": PACKAGES,
-        "image_digest": "sha256:aa",
-        "measuring": {"gpu": gpu},
-    }
-    return {name: value for name, value in {**stored, **changes}.items() if value is not ...}
 
 
 def build(folder: Path, candidates: list[dict[str, Any]], **declared: Any) -> CampaignBuilder:

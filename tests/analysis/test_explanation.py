@@ -14,8 +14,10 @@ from pybench.catalogue.runtimes import RUNTIMES
 from pybench.dataset import load
 from pybench.errors import UsageError
 from pybench.kernels.profile import Kernel, Profile, Work
+from pybench.report.explanation import sentences
 from tests.kernels.test_engine import recorded
 from tests.support.campaigns import CampaignBuilder
+from tests.support.environments import environment
 
 FP32 = Case(workload="infer", model="resnet50", runtime="onnxruntime")
 INT8 = FP32.with_factors(precision="int8")
@@ -95,6 +97,22 @@ def test_json_has_both_times_of_both_cases(tmp_path: Path) -> None:
     assert [(one["latency_mean_ms"], one["profiled_ms"]) for one in stored["cases"]] == [(4.0, 3.5), (3.0, 2.5)]
     assert stored["rows"][0]["sides"][0]["kernels"][0]["time_ms"] == 0.25
     assert [one["time_ms"] for one in stored["not_assigned"]] == [0.0, 0.0]
+
+
+def test_cases_that_ran_with_two_drivers_are_explained_with_what_differs(tmp_path: Path) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [FP32, INT8], repetitions=1)
+    for case, found, driver in ((FP32, FAST, "580.1"), (INT8, SLOW, "590.2")):
+        given = environment(gpu={"driver_version": driver})
+        latency_ms = 4.0 if case == INT8 else 3.0
+        builder.run(case, 1, {"latency_mean_ms": latency_ms}, profile=found, environment=given)
+    for cases in ((FP32, INT8), (INT8, FP32)):
+        found_out = explained(builder.path, *cases)
+        assert sentences(found_out)[0] == (
+            "int8 and fp32 ran with different software, which may explain a difference: driver 590.2 against 580.1."
+        )
+        assert found_out.as_json()["software"] == [{"name": "driver", "baseline": "580.1", "case": "590.2"}]
+    same = explained(campaign(tmp_path / "same", fp32=3.0, int8=4.0).path, INT8, FP32)
+    assert not any("software" in one for one in sentences(same))
 
 
 def test_one_case_twice_is_refused(tmp_path: Path) -> None:

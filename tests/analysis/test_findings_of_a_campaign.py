@@ -35,6 +35,7 @@ from tests.support.campaigns import (
     finish_again,
     predictions_csv,
 )
+from tests.support.reasons import reasons_of
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 INT8 = INFER.with_factors(precision="int8")
@@ -160,7 +161,7 @@ def _pair(folder: Path, *, blocks: int = 4, declared: object = AGAINST_FP32) -> 
 def test_invalid_values_are_excluded_and_counted_by_reason(tmp_path: Path) -> None:
     builder = _pair(tmp_path)
     for block in range(1, 5):
-        valid = {"timing": Validity(False, ("not_steady",))} if block == 2 else {}
+        valid = {"timing": Validity(False, reasons_of("not_steady"))} if block == 2 else {}
         builder.run(
             INFER,
             block,
@@ -182,7 +183,7 @@ def test_processor_time_does_not_rest_on_the_energy_sensor(tmp_path: Path) -> No
     builder = _pair(tmp_path, blocks=3)
     for block in (1, 2, 3):
         measured = {"cpu_cores_ratio": 1.5, "cpu_energy_j": 3.0}
-        builder.run(INFER, block, measured, valid={"energy": Validity(False, ("window_too_short",))})
+        builder.run(INFER, block, measured, valid={"energy": Validity(False, reasons_of("window_too_short"))})
     metrics = analyse(load(builder.path)).cases[0].metrics
     cores = metrics["cpu_cores_ratio"].estimate
     assert cores is not None
@@ -227,7 +228,9 @@ def test_a_run_of_the_wrong_precision_counts_for_nothing(tmp_path: Path) -> None
     builder = _pair(tmp_path, blocks=2)
     for block in (1, 2):
         builder.run(INFER, block, {"latency_mean_ms": 2.0})
-        builder.run(INT8, block, {"latency_mean_ms": 1.0}, valid={"precision": Validity(False, ("no_int8_nodes",))})
+        builder.run(
+            INT8, block, {"latency_mean_ms": 1.0}, valid={"precision": Validity(False, reasons_of("no_int8_nodes"))}
+        )
     analysis = analyse(load(builder.path))
     assert analysis.cases[1].metrics["latency_mean_ms"].why_none == "precision: no_int8_nodes"
     assert analysis.verdicts[0][0].judgements[0].why == "the case: precision: no_int8_nodes"

@@ -165,7 +165,7 @@ def test_what_onnxruntimes_quantiser_does_not_know_is_refused(
     case = DIGITS.with_factors(**{"quantiser": "onnxruntime", "precision": "int8", **factors})
     with pytest.raises(UnsupportedError) as refusal:
         made(case, tmp_path)
-    assert refusal.value.code == code
+    assert refusal.value.reason.stored_code == code
 
 
 @pytest.mark.parametrize("quantiser", ["pybench", "onnxruntime"])

@@ -20,6 +20,7 @@ from pybench import _native
 from tests.measure.replay import TRACE, build_replay_library
 
 PARTS = 3
+FIRST = schedule.KERNEL_SETS["first"]
 
 
 @pytest.fixture
@@ -36,19 +37,17 @@ def read(path: Path) -> dict[str, list[str]]:
 
 
 def test_the_parts_together_deal_every_kernel_the_windows_of_the_campaign() -> None:
-    dealt = Counter(each[:2] for part in range(PARTS) for each in schedule.deal(part, PARTS))
-    expected = {
-        (kernel, length): count for length, count in schedule.WINDOWS_PER_KERNEL.items() for kernel in schedule.KERNELS
-    }
+    dealt = Counter(each[:2] for part in range(PARTS) for each in schedule.deal(part, PARTS, FIRST))
+    expected = {(kernel, length): count for length, count in schedule.WINDOWS_PER_KERNEL.items() for kernel in FIRST}
     assert dealt == expected
-    totals = {length: count * len(schedule.KERNELS) for length, count in schedule.WINDOWS_PER_KERNEL.items()}
+    totals = {length: count * len(FIRST) for length, count in schedule.WINDOWS_PER_KERNEL.items()}
     assert all(totals[length] >= least for length, least in {0.2: 210, 0.5: 210, 1.0: 64, 5.0: 26}.items())
 
 
 def test_every_peer_measures_a_third_of_the_windows_of_each_kernel_and_length() -> None:
-    dealt = Counter(each for part in range(PARTS) for each in schedule.deal(part, PARTS))
+    dealt = Counter(each for part in range(PARTS) for each in schedule.deal(part, PARTS, FIRST))
     for length, count in schedule.WINDOWS_PER_KERNEL.items():
-        for kernel in schedule.KERNELS:
+        for kernel in FIRST:
             shares = [dealt[kernel, length, peer] for peer in schedule.PEERS]
             assert sum(shares) == count
             assert max(shares) - min(shares) <= 2
@@ -56,24 +55,24 @@ def test_every_peer_measures_a_third_of_the_windows_of_each_kernel_and_length() 
 
 @pytest.mark.parametrize("seconds", [420.0, 1200.0])
 def test_a_part_keeps_to_its_time_and_always_has_its_reference_windows(seconds: float) -> None:
-    plan = schedule.plan_part(1, PARTS, seconds, seed=7)
+    plan = schedule.plan_part(1, PARTS, seconds, seed=7, kernels=FIRST)
     assert schedule.total_s(plan) <= seconds
     references = Counter(window.kernel for window in plan if window.nominal_s == schedule.REFERENCE_S)
-    assert references == dict.fromkeys(schedule.KERNELS, schedule.REFERENCES)
+    assert references == dict.fromkeys(FIRST, schedule.REFERENCES)
     assert not any(window.peer for window in plan if window.nominal_s == schedule.REFERENCE_S)
-    assert len(plan) > len(schedule.KERNELS) + 20
+    assert len(plan) > len(FIRST) + 20
 
 
 def test_the_same_seed_and_part_give_the_same_order_and_another_part_another() -> None:
-    first = schedule.plan_part(0, PARTS, 420, seed=1)
-    assert first == schedule.plan_part(0, PARTS, 420, seed=1)
-    assert first != schedule.plan_part(1, PARTS, 420, seed=1)
-    assert first != schedule.plan_part(0, PARTS, 420, seed=2)
+    first = schedule.plan_part(0, PARTS, 420, seed=1, kernels=FIRST)
+    assert first == schedule.plan_part(0, PARTS, 420, seed=1, kernels=FIRST)
+    assert first != schedule.plan_part(1, PARTS, 420, seed=1, kernels=FIRST)
+    assert first != schedule.plan_part(0, PARTS, 420, seed=2, kernels=FIRST)
 
 
 def test_a_part_beyond_the_last_is_refused() -> None:
     with pytest.raises(ValueError, match="part 3 of 3"):
-        schedule.plan_part(3, PARTS, 420, seed=1)
+        schedule.plan_part(3, PARTS, 420, seed=1, kernels=FIRST)
 
 
 def test_the_channels_of_a_replayed_board_are_written_in_microseconds_and_si(replayed_gpu: str, tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from pybench.campaign import layout, storage
 from pybench.campaign.directory import CampaignDirectory, RunDirectory, open_campaign, read_json
 from pybench.campaign.resolved_plan import read_resolved_plan
 from pybench.case import Case, case_to_json
+from pybench.catalogue.validities import VALIDITIES
 from pybench.errors import CorruptError, UsageError
 
 CASE = Case(workload="noop")
-VALID = {name: {"value": None, "reasons": []} for name in layout.VALIDITIES}
+VALID = {name: {"value": None, "reasons": []} for name in VALIDITIES}
 RUN = {"case_id": CASE.id, "block": 1, "attempt": 1, "outcome": "ok", "valid": VALID}
 
 

@@ -63,6 +63,26 @@ def test_weights_trained_on_the_generated_set_are_an_artefact_and_bring_its_imag
     assert data_of(case.with_factors(checkpoint="mine.pt")) is None
 
 
+def test_parts_have_engines_of_their_own_which_are_those_of_any_number_of_heads() -> None:
+    streams = Case(workload="infer", model="vit-heads", runtime="tensorrt", dispatch="streams", precision="fp16")
+    found = recipes_of(streams.with_factors(heads=6), "a GPU")
+    assert list(found) == ["engine-backbone", "engine-depth", "engine-boxes", "engine-classes"]
+    assert found == recipes_of(streams.with_factors(heads=4), "a GPU")
+    assert recipes_of(streams.with_factors(heads=1), "a GPU") == {role: found[role] for role in list(found)[:2]}
+    kinds = [recipe.kind for recipe in in_making_order(found)]
+    assert sorted(kinds) == sorted(4 * ["onnx", "onnx-converted", "engine"])
+    assert {dict(recipe.parameters)["part"] for recipe in in_making_order({"": found["engine-boxes"]})} == {"boxes"}
+
+
+def test_weights_of_a_file_are_of_so_many_heads_and_other_dispatches_and_runtimes_open_models_whole() -> None:
+    streams = Case(workload="infer", model="vit-heads", runtime="tensorrt", dispatch="streams")
+    own = streams.with_factors(heads=2, checkpoint="own.pt", sources=(("checkpoint", "a" * 64),))
+    assert dict(recipes_of(own, "a GPU")["engine-depth"].parameters)["heads"] == 2
+    assert list(recipes_of(streams.with_factors(dispatch="one-engine"), "a GPU")) == ["engine"]
+    assert streams.with_factors(runtime="torch").parts is None
+    assert streams.with_factors(model="mlp").parts is None
+
+
 def test_an_engine_is_bound_to_a_sequence_only_where_the_model_takes_one() -> None:
     engines = {
         name: dict(recipes_of(Case(workload="infer", model=name, runtime="tensorrt"), "a GPU")["engine"].parameters)

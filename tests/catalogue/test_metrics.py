@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import pytest
 
-from pybench.campaign.layout import VALIDITIES
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.catalogue.rows import Rows
+from pybench.catalogue.validities import VALIDITIES
 from pybench.errors import UnknownNameError
 
 BY_NAME = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)

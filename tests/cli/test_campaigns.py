@@ -19,6 +19,8 @@ import pytest
 
 from pybench.campaign.directory import RunDirectory
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
+from pybench.catalogue.reasons import Reason
 from pybench.cli import main
 from pybench.cli.progress import Progress
 from pybench.runner.outcome import Outcome
@@ -223,8 +225,9 @@ def test_why_a_case_is_unsupported_is_said_once(is_terminal: bool, monkeypatch: 
     monkeypatch.setattr(said, "isatty", lambda: is_terminal)
     progress = Progress(said)
     progress.begin(2, {})
+    outcome = Outcome("unsupported", Reason(Cause.NO_GPU, "no GPU"))
     for block in (1, 2):
-        progress.finished(PlannedRun(Case(workload="h2d"), block, 0), Outcome("unsupported", "no_gpu", "no GPU"), 0.0)
+        progress.finished(PlannedRun(Case(workload="h2d"), block, 0), outcome, 0.0)
     assert said.getvalue().count("block 1: no GPU\n") == 1
     assert said.getvalue().count("no GPU") == 1
 

@@ -10,7 +10,10 @@ import pytest
 
 from pybench.cli import main
 from pybench.errors import EXIT_USAGE
+from pybench.publication import unpacked
 from tests.projection.test_scenario import SCENARIO
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +41,17 @@ def test_json_has_the_same_results(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert [query["name"] for query in found["queries"]] == ["usual", "long"]
     assert found["fleets"][0]["energy_gwh_per_day"] > 0
+
+
+def test_a_campaign_of_a_real_board_becomes_a_fleet(capsys: pytest.CaptureFixture[str]) -> None:
+    measured = "{measured: {case: infer tinylm-small torch bf16 batch=16 seq_len=256 fed=True, metric: METRIC}"
+    text = SCENARIO.replace("input_token_j: 0.1", f"input_token_j: {measured}}}")
+    Path("scenario.yaml").write_text(text.replace("METRIC", "gpu_energy_per_token_j"))
+    with unpacked(ROOT / "campaigns/gcbench-infer.zip") as campaign:
+        assert main(["project", str(campaign), "scenario.yaml"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "measured: gpu_energy_per_token_j of infer tinylm-small torch bf16 batch=16 seq_len=256 fed=True" in said
+    assert "joules of the GPUs" in said
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_a_workload_without_a_row_is_named_without_a_traceback(tmp_path: Path, c
     builder = CampaignBuilder(tmp_path / "c", [Case(workload="acme-echo"), INFER], repetitions=1)
     result = _pybench(command, builder.path)
     assert result.returncode == EXIT_FAILED
-    assert "pybench knows no workload 'acme-echo'" in result.stderr
+    assert "pybench has no workload 'acme-echo'" in result.stderr
     assert "hint:" in result.stderr
     assert "Traceback" not in result.stderr
 
@@ -194,7 +194,7 @@ def test_a_campaign_is_reported_by_its_stored_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("serve", "code", "said"),
     [
-        ("import os; os._exit(7)", EXIT_FAILED, "error: a process beside this one ended with status 7"),
+        ("import os; os._exit(7)", EXIT_FAILED, "error: a helper process ended with status 7"),
         ("import os; os.kill(os.getppid(), 2); input()", EXIT_INTERRUPTED, "interrupted\n"),
     ],
 )

@@ -57,8 +57,8 @@ def state(word: str, restarts: int = 0) -> JobState:
 def test_slurms_word_is_the_reason(word: str, outcome: str) -> None:
     found = outcome_of(JOB, state(word), (), 0.0)
     assert found is not None
-    assert (found.name, found.reason) == (outcome, word)
-    assert found.detail == f"Slurm says {word} of job 12_3 on n2"
+    assert (found.name, found.reason and found.reason.stored_code) == (outcome, word)
+    assert found.why == f"Slurm says {word} of job 12_3 on n2"
     assert outcome in layout.OUTCOMES
 
 
@@ -72,17 +72,17 @@ def test_what_may_still_run_stays_open() -> None:
 def test_a_start_that_was_followed_by_another_is_over() -> None:
     found = outcome_of(JOB, state("RUNNING", restarts=1), (), 0.0)
     assert found is not None
-    assert (found.name, found.reason) == ("killed", "REQUEUED")
+    assert (found.name, found.reason and found.reason.stored_code) == ("killed", "REQUEUED")
     told = outcome_of(JOB, state("RUNNING", restarts=1), (state("NODE_FAIL"), state("RUNNING", 1)), 0.0)
     assert told is not None
-    assert (told.name, told.reason) == ("killed", "NODE_FAIL"), "accounts know why"
+    assert (told.name, told.reason and told.reason.stored_code) == ("killed", "NODE_FAIL"), "accounts know why"
     assert outcome_of(JOB, None, (state("REQUEUED"),), 0.0) is not None
 
 
 def test_a_job_that_slurm_has_forgotten_is_dead_once_its_claim_is_old() -> None:
     found = outcome_of(JOB, None, (), STALE_S + 1)
     assert found is not None
-    assert (found.name, found.reason) == ("killed", "job_forgotten")
+    assert (found.name, found.reason and found.reason.stored_code) == ("killed", "job_forgotten")
 
 
 def test_the_second_start_is_not_judged_by_the_first() -> None:

@@ -26,6 +26,7 @@ from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Validity
 from pybench.worker.storing import csv_text
 from tests.support.campaigns import IMAGES, CampaignBuilder, build_typical, finish_again, predictions_csv, unguard
+from tests.support.reasons import reasons_of
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 
@@ -216,7 +217,9 @@ def test_scores_that_are_no_numbers_are_missing(tmp_path: Path) -> None:
     builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
     lost = Quantity(samples=3, reasons=(Reason(ReasonCode.NOT_FINITE, "2 of 3 states"),))
     text = csv_text({"unit_id": np.array(["a", "b", "c"]), "absolute_error": np.array([0.5, np.nan, np.inf])})
-    builder.run(case, 1, {"l1_error": lost}, valid={"accuracy": Validity(False, ("not_finite",))}, predictions=text)
+    builder.run(
+        case, 1, {"l1_error": lost}, valid={"accuracy": Validity(False, reasons_of("not_finite"))}, predictions=text
+    )
     dataset = load(builder.path)
     assert dataset.predictions["absolute_error"].to_list() == [0.5, None, np.inf]
     assert analyse(dataset).cases[0].metrics["l1_error"].estimate is None
@@ -259,7 +262,7 @@ def test_predictions_that_repeat_are_read_once_and_counted(tmp_path: Path) -> No
 def test_cautions_reasons_and_environments_are_kept(tmp_path: Path) -> None:
     builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=2)
     caution = Caution(CautionCode.OUTLIERS, "3 of 100", "latency_mean_ms")
-    invalid = {"timing": Validity(False, ("not_steady",))}
+    invalid = {"timing": Validity(False, reasons_of("not_steady"))}
     builder.run(INFER, 1, {"latency_mean_ms": 5.0}, cautions=[caution], valid=invalid)
     builder.run(INFER, 2, {"latency_mean_ms": 5.0}, environment={"schema_version": 1, "host": {"name": "other"}})
     dataset = load(builder.path)

@@ -20,6 +20,7 @@ from pybench.errors import CorruptError
 from pybench.measure.timing.replay import GpuTimes, Times
 from pybench.measurement.result import Validity
 from tests.support.campaigns import TIMED, CampaignBuilder, finish_again
+from tests.support.reasons import reasons_of
 
 INFER = Case(workload="infer", model="mlp", runtime="torch", batch=8)
 RATE = 1000.0
@@ -115,7 +116,7 @@ def test_a_run_whose_timing_is_invalid_does_not_count(tmp_path: Path) -> None:
     case = with_bounds(INFER, [10])
     builder = CampaignBuilder(tmp_path / "c", [case], repetitions=2)
     for block in (1, 2):
-        valid = {"timing": Validity(block == 1, () if block == 1 else ("below_clock_resolution",))}
+        valid = {"timing": Validity(block == 1, () if block == 1 else reasons_of("below_clock_resolution"))}
         builder.run(case, block, {"throughput_samples_per_s": RATE}, valid=valid)
     (finding,) = analyse(load(builder.path)).cases
     assert list(finding.metrics["slo_attainment_ratio@10ms"].points) == [1]

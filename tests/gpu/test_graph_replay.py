@@ -215,7 +215,7 @@ def test_arrivals_reach_a_captured_module() -> None:
 def test_copies_are_refused() -> None:
     with pytest.raises(UnsupportedError) as caught:
         run(INFER.with_factors(transfers=True))
-    assert caught.value.code == "no_transfers_in_torch-graph"
+    assert caught.value.reason.stored_code == "no_transfers_in_torch-graph"
 
 
 def test_text_feeds_a_captured_language_model() -> None:

@@ -12,7 +12,12 @@ from pybench.case import Case  # noqa: E402
 from pybench.errors import DeviceMemoryError  # noqa: E402
 from tests.support.making import run  # noqa: E402
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU"),
+    # torch's compiler says how it splits a softmax, and that a graph has nothing in it.
+    pytest.mark.filterwarnings("default::UserWarning"),
+]
 
 INFER = Case(workload="infer", model="resnet50", runtime="torch", batch=8, iterations=30)
 TRAIN = Case(workload="train", model="tinylm-small", runtime="torch", batch=4, iterations=30, warmup_iterations=0)
@@ -132,6 +137,11 @@ def test_every_way_of_training_learns(changes: dict[str, bool | int | str]) -> N
 
 def test_gradient_checkpointing_takes_less_memory() -> None:
     large = TRAIN.with_factors(model="tinylm-large", batch=32, seq_len=512, iterations=5)
-    kept, again = (run(large.with_factors(gradient_checkpointing=on)).metrics for on in (False, True))
-    # Not `peak_device_bytes`: this process keeps the memory of the first case.
-    assert again["step_peak_bytes"].value < kept["step_peak_bytes"].value
+    kept, again = (step_peak_bytes(large.with_factors(gradient_checkpointing=on)) for on in (False, True))
+    assert again < kept
+
+
+def step_peak_bytes(case: Case) -> float:
+    """Of this case alone: what the cases before it left in this process is no part of it."""
+    left = torch.cuda.memory_allocated()
+    return run(case).metrics["step_peak_bytes"].value - left

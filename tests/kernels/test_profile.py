@@ -99,4 +99,4 @@ def test_launches_are_told_apart_by_their_place_and_known_by_name() -> None:
 def test_no_launch_is_no_profile() -> None:
     with pytest.raises(UnsupportedError, match="no kernel was recorded") as error:
         profile_of_launches(KernelLaunches())
-    assert error.value.code == "no_kernels_recorded"
+    assert error.value.reason.stored_code == "no_kernels_recorded"

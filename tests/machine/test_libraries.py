@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model that its library does not have is an error before the first run."""
+"""A model that its library does not have, and weights that do not fit, are errors before the first run."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -31,4 +32,28 @@ def test_no_library_is_asked_for_cases_that_have_their_runs_or_cannot_run(monkey
     assert Machine(FACTS).open_files([UNKNOWN], set(), {}).refused == {}
     without = {**FACTS, "torchvision": {"available": False, "why": "No package"}}
     machine = Machine(without).open_files([UNKNOWN], {UNKNOWN.id}, {})
-    assert (machine.unsupported(UNKNOWN) or ("",))[0] == "no_torchvision"
+    refusal = machine.unsupported(UNKNOWN)
+    assert refusal is not None
+    assert refusal.reason.stored_code == "no_torchvision"
+
+
+WEIGHTS = Case(
+    workload="infer", model="digits-cnn", runtime="torch", device="cpu", checkpoint="mine.pt",
+    sources=(("checkpoint", "6" * 64),),
+)  # fmt: skip
+
+
+@pytest.mark.process
+def test_weights_of_another_model_are_one_error(tmp_path: Path) -> None:
+    import torch
+
+    torch.save({"fc.weight": torch.zeros(3, 3)}, tmp_path / "mine.pt")
+    cases = [WEIGHTS, WEIGHTS.with_factors(batch=2)]
+    with pytest.raises(InputError, match=r"mine\.pt does not fit digits-cnn: \d+ missing") as raised:
+        Machine(FACTS).open_files(cases, {case.id for case in cases}, {"mine.pt": str(tmp_path / "mine.pt")})
+    assert raised.value.hint == "give weights of this model, at this `image_size`"
+
+
+def test_weights_of_cases_that_have_their_runs_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pybench.machine.opening._ask", lambda *_: pytest.fail("a worker was asked"))
+    assert Machine(FACTS).open_files([WEIGHTS], set(), {}).refused == {}

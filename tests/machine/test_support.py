@@ -10,6 +10,8 @@ import pytest
 from pybench import machine
 from pybench.campaign.recipe import in_making_order, recipes_of
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
+from pybench.catalogue.reasons import Reason
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnknownNameError
 from pybench.machine import Machine
@@ -72,7 +74,7 @@ NO_NVML = {**SERVER, "gpu": {"available": True, "may_set": True, "devices": []}}
 RESNET = Case(workload="infer", model="resnet50", runtime="torch")
 ENGINE = RESNET.with_factors(runtime="tensorrt")
 SEARCHED = ENGINE.with_factors(precision="int8", quantiser="modelopt-autotune")
-SEARCHING = {**SERVER, "modelopt": {"available": True, "how": "its environment lies there"}}
+SEARCHING = {**SERVER, "modelopt": {"available": True, "how": "its environment is there"}}
 COMPILED = RESNET.with_factors(runtime="torch-compile")
 TORCH_TRT = RESNET.with_factors(runtime="torch-tensorrt")
 ONNX = RESNET.with_factors(runtime="onnxruntime")
@@ -242,9 +244,9 @@ NATIVE_LAPTOP = {**LAPTOP, "onnxruntime_library": HERE, "go_rust": HERE}
     ],
 )
 def test_a_case_is_supported_or_says_why_not(case: Case, facts: dict[str, Any], code: str | None) -> None:
-    reason = Machine(facts).unsupported(case)
-    assert (reason and reason[0]) == code
-    assert reason is None or len(reason[1]) > 20
+    refusal = Machine(facts).unsupported(case)
+    assert (refusal and refusal.reason.stored_code) == code
+    assert refusal is None or len(refusal.in_one_line()) > 20
 
 
 def test_only_what_the_cases_need_is_asked() -> None:
@@ -268,8 +270,8 @@ def test_a_refusal_says_what_the_board_takes_and_how_to_get_permission() -> None
     refused, forbidden = Machine(ROOT).unsupported(capped), Machine(USER).unsupported(capped)
     assert refused is not None
     assert forbidden is not None
-    assert refused[1] == "power_limit_w 100: a GPU GPU-1 takes 200 to 700 W"
-    assert "root (CAP_SYS_ADMIN)" in forbidden[1]
+    assert refused.in_one_line() == "power_limit_w 100: a GPU GPU-1 takes 200 to 700 W"
+    assert "root (CAP_SYS_ADMIN)" in forbidden.message
 
 
 def test_doctor_says_what_a_board_takes_and_what_a_killed_run_has_left(replies: dict[str, Any]) -> None:
@@ -406,6 +408,6 @@ def test_a_fact_that_nobody_can_tell_is_an_error() -> None:
 
 def test_what_compares_outputs_of_an_artefact_has_to_be_installed_before_it_is_made() -> None:
     facts = {**SERVER, "onnxruntime": BARE["onnxruntime"]}
-    reason = Machine(facts).unsupported(ENGINE.with_factors(model="own.onnx"))
-    assert reason is not None
-    assert reason[0] == "no_onnxruntime"
+    refusal = Machine(facts).unsupported(ENGINE.with_factors(model="own.onnx"))
+    assert refusal is not None
+    assert refusal.reason == Reason(Cause.NO_PACKAGE, refusal.message, ("onnxruntime",))

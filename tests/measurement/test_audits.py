@@ -13,7 +13,9 @@ from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import DeviceMemoryError, InputError
 from pybench.measurement import audits
 from pybench.measurement.result import Validity
+from pybench.precision.audit import Audit
 from tests.support.making import run
+from tests.support.reasons import codes_of, reasons_of
 
 DIGITS = Case(
     workload="infer", model="digits-cnn", runtime="onnxruntime", batch=4, threads=1, iterations=20, device="cpu"
@@ -38,7 +40,7 @@ def test_an_audit_that_fails_proves_nothing_and_costs_no_window(
     result = run(DIGITS)
     assert result.metrics["latency_mean_ms"].value > 0
     assert result.valid["timing"].value is True
-    assert (result.valid["precision"].value, result.valid["precision"].reasons) == (False, ("audit_failed",))
+    assert (result.valid["precision"].value, codes_of(result.valid["precision"].reasons)) == (False, ("audit_failed",))
     kind = type(error).__name__
     assert result.labels["precision_realised"] == f"not known: the audit failed ({kind})"
     assert result.labels["precision_facts"]["error"] == f"{kind}: {' '.join(str(error).split())}"
@@ -55,13 +57,13 @@ def test_a_module_compiled_into_engines_is_judged_by_its_kernels_and_not_by_its_
     module = nn.Linear(4, 3).half()
     session = SimpleNamespace(module=module, kernels=lambda: [single])
     case = DIGITS.with_factors(runtime=runtime, precision="fp16")
-    assert audits.audit_of(RUNTIMES[runtime])(session, case, None).reasons == reasons
+    assert codes_of(audits.audit_of(RUNTIMES[runtime])(session, case, None).reasons) == reasons
 
 
 def test_a_runtime_that_nothing_audits_has_no_precision_and_never_a_right_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RUNTIMES, "onnxruntime", replace(RUNTIMES["onnxruntime"], audit=None))
     result = run(DIGITS)
-    assert result.valid["precision"] == Validity(None, ("no_audit",))
+    assert result.valid["precision"] == Validity(None, reasons_of("no_audit"))
     assert result.labels["precision_realised"] == "not known: onnxruntime has no audit"
 
 
@@ -72,3 +74,14 @@ def test_an_interrupted_audit_interrupts_the_run(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(audits, "of_onnxruntime", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run(DIGITS)
+
+
+def test_of_the_audits_of_parts_the_weakest_counts() -> None:
+    right, wrong = Audit("fp16", True, (), {"layers": 2}), Audit("fp32", False, ("not_in_claimed_type",))
+    unknown = Audit("not known", None, ("no_audit",))
+    assert audits.joined({"backbone": right, "depth": right}).valid is True
+    found = audits.joined({"backbone": right, "depth": wrong, "boxes": unknown})
+    assert (found.valid, found.reasons) == (False, ("not_in_claimed_type", "no_audit"))
+    assert found.realised == "backbone: fp16; depth: fp32; boxes: not known"
+    assert found.facts["backbone"] == {"layers": 2}
+    assert audits.joined({"backbone": right, "boxes": unknown}).valid is None

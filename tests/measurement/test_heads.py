@@ -3,15 +3,26 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
+from pybench import workloads
 from pybench.case import Case
 from pybench.case.yields import metrics_of
-from pybench.catalogue.heads import head_metrics
+from pybench.catalogue.heads import ModelParts, head_metrics, role_of
+from pybench.measure import CallReplayer
+from pybench.measure.timing.head_log import NOT_RUN, HeadLog
+from pybench.measurement.audits import GRAPH_FILE
+from pybench.measurement.doubts import AGREEMENT_KEY
 from pybench.measurement.heads import metrics_of_heads
+from pybench.measurement.result import RunRequest
 from pybench.models import vit_heads
-from pybench.models.head_log import NOT_RUN
+from pybench.runtimes.session import TensorSpec
 from tests.support.making import run
 
 MS = 1_000_000
@@ -67,3 +78,47 @@ def test_heads_with_rates_run_at_them_and_tell_misses() -> None:
     result = run(case)
     assert [result.metrics[f"head{number}_rate_per_s"].samples for number in (1, 2)] == [8, 4]
     assert 0 <= result.metrics["head1_deadline_miss_ratio"].value <= 1
+
+
+class NoEngines:
+    """As a session of parts, without engines: heads end in the order of their numbers."""
+
+    device, device_uuid, model_bytes, compile_s = "cpu", None, 40, None
+    inputs = (TensorSpec("images", np.dtype(np.float32), (1, 3, 4, 4)),)
+
+    def __init__(self, given: Mapping[str, Path], parts: ModelParts, case: Case) -> None:
+        assert list(given) == list(parts.names)
+        self.labels: dict[str, Any] = {"launch": case.launch}
+        self.metadata: dict[str, str] = {}
+        self.log = HeadLog(len(parts.branches))
+
+    def bind_replay(self, inputs: Any, *, transfers: bool) -> CallReplayer:
+        assert self.log.rates_hz is not None  # graphs are captured for what is due
+
+        def frame() -> None:
+            for number in self.log.begin():
+                self.log.end(number)
+
+        return CallReplayer(frame)
+
+
+def test_a_run_of_parts_opens_their_engines_and_takes_the_ends_of_heads_from_their_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = VIT.with_factors(
+        runtime="tensorrt", device="auto", dispatch="streams", precision="fp16", head_rates_hz="50,25",
+        arrivals="fixed", arrival_rate_per_s=50.0,
+    )  # fmt: skip
+    monkeypatch.setattr("pybench.runtimes.tensorrt.parts.open_parts", NoEngines)
+    assert case.parts is not None
+    for number, name in enumerate(case.parts.names):
+        (tmp_path / name).mkdir()
+        agreement = {"relative_error_ratio": 0.1 * number}
+        graph = {"metadata": {AGREEMENT_KEY: json.dumps(agreement)}, "outputs": {"agree": True}}
+        (tmp_path / name / GRAPH_FILE).write_text(json.dumps(graph))
+    engines = {role_of(name): tmp_path / name / "model.engine" for name in case.parts.names}
+    result = workloads.run(RunRequest(case=case, block=0, attempt=1, seed=1, artefacts=engines, files={}))
+    assert [result.metrics[f"head{number}_rate_per_s"].samples for number in (1, 2)] == [4, 2]
+    assert result.metrics["relative_error_ratio"].value == pytest.approx(0.2)
+    assert "`boxes`" in str(result.metrics["relative_error_ratio"].method)
+    assert result.valid["precision"].reasons == ("audit_failed",)  # there are no engines to audit

@@ -16,7 +16,7 @@ from pybench.errors import UnsupportedError
 from pybench.kernels.engine_layers import read_layers
 from pybench.kernels.launches import KernelLaunches, profile_of_launches
 from pybench.kernels.profile import Kernel, Profile
-from pybench.measurement.profiles import add_profile, metrics_of_profile, of_engine
+from pybench.measurement.profiles import add_profile, joined, metrics_of_profile, of_engine
 from pybench.measurement.result import Result
 from pybench.runtimes import onnxruntime, onnxruntime_profile
 from pybench.runtimes.onnxruntime_profile import MOST_RUNS
@@ -72,8 +72,10 @@ def test_a_file_that_may_not_fit_twice_is_not_opened_again(tmp_path: Path, monke
         session.profile(1, "fp32")
     result = Result()
     add_profile(result, lambda: session.profile(1, "fp32"))
-    assert error.value.code == "no_room_for_profile"
-    assert {name: str(*one.reasons) for name, one in result.metrics.items()} == dict.fromkeys(KERNELS, error.value.code)
+    assert error.value.reason.stored_code == "no_room_for_profile"
+    assert {name: str(*one.reasons) for name, one in result.metrics.items()} == dict.fromkeys(
+        KERNELS, error.value.reason.stored_code
+    )
     assert result.labels["profile"].startswith("not made: model.onnx has ")
 
 
@@ -159,3 +161,14 @@ def test_a_torch_run_on_a_cpu_tells_the_operators_that_its_module_calls() -> Non
     assert result.metrics["kernels_count"].value == len(result.profile.running)
     assert {kernel.kernel for kernel in result.profile.running} >= {"linear", "relu_"}
     assert str(*result.metrics["gpu_busy_ratio"].reasons) == "not_told"
+
+
+def test_kernels_of_parts_keep_apart_what_has_one_name_in_each() -> None:
+    kernels = (Kernel(name="conv", kernel="k", work="multiplying", reads=("x",), writes=("y",), time_ms=1.0),)
+    profile = Profile(source="tensorrt", method="m", iterations=2, kernels=kernels, qdq_nodes=3)
+    found = joined({"backbone": profile, "head1-depth": profile})
+    assert [(each.name, each.reads, each.writes) for each in found.kernels] == [
+        ("backbone/conv", ("backbone/x",), ("backbone/y",)),
+        ("head1-depth/conv", ("head1-depth/x",), ("head1-depth/y",)),
+    ]
+    assert (found.total_ms, found.qdq_nodes) == (2.0, 6)

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from pybench.catalogue.models import MODELS
+from pybench.case import Case
+from pybench.catalogue.models import MODELS, Model
 from pybench.errors import InputError, UsageError
-from pybench.models.building import build, parameter_count
+from pybench.models.building import build, check_weights, parameter_count
 from pybench.models.distilbert import DistilBert
 from pybench.models.tinylm import Size, TinyLm
 from pybench.models.unet3d import Unet3d
@@ -19,6 +20,8 @@ def test_the_sizes_in_the_headers_hold() -> None:
     assert parameter_count(build("tinylm-tiny")) == 4_276_608
     assert parameter_count(build("tinylm-small")) == 20_058_624
     assert parameter_count(build("tinylm-large")) == 58_999_808
+    in_head = 64 * (32_000 - 10)  # ten classes in place of tokens
+    assert parameter_count(build("tinylm-classifier")) == 4_276_608 - in_head
 
 
 def test_resnet50_has_the_names_and_number_of_parameters_of_torchvision() -> None:
@@ -150,6 +153,40 @@ def test_a_checkpoint_of_another_model_says_what_differs(tmp_path: Path) -> None
     torch.save(wrong, tmp_path / "shape.pt")
     with pytest.raises(InputError, match=r"conv2\.weight is \[3, 3\], not \[32, 16, 3, 3\]"):
         build("digits-cnn", checkpoint=tmp_path / "shape.pt")
+
+
+@pytest.mark.parametrize("suffix", ["pt", "safetensors"])
+def test_weights_are_checked_by_their_shapes_as_when_they_are_loaded(tmp_path: Path, suffix: str) -> None:
+    def saved(name: str, state: dict[str, torch.Tensor]) -> Path:
+        path = tmp_path / f"{name}.{suffix}"
+        torch.save(state, path) if suffix == "pt" else pytest.importorskip("safetensors.torch").save_file(state, path)
+        return path
+
+    own = build("digits-cnn", outputs=7).state_dict()
+    check_weights(MODELS["digits-cnn"], saved("right", own))
+    for name, state in {
+        "missing": {name: value for name, value in own.items() if name != "fc.bias"},
+        "shape": own | {"conv2.weight": torch.zeros(3, 3)},
+    }.items():
+        path, messages = saved(name, state), []
+        for check in (check_weights, lambda row, path: build(row, checkpoint=path)):
+            with pytest.raises(InputError, match=f"{name}.{suffix} does not fit digits-cnn") as raised:
+                check(MODELS["digits-cnn"], path)
+            messages.append(str(raised.value))
+        assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("row", MODELS.values(), ids=lambda row: row.name)
+def test_every_model_is_built_without_values_for_that(row: Model) -> None:
+    shaped = Case(workload="infer", model=row.name, runtime="torch").model_row
+    assert shaped is not None
+    with torch.device("meta"):
+        assert {parameter.device.type for parameter in build(shaped).parameters()} == {"meta"}
+
+
+def test_ids_of_a_language_model_are_its_tokenizers_choice(tmp_path: Path) -> None:
+    torch.save(build("tinylm-tiny", outputs=40_000).state_dict(), tmp_path / "more.pt")
+    check_weights(MODELS["tinylm-tiny"], tmp_path / "more.pt")
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing of the kind", b"PK\x03\x04 cut"])

@@ -13,8 +13,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from pybench.case import Case
 from pybench.catalogue.heads import DISPATCHES, MOST_HEADS, heads_of
 from pybench.catalogue.models import MODELS
-from pybench.models.export import export_onnx
-from pybench.models.head_log import NOT_RUN, HeadLog
+from pybench.errors import UnsupportedError
+from pybench.measure.timing.head_log import NOT_RUN, HeadLog
+from pybench.models.export import export_onnx, export_part
 from pybench.models.vit_heads import VitHeads
 from pybench.runtimes import onnxruntime
 
@@ -64,11 +65,8 @@ def test_networks_one_after_another_end_one_after_another_and_have_own_backbones
 def test_a_head_runs_at_its_rate() -> None:
     log = HeadLog(3)
     log.rates_hz = (30.0, 10.0, 20.0)
-    due = []
-    for _ in range(6):
-        log.begin("cpu")
-        due.append([log.is_due(number) for number in range(3)])
-    assert np.sum(due, axis=0).tolist() == [6, 2, 4]
+    due = [log.begin() for _ in range(6)]
+    assert [sum(number in each for each in due) for number in range(3)] == [6, 2, 4]
     assert (log.take() == NOT_RUN).all()
 
 
@@ -91,6 +89,23 @@ def test_an_exported_network_computes_what_torch_computes(dispatch: str, tmp_pat
     with torch.inference_mode():
         expected = module(IMAGES).numpy()
     assert np.allclose(session.run({"images": IMAGES.numpy()})[0], expected, atol=1e-4)
+
+
+def test_exported_parts_behind_each_other_compute_what_the_whole_computes(tmp_path: Path) -> None:
+    module = small("streams", heads=4)
+    parts = VIT.with_factors(runtime="tensorrt", dispatch="streams").parts
+    assert parts is not None
+    sessions = {}
+    for name in parts.names:
+        export_part(module, name, tmp_path / f"{name}.onnx", {})
+        sessions[name] = onnxruntime.open_session(tmp_path / f"{name}.onnx", precision="fp32", threads=1, device="cpu")
+    features = sessions[parts.trunk].run({"images": IMAGES.numpy()})[0]
+    found = [sessions[name].run({"features": features})[0].reshape(1, -1) for name in parts.branches]
+    with torch.inference_mode():
+        expected = module(IMAGES).numpy()[:, : sum(each.size for each in found)]
+    assert np.allclose(np.concatenate(found, axis=1), expected, atol=1e-4)
+    with pytest.raises(UnsupportedError, match="cannot be taken apart"):
+        export_part(torch.nn.Linear(1, 1), "depth", tmp_path / "none.onnx", {})
 
 
 def test_the_row_without_arguments_is_of_the_usual_heads() -> None:

@@ -17,6 +17,7 @@ from pybench.case import Case, case_from_json
 from pybench.case.contrasts import from_json
 from pybench.case.data import data_of
 from pybench.case.factors import FACTORS, factors_in
+from pybench.case.pairing import pairs
 from pybench.case.service_levels import bounds_of
 from pybench.catalogue.runtimes import BUILD_FACTORS
 from pybench.errors import PlanError
@@ -242,6 +243,15 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str, tmp
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)
     assert len(expand(load(f"  - {json.dumps(entry)}\n"))) == 1
+
+
+def test_threads_make_no_second_solver_and_each_network_is_compared_with_the_one(load: Load) -> None:
+    plan = load(
+        "  - {workload: infer, model: c2p, runtime: [solver, onnxruntime], threads: [1, 2]}\n"
+        "criteria: {baseline: {runtime: solver}}\n"
+    )
+    assert factors(plan, "runtime", "threads") == [("solver", None), ("onnxruntime", 1), ("onnxruntime", 2)]
+    assert [pair.case.threads for pair in pairs(plan.cases, plan.contrasts[0])] == [1, 2]
 
 
 def test_the_resolved_plan_is_what_the_run_directory_reads(load: Load) -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pybench.campaign.layout import SCHEMA_VERSION, VALIDITIES
+from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.catalogue.runtimes import RUNTIMES
-from pybench.plan import shape
 from pybench.plan.comparisons import _who_yields
 
 Problems = Callable[..., list[str]]
@@ -517,10 +516,6 @@ def test_a_case_twice_wrong_in_a_product_is_one_problem(problems: Problems) -> N
     assert len(problems("  - {workload: h2d, batch: [1, 2, 3], pinned: [true, false]}\n")) == 1
 
 
-def test_a_plan_can_require_every_validity() -> None:
-    assert shape.REQUIRABLE == VALIDITIES
-
-
 def test_the_version_of_plans_has_not_changed() -> None:
     assert SCHEMA_VERSION == 1
 
@@ -595,6 +590,10 @@ def test_a_power_limit_where_no_board_is_set_changes_nothing(problems: Problems)
         (
             "{workload: infer, model: c2p, runtime: solver, precision: int8}",
             "`precision` changes nothing in this entry",
+        ),
+        (
+            "{workload: infer, model: c2p, runtime: solver, threads: 2}",
+            "`threads` changes nothing in this entry (a solver runs on one thread)",
         ),
         ("{workload: infer, model: stack, runtime: torch, image_size: 32}", "stack takes images of 64x64"),
         (

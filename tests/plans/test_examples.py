@@ -13,6 +13,7 @@ import pytest
 from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case.pairing import pairs
 from pybench.case.yields import metrics_of
+from pybench.catalogue.papers import PAPERS
 from pybench.cli import main
 from pybench.plan import expand, load_plan, resolve
 from tests.plans.ready import PLANS, ROOT, named
@@ -44,6 +45,12 @@ def test_a_published_value_that_is_no_mean_is_of_one_case(path: Path) -> None:
             sides = both if reference.kind == "absolute" else [pair.case for pair in pairs(plan.cases, contrast)]
             meant = {case for case in sides if reference.selects(case) and reference.metric in metrics_of(case)}
             assert reference.over_cells or reference.metric == "model_bytes" or len(meant) == 1, reference
+
+
+def test_every_source_of_a_published_value_is_of_a_paper_that_has_a_row() -> None:
+    sources = {one.source for path in PLANS for contrast in load_plan(path).contrasts for one in contrast.reference}
+    assert sources
+    assert not {source for source in sources if not any(source.startswith(paper.name) for paper in PAPERS)}
 
 
 COMMANDS = [

@@ -15,12 +15,13 @@ import pytest
 from ruamel.yaml import YAML
 
 from pybench.case import Case
+from pybench.catalogue.cautions import CautionCode
 from pybench.dataset import load
 from pybench.plan import load_plan
 from tests.plans.ready import PLANS, ROOT, named
 
 SMALL = YAML(typ="safe", pure=True).load(Path(__file__).with_name("small.yaml"))
-FOR_A_GPU = {"fp8-vgg16", "precision-all", "precision-resnet50", "gcbench/h2d"}  # nothing of them runs without one
+FOR_A_GPU = {"fp8-vgg16", "precision-all", "precision-resnet50", "tasks-gpu", "gcbench/h2d"}  # only a GPU runs them
 PYBENCH = Path(sysconfig.get_path("scripts")) / "pybench"
 LONGEST_S = 600  # of one command; the slowest takes some 200 s on two cores
 
@@ -79,8 +80,11 @@ def test_every_plan_runs_checks_and_reports(path: Path, tmp_path: Path) -> None:
     options = [word for change in changes_of(path) for word in ("--set", change)]
     status, said = pybench("run", path, "--out", campaign, "--repetitions", "2", *options)
     assert status in (0, 1), said
-    outcomes = set(load(campaign).runs["outcome"])
+    dataset = load(campaign)
+    outcomes = set(dataset.runs["outcome"])
     assert outcomes <= {"ok", "unsupported"}, said
+    failed_training = CautionCode.NO_BETTER_THAN_WITHOUT_A_NETWORK.code
+    assert failed_training not in set(dataset.cautions["code"]), "a network that is trained for a plan works"
     assert status == (0 if "ok" in outcomes else 1), said
     assert "ok" in outcomes or named(path) in FOR_A_GPU, said
 

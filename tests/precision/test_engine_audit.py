@@ -11,6 +11,7 @@ import pytest
 from pybench.kernels.engine_layers import element_type, kernel_types, launched_layer, read_layers
 from pybench.precision.audit import Audit
 from pybench.precision.engine_audit import audit_engine, audit_launched
+from tests.support.reasons import codes_of
 
 DATA = Path(__file__).parent / "data" / "inspector"
 
@@ -61,29 +62,29 @@ GEMM = "sm90_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x64"
 )
 def test_an_engine_that_is_what_it_claims_is_valid(name: str, precision: str, kernel_type: str) -> None:
     found = audited(name, precision)
-    assert (found.valid, found.reasons) == (True, ())
+    assert (found.valid, codes_of(found.reasons)) == (True, ())
     assert found.facts["multiplying_layers"] == {kernel_type: PRODUCTS}
     assert found.realised.startswith(f"{kernel_type}: 54 of 54 convolutions and matrix products")
 
 
 def test_a_tf32_engine_that_claims_fp32_is_caught_though_all_its_tensors_are_float() -> None:
     found = audited("tf32", "fp32")
-    assert found.reasons == ("not_in_claimed_type", "tf32_kernels")
+    assert codes_of(found.reasons) == ("not_in_claimed_type", "tf32_kernels")
     assert len(found.facts["refused"]) == PRODUCTS
 
 
 def test_an_fp32_engine_that_claims_tf32_has_no_tf32_kernels() -> None:
-    assert audited("fp32", "tf32").reasons == ("no_tf32_kernels",)
+    assert codes_of(audited("fp32", "tf32").reasons) == ("no_tf32_kernels",)
 
 
 @pytest.mark.parametrize(("name", "precision"), [("fp16", "bf16"), ("bf16", "fp16"), ("fp16", "int8+fp16")])
 def test_an_engine_in_another_type_is_invalid(name: str, precision: str) -> None:
-    assert audited(name, precision).reasons == ("not_in_claimed_type",)
+    assert codes_of(audited(name, precision).reasons) == ("not_in_claimed_type",)
 
 
 def test_a_refused_convolution_is_named_with_its_node_and_its_kernel() -> None:
     found = audited("fp8-residual", "fp8")
-    assert found.reasons == ("not_in_claimed_type", "tf32_kernels")
+    assert codes_of(found.reasons) == ("not_in_claimed_type", "tf32_kernels")
     assert found.facts["multiplying_layers"] == {"fp8": 53, "tf32": 1}
     (refused,) = found.facts["refused"]
     assert (refused["nodes"][0], refused["type"], refused["layer"]) == (STEM, "tf32", "/stem/Conv_myl0_1")
@@ -93,11 +94,11 @@ def test_a_refused_convolution_is_named_with_its_node_and_its_kernel() -> None:
 
 def test_a_node_on_the_keep_list_may_compute_in_another_type_but_not_in_tf32() -> None:
     kept = audited("fp8-residual", "fp8", keep=[STEM])
-    assert kept.reasons == ("tf32_kernels",)
+    assert codes_of(kept.reasons) == ("tf32_kernels",)
     assert [each["nodes"][0] for each in kept.facts["kept"]] == [STEM]
     assert kept.facts["refused"] == []
     mixed = engine(layer("a", "gemm", GEMM, "Half", "a"), layer("b", "gemm", GEMM.replace("f16", "f32"), "Float", "b"))
-    assert audit_engine(mixed, "fp16").reasons == ("not_in_claimed_type",)
+    assert codes_of(audit_engine(mixed, "fp16").reasons) == ("not_in_claimed_type",)
     assert audit_engine(mixed, "fp16", keep=["b"]).valid
     assert audit_engine(mixed, "fp16", keep=["b"], node_flops={"a": 1, "b": 1}).valid
 
@@ -162,7 +163,7 @@ def test_shares_of_flops_worked_by_hand() -> None:
 def test_each_product_of_the_graph_has_to_be_found() -> None:
     text = engine(layer("a", "gemm", GEMM, "Half", "a"))
     found = audit_engine(text, "fp16", node_flops={"a": 3, "lost": 1})
-    assert found.reasons == ("nodes_without_layer",)
+    assert codes_of(found.reasons) == ("nodes_without_layer",)
     assert found.facts["nodes_without_layer"] == ["lost"]
     assert found.facts["flop_share_ratio"] == {"fp16": 0.75, "not_found": 0.25}
 
@@ -173,7 +174,7 @@ def test_a_product_in_generated_code_is_found_by_its_node() -> None:
     text = engine(layer("a", "gemm", GEMM, "Half", "a"), row)
     assert audit_engine(text, "fp16").valid
     found = audit_engine(text, "fp16", node_flops={"a": 3, "head": 1})
-    assert (found.reasons, found.facts["refused"][0]["type"]) == (("not_in_claimed_type",), "fp32")
+    assert (codes_of(found.reasons), found.facts["refused"][0]["type"]) == (("not_in_claimed_type",), "fp32")
 
 
 def test_a_kernel_before_a_product_is_not_taken_for_it() -> None:
@@ -192,19 +193,21 @@ def test_fused_attention_multiplies_in_the_type_of_what_it_reads() -> None:
 
 def test_a_kernel_on_fp32_that_does_not_name_its_type_needs_the_builds_flag() -> None:
     generated = layer("fc", "kgen", "__myl_FcMulAdd_0x1", "Float", "fc")
-    assert audit_engine(engine(generated), "fp32").reasons == ("type_not_told",)
-    assert audit_engine(engine(generated), "fp32", tf32=True).reasons == ("type_not_told",)
+    assert codes_of(audit_engine(engine(generated), "fp32").reasons) == ("type_not_told",)
+    assert codes_of(audit_engine(engine(generated), "fp32", tf32=True).reasons) == ("type_not_told",)
     assert audit_engine(engine(generated), "fp32", tf32=False).valid
-    assert audit_engine(engine(generated), "fp16", tf32=True).reasons == ("not_in_claimed_type",)
+    assert codes_of(audit_engine(engine(generated), "fp16", tf32=True).reasons) == ("not_in_claimed_type",)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"Layers": ["conv1 + relu", "fc"], "Bindings": ["x", "y"]}'])
 def test_an_engine_built_without_detail_is_invalid(text: str) -> None:
-    assert audit_engine(text, "fp16").reasons == ("no_layer_information",)
+    assert codes_of(audit_engine(text, "fp16").reasons) == ("no_layer_information",)
 
 
 def test_an_engine_without_products_proves_nothing() -> None:
-    assert audit_engine(engine(layer("p", "CaskPooling", "", "Half")), "fp16").reasons == ("no_multiplying_layers",)
+    assert codes_of(audit_engine(engine(layer("p", "CaskPooling", "", "Half")), "fp16").reasons) == (
+        "no_multiplying_layers",
+    )
 
 
 @pytest.mark.parametrize(
@@ -266,7 +269,7 @@ def launched(name: str) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("name", ["fp32", "tf32", "fp16", "bf16", "int8"])
 def test_kernels_tell_by_their_names_alone_what_the_engine_tells(name: str) -> None:
     found = audit_launched(launched(name), name)
-    assert (found.valid, found.reasons) == (True, ())
+    assert (found.valid, codes_of(found.reasons)) == (True, ())
     # The classifier of the INT8 engine is generated code, whose name has no type: it is not seen to multiply.
     assert found.facts["multiplying_layers"] == {name: PRODUCTS - (name == "int8")}
     assert found.facts["time_share_ratio"].keys() >= {name}
@@ -282,7 +285,7 @@ def test_kernels_tell_by_their_names_alone_what_the_engine_tells(name: str) -> N
     ],
 )
 def test_kernels_of_another_type_are_caught(name: str, precision: str, reason: str) -> None:
-    assert reason in audit_launched(launched(name), precision).reasons
+    assert reason in codes_of(audit_launched(launched(name), precision).reasons)
 
 
 def ran(precision: str) -> list[tuple[str, float]]:
@@ -303,7 +306,7 @@ def test_recorded_kernels_are_of_the_precision_that_was_asked_for() -> None:
 
 def test_recorded_kernels_show_that_a_bf16_file_ran_in_fp32() -> None:
     found = audit_launched(ran("bf16"), "bf16")
-    assert (found.valid, found.reasons) == (False, ("not_in_claimed_type",))
+    assert (found.valid, codes_of(found.reasons)) == (False, ("not_in_claimed_type",))
     assert found.realised.startswith(f"fp32: {PRODUCTS} of {PRODUCTS} convolutions and matrix products")
 
 
@@ -349,7 +352,7 @@ def test_what_a_kernel_does_is_told_by_its_name(kernel: str, kind: str) -> None:
 
 def test_as_many_kernels_may_be_in_a_higher_type_as_the_graph_keeps_there() -> None:
     kernels = [("sm90_xmma_fprop_i8i8_i8i32_f32_a", 1.0), ("sm90_xmma_fprop_f16f16_f16f32_f16_b", 1.0)]
-    assert audit_launched(kernels, "int8+fp16").reasons == ("not_in_claimed_type",)
+    assert codes_of(audit_launched(kernels, "int8+fp16").reasons) == ("not_in_claimed_type",)
     kept = audit_launched(kernels, "int8+fp16", kept=1)
     assert kept.valid
     assert [each["type"] for each in kept.facts["kept"]] == ["fp16"]
@@ -365,13 +368,13 @@ def test_products_that_no_kernel_shows_are_told_and_most_of_them_must_be_shown()
     assert (one.valid, one.facts["unseen_products"]) == (True, 1)
     assert one.realised.endswith("; not seen to multiply: 1 of the graph's 54 products")
     assert audit_launched(kernels, "int8", written=2 * (PRODUCTS - 1)).valid
-    assert audit_launched(kernels, "int8", written=2 * PRODUCTS).reasons == ("products_not_seen",)
+    assert codes_of(audit_launched(kernels, "int8", written=2 * PRODUCTS).reasons) == ("products_not_seen",)
     assert "unseen_products" not in audit_launched(kernels, "int8").facts
 
 
 def test_no_kernels_prove_nothing() -> None:
-    assert audit_launched([], "fp16").reasons == ("no_kernels_recorded",)
-    assert audit_launched([("nchwToNhwcKernel", 1.0)], "fp16").reasons == ("no_multiplying_layers",)
+    assert codes_of(audit_launched([], "fp16").reasons) == ("no_kernels_recorded",)
+    assert codes_of(audit_launched([("nchwToNhwcKernel", 1.0)], "fp16").reasons) == ("no_multiplying_layers",)
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_a_search_that_gives_back_a_file_without_rounding_is_no_int8(
     put_in_place_of_modelopt(SEARCHES.format(python=sys.executable, quantised=""), monkeypatch, tmp_path)
     with pytest.raises(UnsupportedError, match=r"measured no latency with, 1\.25 ms without") as refusal:
         modelopt.quantise(source, tmp_path / "q.onnx", "int8", "minmax", feeds, None, search)
-    assert refusal.value.code == "quantising_not_faster"
+    assert refusal.value.reason.stored_code == "quantising_not_faster"
     assert not (tmp_path / "q.onnx").exists()
 
 
@@ -157,7 +157,7 @@ def test_the_maker_hands_over_the_gpu_of_the_platform_the_shapes_of_the_case_and
     elsewhere = replace(request, parameters={**parameters, "platform": "TensorRT 10.6.0 on GPU C"})
     with pytest.raises(UnsupportedError, match="no GPU here for TensorRT 10") as refusal:
         quantised.make(elsewhere, tmp_path / "q.onnx")
-    assert refusal.value.code == "no_gpu"
+    assert refusal.value.reason.stored_code == "no_gpu"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_the_real_process_refuses_a_tensorrt_that_it_cannot_measure_with(
     put_in_place_of_modelopt(f'#!/bin/sh\nexec {sys.executable} "$@"\n', monkeypatch, tmp_path)
     with pytest.raises(UnsupportedError, match=why) as refusal:
         modelopt.quantise(source, tmp_path / "q.onnx", "int8", "minmax", feeds, None, search)
-    assert refusal.value.code == "no_search"
+    assert refusal.value.reason.stored_code == "no_search"
 
 
 class Workflows:
@@ -212,7 +212,7 @@ def test_a_search_measures_at_the_case_s_shapes_and_what_the_guard_compared_is_t
 def test_a_method_that_modelopt_would_take_for_another_is_refused(method: str, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError) as refusal:
         modelopt.quantise(tmp_path / "a.onnx", tmp_path / "b.onnx", "int8", method, [], None)
-    assert refusal.value.code == "no_calibration"
+    assert refusal.value.reason.stored_code == "no_calibration"
 
 
 def test_without_uv_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_without_uv_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UnsupportedError, match="uv to make it") as refusal:
         modelopt.environment()
-    assert refusal.value.code == "no_modelopt"
+    assert refusal.value.reason.stored_code == "no_modelopt"
 
 
 def test_without_the_network_it_says_what_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

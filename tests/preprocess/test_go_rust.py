@@ -111,7 +111,7 @@ def test_the_variable_comes_first_then_the_folder_of_this_python_then_path(
     programs["path"].unlink()
     with pytest.raises(UnsupportedError, match="neither installed nor next to") as caught:
         find_orchestrator(environment)
-    assert caught.value.code == "orchestrator_missing"
+    assert caught.value.reason.stored_code == "orchestrator_missing"
     assert "make setup" in str(caught.value)
 
 

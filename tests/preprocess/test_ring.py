@@ -149,6 +149,7 @@ def test_credits_held_together_are_sent_before_the_consumer_waits() -> None:
     assert second.index == 5
 
 
+@pytest.mark.timing
 def test_waiting_for_the_producer_blocks_without_cpu_time_and_is_counted(ring: Ring, producer: Producer) -> None:
     producer.ready()
     ring.reader().wait_ready()
@@ -168,7 +169,7 @@ def test_waiting_for_the_producer_blocks_without_cpu_time_and_is_counted(ring: R
     writer.join()
     assert written_ns[0] - begin_ns <= ring.reader().wait_ns - before_ns + 50_000_000  # until it comes to wait
     assert ring.reader().wait_ns - before_ns <= inside_ns
-    assert cpu_s < 0.05
+    assert cpu_s < 0.25 * inside_ns * 1e-9
 
 
 @pytest.mark.parametrize("sent", [[], [0], [0, 1]])
@@ -213,7 +214,7 @@ def test_batches_out_of_order_or_of_another_size_are_refused(ring: Ring, produce
     producer.ready()
     ring.reader().wait_ready()
     producer.write(0, 1, ids_of(0))
-    with pytest.raises(RingError, match="holds batch 1 of 15 ids, expected batch 0 of 15"):
+    with pytest.raises(RingError, match="contains batch 1 of 15 ids, expected batch 0 of 15"):
         ring.reader().next()
     producer.write(0, 0, ids_of(0), tokens=14)
     with pytest.raises(RingError, match="of 14 ids"):
@@ -250,7 +251,7 @@ def test_a_fault_is_told_after_the_batches_before_it_and_each_time(ring: Ring, p
     np.testing.assert_array_equal(slot.ids.flatten(), ids_of(0))
     reader.give_back(slot.index)
     for _ in range(2):  # nothing comes behind it
-        with pytest.raises(RingError, match="holds batch 2 of 15 ids, expected batch 1 of 15"):
+        with pytest.raises(RingError, match="contains batch 2 of 15 ids, expected batch 1 of 15"):
             reader.next()
 
 

@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 
 from pybench.case import Case
+from pybench.case.yields import metrics_of
 from pybench.dataset import Dataset, load
 from pybench.errors import UsageError
 from pybench.measure.quantity import Quantity
+from pybench.plan import load_plan
 from pybench.projection import read_scenario, resolve
 from pybench.projection.distributions import Distribution
 from tests.projection.test_scenario import SCENARIO, written
 from tests.support.campaigns import CampaignBuilder
 
 ENERGIES_J = (1.9, 2.0, 2.1, 2.05, 1.95)
+PLANS = Path(__file__).parents[2] / "plans"
 METRIC = "gpu_energy_per_token_j"
 
 
@@ -57,9 +60,9 @@ def test_one_run_is_a_number(tmp_path: Path) -> None:
     ("case", "metric", "said"),
     [
         ("ffffffff", METRIC, "ffffffff fits no case of the plan"),
-        (decoder().id, "latency_mean_ms", "energy.output_token_j: latency_mean_ms is no GPU energy of a token"),
-        (decoder().id, "system_energy_per_token_j", "system_energy_per_token_j is no GPU energy of a token"),
-        (decoder().id, "gpu_net_energy_per_token_j", "gpu_net_energy_per_token_j is no GPU energy of a token"),
+        (decoder().id, "latency_mean_ms", "energy.output_token_j: latency_mean_ms is no energy of a token"),
+        (decoder().id, "system_energy_per_token_j", "system_energy_per_token_j is no energy of a token"),
+        (decoder().id, "gpu_net_energy_per_token_j", "gpu_net_energy_per_token_j is no energy of a token"),
         (decoder().id, "gpu_energy_per_output_token_j", "has no gpu_energy_per_output_token_j: not measured"),
     ],
 )
@@ -71,3 +74,32 @@ def test_what_a_campaign_does_not_tell_is_one_error(tmp_path: Path, case: str, m
 def test_a_measured_input_needs_a_campaign(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"energy\.output_token_j is measured, and no campaign is given"):
         resolved(tmp_path, None, decoder().id)
+
+
+@pytest.mark.parametrize("part", ["cpu", "module"])
+def test_joules_of_a_cpu_or_module_are_taken_where_these_serve(part: str, tmp_path: Path) -> None:
+    metric = f"{part}_energy_per_token_j"
+    builder = CampaignBuilder(tmp_path / "campaign", [decoder()], repetitions=1)
+    builder.run(decoder(), 1, {metric: 3.0})
+    assert resolved(tmp_path, load(builder.path), decoder().id, metric) == Distribution("value", (3.0,))
+
+
+def test_joules_of_two_parts_of_a_node_are_one_error(tmp_path: Path) -> None:
+    """The rest of the node is a share of one of them."""
+    one, other = (f"{{measured: {{case: x, metric: {part}_energy_per_token_j}}}}" for part in ("gpu", "cpu"))
+    text = SCENARIO.replace("input_token_j: 0.1", f"input_token_j: {one}")
+    text = text.replace('{uniform: [1, 3], source: "a paper, table 2"}', other)
+    with pytest.raises(UsageError, match=r"input_token_j is of the GPUs, and energy.output_token_j is of the CPU"):
+        resolve(read_scenario(written(tmp_path, text)), campaign(tmp_path))
+
+
+def test_the_ready_scenario_asks_for_what_its_plan_measures(tmp_path: Path) -> None:
+    plan = load_plan(PLANS / "generate.yaml")
+    scenario = read_scenario(PLANS / "scenarios/measured-generate.yaml")
+    asked = [one.measured for one in scenario.inputs.values() if one.measured is not None]
+    (case,) = {case for one in asked for case in plan.cases if case.title() == one.case}
+    assert {one.metric for one in asked} <= set(metrics_of(case))
+    builder = CampaignBuilder(tmp_path / "c", plan.cases, repetitions=1)
+    builder.run(case, 1, {"gpu_energy_per_input_token_j": 0.01, "gpu_energy_per_output_token_j": 0.4})
+    inputs = resolve(scenario, load(builder.path))
+    assert inputs["energy.output_token_j"] == Distribution("value", (0.4,))

@@ -18,6 +18,7 @@ from pybench.measurement.result import Validity
 from pybench.report import write_report
 from tests.report.pages import rows_of
 from tests.support.campaigns import CampaignBuilder, build_typical
+from tests.support.reasons import reasons_of
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 INT8 = INFER.with_factors(precision="int8")
@@ -230,7 +231,7 @@ def test_doubts_are_loud(tmp_path: Path) -> None:
     for block in (1, 2):
         for case in cases:
             rate = {"throughput_tokens_per_s": 1e6 + block}
-            valid = {"timing": Validity(False, ("not_steady",))} if case.path == "rust" else {}
+            valid = {"timing": Validity(False, reasons_of("not_steady"))} if case.path == "rust" else {}
             labels = {"ids_sha256": f"{case.path}-{block}", "device": "cpu" if case.path == "hf" else "GPU-1"}
             labels["latency"] = "of the call" if case.path == "hf" else "between events"
             builder.run(

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from pybench.campaign.recipe import Recipe, recipes_of
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
+from pybench.errors import UnsupportedError
 from pybench.machine import Machine
 from pybench.machine.facts import Facts
 
@@ -20,8 +22,8 @@ class WillingMachine(Machine):
     refuses: frozenset[str] = frozenset()
     """Ids of cases that need a GPU, which is not there."""
 
-    def unsupported(self, case: Case) -> tuple[str, str] | None:
-        return ("no_gpu", "there is no GPU") if case.id in self.refuses else None
+    def unsupported(self, case: Case) -> UnsupportedError | None:
+        return UnsupportedError("there is no GPU", code=Cause.NO_GPU) if case.id in self.refuses else None
 
     def gpus(self, case: Case) -> Sequence[str]:
         return ()

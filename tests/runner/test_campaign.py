@@ -19,6 +19,7 @@ from pybench import runner
 from pybench.campaign import layout, storage
 from pybench.campaign.directory import CampaignDirectory
 from pybench.case import Case
+from pybench.catalogue.validities import VALIDITIES
 from pybench.errors import CorruptError, UsageError
 from tests.runner.conftest import Run, noop_cases, plan_content
 from tests.runner.machines import WillingMachine
@@ -60,7 +61,7 @@ def test_a_run_directory_stands_alone(campaign: CampaignDirectory, run: Run) -> 
     assert found.read_case() == noop_cases(1)[0]
     record = found.read_run()
     assert record["outcome"] == "ok"
-    assert set(record["valid"]) == set(layout.VALIDITIES)
+    assert set(record["valid"]) == set(VALIDITIES)
     assert {"python_start", "imports", "workload", "writing", "harness"} <= set(record["parts_s"])
     assert found.read_environment()["native_build_id"]
 

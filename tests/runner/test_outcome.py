@@ -11,7 +11,7 @@ import pytest
 
 from pybench.launcher import FileAccess, LocalLauncher
 from pybench.runner.interruption import Interruption
-from pybench.runner.outcome import judge
+from pybench.runner.outcome import judge, outcome_from_json, run_record
 from pybench.runner.process import WorkerEnd, run_worker
 
 OK = WorkerEnd(0, None, {"outcome": "ok"}, None, "", "", 1.0, None)
@@ -35,7 +35,16 @@ OK = WorkerEnd(0, None, {"outcome": "ok"}, None, "", "", 1.0, None)
 )
 def test_an_end_is_judged_by_its_strongest_evidence(changes: dict[str, Any], name: str, reason: str | None) -> None:
     outcome = judge(replace(OK, **changes))
-    assert (outcome.name, outcome.reason) == (name, reason)
+    assert (outcome.name, outcome.reason and outcome.reason.stored_code) == (name, reason)
+
+
+@pytest.mark.parametrize("code", ["no_gpu", "no_int8_in_torch", "acme_no_licence", "torch.OutOfMemoryError"])
+@pytest.mark.parametrize("detail", [None, "why: so"])
+def test_what_a_worker_says_is_stored_in_its_words_and_read_again(code: str, detail: str | None) -> None:
+    end = replace(OK, report={"outcome": "unsupported", "reason": code, "detail": detail}, exit_status=1)
+    record = run_record("a case", 1, 1, judge(end), end)
+    assert (record["reason"], record["detail"]) == (code, detail)
+    assert outcome_from_json(record) == judge(end)
 
 
 def test_a_worker_ended_by_a_signal_without_a_name_has_crashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from pybench import runner
 from pybench.campaign import storage
 from pybench.campaign.directory import CampaignDirectory, read_json
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError
 from pybench.machine import profiles
 from pybench.machine.sensor import Board
@@ -96,10 +97,10 @@ def test_without_measuring_nothing_is_stored_and_it_says_that_one_is_assumed(cam
 
 
 def test_a_board_that_cannot_be_measured_stops_no_campaign(campaign: CampaignDirectory) -> None:
-    bench = Bench(error=UnsupportedError("2 other processes hold this GPU", code="gpu_busy"))
+    bench = Bench(error=UnsupportedError("2 other processes use this GPU", code=Cause.GPU_BUSY))
     runner.prepare_sensors(campaign, [BOARD, replace(BOARD, uuid="GPU-2")], bench.source())
     assert bench.measured == ["GPU-1", "GPU-2"]
-    assert bench.told[1] == "the power sensor of GPU-1 is assumed, not measured: 2 other processes hold this GPU"
+    assert bench.told[1] == "the power sensor of GPU-1 is assumed, not measured: 2 other processes use this GPU"
 
 
 def test_an_unreadable_stored_profile_is_measured_again(campaign: CampaignDirectory) -> None:

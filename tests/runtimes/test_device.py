@@ -29,7 +29,7 @@ def test_the_device_is_what_the_case_asks_for(device: str, gpu_present: bool, ex
 def test_a_gpu_that_is_not_there_is_never_replaced(device: str) -> None:
     with pytest.raises(UnsupportedError, match="sees no GPU") as caught:
         chosen(device, gpu_present=False, runtime="torch")
-    assert caught.value.code == "no_gpu"
+    assert caught.value.reason.stored_code == "no_gpu"
 
 
 def test_a_uuid_is_the_only_gpu_that_frameworks_see(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,9 +32,9 @@ def test_every_page_lies_on_the_node_that_was_asked_for(size: int) -> None:
 def test_memory_whose_pages_lie_elsewhere_is_not_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     given(4096)
     monkeypatch.setattr(host_memory, "nodes_of", lambda memory: {HERE[-1], HERE[-1] + 1})
-    with pytest.raises(UnsupportedError, match=f"pages lie on {HERE[-1] + 1}\n") as caught:
+    with pytest.raises(UnsupportedError, match=f"pages are on {HERE[-1] + 1}\n") as caught:
         on_node(4096, HERE[-1])
-    assert caught.value.code == "no_numa_node"
+    assert caught.value.reason.stored_code == "no_numa_node"
 
 
 def given(size: int) -> Any:
@@ -50,7 +50,7 @@ def given(size: int) -> Any:
 def test_a_node_that_is_not_there_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match="no NUMA node 999") as caught:
         on_node(4096, 999)
-    assert caught.value.code == "no_numa_node"
+    assert caught.value.reason.stored_code == "no_numa_node"
 
 
 @pytest.mark.parametrize(("text", "nodes"), [("0\n", {0}), ("0-1,4\n", {0, 1, 4}), ("2,7-8", {2, 7, 8})])

@@ -260,7 +260,7 @@ def test_a_bad_file_is_refused_as_onnxruntime_refuses_it(opened: Opens, tmp_path
         opened(tmp_path / "bad.onnx")
     with pytest.raises(UnsupportedError, match="NoSuchThing") as caught:
         opened(write_model(tmp_path / "unknown.onnx", "NoSuchThing"))
-    assert caught.value.code == "unknown_operator"
+    assert caught.value.reason.stored_code == "unknown_operator"
 
 
 def test_a_corpus_that_is_no_text_is_an_input_error(opened: Opens, corpus: Path, tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_what_it_does_not_run_is_unsupported_by_name(changes: dict[str, str], co
     case = CASE.with_factors(**changes)
     with pytest.raises(UnsupportedError) as caught:
         native.open_case(Path("model.onnx"), None, case, 1)
-    assert caught.value.code == code
+    assert caught.value.reason.stored_code == code
     assert caught.value.hint
 
 
@@ -303,7 +303,7 @@ def test_without_the_wheels_library_or_the_program_it_says_what_to_install(
         patched.setattr(native.importlib.util, "find_spec", lambda name: package)
         with pytest.raises(UnsupportedError, match=r"there is no libonnxruntime\.so in") as caught:
             native.open_session(language_model(), precision="fp32", threads=1, device="cpu")
-    assert caught.value.code == "no_onnxruntime_library"
+    assert caught.value.reason.stored_code == "no_onnxruntime_library"
     assert "wheel" in str(caught.value.hint)
     monkeypatch.setitem(sys.modules, "pybench_orchestrator", None)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
@@ -311,7 +311,7 @@ def test_without_the_wheels_library_or_the_program_it_says_what_to_install(
     monkeypatch.delenv(VARIABLE, raising=False)
     with pytest.raises(UnsupportedError) as caught:
         native.open_session(language_model(), precision="fp32", threads=1, device="cpu")
-    assert caught.value.code == "orchestrator_missing"
+    assert caught.value.reason.stored_code == "orchestrator_missing"
 
 
 def test_a_library_that_is_not_onnxruntime_is_unsupported(
@@ -322,7 +322,7 @@ def test_a_library_that_is_not_onnxruntime_is_unsupported(
     monkeypatch.setattr(native, "find_library", lambda: Path(pybench_tokenizer.object_path()))
     with pytest.raises(UnsupportedError, match="is not ONNX Runtime") as caught:
         opened(write_model(tmp_path / "cast.onnx", "Neg"))
-    assert caught.value.code == "no_onnxruntime_library"
+    assert caught.value.reason.stored_code == "no_onnxruntime_library"
 
 
 def test_torch_is_not_loaded_by_a_native_worker() -> None:

@@ -60,14 +60,14 @@ def test_transfers_are_refused_on_a_cpu(tmp_path: Path) -> None:
     session = open_cpu(write_classifier(tmp_path / "mine.onnx"))
     with pytest.raises(UnsupportedError) as caught:
         session.bind({"pictures": np.zeros((1, 1, 8, 8), np.float32)}, transfers=True)
-    assert caught.value.code == "no_gpu"
+    assert caught.value.reason.stored_code == "no_gpu"
 
 
 @pytest.mark.parametrize("precision", ["tf32", "fp16", "bf16", "amp-bf16"])
 def test_other_precisions_are_refused_by_name(tmp_path: Path, precision: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         open_cpu(write_classifier(tmp_path / "mine.onnx"), precision)
-    assert caught.value.code == f"no_{precision}_on_cpu"
+    assert caught.value.reason.stored_code == f"no_{precision}_on_cpu"
 
 
 def test_a_gpu_that_this_build_cannot_use_is_unsupported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_a_gpu_that_this_build_cannot_use_is_unsupported(tmp_path: Path, monkeyp
     for device in ("cuda", "GPU-00000000-0000-0000-0000-000000000000"):
         with pytest.raises(UnsupportedError) as caught:
             onnxruntime.open_session(path, precision="fp32", threads=1, device=device)
-        assert caught.value.code == "no_gpu"
+        assert caught.value.reason.stored_code == "no_gpu"
     assert onnxruntime.open_session(path, precision="fp32", threads=1, device="auto").device == "cpu"
 
 
@@ -88,7 +88,7 @@ def test_a_provider_that_this_build_has_not_is_never_replaced(tmp_path: Path, pr
     path = write_classifier(tmp_path / "mine.onnx")
     with pytest.raises(UnsupportedError) as caught:
         onnxruntime.open_session(path, precision="fp32", threads=1, device="auto", provider=provider)
-    assert caught.value.code == f"no_{provider}_provider"
+    assert caught.value.reason.stored_code == f"no_{provider}_provider"
 
 
 @pytest.mark.parametrize(("provider", "device"), [("cpu", "cuda"), ("cuda", "cpu"), ("tensorrt", "cpu")])
@@ -96,7 +96,7 @@ def test_a_provider_and_a_device_that_contradict_are_refused(tmp_path: Path, pro
     path = write_classifier(tmp_path / "mine.onnx")
     with pytest.raises(UnsupportedError) as caught:
         onnxruntime.open_session(path, precision="fp32", threads=1, device=device, provider=provider)
-    assert caught.value.code == "provider_and_device"
+    assert caught.value.reason.stored_code == "provider_and_device"
 
 
 def test_a_graph_that_cannot_be_captured_is_enqueued_and_says_why(
@@ -153,7 +153,7 @@ def test_a_provider_that_does_not_start_is_refused_and_the_cpu_does_not_take_ove
         pytest.raises(UnsupportedError) as caught,
     ):
         open_gpu(path, "cuda")
-    assert caught.value.code == "no_cuda_provider"
+    assert caught.value.reason.stored_code == "no_cuda_provider"
 
 
 def test_tensorrts_libraries_that_are_not_there_are_unsupported(tmp_path: Path, a_gpu_build: Fails) -> None:
@@ -161,7 +161,7 @@ def test_tensorrts_libraries_that_are_not_there_are_unsupported(tmp_path: Path, 
     a_gpu_build(RuntimeError("Please install TensorRT libraries as mentioned in the GPU requirements page"))
     with pytest.raises(UnsupportedError) as caught:
         open_gpu(write_classifier(tmp_path / "mine.onnx"), "tensorrt")
-    assert caught.value.code == "no_tensorrt_provider"
+    assert caught.value.reason.stored_code == "no_tensorrt_provider"
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_node_that_a_provider_has_no_kernel_for_is_named(tmp_path: Path, a_gpu
     )
     with pytest.raises(UnsupportedError, match=r"no kernel for maxpool/MaxPool \(MaxPool\)") as caught:
         open_gpu(write_classifier(tmp_path / "mine.onnx"), "cuda")
-    assert caught.value.code == "no_kernel"
+    assert caught.value.reason.stored_code == "no_kernel"
 
 
 def test_memory_that_ran_out_while_a_provider_starts_is_told(tmp_path: Path, a_gpu_build: Fails) -> None:

@@ -99,7 +99,7 @@ def test_a_built_in_decoder_generates_what_its_forward_pass_says() -> None:
 def test_a_file_without_a_cache_is_unsupported_by_name(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"classifier\.onnx takes no keys and values") as caught:
         opened(write_classifier(tmp_path / "classifier.onnx"), GenerationTask(PROMPT, 4, 0.0, 1))
-    assert caught.value.code == "no_cache"
+    assert caught.value.reason.stored_code == "no_cache"
 
 
 def test_a_module_that_gives_back_no_cache_is_not_exported(tmp_path: Path) -> None:

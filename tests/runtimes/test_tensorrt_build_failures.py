@@ -29,7 +29,7 @@ REFUSED = (
 def test_a_node_without_a_kernel_is_unsupported_and_named(said: str) -> None:
     error = _failure(SOURCE, Messages(errors=["something before", said]))
     assert isinstance(error, UnsupportedError)
-    assert error.code == "no_kernel"
+    assert error.reason.stored_code == "no_kernel"
     assert "logits_to_fp32" in str(error) or "pool/MaxPool" in str(error)
     assert "keep_fp32" in (error.hint or "")
 

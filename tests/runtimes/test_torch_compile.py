@@ -116,14 +116,14 @@ def test_a_model_that_is_not_one_graph_is_unsupported() -> None:
     session = open_cpu(Deciding())
     with pytest.raises(UnsupportedError) as caught:
         session.run({"values": PIXELS})
-    assert caught.value.code == "no_full_graph"
+    assert caught.value.reason.stored_code == "no_full_graph"
 
 
 @pytest.mark.parametrize("mode", RUNTIMES["torch-compile"].graph_modes)
 def test_a_mode_with_cuda_graphs_is_refused_on_a_cpu(mode: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         open_cpu(Doubling(), mode)
-    assert caught.value.code == "no_gpu"
+    assert caught.value.reason.stored_code == "no_gpu"
 
 
 def test_a_machine_without_a_compiler_is_unsupported_and_says_so() -> None:
@@ -136,7 +136,7 @@ from tests.runtimes.test_torch_compile import Doubling, PIXELS, open_cpu
 try:
     open_cpu(Doubling()).run({{"values": PIXELS}})
 except UnsupportedError as error:
-    print(error.code)
+    print(error.reason.stored_code)
 """
     environment = {**os.environ, "CXX": "/nowhere/g++"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)

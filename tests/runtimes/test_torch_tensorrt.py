@@ -110,7 +110,7 @@ def test_a_package_for_another_tensorrt_is_unsupported_whatever_it_raises(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(UnsupportedError, match=error.partition("(")[0]) as caught:
         torch_tensorrt.open_session(nn.Linear(4, 3), SPEC, precision="fp32", kind="cuda", launch="graph")
-    assert caught.value.code == "no_torch_tensorrt"
+    assert caught.value.reason.stored_code == "no_torch_tensorrt"
 
 
 def test_without_the_package_or_a_gpu_it_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,5 +121,5 @@ def test_without_the_package_or_a_gpu_it_is_unsupported(monkeypatch: pytest.Monk
     with pytest.raises(UnsupportedError) as of_gpu:
         torch_tensorrt.open_session(nn.Linear(4, 3), SPEC, precision="fp32", kind="cuda", launch="graph")
     for caught, code in ((of_cpu, "no_gpu"), (of_gpu, "no_torch_tensorrt")):
-        assert caught.value.code == code
+        assert caught.value.reason.stored_code == code
         assert caught.value.hint is not None

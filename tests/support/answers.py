@@ -96,7 +96,7 @@ def answers(case: Case) -> dict[str, Any]:
         "idle": sorted(idle_factors(case)),
         "recipes": {role: recipe.digest[:_DIGITS] for role, recipe in sorted(recipes.items())},
         "made": [f"{recipe.kind} {recipe.digest[:_DIGITS]}" for recipe in in_making_order(recipes)],
-        "unsupported": {name: reason and reason[0] for name, reason in found.items()},
+        "unsupported": {name: refusal and refusal.reason.stored_code for name, refusal in found.items()},
     }
 
 

@@ -32,11 +32,11 @@ from pybench.campaign.layout import (
     SCHEMA_VERSION,
     STDERR,
     SUMMARY,
-    VALIDITIES,
 )
 from pybench.campaign.storage import write_json, write_text
 from pybench.case import Case, Repetitions, case_to_json, contrasts, service_levels
 from pybench.catalogue.cautions import Caution
+from pybench.catalogue.validities import VALIDITIES
 from pybench.kernels.profile import Profile, profile_to_json
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Validity

@@ -160,7 +160,7 @@ _PROSE = {"meaning", "threats"}  # may be written better
 def said_of(campaign: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Path -> value of everything in `pybench analyse --json`, and of each run's outcome and validity; then the same of
     intervals and of what follows from them."""
-    from pybench.campaign.layout import VALIDITIES
+    from pybench.catalogue.validities import VALIDITIES
     from pybench.dataset import load
 
     names = ["case_id", "block", "outcome", "reason", "device", *(f"valid_{name}" for name in VALIDITIES)]

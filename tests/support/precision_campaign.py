@@ -20,6 +20,7 @@ from pybench.dataset import Dataset
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Validity
 from tests.support.campaigns import CampaignBuilder
+from tests.support.reasons import reasons_of
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8+fp16")
 BATCHES = (1, 8, 32)
@@ -87,7 +88,7 @@ def _time(builder: CampaignBuilder, case: Case, block: int, noise: float, other:
         },
         valid={
             "precision": Validity(True),
-            "energy": Validity(not is_short, ("window_too_short",) if is_short else ()),
+            "energy": Validity(not is_short, reasons_of("window_too_short") if is_short else ()),
         },
         labels={"device": "GPU-1"},
     )

@@ -23,7 +23,7 @@ def test_modelopt_needs_its_environment_or_uv_to_make_it(tmp_path: Path, monkeyp
     folder = modelopt.folder_of_environment()
     folder.mkdir(parents=True)
     (folder / modelopt.COMPLETE).touch()
-    assert probe(["modelopt"]) == {"modelopt": {"available": True, "how": f"its environment lies in {folder}"}}
+    assert probe(["modelopt"]) == {"modelopt": {"available": True, "how": f"its environment is in {folder}"}}
 
 
 def test_what_pybench_raises_on_purpose_is_told_without_its_class_and_its_hint_apart() -> None:

@@ -9,8 +9,11 @@ import pytest
 from pybench import artefacts
 from pybench.campaign.recipe import recipes_of
 from pybench.case import Case
+from pybench.catalogue.cautions import CautionCode
 from pybench.errors import InputError, UnsupportedError
+from pybench.measurement.result import Validity
 from tests.support.making import codes, run, write_classifier, write_images
+from tests.support.reasons import codes_of, reasons_of
 
 DIGITS = Case(workload="accuracy", model="digits-cnn", runtime="onnxruntime", batch=64, threads=1)
 MINE = Case(workload="accuracy", model="mine.onnx", runtime="onnxruntime", batch=4, threads=1, images="pictures")
@@ -43,7 +46,7 @@ def test_accuracy_of_symmetric_int8_counts_where_its_time_does_not() -> None:
     assert result.valid["precision"].value is True
     assert result.metrics["top1_percent"].value > 96
     timed = run(case.with_factors(workload="infer", iterations=2, batch=1, idle_window_s=0.0))
-    assert (timed.valid["precision"].value, timed.valid["precision"].reasons) == (False, ("no_integer_kernels",))
+    assert timed.valid["precision"] == Validity(False, reasons_of("no_integer_kernels"))
 
 
 def test_accuracy_repeats_exactly() -> None:
@@ -143,7 +146,7 @@ def test_outputs_that_are_no_numbers_make_accuracy_invalid(tmp_path: Path) -> No
     onnx.save(model, tmp_path / "nan.onnx")
     pictures = write_images(tmp_path / "pictures", {"a": 1, "b": 1})
     result = run(MINE, {"model": tmp_path / "nan.onnx", "images": pictures})
-    assert result.valid["accuracy"].reasons == ("not_finite",)
+    assert codes_of(result.valid["accuracy"].reasons) == ("not_finite",)
 
 
 def test_weights_trained_on_the_generated_set_are_judged_on_it_and_have_its_classes() -> None:
@@ -167,7 +170,7 @@ def test_a_model_too_large_for_a_cpu_is_not_trained_there(tmp_path: Path) -> Non
     recipe = recipes_of(Case(workload="infer", model="resnet50", runtime="torch", checkpoint="synthetic-100"))
     with pytest.raises(UnsupportedError, match="training resnet50 on synthetic-100 needs a GPU") as raised:
         artefacts.make(recipe["checkpoint"].as_json(), {}, {}, tmp_path)
-    assert raised.value.code == "no_gpu"
+    assert raised.value.reason.stored_code == "no_gpu"
 
 
 def test_more_readers_read_the_same(tmp_path: Path) -> None:
@@ -202,3 +205,18 @@ def test_weights_of_another_vocabulary_are_refused_before_they_are_read_beyond_t
     with pytest.raises(InputError, match=r"text-encoder embeds 500 ids, and its data has ids up to 3\d{4}") as found:
         run(case, {"checkpoint": weights})
     assert "leave `checkpoint` out" in (found.value.hint or "")
+
+
+def test_weights_that_are_no_better_than_naive_bayes_have_a_caution(tmp_path: Path) -> None:
+    import torch
+
+    from pybench.models.building import build
+
+    weights = tmp_path / "random.pt"
+    torch.save(build("text-encoder").state_dict(), weights)
+    case = DIGITS.with_factors(
+        model="text-encoder", checkpoint=str(weights), sources=(("checkpoint", "5" * 64),), image_limit=64, device="cpu"
+    )
+    found = [one for one in run(case, {"checkpoint": weights}).cautions if one.metric == "top1_percent"]
+    assert [one.code for one in found] == [CautionCode.NO_BETTER_THAN_WITHOUT_A_NETWORK]
+    assert found[0].detail.endswith("75.6 % by naive Bayes on counts of ids on stdlib-packages")

@@ -10,8 +10,10 @@ import torch
 from pybench.case import Case
 from pybench.errors import DeviceMemoryError, InputError, UnsupportedError
 from pybench.measurement.inputs import random_arrays
+from pybench.measurement.result import Validity
 from pybench.runtimes.session import TensorSpec
 from tests.support.making import codes, run, write_classifier
+from tests.support.reasons import reasons_of
 
 DIGITS = Case(
     workload="infer", model="digits-cnn", runtime="onnxruntime", batch=4, threads=1, iterations=20, device="cpu"
@@ -63,13 +65,13 @@ def test_arrivals_that_come_too_fast_raise_a_caution() -> None:
 def test_a_graph_of_torch_needs_a_gpu() -> None:
     with pytest.raises(UnsupportedError) as caught:
         run(DIGITS.with_factors(runtime="torch-graph"))
-    assert caught.value.code == "no_gpu"
+    assert caught.value.reason.stored_code == "no_gpu"
 
 
 def test_int8_in_torch_is_unsupported_and_says_so() -> None:
     with pytest.raises(UnsupportedError, match="does not infer in int8") as caught:
         run(DIGITS.with_factors(runtime="torch", precision="int8"))
-    assert caught.value.code == "no_int8_in_torch"
+    assert caught.value.reason.stored_code == "no_int8_in_torch"
 
 
 def test_a_users_file_runs_and_a_wrong_batch_says_what_to_set(tmp_path: Path) -> None:
@@ -96,7 +98,7 @@ def test_a_users_quantised_file_that_claims_fp32_is_invalid() -> None:
 
     quantised = artefacts_of(DIGITS.with_factors(precision="int8"))["model"]
     result = run(DIGITS.with_factors(model="mine.onnx"), {"model": quantised})
-    assert (result.valid["precision"].value, result.valid["precision"].reasons) == (False, ("quantised_nodes",))
+    assert result.valid["precision"] == Validity(False, reasons_of("quantised_nodes"))
 
 
 def test_a_users_onnx_file_in_torch_is_unsupported(tmp_path: Path) -> None:
@@ -104,7 +106,7 @@ def test_a_users_onnx_file_in_torch_is_unsupported(tmp_path: Path) -> None:
         run(
             DIGITS.with_factors(model="mine.onnx", runtime="torch"), {"model": write_classifier(tmp_path / "mine.onnx")}
         )
-    assert caught.value.code == "onnx_in_torch"
+    assert caught.value.reason.stored_code == "onnx_in_torch"
 
 
 def test_random_weights_raise_a_caution_and_a_checkpoint_does_not(tmp_path: Path) -> None:

@@ -55,11 +55,11 @@ def test_auto_chooses_no_gpu_for_nothing() -> None:
 def test_a_gpu_that_is_not_there_is_unsupported() -> None:
     with pytest.raises(UnsupportedError, match=UUID) as caught:
         run(NOOP.with_factors(device="GPU-11111111-2222-3333-4444-555555555555"))
-    assert caught.value.code == "no_such_gpu"
+    assert caught.value.reason.stored_code == "no_such_gpu"
 
 
 def test_a_gpu_on_a_machine_without_one_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYBENCH_NVML_LIBRARY", "libabsent-nvml.so")
     with pytest.raises(UnsupportedError, match="libabsent-nvml") as caught:
         run(NOOP.with_factors(device="cuda"))
-    assert caught.value.code == "no_gpu"
+    assert caught.value.reason.stored_code == "no_gpu"

@@ -143,13 +143,13 @@ def test_training_that_is_not_offered_is_unsupported(changes: dict[str, str], co
     case = TRAIN.with_factors(**changes)
     with pytest.raises(UnsupportedError) as caught:
         workloads.run(RunRequest(case=case, block=0, attempt=1, seed=0, artefacts={}, files={}))
-    assert caught.value.code == code
+    assert caught.value.reason.stored_code == code
 
 
 def test_copies_to_a_gpu_that_is_not_there_are_unsupported() -> None:
     with pytest.raises(UnsupportedError, match="a copy inside the host would be another measurement") as caught:
         run(Case(workload="h2d", device="cpu", threads=1))
-    assert caught.value.code == "no_gpu"
+    assert caught.value.reason.stored_code == "no_gpu"
 
 
 @pytest.mark.parametrize("workload", ["infer", "train"])

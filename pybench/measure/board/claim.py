@@ -21,6 +21,7 @@ import sys
 import time
 from pathlib import Path
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import PybenchError, UnsupportedError, UsageError
 from pybench.measure.board import guardian, nvml
 from pybench.measure.board.guardian import Record, Restored
@@ -178,7 +179,9 @@ def _open_lock(path: Path) -> int:
             f"cannot write {path}: {error.strerror}", hint=f"{FOLDER_VARIABLE} names another folder"
         ) from error
     raise UnsupportedError(
-        f"no permission to write {path.parent}", code="no_permission", hint="run as root, which NVML requires as well"
+        f"no permission to write {path.parent}",
+        code=Cause.NO_PERMISSION,
+        hint="run as root, which NVML requires as well",
     )
 
 

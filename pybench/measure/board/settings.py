@@ -24,6 +24,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import PybenchError, UnsupportedError, UsageError
 from pybench.measure.board import guardian, nvml
@@ -111,15 +112,15 @@ class BoardSettings:
         """The path of NVML's library, and the board."""
         asked = ", ".join(self._wanted)
         if self._uuid is None:
-            raise UnsupportedError(f"{asked} sets a GPU's board, and this case runs on the CPU", code="no_gpu")
+            raise UnsupportedError(f"{asked} sets a GPU's board, and this case runs on the CPU", code=Cause.NO_GPU)
         opened = nvml.open_nvml(self._library)
         if opened.reason is not None:
             raise UnsupportedError(
-                f"{asked} is set through NVML, which is not available: {opened.reason}", code="no_nvml"
+                f"{asked} is set through NVML, which is not available: {opened.reason}", code=Cause.NO_NVML
             )
         board = opened.board(self._uuid)
         if board is None:
-            raise UnsupportedError(f"{asked}: NVML finds no board {self._uuid}", code="no_such_board")
+            raise UnsupportedError(f"{asked}: NVML finds no board {self._uuid}", code=Cause.NO_SUCH_BOARD)
         return opened.path, board
 
     def _refuse_impossible(self) -> None:
@@ -127,7 +128,7 @@ class BoardSettings:
         for name, value in self._wanted.items():
             if not ranges.allows(name, value):
                 what = f"{WORDS[name]} of {value} {UNITS[name]}: the board {self._board.name} {self._uuid} takes "
-                raise UnsupportedError(what + str(ranges.takes(name)), code="setting_out_of_range")
+                raise UnsupportedError(what + str(ranges.takes(name)), code=Cause.SETTING_OUT_OF_RANGE)
 
     def _read_before(self) -> Record:
         """What is to be restored, as the record keeps it. Raises where that cannot be known."""
@@ -207,11 +208,11 @@ class BoardSettings:
     def _refused(self, name: str, error: nvml.NvmlError) -> PybenchError:
         what = f"{WORDS[name]} of {self._wanted[name]} {UNITS[name]} on {self._board.name} {self._uuid}"
         if error.code == nvml.NO_PERMISSION:
-            return UnsupportedError(f"no permission to set the {what}", code="no_permission", hint=PERMISSION_HINT)
+            return UnsupportedError(f"no permission to set the {what}", code=Cause.NO_PERMISSION, hint=PERMISSION_HINT)
         if error.code in (nvml.NOT_SUPPORTED, nvml.FUNCTION_NOT_FOUND):
-            return UnsupportedError(f"the board cannot be set: {what}: {error}", code="setting_unsupported")
+            return UnsupportedError(f"the board cannot be set: {what}: {error}", code=Cause.SETTING_UNSUPPORTED)
         if error.code == nvml.INVALID_ARGUMENT:
-            return UnsupportedError(f"the board does not take it: {what}: {error}", code="setting_out_of_range")
+            return UnsupportedError(f"the board does not take it: {what}: {error}", code=Cause.SETTING_OUT_OF_RANGE)
         return PybenchError(f"the {what} could not be set: {error}")
 
     def _await_force(self) -> None:

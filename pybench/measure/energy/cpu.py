@@ -19,6 +19,7 @@ from threading import Event, Thread
 from typing import Any
 
 from pybench import _native
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.reasons import Reason, ReasonCode, invalidate
 from pybench.errors import UnsupportedError
 from pybench.measure.energy.rapl import Domain, OpenPerfEvent, find_perf_domains, find_powercap_domains
@@ -114,9 +115,9 @@ def cpu_energy_source(root: Path = Path("/")) -> dict[str, Any]:
     """What counts the CPU's energy here: `source` in words, `domains`. Raises UnsupportedError where nothing does."""
     energy = CpuEnergy(root)
     if energy.virtualised and energy.domains:
-        raise UnsupportedError(f"RAPL is made up by {energy.virtualised}", code="no_cpu_energy")
+        raise UnsupportedError(f"RAPL is made up by {energy.virtualised}", code=Cause.NO_CPU_ENERGY)
     if not energy.domains:
-        raise UnsupportedError("; ".join(map(str, energy.reasons)), code="no_cpu_energy")
+        raise UnsupportedError("; ".join(map(str, energy.reasons)), code=Cause.NO_CPU_ENERGY)
     names = [domain.name for domain in energy.domains]
     return {"source": f"RAPL by {energy.domains[0].source}: {', '.join(names)}", "domains": names}
 

@@ -39,7 +39,7 @@ class BoardEnergy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Idle:
+class _IdlePower:
     """Mean power of a window without work; `u_w` without the board's state, which the drift test looks at."""
 
     power_w: float
@@ -116,16 +116,16 @@ def _plain(trace: Trace, window: Window, profile: SensorProfile) -> dict[str, fl
     return {name: _known(_integrate(trace, [window], profile, name).energy_j[0]) for name in PLAIN_METHODS}
 
 
-def _idle_power(trace: Trace, window: Window, profile: SensorProfile) -> _Idle | None:
+def _idle_power(trace: Trace, window: Window, profile: SensorProfile) -> _IdlePower | None:
     energies = _integrate(trace, [window], profile)
     energy_j = _known(energies.energy_j[0])
     if energy_j is None:
         return None
     u_j = sqrt(sum(float(part[0]) ** 2 for name, part in energies.parts.items() if name != _STATE))
-    return _Idle(energy_j / window.duration_s, u_j / window.duration_s, window.begin_ns)
+    return _IdlePower(energy_j / window.duration_s, u_j / window.duration_s, window.begin_ns)
 
 
-def _idle_quantities(idles: list[_Idle | None], windows: tuple[Window | None, ...]) -> dict[str, Quantity]:
+def _idle_quantities(idles: list[_IdlePower | None], windows: tuple[Window | None, ...]) -> dict[str, Quantity]:
     names = ("gpu_idle_power_before_w", "gpu_idle_power_after_w")
     return {
         name: _fused(idle.power_w, idle.u_w, _with_gain(idle.u_w, idle.power_w), window)
@@ -147,7 +147,7 @@ def _fused(value: float, u_standard: float, u_absolute: float, window: Window) -
     )
 
 
-def _net(gross: Quantity, window: Window, before: _Idle, after: _Idle) -> Quantity:
+def _net(gross: Quantity, window: Window, before: _IdlePower, after: _IdlePower) -> Quantity:
     """Signed. The idle power in between is taken as somewhere between the two, rectangular."""
     if gross.value is None or gross.u_standard is None:
         return Quantity(window=window.name, method=FUSED, scope=SCOPE, reasons=gross.reasons)
@@ -167,7 +167,7 @@ def _net(gross: Quantity, window: Window, before: _Idle, after: _Idle) -> Quanti
     return replace(_fused(value_j, u_j, absolute_j, window), valid=gross.valid, reasons=reasons)
 
 
-def _tail(trace: Trace, window: Window, idle: _Idle, profile: SensorProfile) -> Quantity:
+def _tail(trace: Trace, window: Window, idle: _IdlePower, profile: SensorProfile) -> Quantity:
     if idle.begin_ns <= window.end_ns:
         reason = Reason(ReasonCode.NO_TAIL, "the idle window begins where the window ends")
         return Quantity(window=window.name, method=FUSED, scope=SCOPE, reasons=(reason,))

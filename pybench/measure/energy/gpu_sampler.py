@@ -88,7 +88,7 @@ def open_gpu(
     found = next((device for device in devices if device.uuid == uuid), None)
     if found is None:
         present = ", ".join(device.uuid for device in devices) or "none"
-        return Unavailable(Reason(ReasonCode.DEVICE_NOT_FOUND, f"NVML knows no device {uuid} (present: {present})"))
+        return Unavailable(Reason(ReasonCode.DEVICE_NOT_FOUND, f"NVML has no device {uuid} (present: {present})"))
     return GpuSampler(opened, found, interval_s, counter_interval_s)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pybench import _native
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.devices import EDGE_DEVICES, EdgeDevice
 from pybench.catalogue.reasons import Reason, ReasonCode, invalidate
 from pybench.errors import UnsupportedError
@@ -212,20 +213,20 @@ def module_energy_source(root: Path = Path("/")) -> dict[str, Any]:
     if device is None and not labels:
         raise UnsupportedError(
             "hwmon shows no power rail here",
-            code="no_power_rails",
+            code=Cause.NO_POWER_RAILS,
             hint=f"measure on one of these modules: {', '.join(EDGE_DEVICES)}",
         )
     if device is None:
         raise UnsupportedError(
             f"hwmon shows the rails {', '.join(labels)}, and which of them add up is not known for this machine",
-            code="no_power_rails",
+            code=Cause.NO_POWER_RAILS,
             hint="add a row for this machine to pybench/catalogue/devices.py, from its maker's documentation",
         )
     absent = [label for label in device.total if label not in labels]
     if absent:
         raise UnsupportedError(
             f"{device.name}: hwmon has no rail {', '.join(absent)}",
-            code="no_power_rails",
+            code=Cause.NO_POWER_RAILS,
             hint="load the driver of the power monitor (ina3221), and show /sys/class/hwmon to the container, if any",
         )
     added = {*device.total, *device.inside}

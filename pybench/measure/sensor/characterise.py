@@ -160,7 +160,7 @@ def _measure_counter(found: _ProfileDraft, trace: Trace, response: Response | No
     )
     if delay is None:
         found.reasons.append(
-            Reason(ReasonCode.COUNTER_DELAY_UNSEEN, "too few steps of power lie between two ticks of the counter")
+            Reason(ReasonCode.COUNTER_DELAY_UNSEEN, "too few steps of power are between two ticks of the counter")
         )
     found.put("counter_delay_s", delay)
 

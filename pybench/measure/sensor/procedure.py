@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.errors import InputError, UnsupportedError, UsageError
 from pybench.measure.energy.gpu_sampler import GpuSampler, Unavailable, open_gpu
@@ -84,8 +85,10 @@ def measure_sensor(
     pulses = plan_pulses(seed, loads)
     sampler = open_gpu(uuid, POLL_S, nvml_library, COUNTER_S)
     if isinstance(sampler, Unavailable):
-        code, detail = sampler.reason.code.value, sampler.reason.detail
-        raise UnsupportedError(f"this board's power cannot be read: {detail}", code=code, hint="run `pybench doctor`")
+        why = sampler.reason
+        raise UnsupportedError(
+            f"this board's power cannot be read: {why.detail}", code=why.code, hint="run `pybench doctor`"
+        )
     doubts = _refuse_company(sampler, force)
     tell(f"{sampler.name}: switching a load on and off, {duration_s(pulses):.0f} s")
     with open_load(uuid) as load:
@@ -103,7 +106,7 @@ def measure_sensor(
     except InputError as error:
         raise UnsupportedError(
             f"the power that {sampler.name} tells does not follow a load: {error.message}",
-            code="sensor_unclear",
+            code=Cause.SENSOR_UNCLEAR,
             hint="run it again on an idle GPU; without a profile, campaigns assume one and say so",
         ) from error
     return replace(profile, reasons=(*profile.reasons, *doubts))
@@ -120,8 +123,8 @@ def _refuse_company(sampler: GpuSampler, force: bool) -> list[Reason]:
     listed = ", ".join(str(process) for process in others[:5]) + (", ..." if len(others) > 5 else "")
     if not force:
         raise UnsupportedError(
-            f"{len(others)} other processes hold this GPU (process ids {listed}), and would be measured with it",
-            code="gpu_busy",
+            f"{len(others)} other processes use this GPU (process ids {listed}), and would be measured with it",
+            code=Cause.GPU_BUSY,
             hint="end them, or measure all the same with --force",
         )
     return [Reason(ReasonCode.FOREIGN_PROCESS, f"{len(others)} other processes held the GPU while it was measured")]

@@ -125,7 +125,7 @@ def _overshoots(settling_w: Numbers, step: PowerStep) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fit:
+class _ResponseFit:
     """Normalised samples around the steps, and the parameters (delay, response) in s that describe them best."""
 
     after_s: Numbers
@@ -142,7 +142,7 @@ class _Fit:
         return above
 
 
-def _fit(time_s: Numbers, power_w: Numbers, steps: Sequence[PowerStep], settle_s: float) -> _Fit:
+def _fit(time_s: Numbers, power_w: Numbers, steps: Sequence[PowerStep], settle_s: float) -> _ResponseFit:
     """Fits all steps together; the scale of the loss is that of the bulk's residuals, found with the fit itself."""
     after, level, step = [], [], []
     for index, each in enumerate(steps):
@@ -157,7 +157,7 @@ def _fit(time_s: Numbers, power_w: Numbers, steps: Sequence[PowerStep], settle_s
         best = _refine(after_s, levels, scale, best)
         moving = (after_s > best[0]) & (after_s < best[0] + 4 * best[1])
         scale = max(LEAST_SCALE, robust_spread((levels - first_order(after_s, *best))[moving]))
-    return _Fit(after_s, levels, owner, scale, best, settle_s, steps)
+    return _ResponseFit(after_s, levels, owner, scale, best, settle_s, steps)
 
 
 def _loss(parameters: Numbers, after_s: Numbers, level: Numbers, scale: float) -> float:
@@ -180,7 +180,7 @@ def _refine(after_s: Numbers, level: Numbers, scale: float, start: Numbers) -> N
     return minimise(lambda each: _loss(each, after_s, level, scale), start, step)
 
 
-def _with_uncertainties(time_s: Numbers, power_w: Numbers, fit: _Fit) -> Response:
+def _with_uncertainties(time_s: Numbers, power_w: Numbers, fit: _ResponseFit) -> Response:
     def without(kept: NDArray[np.bool_]) -> Numbers:
         use = kept[fit.step]
         return _refine(fit.after_s[use], fit.level[use], fit.scale, fit.best)
@@ -202,7 +202,7 @@ def _with_uncertainties(time_s: Numbers, power_w: Numbers, fit: _Fit) -> Respons
     )
 
 
-def _misfit(fit: _Fit, of_steps: NDArray[np.bool_]) -> tuple[float, float]:
+def _misfit(fit: _ResponseFit, of_steps: NDArray[np.bool_]) -> tuple[float, float]:
     """The largest systematic residual and its integral over time in s (how far it shifts a step), each in excess of
     what the scatter explains, over bins of half a time constant."""
     delay_s, response_s = fit.best
@@ -219,7 +219,7 @@ def _misfit(fit: _Fit, of_steps: NDArray[np.bool_]) -> tuple[float, float]:
     return max(excesses, default=0.0), sum(excesses) * 0.5 * float(response_s)
 
 
-def _stamp_jitter_s(fit: _Fit) -> float:
+def _stamp_jitter_s(fit: _ResponseFit) -> float:
     """Rms age of samples in transients: of those that lag behind the model beyond its scatter, the time by which."""
     delay_s, response_s = fit.best
     moving = (fit.after_s > delay_s) & (fit.after_s < delay_s + 3 * response_s)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pybench import _native
+from pybench.catalogue.causes import Cause
 from pybench.errors import DeviceMemoryError, PybenchError, UnsupportedError
 
 _OUT_OF_MEMORY = 2  # CUresult
@@ -24,12 +25,12 @@ def open_driver(library: str | None = None) -> _native.CudaDriver:
     if not driver.opened:
         raise UnsupportedError(
             f"there is no CUDA driver here: {driver.reason}",
-            code="no_cuda_driver",
+            code=Cause.NO_CUDA_DRIVER,
             hint="install NVIDIA's driver; in a container, start it with the GPUs passed in",
         )
     raise UnsupportedError(
         f"the CUDA driver cannot be used: {driver.reason}",
-        code="no_gpu",
+        code=Cause.NO_GPU,
         hint="`nvidia-smi -L` lists the GPUs; CUDA_VISIBLE_DEVICES may hide them",
     )
 
@@ -44,7 +45,7 @@ def find_device(driver: _native.CudaDriver, uuid: str) -> _native.CudaDevice:
     present = ", ".join(device.uuid for device in devices) or "none"
     raise UnsupportedError(
         f"the CUDA driver shows no GPU {uuid} to this process (it shows {present})",
-        code="no_such_gpu",
+        code=Cause.NO_SUCH_GPU,
         hint="CUDA_VISIBLE_DEVICES may hide it",
     )
 

@@ -35,7 +35,7 @@ class _StoredType:
         """Byte order and the like, which a type of one byte has none of."""
 
 
-class _StoredArray:
+class _PickledArray:
     """What stands for a numpy.ndarray: its state, as numpy pickles it."""
 
     def __init__(self, *_: object) -> None:
@@ -54,8 +54,8 @@ class _StoredArray:
 
 
 _KNOWN = {
-    ("multiarray", "_reconstruct"): _StoredArray,
-    ("numpy", "ndarray"): _StoredArray,
+    ("multiarray", "_reconstruct"): _PickledArray,
+    ("numpy", "ndarray"): _PickledArray,
     ("numpy", "dtype"): _StoredType,
 }
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.case.factors import DIGITS_SIZE
+from pybench.catalogue.causes import Cause
 from pybench.errors import InputError, UnsupportedError
 from pybench.models.images.collection import Images, Shape
 from pybench.models.samples import Split
@@ -39,8 +40,12 @@ def read_digits(split: Split) -> Images:
 def _digits_table() -> npt.NDArray[np.int64]:
     spec = importlib.util.find_spec("sklearn")
     if spec is None or spec.origin is None:
-        raise UnsupportedError("the digits are part of scikit-learn, which is not installed", code="no_digits",
-                               hint="install pybench-campaign[digits]")  # fmt: skip
+        raise UnsupportedError(
+            "the digits are part of scikit-learn, which is not installed",
+            code=Cause.NO_PACKAGE,
+            names=("digits",),
+            hint="install pybench-campaign[digits]",
+        )
     path = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
     try:
         with gzip.open(path, "rt", encoding="ascii") as file:

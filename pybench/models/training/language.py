@@ -38,7 +38,7 @@ def train_on_text(row: Model, parameters: Mapping[str, Any]) -> Trained:
     torch.set_num_threads(1)  # the order of sums must not depend on the machine's number of CPUs
     windows, judges = open_text("train", row), open_text("validation", row)
     model = build(row, seed=seed)
-    if not isinstance(model, TinyLm):
+    if not isinstance(model, TinyLm) or not row.takes_text:
         raise InputError(f"{row.name} has no scores of every position", hint="train a tinylm model")
     train_language(model, windows, row, seed, device, parameters.get("trained_in"))
     ids = np.concatenate([windows.load(np.arange(len(windows))).ravel(), windows.all_truth()])

@@ -55,10 +55,20 @@ def train_windows(
     ids = torch.from_numpy(windows.load(np.arange(len(windows)))).to(device)
     labels = torch.from_numpy(windows.all_truth()).to(device)
 
-    def loss_of(chosen: Tensor, _: np.random.Generator) -> Tensor:
-        return functional.cross_entropy(model(ids[chosen]), labels[chosen])
+    def loss_of(chosen: Tensor, order: np.random.Generator) -> Tensor:
+        return functional.cross_entropy(model(with_noise(ids[chosen], row, order)), labels[chosen])
 
     train_in_cycle(model, len(windows), row, seed, device, precision, loss_of)
+
+
+def with_noise(ids: Tensor, row: Model, random: np.random.Generator) -> Tensor:
+    """`ids`, int64 [N, T], with the row's share of them replaced by random ones (word dropout: Iyyer et al. 2015,
+    ACL-IJCNLP, 1681). Without such a share nothing is drawn."""
+    if row.training_noise_ratio == 0:
+        return ids
+    is_replaced = random.random(ids.shape) < row.training_noise_ratio
+    drawn = random.integers(TOKENIZER_IDS, size=ids.shape)
+    return torch.where(torch.from_numpy(is_replaced).to(ids.device), torch.from_numpy(drawn).to(ids.device), ids)
 
 
 def predicted(model: nn.Module, samples: Samples, device: torch.device) -> Ids:

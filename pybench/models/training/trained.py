@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.models import Model
 from pybench.errors import UnsupportedError
 
@@ -34,7 +35,9 @@ def training_device(row: Model, data_set: str) -> torch.device:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device.type == "cpu" and not row.trains_on_cpu:
         raise UnsupportedError(
-            f"training {row.name} on {data_set} needs a GPU", code="no_gpu", hint="give `checkpoint` a file of weights"
+            f"training {row.name} on {data_set} needs a GPU",
+            code=Cause.NO_GPU,
+            hint="give `checkpoint` a file of weights",
         )
     return device
 

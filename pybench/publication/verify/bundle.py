@@ -60,7 +60,7 @@ def open_bundle(reference: Reference, access: RegistryAccess, limits: Limits, wo
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _BundleLayer:
     """One entry of the manifest's layers."""
 
     title: str
@@ -129,12 +129,12 @@ def _blob(folder: Path, digest: str, size: int | None) -> Path:
     return path
 
 
-def _parts(manifest: bytes, where: str, limits: Limits | None) -> list[_Part]:
+def _parts(manifest: bytes, where: str, limits: Limits | None) -> list[_BundleLayer]:
     """The layers of a pybench artefact. Raises `CorruptError` for a manifest that is none."""
     try:
         content = json.loads(manifest)
         kind, layers = content.get("artifactType"), content["layers"]
-        parts = [_Part(one["annotations"][TITLE], one["digest"], one["size"]) for one in layers]
+        parts = [_BundleLayer(one["annotations"][TITLE], one["digest"], one["size"]) for one in layers]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptError(
             f"{where} is not a publication of pybench: {type(error).__name__} in its manifest"

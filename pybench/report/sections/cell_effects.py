@@ -20,7 +20,6 @@ _LEAD = (
 )
 _NOTES = (
     "All cells weigh the same. Only blocks are used in which every cell has a ratio.",
-    "Bootstrap: a BCa interval over blocks, from five blocks on. Skew-adjusted t: the interval of single effects.",
     "Spread between cells: a factor of 1 means that all cells have one effect; the noise of runs is not in it.",
     "p (cells equal): an F test that all cells have one effect. If it is small, read the cells and not their mean.",
 )
@@ -32,7 +31,7 @@ def build(material: Material) -> list[Element]:
         return []
     return [
         Paragraph(_LEAD, "lead"),
-        Sentences([_sentence(effect) for effect in effects if effect.skew_t is not None]),
+        Sentences([_sentence(effect) for effect in effects if effect.mean is not None]),
         Tables(lambda: [cells_table(effects)], is_printed=True),
     ]
 
@@ -43,8 +42,7 @@ def cells_table(effects: Sequence[CellsEffect]) -> Table:
         Column("Comparison", ("comparison",)),
         Column("Cells", ("case_ids", "cells")),
         Column("Metric", ("metric",)),
-        Column("Mean ratio, bootstrap", estimate_fields("bootstrap"), numeric=True),
-        Column("Mean ratio, skew-adjusted t", estimate_fields("skew_t"), numeric=True),
+        Column("Mean ratio", estimate_fields("mean_ratio"), numeric=True),
         Column("Blocks", ("blocks",), numeric=True),
         Column("Lowest cell", ("lowest",), numeric=True),
         Column("Highest cell", ("highest",), numeric=True),
@@ -65,8 +63,7 @@ def _row(effect: CellsEffect) -> tuple[Cell, ...]:
             csv=(ids, str(len(effect.pairs))),
         ),
         Cell(effect.metric.label, csv=(effect.metric.name,)),
-        estimate_cell(effect.bootstrap, why_none=effect.why_none),
-        estimate_cell(effect.skew_t, why_none=effect.why_none),
+        estimate_cell(effect.mean, why_none=effect.why_none),
         number_cell(len(effect.blocks)),
         *_spread_cells(effect.heterogeneity),
     )
@@ -85,10 +82,9 @@ def _spread_cells(found: Heterogeneity | None) -> tuple[Cell, ...]:
 
 
 def _sentence(effect: CellsEffect) -> Sentence:
-    best = effect.bootstrap if effect.bootstrap is not None and effect.bootstrap.has_interval else effect.skew_t
-    if best is None:
+    if effect.mean is None:
         raise ValueError("an effect over cells without a mean")
-    text = f"{effect.metric.label} {estimate_text(best, signed=False, ratio=True)} over {_cells_text(effect)}"
+    text = f"{effect.metric.label} {estimate_text(effect.mean, signed=False, ratio=True)} over {_cells_text(effect)}"
     return Sentence(_changed(effect), f"{text}.{_heterogeneity_text(effect.heterogeneity)}", "neutral")
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from pybench.analysis.curves import Crossing, Curve, CurveLine
+from pybench.analysis.crossings import Crossing, CurveLine
+from pybench.analysis.curves import Curve
 from pybench.analysis.estimate import Estimate
 from pybench.catalogue.metrics import Metric
 from pybench.report.canvas import GREY, WIDTH_INCH, Picture, picture, plain_log_ticks, spans_widely
@@ -22,8 +23,10 @@ _LEAD = (
     "repetitions; a line between two points is a guide for the eye."
 )
 _NOTES = (
-    "Between two neighbouring values the lines are taken as straight in logarithms.",
-    "The interval comes from resampled blocks. Share: of the resamples in which the lines cross there.",
+    "Between two neighbouring values the ratio or difference of the lines is taken as straight.",
+    "The interval contains the places at which the 95 % interval of that ratio or difference includes no effect.",
+    "It ends at the first or last measured value if the lines are not shown to differ there.",
+    "Only blocks are used in which the four cases around a place ran on one board with one software.",
 )
 _MOST = 6  # figures of one report, half a second each; every curve is in the table
 
@@ -53,7 +56,8 @@ def crossings_table(curves: Sequence[Curve]) -> Table:
         Column("First line", ("first",)),
         Column("Second line", ("second",)),
         Column("They cross at", ("at", "at_lower", "at_upper"), numeric=True),
-        Column("Share", ("share_of_resamples",), numeric=True),
+        Column("Differ on both sides", ("is_shown",)),
+        Column("Blocks", ("blocks", "blocks_excluded"), numeric=True),
     )
     rows = [
         (
@@ -61,7 +65,8 @@ def crossings_table(curves: Sequence[Curve]) -> Table:
             text_cell(curve.factor),
             *(text_cell(_name(line, told)) for line in (crossing.first, crossing.second)),
             _place_cell(crossing),
-            number_cell(crossing.share, note=None if crossing.share is not None else "too few blocks for an interval"),
+            text_cell("yes" if crossing.is_shown else "not shown"),
+            _blocks_cell(crossing),
         )
         for curve, told in _with_told(curves)
         for crossing in curve.crossings
@@ -95,6 +100,14 @@ def curves_table(curves: Sequence[Curve]) -> Table:
     return Table("curves", "Points of all curves", columns, tuple(rows))
 
 
+def _blocks_cell(crossing: Crossing) -> Cell:
+    excluded = crossing.blocks_excluded
+    note = f"{excluded} blocks excluded, because software differs" if excluded else None
+    return Cell(
+        str(crossing.blocks), number=float(crossing.blocks), note=note, csv=(str(crossing.blocks), str(excluded))
+    )
+
+
 def _place_cell(crossing: Crossing) -> Cell:
     bounds = (crossing.lower, crossing.upper)
     text, interval = format_estimate(_estimate(crossing))
@@ -111,7 +124,7 @@ def _sentence(curve: Curve, crossing: Crossing) -> Sentence:
     value, interval = format_estimate(_estimate(crossing))
     told = _told(curve)
     lines = f"{_name(crossing.first, told)} and {_name(crossing.second, told)}"
-    doubt = "" if interval else "; the blocks do not show this place clearly"
+    doubt = "" if crossing.is_shown else "; the blocks do not show on both sides of it that the lines differ"
     place = f"{value} {interval}" if interval else value
     return Sentence(_title(curve), f"{lines} cross at {_words(curve.factor)} {place}{doubt}.", "neutral")
 

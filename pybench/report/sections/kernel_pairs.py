@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 from pybench.analysis.kernel_pairs import KernelPair, WorkPair, find_kernel_pairs
 from pybench.analysis.kernel_times import find_kernel_times
+from pybench.report.explanation import software_text
 from pybench.report.labels import case_names
-from pybench.report.sections.elements import Element, Material, Paragraph, Section, Tables
+from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables
+from pybench.report.sentences import Sentence
 from pybench.report.tables import Cell, Column, Table, number_cell, text_cell
 
 LEAD = (
@@ -28,14 +30,25 @@ _SIDES = ("first", "second")
 
 
 def build(material: Material) -> list[Element]:
-    pairs = find_kernel_pairs(find_kernel_times(material.dataset))
-    return [Paragraph(LEAD, "lead"), Tables(lambda: [pairs_table(pairs)], rows_on_page=ROWS_ON_PAGE)] if pairs else []
+    pairs = find_kernel_pairs(material.dataset, find_kernel_times(material.dataset))
+    if not pairs:
+        return []
+    differing = [_software_sentence(pair, _names(pairs)) for pair in pairs if pair.software]
+    return [
+        Paragraph(LEAD, "lead"),
+        *([Sentences(differing)] if differing else []),
+        Tables(lambda: [pairs_table(pairs)], rows_on_page=ROWS_ON_PAGE),
+    ]
+
+
+def _software_sentence(pair: KernelPair, names: dict[str, str]) -> Sentence:
+    first, second = (names[case.id] for case in pair.cases)
+    return Sentence("Different software", software_text(second, first, pair.software), "bad")
 
 
 def pairs_table(pairs: Sequence[KernelPair]) -> Table:
     """`kernel-pairs`."""
-    cases = list(dict.fromkeys(case for pair in pairs for case in pair.cases))
-    names = dict(zip((case.id for case in cases), case_names(cases), strict=True))
+    names = _names(pairs)
     columns = (
         *(Column(f"{side.capitalize()} case", (f"{side}_case_id",)) for side in _SIDES),
         Column("Kernels that", ("work",)),
@@ -45,6 +58,12 @@ def pairs_table(pairs: Sequence[KernelPair]) -> Table:
     )
     rows = tuple(_row(pair, work, names) for pair in pairs for work in pair.works)
     return Table("kernel-pairs", "Kernels of two runtimes side by side", columns, rows, NOTES)
+
+
+def _names(pairs: Sequence[KernelPair]) -> dict[str, str]:
+    """Case id -> what tells the case from the others."""
+    cases = list(dict.fromkeys(case for pair in pairs for case in pair.cases))
+    return dict(zip((case.id for case in cases), case_names(cases), strict=True))
 
 
 def _row(pair: KernelPair, work: WorkPair, names: dict[str, str]) -> tuple[Cell, ...]:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError
 from pybench.measure import monotonic_ns
 from pybench.runtimes.session import TensorSpec, resolved
@@ -170,5 +171,5 @@ def _failure(source: Path, messages: Messages) -> PybenchError:
     what = f"TensorRT builds no engine of {source.name}: {said}"
     if any(sign in text for text in messages.errors for sign in _NO_KERNEL):
         hint = "keep that node in FP32 with keep_fp32; a workspace_bytes that is too small can be the reason, too"
-        return UnsupportedError(what, code="no_kernel", hint=hint)
+        return UnsupportedError(what, code=Cause.NO_KERNEL, hint=hint)
     return PybenchError(what)

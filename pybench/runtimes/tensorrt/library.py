@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError
 
 OLDEST = (10, 6)
@@ -30,11 +31,16 @@ def load() -> Any:
     try:
         library = importlib.import_module("tensorrt")
     except ImportError as error:
-        raise UnsupportedError(f"TensorRT cannot be imported ({error})", code="no_tensorrt", hint=HINT) from error
+        raise UnsupportedError(
+            f"TensorRT cannot be imported ({error})", code=Cause.NO_PACKAGE, names=("tensorrt",), hint=HINT
+        ) from error
     version = version_of(library)
     if version < OLDEST or version[0] not in MAJORS:
         raise UnsupportedError(
-            f"TensorRT {library.__version__} is not known to this pybench", code="no_tensorrt", hint=HINT
+            f"TensorRT {library.__version__} is not known to this pybench",
+            code=Cause.NO_PACKAGE,
+            names=("tensorrt",),
+            hint=HINT,
         )
     return library
 

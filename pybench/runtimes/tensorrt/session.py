@@ -9,7 +9,7 @@ the engine's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from pybench import measure
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.refusals import refuse_precision
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError
@@ -33,22 +34,26 @@ _DTYPES = {"FLOAT": np.float32, "HALF": np.float16, "INT32": np.int32, "INT64": 
 
 
 class TensorRtSession:
-    """An opened engine. `graph`: its capture, once it was bound with `launch` graph; None: not, or not to be had."""
+    """An opened engine. `stream`: where it is executed; `buffers`: of its tensors, by their names; `graph`: its
+    capture, once it was bound with `launch` graph; None: not, or not to be had."""
 
-    def __init__(self, path: Path, launch: str, index: int = 0) -> None:
-        """`index`: of the GPU, in the driver's order."""
+    def __init__(
+        self, path: Path, launch: str, index: int = 0, shared: Mapping[str, cuda.Buffer] | None = None
+    ) -> None:
+        """`index`: of the GPU, in the driver's order. `shared`: tensor -> memory that something else fills or reads."""
         self._library, self._messages = library.load(), library.listen()[1]
         self._launch = launch
         self._context = cuda.Context(index)
-        self._stream = cuda.Stream()
+        self.stream = cuda.Stream()
         self._runtime, self._engine = _deserialise(self._library, path)
         self._execution = self._engine.create_execution_context()
         if self._execution is None:
             raise _execution_error(path, self._messages)
         self._execution.nvtx_verbosity = self._library.ProfilingVerbosity.NONE  # DETAILED costs host time in a launch
         self.inputs, self.outputs = _tensors(self._library, self._engine, self._execution, path)
-        self._buffers = {spec.name: cuda.Buffer(_size(spec)) for spec in (*self.inputs, *self.outputs)}
-        for name, buffer in self._buffers.items():
+        specs, given = (*self.inputs, *self.outputs), dict(shared or {})
+        self.buffers = {spec.name: given.get(spec.name) or cuda.Buffer(_size(spec)) for spec in specs}
+        for name, buffer in self.buffers.items():
             self._execution.set_tensor_address(name, buffer.address)
         self.graph: cuda.CudaGraph | None = None
         self._layer_times_ms: dict[str, float] = {}
@@ -69,22 +74,18 @@ class TensorRtSession:
         return str(self.device_uuid)
 
     def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]:
-        self._write(inputs)
-        self._enqueue()
-        outputs = [np.empty(_fixed(spec), spec.dtype) for spec in self.outputs]
-        for spec, array in zip(self.outputs, outputs, strict=True):
-            self._buffers[spec.name].read(array, self._stream)
-        self._stream.synchronize()
-        return outputs
+        self.write(inputs)
+        self.enqueue()
+        return self.read()
 
     def bind(self, inputs: Arrays, *, transfers: bool) -> Iterate:
-        self._write(inputs)
+        self.write(inputs)
         execute = self._executor()
         if not transfers:
 
             def iterate() -> None:
                 execute()
-                self._stream.synchronize()
+                self.stream.synchronize()
 
             return iterate
         return self._with_copies(inputs, execute)
@@ -94,13 +95,13 @@ class TensorRtSession:
         iterate = self.bind(inputs, transfers=transfers)
         if transfers or self.graph is None:
             return measure.CallReplayer(iterate)
-        return measure.GraphReplayer(self.graph.handle, self._stream.handle, keep=(self.graph, self))
+        return measure.GraphReplayer(self.graph.handle, self.stream.handle, keep=(self.graph, self))
 
     def bind_feed(self) -> Launch:
         def launch(inputs: Arrays) -> Wait:
-            self._write(inputs)
-            self._enqueue()
-            return self._stream.synchronize
+            self.write(inputs)
+            self.enqueue()
+            return self.stream.synchronize
 
         return launch
 
@@ -112,41 +113,51 @@ class TensorRtSession:
         """Layer -> mean ms, each waited for. After this the session is for nothing else: it stays profiled."""
 
         def execute() -> None:
-            self._enqueue()
-            self._stream.synchronize()
+            self.enqueue()
+            self.stream.synchronize()
 
         if not self._layer_times_ms:
             self._layer_times_ms = inspection.layer_times_ms(self._library, self._execution, execute)
         return self._layer_times_ms
 
-    def _write(self, inputs: Arrays) -> None:
+    def write(self, inputs: Arrays) -> None:
+        """Copies the inputs to the device, and waits for that."""
         for spec in self.inputs:
             array = np.ascontiguousarray(inputs[spec.name], spec.dtype)
             if array.shape != _fixed(spec):
                 raise InputError(f"the engine takes {spec.name} as {_fixed(spec)}, not {array.shape}")
-            self._buffers[spec.name].write(array, self._stream)
-        self._stream.synchronize()  # what was converted above may go
+            self.buffers[spec.name].write(array, self.stream)
+        self.stream.synchronize()  # what was converted above may go
 
-    def _enqueue(self) -> None:
-        if not self._execution.execute_async_v3(self._stream.handle):
+    def read(self) -> list[npt.NDArray[Any]]:
+        """The outputs, behind what is on the stream."""
+        outputs = [np.empty(_fixed(spec), spec.dtype) for spec in self.outputs]
+        for spec, array in zip(self.outputs, outputs, strict=True):
+            self.buffers[spec.name].read(array, self.stream)
+        self.stream.synchronize()
+        return outputs
+
+    def enqueue(self) -> None:
+        """Puts one execution on the stream."""
+        if not self._execution.execute_async_v3(self.stream.handle):
             raise PybenchError(f"TensorRT could not execute the engine: {self._messages.last()}")
 
     def _executor(self) -> Callable[[], None]:
         """Launches one execution: the graph where there is one, after a first plain execution, as capturing asks."""
-        self._enqueue()
-        self._stream.synchronize()
+        self.enqueue()
+        self.stream.synchronize()
         if self._launch != "graph":
-            return self._enqueue
+            return self.enqueue
         if self.graph is None:
             try:
-                self.graph = cuda.capture(lambda: self._execution.execute_async_v3(self._stream.handle), self._stream)
+                self.graph = cuda.capture(lambda: self._execution.execute_async_v3(self.stream.handle), self.stream)
                 self.labels |= {"launch": "graph", "iteration": "one replay of the captured engine"}
             except DeviceMemoryError:
                 raise  # another kind of latency is no answer to that
             except PybenchError as error:
                 said = "; ".join([error.message, *self._messages.errors[-1:]])
                 self.labels["launch"] = f"enqueue, as no graph could be captured ({said})"
-        return self._enqueue if self.graph is None else self.graph.launch
+        return self.enqueue if self.graph is None else self.graph.launch
 
     def _with_copies(self, inputs: Arrays, execute: Callable[[], None]) -> Iterate:
         sources = {spec.name: cuda.PinnedArray(_fixed(spec), spec.dtype) for spec in self.inputs}
@@ -156,11 +167,11 @@ class TensorRtSession:
 
         def iterate() -> None:
             for name, pinned in sources.items():
-                self._buffers[name].write(pinned.array, self._stream)
+                self.buffers[name].write(pinned.array, self.stream)
             execute()
             for name, pinned in landed.items():
-                self._buffers[name].read(pinned.array, self._stream)
-            self._stream.synchronize()
+                self.buffers[name].read(pinned.array, self.stream)
+            self.stream.synchronize()
 
         return iterate
 
@@ -169,9 +180,22 @@ def open_case(
     given: Path, spec: TensorSpec | None, case: Case, threads: int, *, deterministic: bool = False
 ) -> TensorRtSession:
     """`given`: the engine. It states its own input, runs on no CPU thread, and repeats its outputs as it is."""
+    check_case(case)
+    return open_session(given, launch=case.launch, device=case.device)
+
+
+def check_case(case: Case) -> None:
+    """Raises UnsupportedError for a case that no engine of this machine is for."""
     library.load()
     refuse_precision(RUNTIMES[NAME], None, case.precision, has_gpu=case.device != "cpu" and bool(cuda.devices()))
-    return open_session(given, launch=case.launch, device=case.device)
+
+
+def check_device(device: str) -> None:
+    """Shows this process the device of a case alone. Raises UnsupportedError where there is no such GPU."""
+    narrow(device)
+    chosen("cuda" if device == "auto" else device, bool(cuda.devices()), NAME)
+    if device == "cpu":
+        raise UnsupportedError("TensorRT runs on GPUs only", code=Cause.NO_GPU, hint="use runtime: onnxruntime")
 
 
 def open_session(path: Path, *, launch: str, device: str) -> TensorRtSession:
@@ -180,10 +204,7 @@ def open_session(path: Path, *, launch: str, device: str) -> TensorRtSession:
     Raises UnsupportedError without TensorRT or a GPU, InputError for a file that is no engine for here.
     """
     library.load()
-    narrow(device)
-    chosen("cuda" if device == "auto" else device, bool(cuda.devices()), NAME)
-    if device == "cpu":
-        raise UnsupportedError("TensorRT runs on GPUs only", code="no_gpu", hint="use runtime: onnxruntime")
+    check_device(device)
     return TensorRtSession(path, launch)
 
 
@@ -220,7 +241,7 @@ def _tensors(
     unknown = [name for name, shape in shapes.items() if any(size < 0 for size in shape)]
     if unknown:
         raise UnsupportedError(
-            f"{path}: the shape of {', '.join(unknown)} depends on the data", code="data_dependent_shape",
+            f"{path}: the shape of {', '.join(unknown)} depends on the data", code=Cause.DATA_DEPENDENT_SHAPE,
             hint="pybench runs engines whose outputs have fixed shapes: cut the graph before such nodes",
         )  # fmt: skip
     specs = {name: TensorSpec(name, _dtype(engine, name, path), shapes[name]) for name in names}

@@ -15,13 +15,14 @@ from pybench.workloads.tasks.scores import Outputs, TaskScores, mean_score
 
 def judge(outputs: Outputs, samples: Samples, model: str, unit: str) -> TaskScores:
     """`outputs`: [m, values]; the truth has the same shape. A sample with several values has the largest of their
-    errors. Raises InputError where the shapes differ."""
-    errors, finite = [], True
+    errors. Samples with an output below 0 where no truth is are counted. Raises InputError where the shapes differ."""
+    errors, finite, negative = [], True, 0
     for chosen, values in outputs:
         truth = samples.truth(np.arange(chosen.start, chosen.stop))
         if values.shape != truth.shape:
             raise InputError(f"{model} gives {list(values.shape)}, and the truth has {list(truth.shape)}")
         finite = finite and bool(np.isfinite(values).all())
+        negative += int(((values < 0) & (truth >= 0)).any(axis=tuple(range(1, values.ndim))).sum())
         error = np.abs(values.astype(np.float64) - truth)
         errors.append(error.reshape(len(error), -1).max(axis=1))
     absolute = np.concatenate(errors)
@@ -31,4 +32,5 @@ def judge(outputs: Outputs, samples: Samples, model: str, unit: str) -> TaskScor
         columns={"absolute_error": absolute},
         metrics={"l1_error": mean, "linf_error": worst if math.isfinite(largest) else mean},
         is_finite=finite,
+        labels={"negative_outputs": negative},
     )

@@ -107,7 +107,7 @@ def test_what_the_board_does_not_take_is_refused_with_what_it_takes(
 ) -> None:
     with pytest.raises(UnsupportedError, match=takes) as refused, BoardSettings(UUID, wanted):
         pass
-    assert refused.value.code == "setting_out_of_range"
+    assert refused.value.reason.stored_code == "setting_out_of_range"
     assert boards.told() == []
 
 
@@ -118,7 +118,7 @@ def test_without_permission_nothing_is_set_and_the_hint_says_how_to_get_it(
     for wanted, what in ((CAP, "power limit of 300 W"), ({"sm_clock_mhz": 1200}, "SM clock of 1200 MHz")):
         with pytest.raises(UnsupportedError, match=f"no permission to set the {what}") as refused:
             BoardSettings(UUID, wanted).__enter__()
-        assert refused.value.code == "no_permission"
+        assert refused.value.reason.stored_code == "no_permission"
         assert "run as root" in str(refused.value)
     assert boards.told() == []
 
@@ -127,7 +127,7 @@ def test_what_was_set_before_a_refusal_is_put_back(boards: Boards, monkeypatch: 
     monkeypatch.setenv("PYBENCH_REPLAY_REFUSED", "sm_")
     with pytest.raises(UnsupportedError) as refused:
         BoardSettings(UUID, {**CAP, "sm_clock_mhz": 1200}).__enter__()
-    assert refused.value.code == "no_permission"
+    assert refused.value.reason.stored_code == "no_permission"
     assert boards.told() == CAPPED_AND_BACK
     assert not boards.record().exists()
 
@@ -136,20 +136,20 @@ def test_a_board_that_cannot_be_set_at_all_is_unsupported(boards: Boards, monkey
     monkeypatch.delenv("PYBENCH_REPLAY_STATE")
     with pytest.raises(UnsupportedError, match="cannot be set: power limit") as refused, BoardSettings(UUID, CAP):
         pass
-    assert refused.value.code == "setting_unsupported"
+    assert refused.value.reason.stored_code == "setting_unsupported"
 
 
 @pytest.mark.parametrize(("uuid", "code"), [(None, "no_gpu"), ("GPU-1", "no_such_board")])
 def test_a_case_without_a_board_cannot_set_one(boards: Boards, uuid: str | None, code: str) -> None:
     with pytest.raises(UnsupportedError) as refused, BoardSettings(uuid, CAP):
         pass
-    assert refused.value.code == code
+    assert refused.value.reason.stored_code == code
 
 
 def test_a_board_without_nvml_cannot_be_set(boards: Boards) -> None:
     with pytest.raises(UnsupportedError, match="libabsent") as refused:
         BoardSettings(UUID, CAP, nvml_library="libabsent.so").__enter__()
-    assert refused.value.code == "no_nvml"
+    assert refused.value.reason.stored_code == "no_nvml"
 
 
 def test_a_limit_that_reads_back_as_another_is_an_error_and_is_put_back(

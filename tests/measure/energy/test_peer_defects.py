@@ -316,7 +316,7 @@ def test_whole_board_power_is_not_summed_over_mig_instances__dcgm_exporter(repla
     # instance has no power of its own here: its UUID is no board, and that is said.
     instance = open_gpu("MIG-00000000-0000-0000-0000-000000000001", 0.1, replayed_gpu)
     assert isinstance(instance, Unavailable)
-    assert str(instance.reason).startswith("device_not_found: NVML knows no device MIG-")
+    assert str(instance.reason).startswith("device_not_found: NVML has no device MIG-")
 
 
 def test_a_board_that_is_shared_is_not_one_process_s_energy__dcgm_exporter(

@@ -103,12 +103,12 @@ def test_no_driver_and_no_such_gpu_are_unsupported(
 ) -> None:
     with pytest.raises(UnsupportedError, match=UUID) as caught:
         GpuLoad("GPU-1")
-    assert caught.value.code == "no_such_gpu"
+    assert caught.value.reason.stored_code == "no_such_gpu"
     assert GpuLoad(UUID.upper().replace("GPU", "MIG"), library=str(simulated_library)).name == "Simulated GPU"
     monkeypatch.setenv("PYBENCH_CUDA_LIBRARY", "libabsent-cuda.so.1")
     with pytest.raises(UnsupportedError) as caught:
         GpuLoad(UUID)
-    assert caught.value.code == "no_cuda_driver"
+    assert caught.value.reason.stored_code == "no_cuda_driver"
 
 
 @pytest.mark.parametrize(("seconds", "level"), [(0, 1), (-1, 1), (1e9, 1), (1, 0), (1, 1.1), (float("nan"), 1)])

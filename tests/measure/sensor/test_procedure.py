@@ -71,9 +71,9 @@ def test_a_board_with_company_is_refused_unless_forced(
     def never(uuid: str) -> GpuLoad:
         raise ConnectionError("the load was opened")
 
-    with pytest.raises(UnsupportedError, match=r"2 other processes hold this GPU \(process ids 1, 2\)") as caught:
+    with pytest.raises(UnsupportedError, match=r"2 other processes use this GPU \(process ids 1, 2\)") as caught:
         measure_sensor(UUID, never, nvml_library=str(replay_library))
-    assert caught.value.code == "gpu_busy"
+    assert caught.value.reason.stored_code == "gpu_busy"
     assert "--force" in str(caught.value)
     with pytest.raises(ConnectionError, match="the load was opened"):
         measure_sensor(UUID, never, nvml_library=str(replay_library), force=True)
@@ -94,10 +94,10 @@ def test_a_board_that_does_not_follow_the_load_is_not_characterised(replayed_gpu
 
     with pytest.raises(UnsupportedError, match="does not follow a load: too few usable steps") as caught:
         measure_sensor(UUID, Idle, loads=SHORT_LOADS, nvml_library=replayed_gpu)
-    assert caught.value.code == "sensor_unclear"
+    assert caught.value.reason.stored_code == "sensor_unclear"
 
 
 def test_without_nvml_or_without_the_board_it_says_so() -> None:
     with pytest.raises(UnsupportedError, match="power cannot be read: libabsent-nvml") as caught:
         measure_sensor("GPU-1", GpuLoad, nvml_library="libabsent-nvml.so")
-    assert caught.value.code == "nvml_unavailable"
+    assert caught.value.reason.stored_code == "nvml_unavailable"

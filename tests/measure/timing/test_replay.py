@@ -185,7 +185,7 @@ def test_without_a_driver_replaying_is_unsupported_and_says_what_to_do(monkeypat
     monkeypatch.setenv("PYBENCH_CUDA_LIBRARY", "libabsent-cuda.so.1")
     with pytest.raises(UnsupportedError, match=r"libabsent-cuda\.so\.1") as caught:
         GraphReplayer(GRAPH, 1)
-    assert caught.value.code == "no_cuda_driver"
+    assert caught.value.reason.stored_code == "no_cuda_driver"
     assert caught.value.hint is not None
 
 
@@ -200,7 +200,7 @@ def test_a_driver_without_a_device_is_unsupported(simulated: SimulatedDriver, mo
     monkeypatch.setenv("PYBENCH_FAKE_CUDA_FAIL", "cuInit:100:1")
     with pytest.raises(UnsupportedError, match="CUDA_ERROR_NO_DEVICE") as caught:
         GraphReplayer(GRAPH, 1)
-    assert caught.value.code == "no_gpu"
+    assert caught.value.reason.stored_code == "no_gpu"
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ def call_work(milliseconds: list[float]) -> CallReplayer:
 ONE_STALL = [0.3] * 150 + [60.0] + [0.3] * 249
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("kind", ["graph", "call"])
 def test_open_loop_sees_in_p99_the_stall_that_a_closed_loop_hides(
     kind: str, simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
@@ -50,10 +51,9 @@ def test_open_loop_sees_in_p99_the_stall_that_a_closed_loop_hides(
 
     closed = summarise_latency(work().replay(400).latency_ns)
     opened = summarise_latency(work().replay(400, arrivals=fixed(1000.0)).latency_ns)
-    assert closed.maximum_s > 0.055
-    assert closed.p99_s < 0.030
-    assert opened.p99_s > 0.045
-    assert opened.p50_s < 0.030
+    assert closed.p99_s < closed.maximum_s / 2
+    assert opened.p99_s > opened.maximum_s / 2
+    assert opened.p50_s < opened.p99_s / 2
 
 
 @pytest.mark.parametrize("kind", ["graph", "call"])

@@ -54,7 +54,7 @@ def test_a_step_shortens_gradients_by_their_norm() -> None:
 def test_a_cpu_does_not_train_in_fp16() -> None:
     with pytest.raises(UnsupportedError, match="amp-fp16 in torch needs a GPU") as raised:
         MixedPrecision("amp-fp16", CPU)
-    assert raised.value.code == "no_gpu"
+    assert raised.value.reason.stored_code == "no_gpu"
 
 
 def test_the_precision_and_the_seed_of_weights_are_part_of_their_recipe_alone_where_they_are_asked_for() -> None:

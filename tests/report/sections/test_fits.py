@@ -10,6 +10,7 @@ import pytest
 
 from pybench.analysis import analyse
 from pybench.analysis.measurements import MetricValues, withhold
+from pybench.catalogue.reasons import reason_from_text
 from pybench.cli import main
 from pybench.dataset import load
 from pybench.dataset.learning_curves import read_learning_curves
@@ -72,10 +73,11 @@ def test_one_run_that_ended_early_takes_the_mean_of_all(early: int) -> None:
     cell = MetricValues(values={1: 3.0, 2: 4.0}, u_absolute={1: 0.1, 2: 0.1}, missing={})
     if early:
         del cell.values[2]
-        cell.missing[2] = "not_reached: at most 90 %"
+        cell.missing[2] = reason_from_text("not_reached: at most 90 %")
     withhold(cell)
     assert cell.values == ({} if early else {1: 3.0, 2: 4.0})
-    assert cell.missing == (dict.fromkeys((1, 2), "not_reached: 1 of 2 runs did not reach the target") if early else {})
+    why = reason_from_text("not_reached: 1 of 2 runs did not reach the target")
+    assert cell.missing == (dict.fromkeys((1, 2), why) if early else {})
 
 
 def test_a_median_is_known_from_more_than_half_of_the_runs(campaign: Path) -> None:

@@ -18,6 +18,7 @@ from pybench.kernels.profile import Profile
 from pybench.report import write_report
 from tests.report.pages import rows_of
 from tests.support.campaigns import CampaignBuilder
+from tests.support.environments import environment
 
 RECORDED = Path(__file__).parents[2] / "precision/data/launched"
 CASE = Case(workload="infer", model="resnet50", runtime="torch", batch=32)
@@ -54,13 +55,23 @@ def test_kernels_of_two_runtimes_are_shown_by_their_work(tmp_path: Path) -> None
 
 def test_cases_that_differ_in_more_than_the_runtime_are_no_pair(tmp_path: Path) -> None:
     others = {CASE: OPERATORS, TRT.with_factors(batch=4): OPERATORS, TRT.with_factors(precision="tf32"): OPERATORS}
-    found = find_kernel_times(load(campaign(tmp_path / "c", others)))
+    dataset = load(campaign(tmp_path / "c", others))
+    found = find_kernel_times(dataset)
     assert len(found) == 3
-    assert find_kernel_pairs(found) == ()
+    assert find_kernel_pairs(dataset, found) == ()
 
 
 def test_the_first_case_of_a_group_is_compared_with_each_other(tmp_path: Path) -> None:
     graph, enqueued = (CASE.with_factors(runtime="tensorrt", launch=launch) for launch in ("graph", "enqueue"))
     dataset = load(campaign(tmp_path / "c", {CASE: OPERATORS, graph: OPERATORS, enqueued: OPERATORS}))
-    pairs = find_kernel_pairs(find_kernel_times(dataset))
+    pairs = find_kernel_pairs(dataset, find_kernel_times(dataset))
     assert [pair.cases for pair in pairs] == [(CASE, graph), (CASE, enqueued)]
+
+
+def test_runtimes_that_ran_with_two_drivers_are_shown_with_what_differs(tmp_path: Path) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [CASE, TRT], repetitions=1)
+    for case, driver in ((CASE, "580.1"), (TRT, "590.2")):
+        given = environment(gpu={"driver_version": driver})
+        builder.run(case, 1, {"latency_mean_ms": 1.0}, profile=OPERATORS, environment=given)
+    page = write_report(load(builder.path)).read_text()
+    assert "ran with different software, which may explain a difference: driver 590.2 against 580.1." in page

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from pybench.campaign.directory import RunDirectory
-from pybench.campaign.layout import RECIPE, SCHEMA_VERSION, SUMMARY, VALIDITIES
+from pybench.campaign.layout import RECIPE, SCHEMA_VERSION, SUMMARY
 from pybench.campaign.recipe import Recipe
 from pybench.campaign.storage import write_json
 from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.validities import VALIDITIES
 from pybench.dataset import load
 from pybench.errors import CorruptError
 from pybench.measure.quantity import Quantity

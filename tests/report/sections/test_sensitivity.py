@@ -26,6 +26,9 @@ matrix:
 """
 
 
+pytestmark = pytest.mark.process  # the campaign runs
+
+
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fragile")

@@ -75,6 +75,9 @@ def test_errors_of_a_regression_are_taken_in_float64() -> None:
     assert found.columns["absolute_error"].tolist() == pytest.approx([0.5, 0.0, 1e-9])
     assert found.metrics["l1_error"].value == pytest.approx((0.5 + 1e-9) / 3)
     assert found.metrics["linf_error"].value == 0.5
+    assert found.labels == {"negative_outputs": 0}
+    below = regression.judge(batches(-outputs, 2), samples(truth), "m", "point")
+    assert below.labels == {"negative_outputs": 2}
     with pytest.raises(InputError, match=r"m gives \[2\], and the truth has \[2, 1\]"):
         regression.judge(batches(outputs[:, 0], 2), samples(truth), "m", "point")
 

@@ -193,7 +193,7 @@ def _trust_rows(finding: JouleFinding) -> list[_Row]:
     valid = _valid_cell(finding)
     rows = [_text_row("Valid", "yes" if finding.window.valid else "NO", "", tone=valid.tone)]
     for reason in finding.window.reasons:
-        rows.append(_text_row("Reason", reason.code.value.replace("_", " "), reason.detail))
+        rows.append(_text_row("Reason", reason.stored_code.replace("_", " "), reason.detail))
     return rows
 
 

@@ -275,7 +275,7 @@ def _group_notes(rows: Sequence[_UnitRow]) -> list[str]:
     data = (data_set_of(row.pair.case) for row in rows if row.units.groups is not None)
     words = dict.fromkeys((one.unit, one.group) for one in data if one is not None)
     return [
-        f"{unit.capitalize()}s of one {group} are alike: intervals and p values come from resampled {group}s."
+        f"{unit.capitalize()}s of one {group} are alike: intervals and p values are of whole {group}s."
         for unit, group in words
     ]
 

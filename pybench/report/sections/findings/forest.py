@@ -54,7 +54,7 @@ class _Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class _Panel:
+class _ForestPanel:
     """One number for every row. `criterion` draws its threshold; ratios are logarithmic around 1, differences linear
     around 0."""
 
@@ -80,7 +80,7 @@ def draw_forests(analysis: Analysis) -> list[Drawing]:
     return shown
 
 
-def _panels(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[_Panel]:
+def _panels(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[_ForestPanel]:
     if contrast.contrast.accept:
         return [_criterion_panel(criterion, verdicts) for criterion in contrast.contrast.accept]
     by_case = {pair.pair.case.id: pair for pair in contrast.pairs}
@@ -98,19 +98,23 @@ def _panels(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[
                 marks.append(_Mark(None if found.effect is None else found.effect.estimate, None, found.why_none))
         metric = metrics[name]
         ratio = metric.scale == "ratio"
-        panels.append(_Panel(f"{metric.label} {'ratio' if ratio else 'difference (pp)'}", ratio, None, tuple(marks)))
+        panels.append(
+            _ForestPanel(f"{metric.label} {'ratio' if ratio else 'difference (pp)'}", ratio, None, tuple(marks))
+        )
     return panels
 
 
-def _criterion_panel(criterion: Criterion, verdicts: Sequence[CaseVerdict]) -> _Panel:
+def _criterion_panel(criterion: Criterion, verdicts: Sequence[CaseVerdict]) -> _ForestPanel:
     marks: list[_Mark | None] = []
     for verdict in verdicts:
         found = [one for one in verdict.judgements if one.criterion == criterion]
         marks.append(_Mark(found[0].estimate, found[0].verdict, found[0].why) if found else None)
-    return _Panel(criterion_label(criterion), criterion.kind == "ratio", criterion, tuple(marks))
+    return _ForestPanel(criterion_label(criterion), criterion.kind == "ratio", criterion, tuple(marks))
 
 
-def _draw(number: int, contrast: ContrastFinding, verdicts: Sequence[CaseVerdict], panels: Sequence[_Panel]) -> Picture:
+def _draw(
+    number: int, contrast: ContrastFinding, verdicts: Sequence[CaseVerdict], panels: Sequence[_ForestPanel]
+) -> Picture:
     import matplotlib.pyplot as plt
 
     context = context_factors(contrast, subjects(verdicts))
@@ -139,7 +143,7 @@ def _row_label(verdict: CaseVerdict, contrast: ContrastFinding, context: Sequenc
     return ", ".join(part for part in (candidate, where) if part)
 
 
-def _draw_panel(axes: Axes, panel: _Panel) -> None:
+def _draw_panel(axes: Axes, panel: _ForestPanel) -> None:
     neutral = None if panel.is_absolute else 1.0 if panel.ratio else 0.0
     for row, mark in enumerate(panel.marks):
         if mark is not None:

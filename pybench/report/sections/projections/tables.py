@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from pybench.catalogue.metrics import METRICS
 from pybench.projection import Projection
+from pybench.projection.measured import part_of
 from pybench.projection.scenario import INPUTS, USUAL, Assumption, PublishedResult
 from pybench.projection.simulate import FLEET_PROBABILITY
 from pybench.report.numbers import format_plain, significant
@@ -150,7 +152,10 @@ def _inputs_table(projection: Projection) -> Table:
 def why(assumption: Assumption) -> str:
     """Where an input is from, in words."""
     if assumption.measured is not None:
-        return f"measured: {assumption.measured.metric} of {assumption.measured.case}"
+        metric = METRICS.get(assumption.measured.metric)
+        part = None if metric is None else part_of(metric)
+        of_part = "" if part is None else f", joules of {part}"
+        return f"measured: {assumption.measured.metric} of {assumption.measured.case}{of_part}"
     if assumption.source is not None:
         return f"source: {assumption.source}"
     return "not stated" if assumption.chosen is None else f"chosen: {assumption.chosen}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from pybench.analysis.paired import ALPHA
 from pybench.analysis.protocol import ProtocolFinding, TestedPair
-from pybench.analysis.unpaired import Variances
+from pybench.analysis.unpaired import AnovaAssumption, Variances
 from pybench.report.numbers import DASH, format_fixed
 from pybench.report.sections.protocols.table_one import STANDING_TONES, Line, lines_of, standing_text
 from pybench.report.sentences import Sentence
@@ -72,7 +72,7 @@ def _choice_sentence(finding: ProtocolFinding) -> Sentence:
 
 def _anova_sentence(finding: ProtocolFinding) -> Sentence:
     found = [scenario.variances for setting in finding.settings for scenario in setting.scenarios]
-    done = [one for one in found if one is not None and one.why_omitted is None]
+    done = [one for one in found if one is not None and not one.objections]
     against = Counter(reason for one in found for reason in _against_anova(one))
     text = f"done for {len(done)} of {len(found)} combinations of a metric and a setting"
     if against:
@@ -87,11 +87,15 @@ def _against_anova(found: Variances | None) -> list[str]:
         return ["a case without values"]
     residuals, variances = found.residuals.p_value, found.brown_forsythe_p
     words = {
-        "residuals": "residuals that are not normal" if residuals is not None else "residuals that cannot be tested",
-        "variances": "unequal variances" if variances is not None else "variances that cannot be tested",
+        AnovaAssumption.ENOUGH_SAMPLES: str(AnovaAssumption.ENOUGH_SAMPLES),
+        AnovaAssumption.NORMAL_RESIDUALS: _which("residuals", "residuals that are not normal", residuals),
+        AnovaAssumption.EQUAL_VARIANCES: _which("variances", "unequal variances", variances),
     }
-    parts = [part.partition(":")[0] for part in (found.why_omitted or "").split("; ") if part]
-    return [words.get(part, part) for part in parts]
+    return [words[objection.assumption] for objection in found.objections]
+
+
+def _which(tested: str, refused: str, p_value: float | None) -> str:
+    return refused if p_value is not None else f"{tested} that cannot be tested"
 
 
 def _beside_sentences(finding: ProtocolFinding) -> Iterator[Sentence]:

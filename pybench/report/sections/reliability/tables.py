@@ -15,6 +15,7 @@ from pybench.case import Case
 from pybench.case.pairing import Pair
 from pybench.catalogue.cautions import CautionCode
 from pybench.catalogue.metrics import Metric
+from pybench.catalogue.validities import VALIDITIES
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import STATES, Coverage
 from pybench.report.labels import case_text, varying_factors
@@ -182,7 +183,7 @@ def validity_table(dataset: Dataset) -> Table:
     """How many ok runs are valid in each sense, and why the others are not."""
     ran = dataset.runs.filter(dataset.runs["outcome"] == "ok")
     rows = []
-    for name in ("timing", "energy", "precision", "accuracy"):
+    for name in VALIDITIES:
         column = ran[f"valid_{name}"]
         invalid = ran.filter(~column.fill_null(True))[f"reasons_{name}"].explode()
         reasons = ", ".join(
@@ -304,7 +305,7 @@ def builds_table(analysis: Analysis) -> Table:
 
 def _blocks_cell(finding: BuildVariance) -> Cell:
     left_out = finding.blocks_left_out
-    note = f"{left_out} blocks excluded, because a build has no value" if left_out else None
+    note = f"{left_out} blocks excluded, because a build has no value or other software" if left_out else None
     return Cell(str(finding.blocks), number=float(finding.blocks), note=note, csv=(str(finding.blocks), str(left_out)))
 
 

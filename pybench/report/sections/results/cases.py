@@ -266,7 +266,7 @@ def _unit_notes(cases: Sequence[CaseFinding]) -> list[str]:
     kind = "Shares with 95 % score intervals" if {one.method for one in estimates} == {WILSON} else "95 % intervals"
     data = {row.name: row for case in cases if (row := data_set_of(case.case)) is not None and row.group is not None}
     alike = [
-        f"{row.unit.capitalize()}s of one {row.group} are alike: intervals come from resampled {row.group}s."
+        f"{row.unit.capitalize()}s of one {row.group} are alike: intervals are of whole {row.group}s."
         for row in data.values()
     ]
     return [f"{kind} over the {counts} {_unit_word(cases)}s of one run.", *alike]
