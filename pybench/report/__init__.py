@@ -50,7 +50,7 @@ def write_report(
 ) -> Path:
     """Writes everything under `folder` (by default the campaign's own `report/`) and returns the page; the page comes
     last. `run_link`: what leads from there to the runs, where it is not to be the way from `folder`. `projection`: gets
-    a section of its own. `processes`: which draw the figures, and end then; None: this one alone. `pdf`: figures also as PDF.
+    a section of its own. `processes`: which draw the figures, and end then; None: this one alone. `pdf`: also as PDF.
 
     Tables and figures that the page of before links, and that this report does not have, are deleted."""
     target = folder or dataset.campaign.report
