@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # last, so that pybench is the one that is installed
 
 from bench.intervals.coverage import DRIFTING, WANTED, table
 from bench.intervals.methods import RESAMPLES, TAIL, Bounds, Draw, Numbers, skew_adjusted, student

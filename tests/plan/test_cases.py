@@ -152,7 +152,7 @@ def test_a_model_without_data_has_no_accuracy_and_a_model_is_trained_on_its_own_
         expand(load("  - {workload: accuracy, model: mlp, runtime: torch}\n"))
     with pytest.raises(PlanError, match="resnet50 is not trained on stdlib-packages") as found:
         expand(load("  - {workload: infer, model: resnet50, runtime: torch, checkpoint: stdlib-packages}\n"))
-    assert "those that are: text-encoder, distilbert" in str(found.value)
+    assert "those that are: text-encoder, tinylm-classifier, distilbert" in str(found.value)
 
 
 def test_models_of_ids_volumes_and_vectors_take_the_defaults_that_mean_something(load: Load) -> None:

@@ -21,7 +21,9 @@ from pybench.plan import load_plan
 from tests.plans.ready import PLANS, ROOT, named
 
 SMALL = YAML(typ="safe", pure=True).load(Path(__file__).with_name("small.yaml"))
-FOR_A_GPU = {"fp8-vgg16", "precision-all", "precision-resnet50", "tasks-gpu", "gcbench/h2d"}  # only a GPU runs them
+FOR_A_GPU = {  # only a GPU runs them
+    "fp8-vgg16", "inputs-resnet50", "precision-all", "precision-resnet50", "tasks-gpu", "gcbench/h2d",
+}  # fmt: skip
 PYBENCH = Path(sysconfig.get_path("scripts")) / "pybench"
 LONGEST_S = 600  # of one command; the slowest takes some 200 s on two cores
 

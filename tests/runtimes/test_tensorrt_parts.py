@@ -225,4 +225,4 @@ def test_each_engine_is_named_and_found(journal: Journal) -> None:
 def test_copies_are_refused(journal: Journal) -> None:
     with pytest.raises(UnsupportedError) as caught:
         session_of(journal, "enqueue").bind(IMAGES, transfers=True)
-    assert caught.value.code == "no_transfers_in_tensorrt"
+    assert caught.value.reason.stored_code == "no_transfers_in_tensorrt"
