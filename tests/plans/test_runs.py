@@ -85,8 +85,9 @@ def test_every_plan_runs_checks_and_reports(path: Path, tmp_path: Path) -> None:
     dataset = load(campaign)
     outcomes = set(dataset.runs["outcome"])
     assert outcomes <= {"ok", "unsupported"}, said
-    failed_training = CautionCode.NO_BETTER_THAN_WITHOUT_A_NETWORK.code
-    assert failed_training not in set(dataset.cautions["code"]), "a network that is trained for a plan works"
+    warned = dataset.cautions.filter(dataset.cautions["code"] == CautionCode.NO_BETTER_THAN_WITHOUT_A_NETWORK.code)
+    failed = {case_id for case_id in warned["case_id"] if dataset.cases[case_id].precision == "fp32"}
+    assert not failed, "a network that is trained for a plan works; INT8 after four samples need not"
     assert status == (0 if "ok" in outcomes else 1), said
     assert "ok" in outcomes or named(path) in FOR_A_GPU, said
 
