@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One table, five forms: HTML cells, CSV for machines, Markdown, LaTeX (booktabs) and plain text for a terminal.
 
-A cell knows its number as well as its text, so that CSV carries full precision and a page sorts by value. A missing
+A cell knows its number as well as its text, so that CSV carries full precision (of a p value: six digits) and a page
+sorts by value. A missing
 number is an em dash with its reason, never 0. Everything that comes from a plan or a log is escaped in each form.
 """
 
@@ -13,10 +14,20 @@ import unicodedata
 from dataclasses import dataclass, replace
 
 from pybench.analysis.estimate import Estimate
-from pybench.report.numbers import DASH, DisplayUnit, format_bounds, format_estimate, format_plain, format_plus_minus
+from pybench.report.numbers import (
+    DASH,
+    DisplayUnit,
+    format_bounds,
+    format_estimate,
+    format_p,
+    format_plain,
+    format_plus_minus,
+)
 
 UNITY = DisplayUnit(1.0, "")
 _NO_ESTIMATE = ("",) * 5
+# Tails of distributions differ between processors from the 14th digit on.
+_CERTAIN_DIGITS_OF_P = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +94,13 @@ def number_cell(
     if value is None:
         return Cell(DASH, note=note, tone=tone, csv=("",))
     return Cell(text or format_plain(value), number=value, note=note, tone=tone, csv=(repr(value),))
+
+
+def p_cell(p_value: float | None, note: str | None = None) -> Cell:
+    """A p value, rounded to the digits that every processor agrees on; None is a dash with its reason."""
+    if p_value is None:
+        return number_cell(None, note=note)
+    return number_cell(float(f"{p_value:.{_CERTAIN_DIGITS_OF_P}g}"), text=format_p(p_value))
 
 
 def estimate_cell(

@@ -67,7 +67,7 @@ def test_every_table_and_figure_comes_in_every_form(typical: Path) -> None:
 
 
 def test_without_being_asked_for_pdfs_a_report_has_none_and_is_the_same_elsewhere(tmp_path: Path) -> None:
-    dataset = load(CampaignBuilder(tmp_path / "c", [INFER], repetitions=2).path)
+    dataset = load(build_typical(tmp_path / "c").path)
     with_pdfs = write_report(dataset, tmp_path / "a" / "report", pdf=True).read_text()
     page = write_report(dataset, tmp_path / "a" / "report")
     assert list(page.parent.rglob("*.pdf")) == [], "those of before are deleted"

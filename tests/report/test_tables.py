@@ -20,6 +20,7 @@ from pybench.report.tables import (
     estimate_cell,
     estimate_fields,
     number_cell,
+    p_cell,
     text_cell,
     to_csv,
     to_latex,
@@ -117,3 +118,12 @@ def test_a_row_that_does_not_fit_is_refused() -> None:
 def test_more_than_26_reasons_have_marks() -> None:
     rows = tuple((estimate_cell(None, why_none=f"reason {index}"),) for index in range(30))
     assert "(ad): reason 29" in to_text(Table("t", "t", (Column("A", estimate_fields("a")),), rows))
+
+
+def test_a_p_value_has_the_digits_that_every_processor_agrees_on() -> None:
+    """Both numbers were printed for the same samples, by processors with and without the same vectors."""
+    one, other = 0.003589963657795449, 0.0035899636577954473
+    assert p_cell(one) == p_cell(other)
+    assert p_cell(one).csv == ("0.00358996",)
+    assert p_cell(1.3203508096243248e-18) == p_cell(1.3203508096243279e-18)
+    assert p_cell(None, note="one repetition").note == "one repetition"

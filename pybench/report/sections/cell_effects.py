@@ -12,7 +12,7 @@ from pybench.report.labels import case_text, factor_text, varying_factors
 from pybench.report.numbers import factor_above_one, format_p, format_plain
 from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables
 from pybench.report.sentences import Sentence, estimate_text
-from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
+from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, p_cell, text_cell
 
 _LEAD = (
     "A cell is a case with its baseline. For each comparison, the geometric mean of the paired ratios of all cells. "
@@ -77,7 +77,7 @@ def _spread_cells(found: Heterogeneity | None) -> tuple[Cell, ...]:
         number_cell(found.lowest),
         number_cell(found.highest),
         number_cell(found.spread, text=spread),
-        number_cell(found.p_value, text=format_p(found.p_value)),
+        p_cell(found.p_value),
     )
 
 

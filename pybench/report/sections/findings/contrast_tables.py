@@ -22,8 +22,8 @@ from pybench.report.labels import (
     pair_texts,
     varying_factors,
 )
-from pybench.report.numbers import DisplayUnit, factor_above_one, format_p
-from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
+from pybench.report.numbers import DisplayUnit, factor_above_one
+from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, p_cell, text_cell
 
 TONES = {Verdict.ACCEPTED: "good", Verdict.REJECTED: "bad", Verdict.UNDECIDED: "neutral"}
 
@@ -162,7 +162,7 @@ def _effect_row(found: PairEffect, head: tuple[Cell, ...], unit_name: str) -> tu
         text_cell(label),
         estimate_cell(effect.estimate, signed=effect.scale == "difference"),
         number_cell(units.n if units else len(effect.pairing.blocks), text=pairs_text, note=note),
-        *(_p_cell(value) for value in (effect.p_value, found.p_adjusted, effect.p_equivalence)),
+        *(p_cell(value) for value in (effect.p_value, found.p_adjusted, effect.p_equivalence)),
         _detectable_cell(effect.detectable, effect.scale),
     )
 
@@ -207,7 +207,7 @@ def _hit_table(number: int, contrast: ContrastFinding) -> Table:
             number_cell(row.units.pairs.only_candidate),
             number_cell(row.units.pairs.only_baseline),
             estimate_cell(row.units.agreement),
-            _p_cell(row.units.p_value),
+            p_cell(row.units.p_value),
         )
         for row in over
         if row.units.pairs is not None
@@ -239,7 +239,7 @@ def _score_table(number: int, contrast: ContrastFinding) -> Table:
         title = metric_title(metric, DisplayUnit(1.0, "pp" if metric.unit == "%" else metric.unit))
         label = f"Δ {title}" if is_difference else metric.label
         effect = estimate_cell(row.units.estimate, signed=is_difference)
-        rows.append((*row.head, text_cell(label), effect, *row.counts(is_grouped), _p_cell(row.units.p_value)))
+        rows.append((*row.head, text_cell(label), effect, *row.counts(is_grouped), p_cell(row.units.p_value)))
     notes = (
         f"{unit.capitalize()}s are paired by id. An effect is a ratio to the baseline; Δ: a difference.",
         *_group_notes(over),
@@ -292,10 +292,6 @@ def _head_cells(pair: Pair, contrast: ContrastFinding, context: Sequence[str]) -
         Cell(baseline, csv=(pair.baseline.id,)),
         text_cell(where, note=None),
     )
-
-
-def _p_cell(value: float | None) -> Cell:
-    return number_cell(value, text=format_p(value))
 
 
 def _detectable_cell(value: float | None, scale: str) -> Cell:

@@ -10,7 +10,7 @@ from pybench.analysis.protocol import ProtocolFinding, ProtocolSetting, SampleFi
 from pybench.analysis.unpaired import NO_SPREAD
 from pybench.case import Case
 from pybench.report.labels import case_text, is_protocol, metric_title, varying_factors
-from pybench.report.numbers import DASH, display_unit, format_p
+from pybench.report.numbers import DASH, display_unit
 from pybench.report.tables import (
     Cell,
     Column,
@@ -18,6 +18,7 @@ from pybench.report.tables import (
     estimate_cell,
     estimate_fields,
     number_cell,
+    p_cell,
     text_cell,
 )
 
@@ -112,7 +113,7 @@ def _normality_cells(sample: SampleFinding) -> tuple[Cell, ...]:
     text = "untested" if normal.p_value is None else "not rejected" if normal.is_plausible else "rejected"
     return (
         _number(normal.statistic, normal.why_none),
-        _p_cell(normal.p_value, normal.why_none),
+        p_cell(normal.p_value, normal.why_none),
         text_cell(text, tone="good" if normal.is_plausible else "neutral"),
     )
 
@@ -155,7 +156,7 @@ def _pair_table(finding: ProtocolFinding) -> Table:
 def _pair_cells(setting: ProtocolSetting, pair: TestedPair, tukey: bool) -> list[Cell]:
     test, why = pair.test, pair.why_none
     names = [Cell(member_text(setting, case), csv=(case.id,)) for case in (pair.first, pair.second)]
-    blank = [Cell("", csv=("",)) if pair.p_tukey is None else _p_cell(pair.p_tukey)] if tukey else []
+    blank = [Cell("", csv=("",)) if pair.p_tukey is None else p_cell(pair.p_tukey)] if tukey else []
     if test is None:
         dashes = [number_cell(None, note=why), number_cell(None, note=why)]
         effect = Cell(DASH, note=why, csv=("", ""))
@@ -166,12 +167,12 @@ def _pair_cells(setting: ProtocolSetting, pair: TestedPair, tukey: bool) -> list
     return [
         *names,
         text_cell(test.test),
-        _p_cell(test.p_value, test.why),
-        _p_cell(pair.p_adjusted, test.why),
+        p_cell(test.p_value, test.why),
+        p_cell(pair.p_adjusted, test.why),
         *blank,
         Cell(f"{size.text} ({_SHORT[test.effect_name]})", number=test.effect, csv=(*size.csv, test.effect_name)),
         estimate_cell(paired.estimate if paired else None, why_none="no block has values of both sides"),
-        _p_cell(paired.p_value if paired else None),
+        p_cell(paired.p_value if paired else None),
         text_cell(test.why),
     ]
 
@@ -212,10 +213,10 @@ def _variance_cells(scenario: Scenario) -> tuple[Cell, ...]:
     why_none = None if done else "not done"
     tukey = Cell(f"{apart} of {len(p_values)}", number=float(apart), csv=(str(apart), str(len(p_values))))
     return (
-        _p_cell(found.residuals.p_value, found.residuals.why_none),
-        _p_cell(found.brown_forsythe_p, NO_SPREAD),
+        p_cell(found.residuals.p_value, found.residuals.why_none),
+        p_cell(found.brown_forsythe_p, NO_SPREAD),
         _number(found.f_statistic, why_none),
-        _p_cell(found.p_value, why_none),
+        p_cell(found.p_value, why_none),
         tukey if done else Cell(DASH, note=why_none, csv=("", "")),
         text_cell("done" if done else f"not done: {found.why_omitted}", tone="good" if done else "neutral"),
     )
@@ -223,10 +224,6 @@ def _variance_cells(scenario: Scenario) -> tuple[Cell, ...]:
 
 def _name(finding: ProtocolFinding, what: str) -> str:
     return f"{finding.protocol.name}-{what}"
-
-
-def _p_cell(value: float | None, note: str | None = None) -> Cell:
-    return number_cell(value, text=format_p(value), note=note if value is None else None)
 
 
 def _number(value: float | None, why_none: str | None) -> Cell:

@@ -19,8 +19,7 @@ from pybench.catalogue.validities import VALIDITIES
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import STATES, Coverage
 from pybench.report.labels import case_text, varying_factors
-from pybench.report.numbers import format_p
-from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
+from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, p_cell, text_cell
 
 _ADVICE = {member.code: member for member in CautionCode}
 
@@ -291,7 +290,7 @@ def builds_table(analysis: Analysis) -> Table:
             _deviation_cell(finding.between, finding.is_relative),
             _deviation_cell(finding.residual, finding.is_relative),
             estimate_cell(finding.share),
-            number_cell(finding.p_value, text=format_p(finding.p_value)),
+            p_cell(finding.p_value),
         )
         for finding in analysis.builds
     )
