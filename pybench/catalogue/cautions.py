@@ -140,6 +140,11 @@ class CautionCode(Enum):
         "the calibration set is small, or random because the model has no data set",
         "calibrate with at least 100 images of the training data",
     )
+    INT8_SATURATES = (
+        "int8_saturates",
+        "without VNNI, this CPU's kernels add two products of INT8 in 16 bits, and large sums are cut off",
+        "compare accuracies of INT8 on a CPU with VNNI: here, a part of its error is the processor's",
+    )
     CALIBRATED_ON_EVALUATION = (
         "calibrated_on_evaluation",
         "the int8 ranges were found on the same images that measure accuracy",

@@ -96,6 +96,7 @@ class Runtime:
     `own_path`: the one path by which it reads text, in a process of its own: it is given no inputs by the worker, and
     runs built-in language models alone. None: it takes whatever the worker gives it.
     `quantiser`: what makes the int8 of its kernels, unless a case says otherwise. `ranges`: of what that one makes.
+    `needs_vnni`: ranges of INT8 that it computes on a CPU by kernels that saturate without VNNI.
     `size_is`, `compile_is`: what the metrics `model_bytes` and `compile_s` are. None: a run spends no `compile_s`.
     `plugin`: the package that adds it; None: pybench. `options`: what plans can set of it, next to factors.
     """
@@ -126,6 +127,7 @@ class Runtime:
     own_path: str | None = None
     quantiser: str = "pybench"
     ranges: Literal["symmetric", "asymmetric"] = "symmetric"
+    needs_vnni: tuple[str, ...] = ()
     size_is: str = "parameters and buffers in memory"
     compile_is: str | None = None
     plugin: Plugin | None = None
@@ -228,6 +230,7 @@ _ROWS = (
         generates="pybench.runtimes.onnxruntime_generation:OnnxRuntimeGeneration",
         quantiser="onnxruntime",
         ranges="asymmetric",
+        needs_vnni=("asymmetric",),  # it computes the others in FP32
         size_is="size of the ONNX file",
         compile_is="opening the session; on a GPU also the first runs, which build and capture for the shape",
     ),
@@ -240,6 +243,7 @@ _ROWS = (
         gpu_fact=None,
         start_s=2.0,  # measured on two cores: the import 0.7, and ResNet-50's opening 0.5 to 1
         precisions=anywhere("fp32", "int8") | on_some_cpus("fp16", "bf16"),
+        needs_vnni=("symmetric", "asymmetric"),
         size_is="size of the ONNX file",
         compile_is="reading the file and compiling it for the CPU",
     ),
@@ -255,6 +259,7 @@ _ROWS = (
         own_path="go_rust",
         quantiser="onnxruntime",
         ranges="asymmetric",
+        needs_vnni=("asymmetric",),  # it computes the others in FP32
         size_is="size of the ONNX file",
         compile_is="loading ONNX Runtime's library and opening the session",
     ),

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
+from pybench.case.quantising import opened_in, scheme_of
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.data_sets import DataSet
@@ -46,6 +47,8 @@ _AGREEMENT = {
     "top1_agreement_ratio": "top1_agreement_ratio",
 }
 _BUSY_COLUMNS = (0, 1, 2, 5, 6)  # of /proc/stat: user, nice, system, irq, softirq
+# Instructions that add products of INT8 in 32 bits, as the kernel lists them; an ARM CPU has no line `flags`.
+_VNNI = {"avx_vnni", "avx512_vnni", "amx_int8"}
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -60,6 +63,21 @@ def thread_cautions(case: Case) -> list[Caution]:
     if allowed_threads(case) <= cpus:
         return []
     return [Caution(CautionCode.THREADS_EXCEED_CPUS, f"{case.threads} threads on {cpus} CPUs")]
+
+
+def saturation_cautions(case: Case, root: Path = Path("/")) -> list[Caution]:
+    """A caution for INT8 on an x86 CPU without VNNI, in a runtime whose kernels saturate there."""
+    row = case.runtime_row
+    if row is None or opened_in(case) != "int8" or scheme_of(case) not in row.needs_vnni:
+        return []
+    try:
+        facts = (root / "proc/cpuinfo").read_text()
+    except OSError:
+        return []
+    flags = next((set(line.split()) for line in facts.splitlines() if line.startswith("flags")), None)
+    if flags is None or flags & _VNNI:
+        return []
+    return [Caution(CautionCode.INT8_SATURATES, f"the CPU has none of {', '.join(sorted(_VNNI))}")]
 
 
 def calibration_cautions(metadata: Mapping[str, str], judged_on: str | None = None) -> list[Caution]:

@@ -34,6 +34,7 @@ from pybench.measurement.doubts import (
     calibration_cautions,
     joined_metadata,
     output_cautions,
+    saturation_cautions,
 )
 from pybench.measurement.profiles import add_profile
 from pybench.measurement.result import Result, RunRequest, Validity
@@ -128,6 +129,8 @@ def conclude(result: Result, opened: OpenedModel, case: Case) -> Result:
     result.valid["precision"] = Validity(found.valid, found.reasons)
     result.cautions += weight_cautions(case) + partition_cautions(opened.session.labels)
     result.cautions += output_cautions(opened.metadata)
+    if opened.session.kind == "cpu":
+        result.cautions += saturation_cautions(case)
     if not case.workload_row.judges_images:  # a judge knows what it judges on
         result.cautions += calibration_cautions(opened.metadata)
     if is_profiled(case):

@@ -36,7 +36,8 @@ def test_int8_stays_close_and_is_really_int8() -> None:
     assert result.metrics["top1_percent"].value > 96
     assert result.valid["precision"].value is True
     assert "4 of 4" in result.labels["precision_realised"]
-    assert not codes(result)
+    has_vnni = "vnni" in Path("/proc/cpuinfo").read_text()
+    assert codes(result) == (set() if has_vnni else {"int8_saturates"})
 
 
 def test_accuracy_of_symmetric_int8_counts_where_its_time_does_not() -> None:
