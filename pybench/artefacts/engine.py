@@ -78,7 +78,7 @@ def _described(built: BuiltEngine, device: dict[str, Any], cache: Path) -> Resul
     result = Result(
         labels={
             "device": device["uuid"],
-            "timing_cache": str(cache),
+            "timing_cache": cache.name,
             "timing_cache_sha256": built.cache_sha256,
             "input_shapes": {name: list(shape) for name, shape in built.shapes.items()},
             "start_s": built.start_s,
