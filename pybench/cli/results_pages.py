@@ -183,12 +183,14 @@ def _differences(campaign: PublishedCampaign, shown: Sequence[ReferenceFinding])
 
 def _boards(campaign: PublishedCampaign) -> str:
     models: dict[str, str] = {}
+    processors: dict[str, None] = {}
     for environment in campaign.dataset.environments:
         board = environment.content.get("measuring", {}).get("gpu")
         if board:
             models[board["uuid"]] = board["name"]
+        processors[f"CPUs {environment.content['cpus_allowed']} of {environment.content['cpu']}, no GPU"] = None
     counts = {name: list(models.values()).count(name) for name in models.values()}
-    return ", ".join(f"{number} x {name}" for name, number in sorted(counts.items())) or "no GPU"
+    return ", ".join(f"{number} x {name}" for name, number in sorted(counts.items())) or "; ".join(processors)
 
 
 def _versions(campaign: PublishedCampaign) -> str:

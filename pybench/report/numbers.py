@@ -17,6 +17,7 @@ DASH = "—"
 _UNSURE_DIGITS = 2  # significant digits of the half-width
 _PLAIN_DIGITS = 4  # significant digits of a number without a width
 _POWERS_FROM = 1e15  # counts of operations are below it; perplexities and losses of lost models are not
+_POWERS_BELOW = 1e-6  # rounding errors are; no time in its unit is
 _LARGE = 1000.0  # factors from here on tell nobody more
 
 # unit -> (scale, name) from large to small; the first in which the smallest value of a column is at least `_SMALLEST`.
@@ -55,9 +56,13 @@ def decimals_for(half_width: float) -> int:
 
 def format_fixed(value: float, decimals: int) -> str:
     """A number with so many decimals; negative decimals round to tens and more. A true minus, commas between
-    thousands. From `_POWERS_FROM` on it has an exponent: `1.399e141`."""
+    thousands. From `_POWERS_FROM` on and below `_POWERS_BELOW` it has an exponent: `1.399e141`, `1.73e−16`."""
     if _POWERS_FROM <= abs(value) < math.inf:
         return f"{value:.{_PLAIN_DIGITS - 1}e}".replace("e+", "e").replace("-", "−")
+    if 0 < abs(value) < _POWERS_BELOW and round(value, decimals):
+        digits = max(decimals + math.floor(math.log10(abs(value))), 0)
+        mantissa, _, power = f"{value:.{digits}e}".partition("e")
+        return f"{mantissa}e{int(power)}".replace("-", "−")
     rounded = round(value, decimals)
     text = f"{rounded if rounded else 0.0:,.{max(decimals, 0)}f}"
     return text.replace("-", "−")
@@ -68,8 +73,8 @@ def format_plain(value: float) -> str:
     if value == round(value) and abs(value) < 1e6:
         return format_fixed(value, 0)
     decimals = _PLAIN_DIGITS - 1 - math.floor(math.log10(abs(value)))
-    text = format_fixed(value, decimals)
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    mantissa, mark, power = format_fixed(value, decimals).partition("e")
+    return (mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa) + mark + power
 
 
 def significant(value: float, digits: int) -> str:
