@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,10 @@ class Distribution:
         if most is not None and (high > most or self.form == "quartiles"):
             what = f"{high:g}" if high > most else "quartiles, whose distribution has no upper end"
             raise WrongValue(f"takes at most {most:g}; not {what}", "write uniform: [A, B]")
+
+    def times(self, factor: float) -> Distribution:
+        """The distribution of each draw times a number of 0 or more."""
+        return replace(self, numbers=tuple(number * factor for number in self.numbers))
 
     def __str__(self) -> str:
         shown = ", ".join(f"{number:g}" for number in self.numbers)

@@ -277,11 +277,12 @@ def _clashes(scenario: FleetScenario, root: Node) -> list[Problem]:
         found.append(root.key_place(("query",)).problem("a query has neither a prompt nor an answer"))
     scaled = [row.name for row in INPUTS.values() if row.counts_for_a_query]
     for variant in scenario.variants:
-        for name in variant.numbers:
+        for name, factor in variant.numbers.items():
+            path = ("variants", variant.name, name)
             if name not in scaled:
-                found.append(
-                    _unknown(root, ("variants", variant.name, name), name, scaled, "input of a query's energy")
-                )
+                found.append(_unknown(root, path, name, scaled, "input of a query's energy"))
+            else:
+                found += _out_of_range(root, path, scenario.inputs[name], factor)
         if variant.name == USUAL:
             place = root.key_place(("variants", USUAL))
             found.append(place.problem(f"`{USUAL}` is the query that no variant changes", "choose another name"))
@@ -301,6 +302,20 @@ def _clashes(scenario: FleetScenario, root: Node) -> list[Problem]:
         if one.of not in results:
             found.append(_unknown(root, ("published", i, "of"), one.of, results, "result"))
     return found
+
+
+def _out_of_range(root: Node, path: tuple[str, ...], assumption: Assumption, factor: float) -> list[Problem]:
+    """The problem of a factor by which an input leaves its range; nothing is known of one that a campaign measures."""
+    row, given = INPUTS[path[-1]], assumption.distribution
+    if given is None:
+        return []
+    try:
+        given.times(factor).check(row.least, row.most)
+    except WrongValue as error:
+        return [
+            root.key_place(path).problem(f"`{path[-1]}` times {factor:g} {error}", "give a factor within its range")
+        ]
+    return []
 
 
 def result_names(scenario: FleetScenario) -> list[str]:

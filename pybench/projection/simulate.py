@@ -163,9 +163,8 @@ def _mean_energy_wh(draws: Draws) -> Floats:
 
 
 def _scaled(draws: Draws, factors: Mapping[str, float]) -> Draws:
-    """Draws of a variant: the same ones, each times its factor, within the range of its input."""
-    scaled = {name: values * factors.get(name, 1.0) for name, values in draws.items()}
-    return {name: np.clip(values, INPUTS[name].least, INPUTS[name].most) for name, values in scaled.items()}
+    """Draws of a variant: the same ones, each times its factor."""
+    return {name: values * factors.get(name, 1.0) for name, values in draws.items()}
 
 
 def _query(name: str, energies_wh: Floats, draws: Draws, usual_wh: float) -> QuerySummary:

@@ -65,3 +65,17 @@ def test_a_campaign_of_a_real_board_becomes_a_fleet(capsys: pytest.CaptureFixtur
 def test_a_wrong_call_is_one_error(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == EXIT_USAGE
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "begins"), [("query.svg", b"<?xml"), ("query.pdf", b"%PDF")])
+def test_a_figure_needs_no_campaign(name: str, begins: bytes) -> None:
+    assert main(["project", "scenario.yaml", "--figure", name]) == 0
+    assert Path(name).read_bytes().startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("query.png", "neither .svg nor .pdf"), ("no/query.svg", "cannot write no/query.svg")]
+)
+def test_a_figure_that_cannot_be_made_is_one_error(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["project", "scenario.yaml", "--figure", name]) == EXIT_USAGE
+    assert said in capsys.readouterr().err

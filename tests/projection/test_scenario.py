@@ -87,6 +87,8 @@ def test_ready_scenarios_say_why_each_input_is_as_it_is(path: Path) -> None:
         ("output_token_j: {uniform: [1, 3]", "output_token_j: {measured: {case: a}", "takes a case and a metric"),
         ("query.output_tokens: 15", "query.output_token: 15", "did you mean `query.output_tokens`?"),
         ("query.output_tokens: 15", "query.output_tokens: -2", "`variants` takes a number, 0 or more; not -2"),
+        ("query.output_tokens: 15", "node.utilisation: 15", "`node.utilisation` times 15 takes at most 1; not 7.5"),
+        ("query.output_tokens: 15", "site.pue: 0.5", "`site.pue` times 0.5 takes at least 1; not 0.6"),
         (
             "query.output_tokens: 15",
             "fleet.queries_per_day: 2",
