@@ -101,7 +101,7 @@ def _is_fed_by_path(case: Case) -> bool:
 
 NOT_EXECUTED = Idle(_has_no_model, "without a model nothing is executed")
 NOT_COMPUTED = Idle(
-    _has_no_weights, "without a model nothing is computed; a solver has no weights and computes in float64"
+    _has_no_weights, "a solver has no weights and computes in float64, and without a model nothing is computed"
 )
 NOT_THREADED = Idle(
     lambda case: case.runtime_row is not None and case.runtime_row.opens == "equations", "a solver runs on one thread"

@@ -174,8 +174,13 @@ def _device(case: Case, facts: Facts) -> None:
         return
     uuids = [device["uuid"] for device in _gpus(case, facts)]
     if not uuids:
+        row = case.runtime_row
+        never = row is not None and row.gpu_fact is None
+        sees = "runs on CPUs only" if never else "sees no GPU on this machine"
         raise UnsupportedError(
-            f"device {case.device} is asked for, and {_engine(case)} sees no GPU on this machine", code=Cause.NO_GPU
+            f"device {case.device} is asked for, and {_engine(case)} {sees}",
+            code=Cause.NO_GPU,
+            hint="set `device: cpu`" if never else None,
         )
     if case.device != "cuda" and case.device not in uuids:
         raise UnsupportedError(

@@ -63,7 +63,7 @@ def _with_state(
         except RuntimeError as error:
             raise InputError(
                 f"{checkpoint} does not fit {row.name}: {difference(module, state)}",
-                hint="give weights of this model, at this `image_size`",
+                hint="give weights of this model" + (", at this `image_size`" if row.sized else ""),
             ) from error
     return module.eval()
 

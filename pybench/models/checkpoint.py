@@ -124,7 +124,10 @@ def _reading_safetensors(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError) as error:
-        raise InputError(f"{path} is not a readable safetensors file ({_first_line(error)})") from error
+        raise InputError(
+            f"{path} is not a readable safetensors file ({_first_line(error)})",
+            hint="save the weights again with safetensors",
+        ) from error
 
 
 def _not_empty(state: State, path: Path) -> State:

@@ -48,7 +48,8 @@ def _is_dispatched(case: Case, name: str) -> bool:
 
 def _rate_problem(case: Case, rates_hz: tuple[float, ...]) -> tuple[str, str, str] | None:
     if len(rates_hz) != case.heads:
-        what = f"`head_rates_hz` has {len(rates_hz)} rates for {case.heads} heads"
+        rates = "one rate" if len(rates_hz) == 1 else f"{len(rates_hz)} rates"
+        what = f"`head_rates_hz` has {rates} for {case.heads} heads"
         return "head_rates_hz", what, "give one rate for each head, as in `30,10,5`"
     fastest_hz = max(rates_hz)
     if case.arrivals != "fixed" or case.arrival_rate_per_s != fastest_hz:

@@ -95,17 +95,25 @@ def refuse_unknown(row: Library, name: str, names: list[str]) -> None:
     """Raises InputError for a name that a library does not have, with the nearest ones."""
     if name in names:
         return
-    near = difflib.get_close_matches(name, names, CLOSE_NAMES, cutoff=0.5)
-    close = ", ".join(f"{row.name}/{each}" for each in near)
-    hint = f"did you mean {close}?" if close else f"it has {len(names)}, such as {row.name}/{names[0]}"
+    hint = _nearest(row, name, names)
     raise InputError(f"`model`: {row.package} has no {row.kind} {name!r} ({row.name}/{name})", hint=hint)
 
 
+def _nearest(row: Library, name: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name, names, CLOSE_NAMES, cutoff=0.5)
+    close = ", ".join(f"{row.name}/{each}" for each in near)
+    return f"did you mean {close}?" if close else f"it has {len(names)}, such as {row.name}/{names[0]}"
+
+
 def ask_names(row: Library, names: list[str]) -> None:
-    """Raises InputError for the first of these names that the library does not have. It imports the library."""
+    """Raises InputError for the names that the library does not have. It imports the library."""
     with offline(row.name):
         known = importlib.import_module(row.module).names()
-    for name in names:
+    unknown = [name for name in names if name not in known]
+    if len(unknown) > 1:
+        listed = ", ".join(f"{row.name}/{name}" for name in unknown)
+        raise InputError(f"`model`: {row.package} has no {listed}", hint=_nearest(row, unknown[0], known))
+    for name in unknown:
         refuse_unknown(row, name, known)
 
 
